@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/dump.h"
+
+namespace lanescope {
+
+/// What a slot is judged against.
+///   chain: the true value, from the gate's inputs on (fused: from Q, K, V on)
+///   local: the reference applied to what this stage really received, as traced
+enum class Judgement : std::uint8_t { local, chain };
+
+/// One diverged element. Fields that do not apply are −1.
+struct Divergence {
+  SiteId site{};
+  Stage stage{};
+  Judgement judgement{};
+  std::int64_t block = -1, tile = -1;
+  std::int64_t batch = -1, head = -1;
+  std::int64_t warp = -1, lane = -1, reg = -1;
+  std::int64_t row = -1, col = -1;  ///< in the tile
+  std::int64_t query = -1;          ///< row of Q in its head
+  std::int64_t key = -1;            ///< row of K in its head, where the site has keys
+  double got = 0, want = 0, bound = 0;
+  bool unwritten = false;  ///< the slot was never written
+};
+
+/// How one site fared under one judgement.
+struct SiteReport {
+  SiteId site{};
+  Stage stage{};
+  Judgement judgement{};
+  std::int64_t compared = 0;
+  std::int64_t failed = 0;
+  std::int64_t unwritten = 0;
+  std::int64_t non_finite = 0;  ///< got NaN or inf where the reference has neither
+  double max_error = 0;
+  double max_error_over_bound = 0;  ///< <= 1 where all holds; inf where a NaN or inf differs
+  std::optional<Divergence> first;  ///< earliest in the order block, tile, warp, lane, reg
+  std::optional<Divergence> worst;  ///< largest error over bound
+};
+
+/// Error of one query row, for the sites over the final output.
+struct RowError {
+  std::int64_t batch = 0, head = 0, query = 0;
+  double max_error = 0, error_over_bound = 0;
+};
+
+struct DiffReport {
+  bool match = false;
+  std::optional<Divergence> first;  ///< the first in the order of the data: tile, stage, site
+  std::vector<SiteReport> sites;
+  std::vector<RowError> rows;          ///< the rows of the judged output that are worst, at most 16
+  std::vector<std::string> warnings;   ///< e.g. inf or NaN in the inputs
+};
+
+/// Judges every value of `dump` against the reference, blocks spread over `threads` threads
+/// (0: all cores). The result does not depend on the number of threads.
+DiffReport diff_against_reference(const Dump& dump, int threads = 0);
+
+/// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
+/// an unwritten slot equals only an unwritten slot).
+struct BitReport {
+  std::string name;
+  std::int64_t compared = 0;
+  std::int64_t differing = 0;
+  std::optional<Divergence> first;  ///< got: of b; want: of a
+};
+
+/// Compares two dumps of the same problem. Throws MismatchError, saying what differs, where they
+/// are not of the same kernel, gate, type, shape, tile and inputs.
+std::vector<BitReport> diff_dumps(const Dump& a, const Dump& b);
+
+}  // namespace lanescope

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lanescope {
+
+/// How one number is held: in an input, in a traced register, in shared memory.
+enum class ElementType : std::uint8_t { f32, f16, bf16, e4m3 };
+
+/// Bytes that one element takes.
+constexpr int size_of(ElementType type) {
+  return type == ElementType::f32 ? 4 : type == ElementType::e4m3 ? 1 : 2;
+}
+
+/// The name on the command line and in a module's name.
+constexpr const char* name_of(ElementType type) {
+  constexpr const char* names[] = {"f32", "f16", "bf16", "e4m3"};
+  return names[static_cast<int>(type)];
+}
+
+/// The name that the safetensors format uses.
+constexpr const char* safetensors_name(ElementType type) {
+  constexpr const char* names[] = {"F32", "F16", "BF16", "F8_E4M3"};
+  return names[static_cast<int>(type)];
+}
+
+}  // namespace lanescope

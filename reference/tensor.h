@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "debug/element_type.h"
+
+namespace lanescope {
+
+/// A dense row-major tensor as plain bytes.
+struct Tensor {
+  ElementType type = ElementType::f32;
+  std::vector<std::int64_t> dims;
+  std::vector<std::byte> bytes;
+
+  Tensor() = default;
+  /// All zero.
+  Tensor(ElementType type, std::vector<std::int64_t> dims);
+
+  /// Number of elements: the product of dims.
+  std::int64_t size() const;
+  /// Element `index` (row-major), exactly; e4m3, f16 and bf16 widen without loss.
+  double at(std::int64_t index) const;
+  /// Rounds to nearest even into `type` and stores.
+  void set(std::int64_t index, double value);
+  /// The raw bits of an element, zero-extended.
+  std::uint32_t bits(std::int64_t index) const;
+};
+
+/// The bits of `value` rounded once, to nearest even, from double to `type`.
+/// e4m3 saturates to ±448 as `cvt.rn.satfinite` does (PTX ISA, cvt).
+std::uint32_t round_to(ElementType type, double value);
+/// The value of `bits` read as `type`.
+double value_of(ElementType type, std::uint32_t bits);
+
+}  // namespace lanescope

@@ -41,7 +41,7 @@ struct SiteReport {
   double max_error = 0;
   double max_error_over_bound = 0;  ///< <= 1 where all holds; inf where a NaN or inf differs
   std::optional<Divergence> first;  ///< earliest in the order block, tile, warp, lane, reg
-  std::optional<Divergence> worst;  ///< largest error over bound
+  std::optional<Divergence> worst;  ///< largest error over bound, also where that holds
 };
 
 /// Error of one query row, for the sites over the final output.
@@ -52,27 +52,34 @@ struct RowError {
 
 struct DiffReport {
   bool match = false;
-  std::optional<Divergence> first;  ///< the first in the order of the data: tile, stage, site
+  /// The first in the order of the data (tile, stage, site, block, lane) among what failed locally;
+  /// only where nothing did, among what failed against the chain.
+  std::optional<Divergence> first;
   std::vector<SiteReport> sites;
   std::vector<RowError> rows;          ///< the rows of the judged output that are worst, at most 16
   std::vector<std::string> warnings;   ///< e.g. inf or NaN in the inputs
 };
 
 /// Judges every value of `dump` against the reference, blocks spread over `threads` threads
-/// (0: all cores). The result does not depend on the number of threads.
+/// (0: all cores). The result does not depend on the number of threads. Not judged: padding rows
+/// of the last query tile (but in q_smem), and tiles that no row of a block sees, where a site is
+/// wholly unwritten. No match without a failure: a run that did not end, `fused` without outputs.
+/// Throws UsageError on a dump that check_dump refuses, on a gate or an architecture without a
+/// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 
 /// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
 /// an unwritten slot equals only an unwritten slot).
 struct BitReport {
   std::string name;
-  std::int64_t compared = 0;
+  std::int64_t compared = 0;  ///< 0: only one of the dumps holds the tensor
   std::int64_t differing = 0;
   std::optional<Divergence> first;  ///< got: of b; want: of a
 };
 
-/// Compares two dumps of the same problem. Throws MismatchError, saying what differs, where they
-/// are not of the same kernel, gate, type, shape, tile and inputs.
+/// Compares two dumps of the same problem: every traced site and output of either. Throws
+/// MismatchError, saying what differs, where they are not of the same kernel, gate, type, shape,
+/// tile and inputs, where a tensor has another shape, and where they have nothing in common.
 std::vector<BitReport> diff_dumps(const Dump& a, const Dump& b);
 
 }  // namespace lanescope

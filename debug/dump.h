@@ -20,9 +20,6 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// How a kernel accumulates its matrix products; the error bounds follow from it.
-enum class Products : std::uint8_t { fp32_fma, tensor_core };
-
 /// A traced site as a dump describes it.
 struct DumpSite {
   Site site;

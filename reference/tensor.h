@@ -9,6 +9,20 @@
 
 namespace lanescope {
 
+/// The grid of numbers that a type can hold: sign, exponent, `fraction_bits` bits of fraction.
+struct Format {
+  int fraction_bits;
+  int min_exponent;        ///< of the normal numbers; subnormals share its spacing
+  std::uint32_t max_bits;  ///< the largest finite number
+};
+
+/// Source: IEEE 754; for e4m3 (no infinity, one NaN) the OCP 8-bit floating point specification.
+constexpr Format format_of(ElementType type) {
+  constexpr Format formats[] = {
+      {23, -126, 0x7f7fffff}, {10, -14, 0x7bff}, {7, -126, 0x7f7f}, {3, -6, 0x7e}};
+  return formats[static_cast<int>(type)];
+}
+
 /// A dense row-major tensor as plain bytes.
 struct Tensor {
   ElementType type = ElementType::f32;

@@ -1,0 +1,116 @@
+#include <cmath>
+#include <optional>
+
+#include "debug/diff.h"
+#include "debug/error.h"
+#include "debug/site_slots.h"
+
+namespace lanescope {
+namespace {
+
+void demand_same(const char* what, bool same) {
+  if (!same) throw MismatchError(std::string("the two dumps differ in their ") + what);
+}
+
+void demand_same_run(const DumpInfo& a, const DumpInfo& b) {
+  demand_same("kernel", a.kernel == b.kernel);
+  demand_same("gate", a.gate == b.gate);
+  demand_same("type", a.dtype == b.dtype);
+  demand_same("shape", a.problem == b.problem && a.head_dim == b.head_dim);
+  demand_same("tile", a.br == b.br && a.bc == b.bc);
+  demand_same("inputs", a.input_hash == b.input_hash);
+}
+
+/// The place of element `index` of tensor `name`.
+Divergence place_of(const Dump& dump, const std::string& name, std::int64_t index) {
+  const DumpInfo& info = dump.info;
+  Divergence at;
+  const DumpSite* entry = dump.find_site(name);
+  if (!entry) return at;
+  at.site = entry->site.id;
+  at.stage = entry->site.stage;
+  const auto locate = [&](std::int64_t block) {
+    const std::int64_t sequence = block / info.q_tiles();
+    at.block = block;
+    at.batch = sequence / info.problem.heads;
+    at.head = sequence % info.problem.heads;
+    if (entry->site.axes != Axes::key_d) at.query = block % info.q_tiles() * info.br + at.row;
+  };
+  if (entry->site.space == Space::global) {
+    const std::int64_t cols = entry->site.axes == Axes::query ? 1 : info.problem.d;
+    const std::int64_t row = index / cols;
+    const std::int64_t query = row % info.problem.len_q;
+    at.row = query % info.br;
+    at.col = index % cols;
+    locate(row / info.problem.len_q * info.q_tiles() + query / info.br);
+    return at;
+  }
+  const SiteSlots slots(dump, *entry);
+  const std::int64_t tiles = entry->site.per_tile ? info.tiles.count() : 1;
+  const std::int64_t slot = index % slots.count(), tile = index / slots.count() % tiles;
+  const Holder holder = slots.holder(slot);
+  at.tile = entry->site.per_tile ? info.tiles.begin + tile : 0;
+  at.warp = holder.warp;
+  at.lane = holder.lane;
+  at.reg = holder.reg;
+  at.row = slots.row(slot);
+  at.col = slots.col(slot);
+  locate(info.blocks.begin + index / slots.count() / tiles);
+  if (entry->site.axes == Axes::key_d) at.key = at.tile * info.bc + at.row;
+  if (entry->site.axes == Axes::query_key) at.key = at.tile * info.bc + at.col;
+  return at;
+}
+
+/// Of a tensor that only one of the dumps holds.
+BitReport nothing_compared(const std::string& name) {
+  BitReport report;
+  report.name = name;
+  return report;
+}
+
+BitReport compare_tensor(const Dump& a, const std::string& name, const Tensor& of_a,
+                         const Tensor& of_b) {
+  if (of_a.type != of_b.type || of_a.dims != of_b.dims) {
+    throw MismatchError("the two dumps hold tensor '" + name + "' in different types or shapes");
+  }
+  BitReport report;
+  report.name = name;
+  report.compared = of_a.size();
+  for (std::int64_t i = 0; i < report.compared; ++i) {
+    if (of_a.bits(i) == of_b.bits(i)) continue;
+    const double want = of_a.at(i), got = of_b.at(i);
+    const bool unwritten = is_unwritten(of_a, i) || is_unwritten(of_b, i);
+    if (!unwritten && std::isnan(want) && std::isnan(got)) continue;
+    ++report.differing;
+    if (report.first) continue;
+    report.first = place_of(a, name, i);
+    report.first->got = got;
+    report.first->want = want;
+    report.first->unwritten = is_unwritten(of_b, i);
+  }
+  return report;
+}
+
+}  // namespace
+
+std::vector<BitReport> diff_dumps(const Dump& a, const Dump& b) {
+  demand_same_run(a.info, b.info);
+  std::vector<BitReport> reports;
+  std::int64_t compared = 0;
+  for (const auto& [name, tensor] : a.tensors) {
+    const Tensor* other = b.find(name);
+    if (name == "q" || name == "k" || name == "v") {
+      demand_same("inputs", other && tensor.bytes == other->bytes);
+      continue;
+    }
+    reports.push_back(other ? compare_tensor(a, name, tensor, *other) : nothing_compared(name));
+    compared += reports.back().compared;
+  }
+  for (const auto& [name, tensor] : b.tensors) {
+    if (!a.find(name)) reports.push_back(nothing_compared(name));
+  }
+  if (compared == 0) throw MismatchError("the two dumps have no traced site and no output in common");
+  return reports;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "debug/judge.h"
+#include "debug/tally.h"
+
+namespace lanescope {
+
+/// Judges one block, tile by tile: each site against the true value (chain), and against what the
+/// reference makes of the values that the stage received as traced (local).
+class BlockJudge {
+ public:
+  BlockJudge(const Judge& judge, std::int64_t block);
+  BlockVerdict run();
+
+ private:
+  using Array = reference::Array;
+  using Bounded = reference::Bounded;
+  using TileState = reference::TileState;
+
+  void judge_tile(std::int64_t tile);
+  void judge_scores(std::int64_t tile, const TileState& truth);
+  void judge_softmax(std::int64_t tile, const TileState& truth);
+  void judge_product(std::int64_t tile, const TileState& truth);
+  void remember(std::int64_t tile);
+  void judge_outputs();
+
+  /// Whether `id` was traced for the tile. A tile that holds no key for any row of the block may be
+  /// left out by a kernel, in any site; another one counts as traced even if nothing was written.
+  bool traced(SiteId id, std::int64_t tile) const;
+  /// The tile as traced, its valid rows; nothing where it was not traced.
+  std::optional<Array> held(SiteId id, std::int64_t tile, std::int64_t rows) const;
+  std::optional<Array> held(SiteId id, std::int64_t tile) const;
+  /// What the stage received of a site: as traced, else as injected, else it is not known.
+  std::optional<Array> received(SiteId id, std::int64_t tile, const Array& injected) const;
+
+  /// Judges the slots of `id` that stand for a row of `want`.
+  void judge(SiteId id, std::int64_t tile, Judgement judgement, const Bounded& want);
+  /// Judges an output tensor against `want` [rows, its columns].
+  void judge_output(SiteId id, SiteId register_site, Judgement judgement, const Bounded& want);
+  SiteReport& report(SiteId id, Stage stage, Judgement judgement);
+  void note_row(std::int64_t row, const Comparison& outcome);
+  Divergence place(std::int64_t tile, Axes axes, std::int64_t row, std::int64_t col) const;
+
+  const Judge& judge_;
+  const DumpInfo& info_;
+  std::int64_t block_, batch_, head_, q_tile_;
+  reference::OnlineBlock reference_;
+  std::int64_t needed_;  ///< tiles that the kernel may not leave out: the first ones
+  std::optional<Array> m_before_, l_before_, o_before_;  ///< as traced after the tile before
+  BlockVerdict verdict_;
+};
+
+}  // namespace lanescope

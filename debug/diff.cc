@@ -1,0 +1,107 @@
+#include "debug/diff.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "debug/dump_metadata.h"
+#include "debug/error.h"
+#include "debug/judge.h"
+#include "debug/tally.h"
+#include "reference/inputs.h"
+#include "reference/parallel.h"
+
+namespace lanescope {
+namespace {
+
+constexpr std::size_t rows_reported = 16;
+
+/// The order of the data: the epilogue follows all tiles.
+auto order_of(const Divergence& at) {
+  const bool last = at.stage == Stage::epilogue;
+  const std::int64_t tile = last ? std::numeric_limits<std::int64_t>::max() : at.tile;
+  return std::tuple(tile, at.stage, at.site, at.block);
+}
+
+/// A local failure has no cause upstream, so it is named before any failure of the chain.
+void keep_earlier(std::optional<Divergence>& earliest, const std::optional<Divergence>& other) {
+  if (!other) return;
+  const auto key = [](const Divergence& at) {
+    return std::tuple_cat(std::tuple(at.judgement), order_of(at));
+  };
+  if (!earliest || key(*other) < key(*earliest)) earliest = other;
+}
+
+std::vector<std::string> warnings_about(const Dump& dump, const Judge& judge) {
+  const DumpInfo& info = dump.info;
+  std::vector<std::string> warnings;
+  const char* names[] = {"q", "k", "v"};
+  const auto found = scan_non_finite(judge.inputs());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].first < 0) continue;
+    warnings.push_back("input " + std::string(names[i]) + " holds " +
+                       std::to_string(found[i].nan) + " NaN and " + std::to_string(found[i].inf) +
+                       " infinities, the first at element " + std::to_string(found[i].first));
+  }
+  if (!info.input_hash.empty() && info.input_hash != hash_inputs(judge.inputs())) {
+    warnings.push_back("the inputs in the dump do not have the hash that it names");
+  }
+  if (!info.incomplete.empty()) {
+    warnings.push_back("the run did not end: " + info.incomplete);
+  }
+  if (judge.lacks_outputs()) {
+    warnings.push_back("the dump lacks an output, o_final or lse");
+  }
+  for (const SiteId id : judge.foreign_sites()) {
+    warnings.push_back("site " + std::string(name_of(id)) + " is no part of the gate " +
+                       info.gate + " and was not judged");
+  }
+  return warnings;
+}
+
+void keep_worst(std::vector<RowError>& rows) {
+  const auto worse = [](const RowError& a, const RowError& b) {
+    return std::tuple(-a.error_over_bound, -a.max_error, a.batch, a.head, a.query) <
+           std::tuple(-b.error_over_bound, -b.max_error, b.batch, b.head, b.query);
+  };
+  const std::size_t kept = std::min(rows.size(), rows_reported);
+  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(kept), rows.end(),
+                    worse);
+  rows.resize(kept);
+}
+
+}  // namespace
+
+DiffReport diff_against_reference(const Dump& dump, int threads) {
+  check_dump(dump);
+  const Judge judge(dump);
+  std::vector<BlockVerdict> verdicts(static_cast<std::size_t>(dump.info.block_count()));
+  reference::parallel_for(dump.info.block_count(), threads, [&](std::int64_t block) {
+    verdicts[static_cast<std::size_t>(block)] = judge.judge(block);
+  });
+
+  DiffReport report;
+  std::map<std::pair<SiteId, Judgement>, SiteReport> sites;
+  std::int64_t compared = 0, failed = 0;
+  for (const BlockVerdict& verdict : verdicts) {
+    for (const auto& [key, site] : verdict.sites) {
+      const auto [entry, is_new] = sites.try_emplace(key, site);
+      if (!is_new) merge(entry->second, site);
+      keep_earlier(report.first, site.first);
+      compared += site.compared;
+      failed += site.failed;
+    }
+    report.rows.insert(report.rows.end(), verdict.rows.begin(), verdict.rows.end());
+  }
+  if (compared == 0) {
+    throw UsageError("the dump holds nothing to judge: no traced site of gate " + dump.info.gate +
+                     " and no output");
+  }
+  for (auto& [key, site] : sites) report.sites.push_back(std::move(site));
+  keep_worst(report.rows);
+  report.warnings = warnings_about(dump, judge);
+  report.match = failed == 0 && dump.info.incomplete.empty() && !judge.lacks_outputs();
+  return report;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,243 @@
+#include "debug/dump_metadata.h"
+
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "debug/error.h"
+#include "debug/json.h"
+#include "debug/text.h"
+
+namespace lanescope {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* format_key = "lanescope_dump";
+constexpr const char* format_version = "1";
+/// JSON in the metadata: far above what any dump needs, far below what could hurt.
+constexpr std::size_t max_json_bytes = 1 << 16;
+
+constexpr const char* name_of(Products products) {
+  constexpr const char* names[] = {"fp32_fma", "tensor_core"};
+  return names[static_cast<int>(products)];
+}
+
+constexpr int count_of(ElementType) { return 4; }
+constexpr int count_of(Products) { return 2; }
+constexpr int count_of(SiteId) { return site_id_count; }
+constexpr int count_of(Stage) { return 6; }
+constexpr int count_of(Space) { return 3; }
+constexpr int count_of(Axes) { return 4; }
+
+template <class Enum>
+Enum enum_of(const std::string& name, const char* what) {
+  for (int i = 0; i < count_of(Enum{}); ++i) {
+    if (name == name_of(static_cast<Enum>(i))) return static_cast<Enum>(i);
+  }
+  throw UsageError(std::string("it names the unknown ") + what + " '" + printable(name) + "'");
+}
+
+ordered_json range_json(const Range& range) { return {range.begin, range.end}; }
+
+ordered_json site_json(const Site& site) {
+  return {{"id", name_of(site.id)},
+          {"stage", name_of(site.stage)},
+          {"space", name_of(site.space)},
+          {"type", name_of(site.type)},
+          {"axes", name_of(site.axes)},
+          {"per_tile", site.per_tile},
+          {"rows", site.rows},
+          {"cols", site.cols},
+          {"warps", site.warps},
+          {"regs", site.regs}};
+}
+
+/// The members of one JSON object, each of the type that is asked for.
+class Members {
+ public:
+  Members(const ordered_json& object, std::string where)
+      : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) throw UsageError(where_ + " is not a JSON object");
+  }
+
+  std::int64_t integer(const char* key,
+                       std::int64_t max = std::numeric_limits<std::int64_t>::max()) const {
+    return integer_of(at(key), key, max);
+  }
+  int small(const char* key) const { return static_cast<int>(integer(key, 1 << 20)); }
+  bool boolean(const char* key) const {
+    if (!at(key).is_boolean()) fail(key, "is neither true nor false");
+    return at(key).get<bool>();
+  }
+  std::string text(const char* key) const {
+    if (!at(key).is_string()) fail(key, "is not a string");
+    return at(key).get<std::string>();
+  }
+  Range range(const char* key) const {
+    const ordered_json& value = at(key);
+    if (!value.is_array() || value.size() != 2) fail(key, "is not a pair of numbers");
+    constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
+    return {integer_of(value[0], key, max), integer_of(value[1], key, max)};
+  }
+
+ private:
+  const ordered_json& at(const char* key) const {
+    const auto member = object_.find(key);
+    if (member == object_.end()) fail(key, "is missing");
+    return *member;
+  }
+  std::int64_t integer_of(const ordered_json& value, const char* key, std::int64_t max) const {
+    // The parser calls exactly the whole numbers that are not negative unsigned.
+    if (!value.is_number_unsigned() ||
+        value.get<std::uint64_t>() > static_cast<std::uint64_t>(max)) {
+      fail(key, "is no whole number from 0 to " + std::to_string(max));
+    }
+    return value.get<std::int64_t>();
+  }
+  [[noreturn]] void fail(const char* key, const std::string& what) const {
+    throw UsageError("'" + std::string(key) + "' of " + where_ + " " + what);
+  }
+
+  const ordered_json& object_;
+  std::string where_;
+};
+
+class Strings {
+ public:
+  explicit Strings(const SafetensorsMetadata& metadata) : metadata_(metadata) {}
+
+  const std::string& text(const char* key) const {
+    for (const auto& [name, value] : metadata_) {
+      if (name == key) return value;
+    }
+    throw UsageError("its metadata has no '" + std::string(key) + "'");
+  }
+  std::string one_of(const char* key, const char* first, const char* second) const {
+    const std::string& value = text(key);
+    if (value == first || value == second) return value;
+    throw UsageError("'" + std::string(key) + "' of its metadata is '" + printable(value) +
+                     "', neither '" + first + "' nor '" + second + "'");
+  }
+  std::uint64_t number(const char* key) const {
+    const std::string& value = text(key);
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc{} || end != value.data() + value.size()) {
+      throw UsageError("'" + std::string(key) + "' of its metadata is no number: '" +
+                       printable(value) + "'");
+    }
+    return number;
+  }
+  ordered_json json(const char* key) const {
+    const std::string& value = text(key);
+    ordered_json parsed = ordered_json::value_t::discarded;
+    if (value.size() <= max_json_bytes) parsed = ordered_json::parse(value, nullptr, false);
+    if (parsed.is_discarded()) {
+      throw UsageError("'" + std::string(key) + "' of its metadata is no valid JSON of at most " +
+                       std::to_string(max_json_bytes) + " bytes");
+    }
+    return parsed;
+  }
+
+ private:
+  const SafetensorsMetadata& metadata_;
+};
+
+Site site_of(const ordered_json& json) {
+  const Members site(json, "a site in the site table");
+  return {.id = enum_of<SiteId>(site.text("id"), "site"),
+          .stage = enum_of<Stage>(site.text("stage"), "stage"),
+          .space = enum_of<Space>(site.text("space"), "memory space"),
+          .type = enum_of<ElementType>(site.text("type"), "element type"),
+          .axes = enum_of<Axes>(site.text("axes"), "kind of axes"),
+          .per_tile = site.boolean("per_tile"),
+          .rows = site.small("rows"),
+          .cols = site.small("cols"),
+          .warps = site.small("warps"),
+          .regs = site.small("regs")};
+}
+
+Problem problem_of(const ordered_json& json) {
+  const Members shape(json, "the shape");
+  return {.batch = shape.integer("batch"),
+          .heads = shape.integer("heads"),
+          .heads_kv = shape.integer("heads_kv"),
+          .len_q = shape.integer("len_q"),
+          .len_kv = shape.integer("len_kv"),
+          .d = shape.integer("d"),
+          .causal = shape.boolean("causal")};
+}
+
+}  // namespace
+
+SafetensorsMetadata metadata_of(const DumpInfo& info) {
+  ordered_json sites = ordered_json::array();
+  for (const DumpSite& entry : info.sites) sites.push_back(site_json(entry.site));
+  const ordered_json tile = {{"head_dim", info.head_dim}, {"br", info.br}, {"bc", info.bc}};
+  const ordered_json traced = {{"blocks", range_json(info.blocks)},
+                               {"tiles", range_json(info.tiles)}};
+  return {{format_key, format_version},
+          {"lanescope_version", info.lanescope_version},
+          {"kernel", info.kernel},
+          {"gate", info.gate},
+          {"backend", info.backend},
+          {"device", info.device},
+          {"arch", info.arch},
+          {"module", info.module},
+          {"trace", info.trace},
+          {"dtype", name_of(info.dtype)},
+          {"products", name_of(info.products)},
+          {"shape", shape_json(info.problem).dump()},
+          {"tile", tile.dump()},
+          {"traced", traced.dump()},
+          {"input", info.input},
+          {"seed", std::to_string(info.seed)},
+          {"input_hash", info.input_hash},
+          {"source_hash", info.source_hash},
+          {"compile_flags", info.compile_flags},
+          {"incomplete", info.incomplete},
+          {"sites", sites.dump()}};
+}
+
+DumpInfo info_of(const SafetensorsMetadata& metadata) {
+  const Strings strings(metadata);
+  if (strings.text(format_key) != format_version) {
+    throw UsageError("its dump format is version '" + printable(strings.text(format_key)) +
+                     "', and this lanescope reads version " + format_version);
+  }
+  const ordered_json tile_json = strings.json("tile"), traced_json = strings.json("traced");
+  const Members tile(tile_json, "the tile"), traced(traced_json, "the traced range");
+  DumpInfo info;
+  info.lanescope_version = strings.text("lanescope_version");
+  info.kernel = strings.text("kernel");
+  info.gate = strings.text("gate");
+  info.backend = strings.one_of("backend", "sim", "cuda");
+  info.device = strings.text("device");
+  info.arch = strings.text("arch");
+  info.module = strings.text("module");
+  info.trace = strings.one_of("trace", "on", "off");
+  info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
+  info.products = enum_of<Products>(strings.text("products"), "kind of products");
+  info.problem = problem_of(strings.json("shape"));
+  info.head_dim = tile.small("head_dim");
+  info.br = tile.small("br");
+  info.bc = tile.small("bc");
+  info.input = strings.text("input");
+  info.seed = strings.number("seed");
+  info.input_hash = strings.text("input_hash");
+  info.source_hash = strings.text("source_hash");
+  info.compile_flags = strings.text("compile_flags");
+  info.blocks = traced.range("blocks");
+  info.tiles = traced.range("tiles");
+  info.incomplete = strings.text("incomplete");
+  const ordered_json sites = strings.json("sites");
+  if (!sites.is_array() || sites.size() > site_id_count) {
+    throw UsageError("'sites' of its metadata is no JSON array of at most " +
+                     std::to_string(site_id_count) + " sites");
+  }
+  for (const ordered_json& site : sites) info.sites.push_back({site_of(site), {}, {}});
+  return info;
+}
+
+}  // namespace lanescope

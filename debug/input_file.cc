@@ -1,0 +1,169 @@
+#include "debug/input_file.h"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "debug/error.h"
+#include "debug/safetensors.h"
+#include "debug/text.h"
+#include "reference/inputs.h"
+
+namespace lanescope {
+namespace {
+
+constexpr const char* layout_text(Layout layout) {
+  return layout == Layout::bhsd ? "[batch, heads, length, d]" : "[batch, length, heads, d]";
+}
+
+/// q, k and v are told from each other by name alone.
+class Reader {
+ public:
+  Reader(const std::filesystem::path& path, Layout layout) : file_(path), layout_(layout) {}
+
+  /// The tensor as [batch, heads, length, d].
+  Tensor read(const char* name) const {
+    const SafetensorsEntry* entry = file_.find(name);
+    if (entry == nullptr) {
+      fail("there is no tensor '" + std::string(name) + "'; q, k and v are needed, and it has " +
+           names());
+    }
+    const std::string subject = "tensor '" + std::string(name) + "' ";
+    if (entry->dtype != "F16" && entry->dtype != "BF16" && entry->dtype != "F32") {
+      fail(subject + "has dtype " + printable(entry->dtype, 20) +
+           "; F16, BF16 or F32 is needed, so convert it first");
+    }
+    if (entry->dims.size() != 4) {
+      fail(subject + "has " + std::to_string(entry->dims.size()) +
+           " dimensions; four are needed, " + layout_text(layout_));
+    }
+    for (const std::int64_t dim : entry->dims) {
+      if (dim == 0) fail(subject + "is empty: one of its dimensions is 0");
+    }
+    const Tensor tensor = file_.tensor(*entry);
+    return layout_ == Layout::bhsd ? tensor : heads_first(tensor);
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UsageError(file_.path().string() + ": " + what);
+  }
+
+ private:
+  std::string names() const {
+    std::string text;
+    for (const SafetensorsEntry& entry : file_.entries()) {
+      text += (text.empty() ? "'" : ", '") + printable(entry.name) + "'";
+    }
+    return text.empty() ? "none" : clip(text, 300);
+  }
+
+  /// [batch, length, heads, d] → [batch, heads, length, d].
+  static Tensor heads_first(const Tensor& from) {
+    const std::int64_t batch = from.dims[0], length = from.dims[1], heads = from.dims[2];
+    const std::int64_t row_bytes = from.dims[3] * size_of(from.type);
+    Tensor to(from.type, {batch, heads, length, from.dims[3]});
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t i = 0; i < length; ++i) {
+          std::memcpy(to.bytes.data() + ((b * heads + h) * length + i) * row_bytes,
+                      from.bytes.data() + ((b * length + i) * heads + h) * row_bytes,
+                      static_cast<std::size_t>(row_bytes));
+        }
+      }
+    }
+    return to;
+  }
+
+  SafetensorsFile file_;
+  Layout layout_;
+};
+
+Problem problem_of(const Inputs& inputs, bool causal, const Reader& reader) {
+  const auto &q = inputs.q.dims, &k = inputs.k.dims, &v = inputs.v.dims;
+  const auto same = [&](std::int64_t a, std::int64_t b, const std::string& what) {
+    if (a != b) reader.fail(what + ": " + std::to_string(a) + " and " + std::to_string(b));
+  };
+  same(q[0], k[0], "q and k differ in their batch");
+  same(k[0], v[0], "k and v differ in their batch");
+  same(k[1], v[1], "k and v differ in their number of heads");
+  same(k[2], v[2], "k and v differ in their length");
+  same(q[3], k[3], "q and k differ in d");
+  same(k[3], v[3], "k and v differ in d");
+  if (q[1] % k[1] != 0) {
+    reader.fail("q has " + std::to_string(q[1]) + " heads, which is no multiple of the " +
+                std::to_string(k[1]) +
+                " heads of k and v; if these numbers are lengths, give the other layout");
+  }
+  return {.batch = q[0],
+          .heads = q[1],
+          .heads_kv = k[1],
+          .len_q = q[2],
+          .len_kv = k[2],
+          .d = q[3],
+          .causal = causal};
+}
+
+std::string counted(std::int64_t count, const char* what) {
+  return std::to_string(count) + " " + what;
+}
+
+void warn_non_finite(const Inputs& inputs, std::vector<std::string>& warnings) {
+  const auto found = scan_non_finite(inputs);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].first < 0) continue;
+    warnings.push_back(std::string(1, "qkv"[i]) + " of the file holds " +
+                       counted(found[i].nan, "NaN and ") + counted(found[i].inf, "inf"));
+  }
+}
+
+/// `from` rounded into `type`; a NaN stays one and counts as unchanged.
+Tensor rounded(const char* name, const Tensor& from, ElementType type,
+               std::vector<std::string>& warnings) {
+  Tensor to(type, from.dims);
+  std::int64_t changed = 0, overflowed = 0;
+  for (std::int64_t i = 0; i < from.size(); ++i) {
+    const double value = from.at(i);
+    to.set(i, value);
+    changed += !std::isnan(value) && to.at(i) != value;
+    overflowed += std::isfinite(value) && std::isinf(to.at(i));
+  }
+  warnings.push_back(std::string(name) + " was rounded from " + name_of(from.type) + " to " +
+                     name_of(type) + ": " + counted(changed, "of ") +
+                     counted(from.size(), "values changed, ") +
+                     counted(overflowed, "overflowed to inf"));
+  return to;
+}
+
+}  // namespace
+
+InputFile read_input_file(const std::filesystem::path& path, Layout layout,
+                          std::optional<ElementType> dtype, bool causal) {
+  const Reader reader(path, layout);
+  if (dtype && *dtype != ElementType::f16 && *dtype != ElementType::bf16) {
+    throw UsageError(std::string("--dtype ") + name_of(*dtype) +
+                     ": inputs from a file can be f16 or bf16");
+  }
+  InputFile result;
+  Inputs& inputs = result.inputs;
+  inputs = {reader.read("q"), reader.read("k"), reader.read("v")};
+  if (inputs.q.type != inputs.k.type || inputs.k.type != inputs.v.type) {
+    reader.fail(std::string("q, k and v have different dtypes: ") +
+                safetensors_name(inputs.q.type) + ", " + safetensors_name(inputs.k.type) + " and " +
+                safetensors_name(inputs.v.type) + "; convert them to one");
+  }
+  result.problem = problem_of(inputs, causal, reader);
+
+  const ElementType as_given = inputs.type();
+  const ElementType type =
+      dtype.value_or(as_given == ElementType::f32 ? ElementType::f16 : as_given);
+  warn_non_finite(inputs, result.warnings);
+  if (type == as_given) return result;
+  const std::pair<const char*, Tensor*> tensors[] = {
+      {"q", &inputs.q}, {"k", &inputs.k}, {"v", &inputs.v}};
+  for (const auto& [name, tensor] : tensors) {
+    *tensor = rounded(name, *tensor, type, result.warnings);
+  }
+  return result;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,246 @@
+#include "debug/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "debug/commands.h"
+#include "debug/tile_view.h"
+
+namespace lanescope {
+namespace {
+
+constexpr int digits = 9;              // tell any two floats apart
+constexpr std::size_t rows_shown = 4;  // of the worst rows: one screen holds the rest, too
+
+void write_header(Page& page, const DumpInfo& info) {
+  page.line(info.kernel + " " + info.gate + "  " + shape_option(info.problem) +
+                (info.problem.causal ? " causal" : "") + "  " + name_of(info.dtype) + "  tile " +
+                std::to_string(info.br) + " x " + std::to_string(info.bc) + "  input " +
+                info.input + "  seed " + std::to_string(info.seed),
+            Colour::bold);
+}
+
+void write_machine(Page& page, const std::string& prefix, const DumpInfo& info) {
+  page.line(prefix + info.backend + "  " + info.device + "  " + info.module);
+  if (!info.incomplete.empty()) {
+    page.whole(prefix + "the run did not end: " + info.incomplete, Colour::yellow);
+  }
+}
+
+void write_sites(Page& page, const std::vector<SiteReport>& sites) {
+  std::vector<std::vector<std::string>> rows = {{"stage", "site", "judged", "compared", "failed",
+                                                 "unwritten", "not finite", "max error",
+                                                 "error/bound"}};
+  for (const SiteReport& site : sites) {
+    rows.push_back({name_of(site.stage), name_of(site.site), name_of(site.judgement),
+                    std::to_string(site.compared), std::to_string(site.failed),
+                    std::to_string(site.unwritten), std::to_string(site.non_finite),
+                    number_text(site.max_error, 3), number_text(site.max_error_over_bound, 3)});
+  }
+  const std::vector<std::string> lines = table_lines(rows, 3);
+  page.line();
+  page.line(lines[0], Colour::dim);
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    if (sites[i].failed > 0 || sites[i].unwritten > 0) {
+      page.line(lines[i + 1], Colour::red);
+    } else {
+      page.line(lines[i + 1]);
+    }
+  }
+}
+
+/// "tile 0, warp 1, lane 5, register 2", or the row and column where no register holds it.
+std::string slot_text(const Divergence& at) {
+  std::string text;
+  const auto part = [&](const char* name, std::int64_t value) {
+    if (value < 0) return;
+    text += std::string(text.empty() ? "" : ", ") + name + " " + std::to_string(value);
+  };
+  part("tile", at.tile);
+  part("warp", at.warp);
+  part("lane", at.lane);
+  part("register", at.reg);
+  if (at.reg < 0) {
+    part("row", at.row);
+    part("column", at.col);
+  }
+  return text;
+}
+
+std::string place_text(const Divergence& at) {
+  std::string text;
+  if (at.row >= 0) text += "row " + std::to_string(at.row) + " of the tile";
+  if (at.query >= 0) text += " (query " + std::to_string(at.query) + ")";
+  if (at.col >= 0) text += ", column " + std::to_string(at.col);
+  if (at.key >= 0) text += " (key " + std::to_string(at.key) + ")";
+  return text;
+}
+
+/// |got − want|, NaN where either is not finite and they differ.
+double error_of(const Divergence& at) { return std::abs(at.got - at.want); }
+
+std::string got_text(const Dump& dump, std::string_view name, const Divergence& at) {
+  const auto bits = bits_at(dump, name, at);
+  if (!bits) return at.unwritten ? "never written" : number_text(at.got, digits);
+  const ElementType type = dump.find(name)->type;
+  const bool unwritten = at.unwritten || is_unwritten(type, *bits);
+  return left(unwritten ? "never written" : number_text(at.got, digits), 18) +
+         hex_text(type, *bits);
+}
+
+void write_place(Page& page, const DumpInfo& info, const Divergence& at) {
+  if (at.block >= 0) {
+    const BlockPlace place = place_of(info, at.block);
+    page.field("block", std::to_string(at.block) + " (batch " + std::to_string(place.batch) +
+                            ", head " + std::to_string(place.head) + ", queries from " +
+                            std::to_string(place.query) + ")");
+  }
+  page.field("slot", slot_text(at));
+  page.field("place", place_text(at));
+}
+
+void write_first(Page& page, const Dump& dump, const Divergence& at) {
+  const DumpSite* site = dump.find_site(name_of(at.site));
+  page.line();
+  page.line("first divergence", Colour::bold);
+  page.field("stage", name_of(at.stage));
+  page.field("site",
+             std::string(name_of(at.site)) + (site ? std::string(" (") + name_of(site->site.type) +
+                                                         ", " + name_of(site->site.space) + ")"
+                                                   : std::string()));
+  page.field("judged", at.judgement == Judgement::local
+                           ? "local: against the reference applied to what this stage received"
+                           : "chain: against the true value, from the gate's inputs on");
+  write_place(page, dump.info, at);
+  page.field("got", got_text(dump, name_of(at.site), at));
+  page.field("want", number_text(at.want, digits));
+  page.field("bound", number_text(at.bound, digits));
+  if (!at.unwritten) page.field("error", number_text(error_of(at), digits));
+}
+
+void write_worst(Page& page, const DiffReport& report) {
+  const Divergence& first = *report.first;
+  const auto site =
+      std::find_if(report.sites.begin(), report.sites.end(), [&](const SiteReport& candidate) {
+        return candidate.site == first.site && candidate.judgement == first.judgement;
+      });
+  if (site != report.sites.end() && site->worst) {
+    const Divergence& worst = *site->worst;
+    page.line();
+    page.line(std::string("worst of ") + name_of(worst.site), Colour::bold);
+    page.field("slot", "block " + std::to_string(worst.block) + ", " + slot_text(worst));
+    page.field("place", place_text(worst));
+    page.field("got", (worst.unwritten ? "never written" : number_text(worst.got, digits)) +
+                          ", want " + number_text(worst.want, digits) + ", bound " +
+                          number_text(worst.bound, digits));
+  }
+  if (report.rows.empty()) return;
+  page.line();
+  page.line("worst rows of the output", Colour::bold);
+  std::vector<std::vector<std::string>> rows = {
+      {"  batch", "head", "query", "max error", "error/bound"}};
+  for (std::size_t i = 0; i < std::min(rows_shown, report.rows.size()); ++i) {
+    const RowError& row = report.rows[i];
+    rows.push_back({std::to_string(row.batch), std::to_string(row.head), std::to_string(row.query),
+                    number_text(row.max_error, 3), number_text(row.error_over_bound, 3)});
+  }
+  for (const std::string& line : table_lines(rows, 0)) page.line(line);
+}
+
+void write_commands(Page& page, const DumpInfo& info, std::string_view path, const Divergence& at) {
+  const std::string_view file = path.empty() ? "x.safetensors" : path;
+  page.line();
+  page.line("look closer", Colour::bold);
+  if (path.empty()) page.whole("  " + run_command(info, file));
+  page.whole("  " + show_command(file, name_of(at.site), at));
+}
+
+void write_verdict(Page& page, bool match, const std::string& reason) {
+  page.line();
+  page.whole((match ? "match: " : "diverged: ") + reason, match ? Colour::green : Colour::red);
+}
+
+std::int64_t total_compared(const DiffReport& report) {
+  std::int64_t compared = 0;
+  for (const SiteReport& site : report.sites) compared += site.compared;
+  return compared;
+}
+
+std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
+  if (report.match) {
+    return std::to_string(total_compared(report)) + " comparisons within their bounds";
+  }
+  if (report.first) {
+    return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
+           slot_text(*report.first);
+  }
+  if (!info.incomplete.empty()) return "the run did not end";
+  return total_compared(report) == 0 ? "no value was compared" : "see the table";
+}
+
+}  // namespace
+
+std::string diff_text(const Dump& dump, const DiffReport& report, const Style& style,
+                      std::string_view path) {
+  Page page(style);
+  write_header(page, dump.info);
+  write_machine(page, "", dump.info);
+  write_sites(page, report.sites);
+  if (report.first) {
+    write_first(page, dump, *report.first);
+    write_worst(page, report);
+    write_commands(page, dump.info, path, *report.first);
+  }
+  if (!report.warnings.empty()) page.line();
+  for (const std::string& warning : report.warnings) {
+    page.whole("warning: " + warning, Colour::yellow);
+  }
+  write_verdict(page, report.match, verdict_reason(dump.info, report));
+  return page.text();
+}
+
+bool same_bits(const std::vector<BitReport>& reports) {
+  std::int64_t compared = 0, differing = 0;
+  for (const BitReport& report : reports) {
+    compared += report.compared;
+    differing += report.differing;
+  }
+  return compared > 0 && differing == 0;
+}
+
+std::string bits_text(const Dump& a, const Dump& b, const std::vector<BitReport>& reports,
+                      const Style& style) {
+  Page page(style);
+  write_header(page, a.info);
+  write_machine(page, "a  ", a.info);
+  write_machine(page, "b  ", b.info);
+  std::vector<std::vector<std::string>> rows = {{"tensor", "compared", "differing"}};
+  const BitReport* first = nullptr;
+  for (const BitReport& report : reports) {
+    rows.push_back(
+        {report.name, std::to_string(report.compared), std::to_string(report.differing)});
+    if (first == nullptr && report.first) first = &report;
+  }
+  page.line();
+  for (const std::string& line : table_lines(rows, 1)) page.line(line);
+  if (first != nullptr) {
+    Divergence of_a = *first->first;
+    of_a.got = of_a.want;
+    of_a.unwritten = false;
+    page.line();
+    page.line("first difference", Colour::bold);
+    page.field("tensor", first->name);
+    write_place(page, a.info, *first->first);
+    page.field("a", got_text(a, first->name, of_a));
+    page.field("b", got_text(b, first->name, *first->first));
+  }
+  std::int64_t compared = 0;
+  for (const BitReport& report : reports) compared += report.compared;
+  write_verdict(page, same_bits(reports),
+                first          ? first->name + ", " + slot_text(*first->first)
+                : compared > 0 ? std::to_string(compared) + " values, bit for bit"
+                               : "no value was compared");
+  return page.text();
+}
+
+}  // namespace lanescope

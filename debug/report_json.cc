@@ -1,0 +1,123 @@
+#include <nlohmann/json.hpp>
+
+#include "debug/json.h"
+#include "debug/report.h"
+
+namespace lanescope {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json index_json(std::int64_t index) {
+  return index < 0 ? ordered_json() : ordered_json(index);
+}
+
+ordered_json place_json(const Divergence& at) {
+  return {{"tile", index_json(at.tile)},   {"block", index_json(at.block)},
+          {"batch", index_json(at.batch)}, {"head", index_json(at.head)},
+          {"query", index_json(at.query)}, {"key", index_json(at.key)},
+          {"warp", index_json(at.warp)},   {"lane", index_json(at.lane)},
+          {"reg", index_json(at.reg)},     {"row", index_json(at.row)},
+          {"col", index_json(at.col)}};
+}
+
+ordered_json divergence_json(const std::optional<Divergence>& divergence) {
+  if (!divergence) return nullptr;
+  const Divergence& at = *divergence;
+  ordered_json json = {{"stage", name_of(at.stage)},
+                       {"site", name_of(at.site)},
+                       {"judgement", name_of(at.judgement)}};
+  json.update(place_json(at));
+  json["got"] = at.unwritten ? ordered_json() : number_json(at.got);
+  json["want"] = number_json(at.want);
+  json["bound"] = number_json(at.bound);
+  json["unwritten"] = at.unwritten;
+  return json;
+}
+
+ordered_json site_json(const SiteReport& site) {
+  return {{"site", name_of(site.site)},
+          {"stage", name_of(site.stage)},
+          {"judgement", name_of(site.judgement)},
+          {"compared", site.compared},
+          {"failed", site.failed},
+          {"unwritten", site.unwritten},
+          {"non_finite", site.non_finite},
+          {"max_error", number_json(site.max_error)},
+          {"max_error_over_bound", number_json(site.max_error_over_bound)},
+          {"first", divergence_json(site.first)},
+          {"worst", divergence_json(site.worst)}};
+}
+
+ordered_json bit_difference_json(const BitReport& report) {
+  if (!report.first) return nullptr;
+  const Divergence& at = *report.first;
+  ordered_json json = {{"tensor", report.name}};
+  json.update(place_json(at));
+  json["got"] = at.unwritten ? ordered_json() : number_json(at.got);
+  json["want"] = number_json(at.want);
+  json["unwritten"] = at.unwritten;
+  return json;
+}
+
+ordered_json machine_json(const DumpInfo& info) {
+  return {{"backend", info.backend}, {"device", info.device}, {"module", info.module}};
+}
+
+/// Text from a file may be no UTF-8, a path for one.
+std::string text_of(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string diff_json(const DumpInfo& info, const DiffReport& report) {
+  ordered_json sites = ordered_json::array(), rows = ordered_json::array();
+  for (const SiteReport& site : report.sites) sites.push_back(site_json(site));
+  for (const RowError& row : report.rows) {
+    rows.push_back({{"batch", row.batch},
+                    {"head", row.head},
+                    {"query", row.query},
+                    {"max_error", number_json(row.max_error)},
+                    {"error_over_bound", number_json(row.error_over_bound)}});
+  }
+  return text_of({{"kernel", info.kernel},
+                  {"gate", info.gate},
+                  {"backend", info.backend},
+                  {"device", info.device},
+                  {"module", info.module},
+                  {"dtype", name_of(info.dtype)},
+                  {"shape", shape_json(info.problem)},
+                  {"tile", {{"br", info.br}, {"bc", info.bc}, {"head_dim", info.head_dim}}},
+                  {"input", info.input},
+                  {"seed", info.seed},
+                  {"incomplete", info.incomplete},
+                  {"verdict", report.match ? "match" : "diverged"},
+                  {"first", divergence_json(report.first)},
+                  {"sites", sites},
+                  {"rows", rows},
+                  {"warnings", report.warnings}});
+}
+
+std::string bits_json(const DumpInfo& a, const DumpInfo& b, const std::vector<BitReport>& reports) {
+  ordered_json tensors = ordered_json::array();
+  ordered_json first;
+  for (const BitReport& report : reports) {
+    const ordered_json difference = bit_difference_json(report);
+    if (first.is_null()) first = difference;
+    tensors.push_back({{"tensor", report.name},
+                       {"compared", report.compared},
+                       {"differing", report.differing},
+                       {"first", difference}});
+  }
+  return text_of({{"kernel", a.kernel},
+                  {"gate", a.gate},
+                  {"shape", shape_json(a.problem)},
+                  {"a", machine_json(a)},
+                  {"b", machine_json(b)},
+                  {"verdict", same_bits(reports) ? "match" : "diverged"},
+                  {"first", first},
+                  {"tensors", tensors}});
+}
+
+}  // namespace lanescope

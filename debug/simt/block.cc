@@ -1,0 +1,215 @@
+#include "debug/simt/block.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "debug/simt/describe.h"
+#include "debug/simt/machine.h"
+#include "debug/site.h"
+
+namespace lanescope::simt {
+namespace {
+
+constexpr std::size_t shared_alignment = 1024;
+constexpr const char* barrier_name = "block_sync";
+
+thread_local BlockRunner* current_runner = nullptr;
+
+bool same_place(Here a, Here b) {
+  return a.line == b.line && a.column == b.column && std::strcmp(a.file, b.file) == 0;
+}
+
+std::string lane_of_warp(int thread) {
+  return "lane " + std::to_string(thread % 32) + " of warp " + std::to_string(thread / 32);
+}
+
+}  // namespace
+
+BlockRunner::BlockRunner(int threads, std::size_t shared_bytes)
+    : lanes_(static_cast<std::size_t>(threads)),
+      meetings_(static_cast<std::size_t>(threads / 32)),
+      shared_bytes_((shared_bytes + 3) / 4 * 4) {
+  memory_ = std::make_unique<std::byte[]>(shared_bytes_ + shared_alignment);
+  void* start = memory_.get();
+  std::size_t space = shared_bytes_ + shared_alignment;
+  shared_ = static_cast<std::byte*>(std::align(shared_alignment, shared_bytes_, start, space));
+}
+
+BlockRunner::~BlockRunner() = default;
+
+BlockRunner& BlockRunner::current() { return *current_runner; }
+
+void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const void* arguments) {
+  block_ = block;
+  at_barrier_ = exited_ = 0;
+  error_.clear();
+  ready_.clear();
+  for (auto& meetings : meetings_) meetings.clear();
+  std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
+  for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
+    Lane& lane = lanes_[static_cast<std::size_t>(i)];
+    lane.exited = false;
+    lane.waits_in = nullptr;
+    lane.copies.assign(1, {});
+    lane.fiber = boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_},
+                                       [=, this](boost::context::fiber&& scheduler) {
+                                         scheduler_ = std::move(scheduler);
+                                         kernel(arguments);
+                                         return std::move(scheduler_);
+                                       });
+    ready_.push_back(i);
+  }
+  current_runner = this;
+  while (!ready_.empty() && error_.empty()) {
+    const int thread = ready_.front();
+    ready_.pop_front();
+    resume(thread);
+  }
+  if (error_.empty() && exited_ < static_cast<int>(lanes_.size())) error_ = describe_stuck();
+  if (error_.empty()) return;
+  for (Lane& lane : lanes_) lane.fiber = {};  // unwinds what is suspended
+  throw Fault(block_, "block " + std::to_string(block_) + ": " + error_);
+}
+
+void BlockRunner::resume(int thread) {
+  running_ = thread;
+  Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+  lane.fiber = std::move(lane.fiber).resume();
+  if (!lane.fiber) exit_lane(thread);
+}
+
+void BlockRunner::suspend() {
+  const int self = running_;
+  scheduler_ = std::move(scheduler_).resume();
+  running_ = self;
+}
+
+void BlockRunner::wake(int thread) {
+  lanes_[static_cast<std::size_t>(thread)].waits_in = nullptr;
+  ready_.push_back(thread);
+}
+
+void BlockRunner::exit_lane(int thread) {
+  Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+  lane.exited = true;
+  ++exited_;
+  for (const Meeting& meeting : meetings_[static_cast<std::size_t>(thread / 32)]) {
+    if (meeting.mask >> (thread % 32) & 1) {
+      error_ = "exited lane: " + lane_of_warp(thread) + " has exited, but lanes " +
+               describe_lanes(meeting.arrived) + " wait for it in the call at " +
+               describe(meeting.here) + " with mask " + describe_mask(meeting.mask);
+      return;
+    }
+  }
+  open_barrier_if_complete();
+}
+
+void BlockRunner::open_barrier_if_complete() {
+  const int alive = static_cast<int>(lanes_.size()) - exited_;
+  if (at_barrier_ == 0 || at_barrier_ < alive) return;
+  const Here* first = nullptr;
+  for (const Lane& lane : lanes_) {
+    if (lane.exited) continue;
+    if (!first) first = &lane.here;
+    if (!same_place(*first, lane.here)) {
+      error_ = "divergent barrier: " + describe_stuck();
+      return;
+    }
+  }
+  at_barrier_ = 0;
+  for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
+    if (!lanes_[static_cast<std::size_t>(i)].exited) wake(i);
+  }
+}
+
+void BlockRunner::meet_block(Here here) {
+  Lane& self = lane();
+  self.waits_in = barrier_name;
+  self.here = here;
+  ++at_barrier_;
+  open_barrier_if_complete();
+  suspend();
+}
+
+void BlockRunner::meet_warp(const char* name, WarpOperation operation, std::uint32_t mask,
+                            void* slot, Here here) {
+  const int self = running_;
+  const int warp = self / 32, bit = self % 32;
+  if (!(mask >> bit & 1)) {
+    fail(name, here, "the calling lane is not in its own mask " + describe_mask(mask));
+  }
+  for (int i = 0; i < 32; ++i) {
+    if (mask >> i & 1 && lanes_[static_cast<std::size_t>(warp * 32 + i)].exited) {
+      fail(name, here,
+           "exited lane: lane " + std::to_string(i) + " is in the mask " + describe_mask(mask) +
+               " but has exited");
+    }
+  }
+  auto& meetings = meetings_[static_cast<std::size_t>(warp)];
+  auto meeting = std::find_if(meetings.begin(), meetings.end(), [&](const Meeting& m) {
+    return m.mask == mask && same_place(m.here, here);
+  });
+  if (meeting == meetings.end()) {
+    meetings.push_back({here, mask, 0, {}});
+    meeting = meetings.end() - 1;
+  }
+  meeting->slots[bit] = slot;
+  meeting->arrived |= 1u << bit;
+  if (meeting->arrived != mask) {
+    Lane& lane = lanes_[static_cast<std::size_t>(self)];
+    lane.waits_in = name;
+    lane.here = here;
+    lane.mask = mask;
+    suspend();
+    return;
+  }
+  const std::string error = operation ? operation(meeting->slots, mask) : std::string();
+  meetings.erase(meeting);
+  if (!error.empty()) fail(name, here, error);
+  for (int i = 0; i < 32; ++i) {
+    if (mask >> i & 1 && i != bit) wake(warp * 32 + i);
+  }
+}
+
+void BlockRunner::fail(const char* name, Here here, const std::string& what) {
+  error_ = lane_of_warp(running_) + ", " + name + " at " + describe(here) + ": " + what;
+  suspend();
+  std::abort();  // a failed lane is never resumed, only unwound
+}
+
+/// One line per place where lanes wait, and what kind of error that is.
+std::string BlockRunner::describe_stuck() const {
+  struct Group {
+    const Lane* lane;
+    std::uint32_t lanes;
+    int warp;
+  };
+  std::vector<Group> groups;
+  bool barrier = false, warp_call = false;
+  for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
+    const Lane& lane = lanes_[static_cast<std::size_t>(i)];
+    if (!lane.waits_in) continue;
+    (lane.waits_in == barrier_name ? barrier : warp_call) = true;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+      return g.warp == i / 32 && g.lane->waits_in == lane.waits_in && g.lane->mask == lane.mask &&
+             same_place(g.lane->here, lane.here);
+    });
+    if (group == groups.end()) group = groups.insert(groups.end(), {&lane, 0, i / 32});
+    group->lanes |= 1u << (i % 32);
+  }
+  std::string text = warp_call && barrier ? "deadlock: lanes wait for lanes that wait elsewhere"
+                     : warp_call ? "mismatched lanes: a warp's lanes wait in different calls or "
+                                   "with different masks"
+                                 : "lanes of the block wait at different barriers";
+  for (const Group& group : groups) {
+    text += "\n  warp " + std::to_string(group.warp) + " lanes " + describe_lanes(group.lanes) +
+            " wait in " + group.lane->waits_in + " at " + describe(group.lane->here);
+    if (group.lane->waits_in != barrier_name) text += ", mask " + describe_mask(group.lane->mask);
+  }
+  return text;
+}
+
+}  // namespace lanescope::simt

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "debug/simt/lane.h"
+#include "debug/simt/stack_pool.h"
+
+namespace lanescope::simt {
+
+/// What the last lane to arrive does for all: `slots[i]` is what lane i brought, null where lane i
+/// is not in the mask. Returns an error text, empty where all is well.
+using WarpOperation = std::string (*)(void* const (&slots)[32], std::uint32_t mask);
+
+/// One lane of the running block.
+struct Lane {
+  struct Copy {
+    void* to;
+    const void* from;
+    bool valid;
+  };
+
+  boost::context::fiber fiber;
+  bool exited = false;
+  /// What the lane waits in, e.g. "shfl_xor" (nullptr while it runs), where, and with whom.
+  const char* waits_in = nullptr;
+  Here here{};
+  std::uint32_t mask = 0;
+  std::vector<std::vector<Copy>> copies;  ///< groups of async copies, oldest first; last one open
+};
+
+/// Lanes of one warp on their way to the same call.
+struct Meeting {
+  Here here;
+  std::uint32_t mask = 0;
+  std::uint32_t arrived = 0;
+  void* slots[32] = {};
+};
+
+/// Runs the blocks of a grid, one after the other, on the calling thread.
+class BlockRunner {
+ public:
+  BlockRunner(int threads, std::size_t shared_bytes);
+  ~BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  /// Throws Fault.
+  void run(std::int64_t block, void (*kernel)(const void*), const void* arguments);
+
+  /// The runner whose lane the calling code is.
+  static BlockRunner& current();
+
+  int thread_index() const { return running_; }
+  std::int64_t block_index() const { return block_; }
+  std::byte* shared_memory() const { return shared_; }
+  Lane& lane() { return lanes_[static_cast<std::size_t>(running_)]; }
+
+  /// Suspends the calling lane until all lanes of the block that have not exited wait here.
+  void meet_block(Here here);
+  /// Suspends the calling lane until all lanes of `mask` wait here; the last does `operation`.
+  void meet_warp(const char* name, WarpOperation operation, std::uint32_t mask, void* slot,
+                 Here here);
+  /// Ends the block with an error: does not return.
+  [[noreturn]] void fail(const char* name, Here here, const std::string& what);
+
+ private:
+  void resume(int thread);
+  void suspend();
+  void wake(int thread);
+  void exit_lane(int thread);
+  void open_barrier_if_complete();
+  std::string describe_stuck() const;
+
+  std::vector<Lane> lanes_;
+  std::vector<std::vector<Meeting>> meetings_;  ///< under way, per warp
+  std::deque<int> ready_;                       ///< threads that can go on, in their order
+  StackPool stacks_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* shared_ = nullptr;
+  std::size_t shared_bytes_;
+  boost::context::fiber scheduler_;
+  std::int64_t block_ = 0;
+  int running_ = 0;
+  int at_barrier_ = 0;
+  int exited_ = 0;
+  std::string error_;
+};
+
+}  // namespace lanescope::simt

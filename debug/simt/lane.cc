@@ -1,0 +1,191 @@
+#include "debug/simt/lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "debug/simt/block.h"
+#include "debug/simt/describe.h"
+#include "debug/simt/numerics.h"
+
+namespace lanescope::simt {
+namespace {
+
+template <class F>
+void for_each_lane(std::uint32_t mask, F&& f) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (mask >> lane & 1) f(lane);
+  }
+}
+
+struct ShuffleSlot {
+  Shuffle kind;
+  int argument;
+  std::uint32_t value, result;
+};
+
+/// The lane whose value `lane` receives; its own where the source lies outside the warp.
+int shuffle_source(const ShuffleSlot& slot, int lane) {
+  const int source = slot.kind == Shuffle::index       ? slot.argument & 31
+                     : slot.kind == Shuffle::up        ? lane - slot.argument
+                     : slot.kind == Shuffle::down      ? lane + slot.argument
+                                                       : lane ^ slot.argument;
+  return source < 0 || source > 31 ? lane : source;
+}
+
+std::string do_shuffle(void* const (&slots)[32], std::uint32_t mask) {
+  std::string error;
+  for_each_lane(mask, [&](int lane) {
+    auto& slot = *static_cast<ShuffleSlot*>(slots[lane]);
+    const int source = shuffle_source(slot, lane);
+    if (!(mask >> source & 1)) {
+      error = "lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
+              ", which is not in the mask " + describe_mask(mask);
+      return;
+    }
+    slot.result = static_cast<ShuffleSlot*>(slots[source])->value;
+  });
+  return error;
+}
+
+struct BallotSlot {
+  bool predicate;
+  std::uint32_t result;
+};
+
+std::string do_ballot(void* const (&slots)[32], std::uint32_t mask) {
+  std::uint32_t votes = 0;
+  for_each_lane(mask, [&](int lane) {
+    if (static_cast<BallotSlot*>(slots[lane])->predicate) votes |= 1u << lane;
+  });
+  for_each_lane(mask, [&](int lane) { static_cast<BallotSlot*>(slots[lane])->result = votes; });
+  return {};
+}
+
+struct MatrixLoadSlot {
+  const void* row;
+  bool transposed;
+  std::uint32_t* registers;
+};
+
+/// Register i of lane t holds elements (t / 4, 2 · (t % 4) + {0, 1}) of matrix i.
+std::string do_ldmatrix(void* const (&slots)[32], std::uint32_t) {
+  for (int i = 0; i < 4; ++i) {
+    std::uint16_t matrix[8][8];
+    for (int row = 0; row < 8; ++row) {
+      std::memcpy(matrix[row], static_cast<MatrixLoadSlot*>(slots[8 * i + row])->row, 16);
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+      auto& slot = *static_cast<MatrixLoadSlot*>(slots[lane]);
+      const int row = lane / 4, col = lane % 4 * 2;
+      const std::uint32_t low = slot.transposed ? matrix[col][row] : matrix[row][col];
+      const std::uint32_t high = slot.transposed ? matrix[col + 1][row] : matrix[row][col + 1];
+      slot.registers[i] = low | high << 16;
+    }
+  }
+  return {};
+}
+
+struct MatrixProductSlot {
+  ElementType type;
+  const std::uint32_t* a;
+  std::uint32_t b[2];
+  float* c;
+};
+
+/// Gathers the fragments (PTX ISA, "Matrix fragments for mma.m16n8k16"), multiplies, scatters.
+std::string do_mma(void* const (&slots)[32], std::uint32_t) {
+  std::uint16_t a[16][16], b[16][8];
+  float c[16][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& slot = *static_cast<MatrixProductSlot*>(slots[lane]);
+    const int group = lane / 4, pair = lane % 4 * 2;
+    for (int half = 0; half < 2; ++half) {
+      for (int i = 0; i < 4; ++i) {
+        a[group + i % 2 * 8][pair + half + i / 2 * 8] =
+            static_cast<std::uint16_t>(slot.a[i] >> (16 * half));
+        c[group + i / 2 * 8][pair + i % 2] = slot.c[i];
+      }
+      for (int i = 0; i < 2; ++i) {
+        b[pair + half + i * 8][group] = static_cast<std::uint16_t>(slot.b[i] >> (16 * half));
+      }
+    }
+  }
+  const auto& first = *static_cast<MatrixProductSlot*>(slots[0]);
+  multiply_accumulate(first.type, hopper_rule, a, b, c);
+  for (int lane = 0; lane < 32; ++lane) {
+    auto& slot = *static_cast<MatrixProductSlot*>(slots[lane]);
+    for (int i = 0; i < 4; ++i) slot.c[i] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+  }
+  return {};
+}
+
+void check_aligned(const char* name, const void* address, Here here) {
+  if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) {
+    BlockRunner::current().fail(name, here, "misaligned address: a multiple of 16 is needed");
+  }
+}
+
+}  // namespace
+
+int thread_index() { return BlockRunner::current().thread_index(); }
+std::int64_t block_index() { return BlockRunner::current().block_index(); }
+std::byte* shared_memory() { return BlockRunner::current().shared_memory(); }
+
+void block_barrier(Here here) { BlockRunner::current().meet_block(here); }
+
+void warp_barrier(std::uint32_t mask, Here here) {
+  BlockRunner::current().meet_warp("warp_sync", nullptr, mask, nullptr, here);
+}
+
+std::uint32_t shuffle(Shuffle kind, std::uint32_t value, int argument, std::uint32_t mask,
+                      Here here) {
+  constexpr const char* names[] = {"shfl", "shfl_up", "shfl_down", "shfl_xor"};
+  ShuffleSlot slot{kind, argument, value, 0};
+  BlockRunner::current().meet_warp(names[static_cast<int>(kind)], do_shuffle, mask, &slot, here);
+  return slot.result;
+}
+
+std::uint32_t ballot(bool predicate, std::uint32_t mask, Here here) {
+  BallotSlot slot{predicate, 0};
+  BlockRunner::current().meet_warp("ballot", do_ballot, mask, &slot, here);
+  return slot.result;
+}
+
+void ldmatrix_x4(std::uint32_t (&registers)[4], const void* row, bool transposed, Here here) {
+  check_aligned("ldmatrix", row, here);
+  MatrixLoadSlot slot{row, transposed, registers};
+  BlockRunner::current().meet_warp("ldmatrix", do_ldmatrix, ~0u, &slot, here);
+}
+
+void mma_m16n8k16(ElementType type, float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                  std::uint32_t b1, Here here) {
+  MatrixProductSlot slot{type, a, {b0, b1}, c};
+  BlockRunner::current().meet_warp("mma_m16n8k16", do_mma, ~0u, &slot, here);
+}
+
+void copy_async_16(void* to_shared, const void* from, bool valid, Here here) {
+  check_aligned("copy_async_16", to_shared, here);
+  check_aligned("copy_async_16", from, here);
+  BlockRunner::current().lane().copies.back().push_back({to_shared, from, valid});
+}
+
+void commit_copies() { BlockRunner::current().lane().copies.emplace_back(); }
+
+void wait_copies(int pending) {
+  auto& groups = BlockRunner::current().lane().copies;
+  const auto committed = static_cast<std::ptrdiff_t>(groups.size()) - 1;
+  const auto done = std::max<std::ptrdiff_t>(0, committed - pending);
+  for (std::ptrdiff_t i = 0; i < done; ++i) {
+    for (const Lane::Copy& copy : groups[static_cast<std::size_t>(i)]) {
+      if (copy.valid) {
+        std::memcpy(copy.to, copy.from, 16);
+      } else {
+        std::memset(copy.to, 0, 16);
+      }
+    }
+  }
+  groups.erase(groups.begin(), groups.begin() + done);
+}
+
+}  // namespace lanescope::simt

@@ -1,0 +1,46 @@
+#include "debug/simt/machine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "debug/simt/block.h"
+
+namespace lanescope::simt {
+
+void launch(const Launch& launch, void (*kernel)(const void* arguments), const void* arguments) {
+  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto workers = static_cast<int>(
+      std::min<std::int64_t>(launch.workers > 0 ? launch.workers : cores, launch.blocks));
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::optional<Fault> first;
+
+  // Blocks are handed out in order, so every block below a faulty one runs to its end and the
+  // lowest fault is found whatever the timing.
+  const auto work = [&] {
+    BlockRunner runner(launch.threads, launch.shared_bytes);
+    while (!stop) {
+      const std::int64_t block = next++;
+      if (block >= launch.blocks) return;
+      try {
+        runner.run(block, kernel, arguments);
+      } catch (const Fault& fault) {
+        stop = true;
+        const std::lock_guard lock(mutex);
+        if (!first || fault.block() < first->block()) first = fault;
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < workers; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  if (first) throw *first;
+}
+
+}  // namespace lanescope::simt

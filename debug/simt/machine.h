@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace lanescope::simt {
+
+/// A kernel broke a rule of the machine: lanes that do not meet, a lane that exited too early, a
+/// misaligned address. The text names the lanes and the source lines.
+class Fault : public std::runtime_error {
+ public:
+  Fault(std::int64_t block, const std::string& text) : std::runtime_error(text), block_(block) {}
+  std::int64_t block() const { return block_; }
+
+ private:
+  std::int64_t block_;
+};
+
+/// The grid, and how the machine runs it.
+struct Launch {
+  std::int64_t blocks = 1;
+  int threads = 32;              ///< of a block, a multiple of 32
+  std::size_t shared_bytes = 0;  ///< of a block; starts filled with a poison pattern
+  int workers = 0;               ///< OS threads, 0: one per core
+};
+
+/// Runs `kernel(arguments)` once per thread of the grid: a block on one OS thread, its lanes as
+/// fibers, blocks in parallel. Throws the Fault of the lowest faulty block.
+void launch(const Launch& launch, void (*kernel)(const void* arguments), const void* arguments);
+
+}  // namespace lanescope::simt

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "debug/element_type.h"
+
+namespace lanescope::simt {
+
+/// ex2.approx.ftz.f32 as an H200 computes it, bit for bit.
+float ex2(float x);
+/// lg2.approx.ftz.f32 as an H200 computes it, bit for bit.
+float lg2(float x);
+
+/// cvt.rn.f16.f32 (PTX ISA, cvt): nearest even, overflow to inf, NaN becomes 0x7fff.
+std::uint16_t f32_to_f16(float x);
+/// cvt.rn.bf16.f32: nearest even, NaN becomes 0x7fff.
+std::uint16_t f32_to_bf16(float x);
+/// Exact.
+float f16_to_f32(std::uint16_t bits);
+
+/// max.f32 (PTX ISA, max): a NaN loses against a number, and −0 against +0.
+inline float max(float a, float b) {
+  if (std::isnan(a)) return std::isnan(b) ? std::bit_cast<float>(0x7fffffffu) : b;
+  if (std::isnan(b)) return a;
+  if (a == b) return std::signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+
+/// How a tensor core adds up one group: the products of `k_block` elements and the accumulator,
+/// each truncated to `fraction_bits` below the largest exponent, then the sum truncated to fp32.
+struct TensorCoreRule {
+  int k_block;
+  int fraction_bits;
+};
+inline constexpr TensorCoreRule hopper_rule{16, 25};
+/// Ampere and Ada (arXiv 2512.07004, 2511.10909).
+inline constexpr TensorCoreRule ampere_rule{8, 24};
+
+/// c += a·b for row-major a[16][16], b[16][8], c[16][8]; a and b hold the bits of f16 or bf16.
+void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
+                         const std::uint16_t (&b)[16][8], float (&c)[16][8]);
+
+}  // namespace lanescope::simt

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstddef>
+#include <vector>
+
+namespace lanescope::simt {
+
+/// Fiber stacks, each below a guard page, used again from block to block.
+class StackPool {
+ public:
+  /// Room for a lane's registers at no optimisation; pages are taken only when touched.
+  static constexpr std::size_t stack_bytes = 256 * 1024;
+
+  StackPool() = default;
+  ~StackPool() {
+    for (auto& stack : free_) allocator_.deallocate(stack);
+  }
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  boost::context::stack_context take() {
+    if (free_.empty()) return allocator_.allocate();
+    auto stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give(boost::context::stack_context stack) { free_.push_back(stack); }
+
+  /// Boost.Context's StackAllocator over a pool.
+  struct Allocator {
+    StackPool* pool;
+    boost::context::stack_context allocate() { return pool->take(); }
+    void deallocate(boost::context::stack_context& stack) { pool->give(stack); }
+  };
+
+ private:
+  boost::context::protected_fixedsize_stack allocator_{stack_bytes};
+  std::vector<boost::context::stack_context> free_;
+};
+
+}  // namespace lanescope::simt

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "debug/diff.h"
+
+namespace lanescope {
+
+/// How a value compares with what it should be.
+struct Comparison {
+  double error = 0;
+  double over_bound = 0;
+  bool holds = true;
+};
+
+/// Infinities and NaN must be the same; everything else within the bound, which a NaN never is.
+inline Comparison compare(double got, double want, double bound) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (!std::isfinite(want)) {
+    const bool same = std::isnan(want) ? std::isnan(got) : got == want;
+    return same ? Comparison{} : Comparison{infinity, infinity, false};
+  }
+  if (!std::isfinite(got)) return {infinity, infinity, false};
+  const double error = std::abs(got - want);
+  if (!(error <= bound)) return {error, bound > 0 ? error / bound : infinity, false};
+  return {error, error > 0 ? error / bound : 0, true};
+}
+
+/// Adds one value to `report`. `where` gives its place (a Divergence without values) and is called
+/// only if the value is one to remember.
+template <typename Where>
+Comparison record(SiteReport& report, double got, bool unwritten, double want, double bound,
+                  const Where& where) {
+  Comparison outcome = compare(got, want, bound);
+  if (unwritten) {
+    outcome = {0, std::numeric_limits<double>::infinity(), false};
+    ++report.unwritten;
+  } else if (std::isfinite(want) && !std::isfinite(got)) {
+    ++report.non_finite;
+  }
+  ++report.compared;
+  if (!outcome.holds) ++report.failed;
+  report.max_error = std::max(report.max_error, outcome.error);
+  const bool first = !outcome.holds && !report.first;
+  const bool worst = !report.worst || outcome.over_bound > report.max_error_over_bound;
+  if (first || worst) {
+    Divergence place = where();
+    place.site = report.site;
+    place.stage = report.stage;
+    place.judgement = report.judgement;
+    place.got = got;
+    place.want = want;
+    place.bound = bound;
+    place.unwritten = unwritten;
+    if (first) report.first = place;
+    if (worst) report.worst = place;
+  }
+  report.max_error_over_bound = std::max(report.max_error_over_bound, outcome.over_bound);
+  return outcome;
+}
+
+/// Adds what a later block reported about the same site and judgement.
+inline void merge(SiteReport& report, const SiteReport& later) {
+  report.compared += later.compared;
+  report.failed += later.failed;
+  report.unwritten += later.unwritten;
+  report.non_finite += later.non_finite;
+  report.max_error = std::max(report.max_error, later.max_error);
+  if (!report.first) report.first = later.first;
+  if (!report.worst || later.max_error_over_bound > report.max_error_over_bound) {
+    report.worst = later.worst;
+  }
+  report.max_error_over_bound =
+      std::max(report.max_error_over_bound, later.max_error_over_bound);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "debug/diff.h"
+#include "debug/dump.h"
+
+namespace lanescope {
+
+/// A block's place in the problem.
+struct BlockPlace {
+  std::int64_t batch, head;
+  std::int64_t query;  ///< first row of Q in its head
+};
+BlockPlace place_of(const DumpInfo& info, std::int64_t block);
+
+/// One tile of one block as a matrix in a dump's tensor.
+struct TileView {
+  const Tensor* tensor;
+  std::int64_t first;   ///< the element at row 0, column 0
+  std::int64_t stride;  ///< elements from a row to the next
+  std::int64_t rows, cols;
+  std::int64_t index(std::int64_t row, std::int64_t col) const {
+    return first + row * stride + col;
+  }
+};
+
+/// The blocks and tiles for which `name` has values: those traced for a site, all of the problem
+/// for q, k, v, o_final and lse; one tile, 0, where the values are a block's rather than a tile's.
+Range blocks_of(const Dump& dump, std::string_view name);
+Range tiles_of(const Dump& dump, std::string_view name);
+
+/// The tile of `name`: a site in shared memory, an input or an output. For k and v that is the
+/// tile's keys in the kv head of the block's head. Ragged ends have fewer rows.
+/// `name` is in the dump and not in registers; block and tile lie in blocks_of and tiles_of.
+TileView tile_view(const Dump& dump, std::string_view name, std::int64_t block, std::int64_t tile);
+
+/// The element of the site's tensor that register `reg` of a lane left.
+/// `site` is in registers; all indices lie in their ranges.
+std::int64_t slot_index(const DumpInfo& info, const Site& site, std::int64_t block,
+                        std::int64_t tile, std::int64_t warp, std::int64_t lane, std::int64_t reg);
+
+/// Whether `bits` is the pattern that the trace buffer was filled with.
+bool is_unwritten(ElementType type, std::uint32_t bits);
+
+/// The bits that lie in the dump where `divergence` of `name` points; none where it points nowhere.
+std::optional<std::uint32_t> bits_at(const Dump& dump, std::string_view name,
+                                     const Divergence& divergence);
+
+}  // namespace lanescope

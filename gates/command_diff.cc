@@ -1,0 +1,65 @@
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "debug/diff.h"
+#include "debug/report.h"
+#include "gates/commands.h"
+
+namespace lanescope {
+namespace {
+
+bool is_dump(const std::string& text) { return text.ends_with(".safetensors"); }
+
+ExitCode judge(const Dump& dump, const std::string& path, int threads, const Output& output) {
+  const DiffReport report = diff_against_reference(dump, threads);
+  const std::string text =
+      output.json ? diff_json(dump.info, report) : diff_text(dump, report, output.style, path);
+  std::fputs(text.c_str(), stdout);
+  if (output.json) std::fputc('\n', stdout);
+  return report.match ? ExitCode::ok : ExitCode::diverged;
+}
+
+/// A dump of a binary that is not built from the sources at hand says nothing about them.
+void check_fresh(const Dump& dump, const std::string& path) {
+  const std::string at_hand = hash_of_sources_at_hand(dump.info.kernel);
+  if (at_hand.empty() || at_hand == dump.info.source_hash) return;
+  throw MismatchError(path + " was made by a build of other sources than those at hand: dump " +
+                      dump.info.source_hash + ", at hand " + at_hand +
+                      ". Run it again, or judge it all the same with --stale-ok");
+}
+
+ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Output& output) {
+  const Dump a = read_dump(a_path), b = read_dump(b_path);
+  const std::vector<BitReport> reports = diff_dumps(a, b);
+  const std::string text = output.json ? bits_json(a.info, b.info, reports) + "\n"
+                                       : bits_text(a, b, reports, output.style);
+  std::fputs(text.c_str(), stdout);
+  return same_bits(reports) ? ExitCode::ok : ExitCode::diverged;
+}
+
+}  // namespace
+
+ExitCode diff_command(DiffOptions options, const Output& output) {
+  const std::vector<std::string>& what = options.what;
+  if (what.size() == 1 && is_dump(what[0])) {
+    const Dump dump = read_dump(what[0]);
+    if (!options.stale_ok) check_fresh(dump, what[0]);
+    return judge(dump, what[0], options.run.threads, output);
+  }
+  if (what.size() == 2 && is_dump(what[0]) && is_dump(what[1])) {
+    return diff_two(what[0], what[1], output);
+  }
+  if (what.size() != 2 || is_dump(what[0]) || is_dump(what[1])) {
+    throw UsageError("diff: give KERNEL GATE, one dump, or two dumps (.safetensors)");
+  }
+  options.run.kernel = what[0];
+  options.run.gate = what[1];
+  const PreparedRun run = prepare(options.run);
+  for (const std::string& warning : run.warnings) spdlog::warn("{}", warning);
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  if (!options.output.empty()) write_dump(dump, options.output);
+  return judge(dump, options.output, options.run.threads, output);
+}
+
+}  // namespace lanescope

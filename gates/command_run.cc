@@ -1,0 +1,27 @@
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "gates/commands.h"
+
+namespace lanescope {
+
+ExitCode run_command(const RunOptions& options, const std::string& path, const Output&) {
+  const PreparedRun run = prepare(options);
+  for (const std::string& warning : run.warnings) spdlog::warn("{}", warning);
+  const bool prints = std::string_view(run.module->trace) == "printf";
+  if (path.empty() && !prints) {
+    throw UsageError("run: where to? -o x.safetensors names the dump");
+  }
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  if (!path.empty()) {
+    write_dump(dump, path);
+    spdlog::info("{}: {} blocks, {} tiles, {} sites", path, dump.info.blocks.count(),
+                 dump.info.tiles.count(), dump.info.sites.size());
+  }
+  if (dump.info.incomplete.empty()) return ExitCode::ok;
+  spdlog::error("{}: {}", run.module_name, dump.info.incomplete);
+  return ExitCode::diverged;
+}
+
+}  // namespace lanescope

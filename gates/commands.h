@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "debug/error.h"
+#include "debug/show.h"
+#include "debug/text.h"
+#include "gates/run_options.h"
+
+namespace lanescope {
+
+/// How a command talks.
+struct Output {
+  bool json = false;
+  Style style;
+};
+
+struct DiffOptions {
+  std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
+  RunOptions run;
+  std::string output;             ///< where to keep the dump, empty: nowhere
+  bool stale_ok = false;
+};
+
+// The commands: results go to stdout, everything else to stderr through spdlog. They throw Error.
+ExitCode list_command(const Output& output);
+ExitCode run_command(const RunOptions& options, const std::string& path, const Output& output);
+ExitCode diff_command(DiffOptions options, const Output& output);
+ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
+
+}  // namespace lanescope

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "debug/dump.h"
+#include "gates/module_file.h"
+
+namespace lanescope {
+
+/// What to run a module on.
+struct RunRequest {
+  Problem problem;
+  Inputs inputs;
+  std::string input = "random";  ///< the kind, or the path of the file, that the inputs come from
+  std::uint64_t seed = 0;
+  /// What to trace; all where not given.
+  std::optional<Range> blocks, tiles, warps, lanes;
+  int threads = 0;  ///< of this machine, 0: one per core
+};
+
+/// Runs the module's kernel once and collects what it leaves and what was traced. Text of a module
+/// built with -Dtrace=printf goes to stdout, sorted. A kernel that breaks a rule of its backend
+/// gives a dump that says so in `incomplete`. Throws UsageError where the request does not fit the
+/// module, EnvironmentError where the machine lacks a device or memory.
+Dump launch(const Module& module, const std::string& module_name, const RunRequest& request);
+
+}  // namespace lanescope

@@ -1,0 +1,125 @@
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <new>
+
+#include "gates/commands.h"
+#include "gates/declared_modules.h"
+
+namespace {
+
+using namespace lanescope;
+
+void add_run_options(CLI::App& command, RunOptions& run) {
+  command.add_option("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
+  command.add_option("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
+  command.add_option("--shape", run.shape,
+                     "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's");
+  command.add_option("--dtype", run.dtype, "f16 or bf16 [f16, or as the input file]");
+  command.add_flag("--causal", run.causal, "query i sees the keys up to i + skv - s");
+  command.add_option("--tile-shape", run.tile_shape, "Br x Bc, e.g. 64x32 [the kernel's first]");
+  command.add_option("--input", run.input,
+                     "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
+  command.add_option("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
+  command.add_option("--seed", run.seed, "of generated inputs [0]");
+  command.add_option("--where", run.where,
+                     "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
+  command.add_flag("--untraced", run.untraced, "the module built without tracing");
+  command.add_option("--threads", run.threads, "of this machine [all]")->check(CLI::NonNegativeNumber);
+}
+
+Style terminal_style() {
+  Style style;
+  style.colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  winsize window{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) {
+    style.width = window.ws_col;
+  }
+  return style;
+}
+
+void set_up_logging(bool verbose, bool quiet) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("lanescope"));
+  spdlog::set_pattern("%^%l%$: %v");
+  spdlog::set_level(quiet     ? spdlog::level::err
+                    : verbose ? spdlog::level::debug
+                              : spdlog::level::info);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"A lab for fused attention kernels: build one stage, diff its intermediates"};
+  app.name("lanescope");
+  app.set_version_flag("--version", LANESCOPE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  bool verbose = false, quiet = false;
+  std::string format = "text";
+  app.add_flag("-v,--verbose", verbose, "say more on stderr");
+  app.add_flag("-q,--quiet", quiet, "say only errors on stderr");
+  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+
+  CLI::App* list = app.add_subcommand("list", "kernels, gates, sites, presets, devices");
+
+  RunOptions run_options;
+  std::string run_path;
+  CLI::App* run = app.add_subcommand("run", "run one gate of a kernel and write a dump");
+  run->add_option("kernel", run_options.kernel, "a kernel, or the path of a module")->required();
+  run->add_option("gate", run_options.gate, "qk_only, softmax_only, pv_only or fused")->required();
+  run->add_option("-o,--output", run_path, "the dump: x.safetensors");
+  add_run_options(*run, run_options);
+
+  DiffOptions diff_options;
+  CLI::App* diff =
+      app.add_subcommand("diff", "run and compare with the reference, or compare dumps");
+  diff->add_option("what", diff_options.what, "KERNEL GATE, or one dump, or two")->required();
+  diff->add_option("-o,--output", diff_options.output, "keep the dump: x.safetensors");
+  diff->add_flag("--stale-ok", diff_options.stale_ok,
+                 "judge a dump although the sources have changed since");
+  add_run_options(*diff, diff_options.run);
+
+  ShowOptions show_options;
+  std::string show_path;
+  CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
+  show->add_option("dump", show_path, "x.safetensors")->required();
+  show->add_option("site", show_options.site, "a site, or q, k, v, o_final, lse")->required();
+  show->add_option("--block", show_options.block);
+  show->add_option("--tile", show_options.tile);
+  show->add_option("--warp", show_options.warp);
+  show->add_option("--lane", show_options.lane);
+  show->add_option("--col", show_options.col, "the first column of a matrix");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return static_cast<int>(ExitCode::usage);
+  }
+  set_up_logging(verbose, quiet);
+  const Output output{format == "json", terminal_style()};
+  ExitCode code = ExitCode::ok;
+  if (list->parsed()) code = list_command(output);
+  if (run->parsed()) code = run_command(run_options, run_path, output);
+  if (diff->parsed()) code = diff_command(diff_options, output);
+  if (show->parsed()) code = show_command(show_path, show_options, output);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    spdlog::error("{}", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    spdlog::error("out of memory: take a smaller --shape, or narrow the trace with --where");
+    return static_cast<int>(ExitCode::environment);
+  }
+}

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include "debug/site.h"
+#include "debug/window.h"
+#include "gates/gate.h"
+
+namespace lanescope {
+
+/// Changes whenever anything in this file does.
+inline constexpr int module_abi = 1;
+
+/// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
+/// module's D. Lengths in elements are those of kernels/attention.h.
+struct ModuleRun {
+  const void* q;  ///< [batch, heads, len_q, D]
+  const void* k;  ///< [batch, heads_kv, len_kv, D]
+  const void* v;  ///< as k
+  void* o;        ///< as q; in and out, so that unwritten elements keep their poison
+  float* lse;     ///< [batch, heads, len_q]; in and out
+  int batch, heads, heads_kv, len_q, len_kv;
+  float scale_log2;
+  int causal;
+  std::int64_t blocks;     ///< of the grid
+  const void* injected;    ///< slots that the gate takes, window: all blocks and tiles
+  std::int64_t injected_bytes;
+  void* left;              ///< slots that the gate leaves, window: all blocks and tiles; in and out
+  std::int64_t left_bytes;
+  void* traced;            ///< slots of the trace buffer; in and out
+  std::int64_t traced_bytes;
+  Window all;              ///< of injected and left
+  Window window;           ///< of traced
+  int workers;             ///< sim: OS threads, 0: one per core
+  /// Filled by the module.
+  char* message;           ///< why it failed, where it did
+  int message_bytes;
+};
+
+enum class ModuleStatus : int { ok = 0, kernel_fault = 1, no_device = 2, no_memory = 3 };
+
+/// What one module is and does. A module exports `lanescope_module`, which returns it.
+struct Module {
+  int abi;
+  const char* kernel;   ///< "mma"
+  Gate gate;
+  const char* backend;  ///< "sim" or "cuda"
+  ElementType dtype;
+  Products products;
+  int head_dim, br, bc, threads;
+  std::int64_t shared_bytes;
+  const char* trace;          ///< "on", "off" or "printf"
+  const char* source_hash;    ///< of the files that went into the build
+  const char* compile_flags;
+  const Site* sites;
+  int site_count;
+  /// (row, col) in the tile of a register of a lane.
+  void (*coordinate)(SiteId site, int warp, int lane, int reg, int* row, int* col);
+  /// The thread that wrote an element of shared memory.
+  int (*owner)(SiteId site, int row, int col);
+  /// A name of the device that `run` would use; ok, or no_device with a reason.
+  ModuleStatus (*device)(char* name, int name_bytes, char* arch, int arch_bytes);
+  ModuleStatus (*run)(ModuleRun* run);
+};
+
+}  // namespace lanescope
+
+extern "C" const lanescope::Module* lanescope_module();

@@ -1,0 +1,111 @@
+#include "gates/module_build.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "debug/error.h"
+#include "gates/declared_modules.h"
+
+extern char** environ;
+
+namespace lanescope {
+namespace {
+
+const std::filesystem::path module_folder = LANESCOPE_MODULE_FOLDER;
+
+/// Runs ninja for one target; its output goes to stderr, but for the line that says that there was
+/// nothing to do. Returns its exit code.
+int run_ninja(const char* ninja, const std::string& target) {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe for ninja");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  const std::vector<std::string> words = {ninja, "-C", LANESCOPE_BUILD_ROOT, target};
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, ninja, &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  const std::unique_ptr<FILE, int (*)(FILE*)> out(fdopen(pipe_ends[0], "r"), std::fclose);
+  if (error != 0) throw EnvironmentError(std::string("cannot start ") + ninja);
+  char* line = nullptr;
+  std::size_t size = 0;
+  while (getline(&line, &size, out.get()) > 0) {
+    const std::string_view text(line);
+    if (!text.starts_with("ninja: ")) std::fprintf(stderr, "%s", line);
+  }
+  std::free(line);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+}  // namespace
+
+ModuleFile open_module(const ModuleName& name) {
+  const std::filesystem::path path = module_folder / (name.text() + ".so");
+  const char* ninja = std::getenv("LANESCOPE_NINJA");
+  if (ninja && *ninja) {
+    const std::string target =
+        std::filesystem::relative(path, LANESCOPE_BUILD_ROOT).generic_string();
+    if (run_ninja(ninja, target) != 0) {
+      throw UsageError("the module " + name.text() +
+                       " does not compile: the compiler's words are above");
+    }
+  }
+  if (!std::filesystem::exists(path)) {
+    throw EnvironmentError("the module " + name.text() + " is not built: use the launcher " +
+                           "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" +
+                           name.text() + ".so");
+  }
+  ModuleFile module(path);
+  const std::string at_hand = hash_of_sources_at_hand(name.kernel);
+  if (!at_hand.empty() && at_hand != module->source_hash) {
+    throw MismatchError("the module " + name.text() + " was not built from the sources at hand: " +
+                        "built from " + module->source_hash + ", at hand " + at_hand +
+                        ". Build it again: ./lanescope does, or ninja -C " LANESCOPE_BUILD_ROOT);
+  }
+  return module;
+}
+
+ModuleFile open_module_at(const std::filesystem::path& path) { return ModuleFile(path); }
+
+bool cuda_device_answers() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!driver) return false;
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto get_count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  int count = 0;
+  return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
+}
+
+std::string choose_backend(const std::string& wish) {
+  const std::vector<std::string> built = declared_backends();
+  const bool cuda_built = std::find(built.begin(), built.end(), "cuda") != built.end();
+  if (wish == "auto") return cuda_built && cuda_device_answers() ? "cuda" : "sim";
+  if (wish == "sim") return wish;
+  if (wish != "cuda") throw UsageError("there is no backend '" + wish + "'; backends: auto, sim, cuda");
+  if (!cuda_built) {
+    throw EnvironmentError("this build has no cuda modules: nvcc was missing when it was configured, "
+                           "or -Dbackends leaves cuda out");
+  }
+  if (!cuda_device_answers()) {
+    throw EnvironmentError("no CUDA device answers (driver missing or no GPU): use --backend sim");
+  }
+  return wish;
+}
+
+}  // namespace lanescope

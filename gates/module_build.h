@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "gates/module_catalogue.h"
+#include "gates/module_file.h"
+
+namespace lanescope {
+
+/// Opens a declared module. Where the launcher runs the program (LANESCOPE_NINJA names ninja), it
+/// is brought up to date first, progress on stderr. Throws UsageError where a source does not
+/// compile, EnvironmentError where the module is not built, MismatchError where it was built from
+/// other sources than those at hand.
+ModuleFile open_module(const ModuleName& name);
+
+/// Opens a module outside the build.
+ModuleFile open_module_at(const std::filesystem::path& path);
+
+/// Whether a CUDA driver answers and has a device.
+bool cuda_device_answers();
+
+/// "auto": cuda where a device answers and this build has cuda modules, else sim.
+/// Throws UsageError on another name, EnvironmentError on "cuda" where there is none.
+std::string choose_backend(const std::string& wish);
+
+}  // namespace lanescope

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "debug/element_type.h"
+#include "gates/gate.h"
+
+namespace lanescope {
+
+/// Which one of the modules of a build: each is kernel, gate, type, head dimension, tile, backend.
+struct ModuleName {
+  std::string kernel;
+  Gate gate = Gate::fused;
+  ElementType dtype = ElementType::f16;
+  int head_dim = 64;
+  int br = 64, bc = 64;
+  std::string backend;  ///< "sim" or "cuda"
+  bool untraced = false;
+
+  /// "mma.softmax_only.f16.d64.64x64.sim", with ".untraced" for the build without tracing.
+  std::string text() const;
+  bool operator==(const ModuleName&) const = default;
+};
+
+/// Every module that this build declares (their traced form), as the build orders them: a kernel's
+/// default tile comes first.
+const std::vector<ModuleName>& declared_modules();
+
+/// The kernels and backends that this build declares modules of.
+std::vector<std::string> declared_kernels();
+std::vector<std::string> declared_backends();
+
+/// Throws UsageError, listing the gates, where `name` is none.
+Gate parse_gate(std::string_view name);
+/// Throws UsageError where `name` is no type of inputs.
+ElementType parse_dtype(std::string_view name);
+
+/// What a user asks for; what is not given is chosen.
+struct ModuleWish {
+  std::string kernel;
+  Gate gate = Gate::fused;
+  ElementType dtype = ElementType::f16;
+  std::int64_t d = 64;                         ///< columns of Q, K and V
+  std::optional<std::pair<int, int>> tile;     ///< Br, Bc
+  std::string backend;
+  bool untraced = false;
+};
+
+/// The declared module for a wish: the smallest head dimension that holds d, the kernel's default
+/// tile where none is given. Throws UsageError that lists what there is.
+ModuleName choose_module(const ModuleWish& wish);
+
+/// The hash of a kernel's sources as they lie in the checkout now; empty where there is no checkout
+/// or no such kernel.
+std::string hash_of_sources_at_hand(const std::string& kernel);
+
+}  // namespace lanescope

@@ -1,0 +1,123 @@
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+#include "gates/module_entry.h"
+
+namespace lanescope {
+
+__global__ void __launch_bounds__(Kernel::threads)
+    kernel_entry(const __grid_constant__ KernelArguments arguments) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  run_lane(arguments, *reinterpret_cast<Kernel::SharedMemory*>(memory));
+}
+
+namespace {
+
+/// Device memory that goes back by itself.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { cudaFree(data_); }
+
+  cudaError_t fill(const void* host, std::int64_t bytes) {
+    bytes_ = static_cast<std::size_t>(bytes);
+    if (bytes_ == 0) return cudaSuccess;
+    const cudaError_t error = cudaMalloc(&data_, bytes_);
+    return error != cudaSuccess ? error
+                                : cudaMemcpy(data_, host, bytes_, cudaMemcpyHostToDevice);
+  }
+  cudaError_t copy_back(void* host) const {
+    return bytes_ == 0 ? cudaSuccess : cudaMemcpy(host, data_, bytes_, cudaMemcpyDeviceToHost);
+  }
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+ModuleStatus fail(ModuleRun* run, cudaError_t error, const char* what) {
+  std::snprintf(run->message, static_cast<std::size_t>(run->message_bytes), "%s: %s (%s)", what,
+                cudaGetErrorString(error), cudaGetErrorName(error));
+  return error == cudaErrorMemoryAllocation ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
+}
+
+}  // namespace
+
+ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes) {
+  int device = 0;
+  cudaDeviceProp properties;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) {
+    std::snprintf(name, static_cast<std::size_t>(name_bytes), "%s", cudaGetErrorString(error));
+    return ModuleStatus::no_device;
+  }
+  std::snprintf(name, static_cast<std::size_t>(name_bytes), "%s", properties.name);
+  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "sm_%d%d", properties.major,
+                properties.minor);
+  return ModuleStatus::ok;
+}
+
+ModuleStatus run_module(ModuleRun* run) {
+  const std::int64_t row = std::int64_t{head_dim} * size_of(Element::type);
+  const std::int64_t queries = std::int64_t{run->batch} * run->heads * run->len_q;
+  const std::int64_t keys = std::int64_t{run->batch} * run->heads_kv * run->len_kv;
+  Buffer q, k, v, o, lse, injected, left, traced;
+  const struct {
+    Buffer& buffer;
+    const void* host;
+    std::int64_t bytes;
+  } uploads[] = {{q, run->q, queries * row},
+                 {k, run->k, keys * row},
+                 {v, run->v, keys * row},
+                 {o, run->o, queries * row},
+                 {lse, run->lse, queries * static_cast<std::int64_t>(sizeof(float))},
+                 {injected, run->injected, run->injected_bytes},
+                 {left, run->left, run->left_bytes},
+                 {traced, run->traced, run->traced_bytes}};
+  for (const auto& upload : uploads) {
+    const cudaError_t error = upload.buffer.fill(upload.host, upload.bytes);
+    if (error != cudaSuccess) return fail(run, error, "copying the inputs to the device");
+  }
+  ModuleRun on_device = *run;
+  on_device.q = q.data();
+  on_device.k = k.data();
+  on_device.v = v.data();
+  on_device.o = o.data();
+  on_device.lse = static_cast<float*>(lse.data());
+  on_device.injected = injected.data();
+  on_device.left = left.data();
+  on_device.traced = traced.data();
+
+  constexpr int shared = sizeof(Kernel::SharedMemory);
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel_entry, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (error != cudaSuccess) return fail(run, error, "asking for the kernel's shared memory");
+#if LANESCOPE_TRACE == 2
+  // Text of all lanes waits on the device until the kernel ends.
+  error = cudaDeviceSetLimit(cudaLimitPrintfFifoSize, std::size_t{1} << 30);
+  if (error != cudaSuccess) return fail(run, error, "reserving the printf buffer");
+#endif
+  kernel_entry<<<static_cast<unsigned>(run->blocks), Kernel::threads, shared>>>(
+      arguments_of(on_device));
+  error = cudaGetLastError();
+  if (error != cudaSuccess) return fail(run, error, "launching the kernel");
+  error = cudaDeviceSynchronize();
+  if (error != cudaSuccess) return fail(run, error, "running the kernel");
+
+  const struct {
+    Buffer& buffer;
+    void* host;
+  } downloads[] = {{o, run->o}, {lse, run->lse}, {left, run->left}, {traced, run->traced}};
+  for (const auto& download : downloads) {
+    error = download.buffer.copy_back(download.host);
+    if (error != cudaSuccess) return fail(run, error, "copying the results back");
+  }
+  return ModuleStatus::ok;
+}
+
+}  // namespace lanescope

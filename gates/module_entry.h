@@ -1,0 +1,100 @@
+#pragma once
+
+// What the sim and the cuda half of a module share: the one explicit instantiation that the build
+// names, and its description.
+//   LANESCOPE_KERNEL_FILE   "kernels/mma.h"
+//   LANESCOPE_KERNEL        mma, the module's name for it
+//   LANESCOPE_TEMPLATE      Mma, the class template
+//   LANESCOPE_GATE          softmax_only
+//   LANESCOPE_TYPE          f16
+//   LANESCOPE_D _BR _BC     64
+//   LANESCOPE_BACKEND       sim
+//   LANESCOPE_TRACE         0 off, 1 on, 2 printf
+//   LANESCOPE_COMPILE_FLAGS LANESCOPE_SIM_FLAGS, from compile_flags.h
+
+#define LANESCOPE_TEXT_OF(x) #x
+#define LANESCOPE_TEXT(x) LANESCOPE_TEXT_OF(x)
+
+#include LANESCOPE_KERNEL_FILE
+
+#include "debug/trace.h"
+#include "gates/module.h"
+#include LANESCOPE_SOURCE_HASH_FILE
+#include "compile_flags.h"
+
+namespace lanescope {
+
+/// Everything that a kernel is launched with, by value.
+struct KernelArguments {
+  kernels::Attention attention;
+  Slots injected;
+  Slots left;
+  Slots traced;
+};
+
+inline constexpr Gate gate = Gate::LANESCOPE_GATE;
+inline constexpr int head_dim = LANESCOPE_D;
+inline constexpr int br = LANESCOPE_BR, bc = LANESCOPE_BC;
+using Element = device::LANESCOPE_TYPE;
+using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
+using Sites = Kernel::Sites;
+
+/// The body of the launched kernel: one lane.
+LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem) {
+  const std::int64_t block = device::block();
+  const Seam<gate, Sites> seam{a.injected, a.left, block};
+#if LANESCOPE_TRACE == 0
+  const NoTrace trace;
+#elif LANESCOPE_TRACE == 1
+  const BufferTrace<gate, Sites> trace{a.traced, block};
+#else
+  const PrintTrace<gate, Sites> trace{a.traced.window, block};
+#endif
+  Kernel::run(a.attention, smem, seam, trace);
+}
+
+inline KernelArguments arguments_of(const ModuleRun& r) {
+  return {{r.q, r.k, r.v, r.o, r.lse, r.batch, r.heads, r.heads_kv, r.len_q, r.len_kv,
+           r.scale_log2, r.causal},
+          {static_cast<std::byte*>(const_cast<void*>(r.injected)), r.all},
+          {static_cast<std::byte*>(r.left), r.all},
+          {static_cast<std::byte*>(r.traced), r.window}};
+}
+
+ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes);
+ModuleStatus run_module(ModuleRun* run);
+
+inline constexpr const char* trace_names[] = {"off", "on", "printf"};
+
+inline const Module module_description = {
+    module_abi,
+    LANESCOPE_TEXT(LANESCOPE_KERNEL),
+    gate,
+    LANESCOPE_TEXT(LANESCOPE_BACKEND),
+    Element::type,
+    Kernel::products,
+    head_dim,
+    br,
+    bc,
+    Kernel::threads,
+    static_cast<std::int64_t>(sizeof(Kernel::SharedMemory)),
+    trace_names[LANESCOPE_TRACE],
+    LANESCOPE_SOURCE_HASH,
+    LANESCOPE_COMPILE_FLAGS,
+    Sites::table,
+    Sites::count,
+    [](SiteId site, int warp, int lane, int reg, int* row, int* col) {
+      const device::Coordinate c = Sites::coordinate(site, warp, lane, reg);
+      *row = c.row;
+      *col = c.col;
+    },
+    [](SiteId site, int row, int col) { return Sites::owner(site, row, col); },
+    describe_device,
+    run_module,
+};
+
+}  // namespace lanescope
+
+extern "C" __attribute__((visibility("default"))) const lanescope::Module* lanescope_module() {
+  return &lanescope::module_description;
+}

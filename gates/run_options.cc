@@ -1,0 +1,171 @@
+#include "gates/run_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <sstream>
+
+#include "debug/error.h"
+#include "debug/input_file.h"
+#include "gates/module_build.h"
+#include "gates/presets.h"
+#include "reference/inputs.h"
+
+namespace lanescope {
+namespace {
+
+std::int64_t parse_number(const std::string& text, const std::string& what) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    throw UsageError(what + ": '" + text + "' is not a number from 0 on");
+  }
+  return value;
+}
+
+/// "a=1,b=2" as its parts.
+std::map<std::string, std::string> parse_pairs(const std::string& text, const std::string& option) {
+  std::map<std::string, std::string> pairs;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      throw UsageError(option + ": '" + part + "' is not of the form name=value");
+    }
+    if (!pairs.emplace(part.substr(0, equals), part.substr(equals + 1)).second) {
+      throw UsageError(option + ": " + part.substr(0, equals) + " is given twice");
+    }
+  }
+  return pairs;
+}
+
+/// "3" or "0..3", the end included.
+Range parse_range(const std::string& text, const std::string& what) {
+  const std::size_t dots = text.find("..");
+  const std::int64_t first = parse_number(text.substr(0, dots), what);
+  const std::int64_t last =
+      dots == std::string::npos ? first : parse_number(text.substr(dots + 2), what);
+  if (last < first) throw UsageError(what + ": '" + text + "' ends before it begins");
+  return {first, last + 1};
+}
+
+void parse_where(const std::string& text, RunRequest& request) {
+  for (const auto& [name, value] : parse_pairs(text, "--where")) {
+    const Range range = parse_range(value, "--where " + name);
+    if (name == "block") {
+      request.blocks = range;
+    } else if (name == "tile") {
+      request.tiles = range;
+    } else if (name == "warp") {
+      request.warps = range;
+    } else if (name == "lane") {
+      request.lanes = range;
+    } else {
+      throw UsageError("--where: there is no '" + name + "'; there is: block, tile, warp, lane");
+    }
+  }
+}
+
+std::optional<std::pair<int, int>> parse_tile(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::size_t x = text.find('x');
+  if (x == std::string::npos) throw UsageError("--tile-shape: '" + text + "' is not like 64x32");
+  return std::pair(static_cast<int>(parse_number(text.substr(0, x), "--tile-shape")),
+                   static_cast<int>(parse_number(text.substr(x + 1), "--tile-shape")));
+}
+
+Layout parse_layout(const std::string& text) {
+  if (text == "bhsd") return Layout::bhsd;
+  if (text == "bshd") return Layout::bshd;
+  throw UsageError("--layout: there is no '" + text + "'; layouts: bhsd, bshd");
+}
+
+bool is_module_path(const std::string& kernel) { return kernel.ends_with(".so"); }
+
+}  // namespace
+
+Problem parse_shape(const std::string& preset, const std::string& shape, bool causal) {
+  Problem p = find_preset(preset.empty() ? "debug" : preset).problem;
+  p.causal = causal;
+  bool kv_heads = false, kv_length = false;
+  for (const auto& [name, text] : parse_pairs(shape, "--shape")) {
+    const std::int64_t value = parse_number(text, "--shape " + name);
+    if (value == 0) throw UsageError("--shape " + name + ": must be 1 or more");
+    if (name == "b") {
+      p.batch = value;
+    } else if (name == "h") {
+      p.heads = value;
+    } else if (name == "hkv") {
+      p.heads_kv = value;
+      kv_heads = true;
+    } else if (name == "s") {
+      p.len_q = value;
+    } else if (name == "skv") {
+      p.len_kv = value;
+      kv_length = true;
+    } else if (name == "d") {
+      p.d = value;
+    } else {
+      throw UsageError("--shape: there is no '" + name + "'; there is: b, h, hkv, s, skv, d");
+    }
+  }
+  if (!kv_heads) p.heads_kv = p.heads;
+  if (!kv_length) p.len_kv = p.len_q;
+  if (p.heads % p.heads_kv != 0) {
+    throw UsageError("--shape: h=" + std::to_string(p.heads) + " is no multiple of hkv=" +
+                     std::to_string(p.heads_kv));
+  }
+  std::int64_t size = 2;
+  for (const std::int64_t side : {p.batch, p.heads, std::max(p.len_q, p.len_kv), p.d}) {
+    if (__builtin_mul_overflow(size, side, &size) || size > std::int64_t{1} << 40) {
+      throw UsageError("--shape: a tensor of this shape passes 1 TiB");
+    }
+  }
+  return p;
+}
+
+PreparedRun prepare(const RunOptions& options) {
+  RunRequest request;
+  std::vector<std::string> warnings;
+  request.input = options.input;
+  request.seed = options.seed;
+  request.threads = options.threads;
+  parse_where(options.where, request);
+  const std::optional<ElementType> dtype =
+      options.dtype.empty() ? std::nullopt : std::optional(parse_dtype(options.dtype));
+  const Gate gate = parse_gate(options.gate);
+  const auto tile = parse_tile(options.tile_shape);
+
+  if (options.input.ends_with(".safetensors")) {
+    if (!options.shape.empty() || !options.preset.empty()) {
+      throw UsageError("--shape and --preset do not go with an input file: it has a shape");
+    }
+    InputFile file =
+        read_input_file(options.input, parse_layout(options.layout), dtype, options.causal);
+    request.problem = file.problem;
+    request.inputs = std::move(file.inputs);
+    warnings = std::move(file.warnings);
+  } else {
+    request.problem = parse_shape(options.preset, options.shape, options.causal);
+  }
+
+  const auto generate = [&](ElementType type) {
+    if (!request.inputs.q.dims.empty()) return;
+    request.inputs = generate_inputs(request.problem, type, options.input, options.seed);
+  };
+  if (is_module_path(options.kernel)) {
+    ModuleFile module = open_module_at(options.kernel);
+    if (module->gate != gate) {
+      throw UsageError("the module " + options.kernel + " is gate " + name_of(module->gate));
+    }
+    generate(dtype.value_or(module->dtype));
+    return {options.kernel, std::move(module), std::move(request), std::move(warnings)};
+  }
+  generate(dtype.value_or(ElementType::f16));
+  const ModuleName name =
+      choose_module({options.kernel, gate, request.inputs.type(), request.problem.d, tile,
+                     choose_backend(options.backend), options.untraced});
+  return {name.text(), open_module(name), std::move(request), std::move(warnings)};
+}
+
+}  // namespace lanescope

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gates/launch.h"
+#include "gates/module_catalogue.h"
+
+namespace lanescope {
+
+/// What the command line says about one run, as it was given.
+struct RunOptions {
+  std::string kernel;  ///< a name, or the path of a module (.so)
+  std::string gate;
+  std::string backend = "auto";
+  std::string preset;
+  std::string shape;       ///< "b=1,h=8,hkv=2,s=512,skv=1024,d=64"
+  std::string tile_shape;  ///< "64x32"
+  std::string dtype;
+  std::string input = "random";
+  std::string layout = "bhsd";
+  std::string where;  ///< "block=0,tile=0..3,warp=1,lane=4..7", ends included
+  std::uint64_t seed = 0;
+  bool causal = false;
+  bool untraced = false;
+  int threads = 0;
+};
+
+/// `preset` (default: debug) with the sides that `shape` gives put over it. Throws UsageError that
+/// names what it does not understand.
+Problem parse_shape(const std::string& preset, const std::string& shape, bool causal);
+
+/// A run that can be launched: its module, opened, and its request.
+struct PreparedRun {
+  std::string module_name;
+  ModuleFile module;
+  RunRequest request;
+  std::vector<std::string> warnings;  ///< of reading the input file
+};
+
+/// Reads or generates the inputs, chooses the module and opens it (building it where the launcher
+/// runs the program). Throws Error.
+PreparedRun prepare(const RunOptions& options);
+
+}  // namespace lanescope

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "debug/element_type.h"
+
+namespace lanescope::device {
+
+/// IEEE binary16, held as its bits.
+struct f16 {
+  std::uint16_t bits;
+  static constexpr ElementType type = ElementType::f16;
+};
+
+/// bfloat16, held as its bits.
+struct bf16 {
+  std::uint16_t bits;
+  static constexpr ElementType type = ElementType::bf16;
+};
+
+/// fp32 under the interface of the 16-bit types.
+struct f32 {
+  float value;
+  static constexpr ElementType type = ElementType::f32;
+};
+
+inline constexpr float minus_infinity = -__builtin_huge_valf();
+inline constexpr float ln2 = 0.693147180559945309f;
+inline constexpr unsigned full_warp = 0xffffffffu;
+
+}  // namespace lanescope::device

@@ -1,0 +1,90 @@
+#include "reference/arithmetic.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "debug/error.h"
+
+namespace lanescope::reference {
+
+double gamma(std::int64_t n) {
+  const double total = static_cast<double>(n) * unit;
+  return total / (1 - total);
+}
+
+Accumulation Accumulation::tensor_core(std::string_view arch) {
+  int number = 0;
+  if (arch.starts_with("sm_")) {
+    std::from_chars(arch.data() + 3, arch.data() + arch.size(), number);
+  }
+  // Measured on Hopper; the others as published (Khattak, Mikaitis 2025, arXiv 2512.07004; MMA-Sim,
+  // arXiv 2511.10909). Turing is taken with Volta's smaller groups: the bound then holds for
+  // groups of 4 and, being larger, for groups of 8.
+  if (number >= 90) return {16, 25};
+  if (number >= 80) return {8, 24};
+  if (number >= 75) return {4, 24};
+  if (number >= 70) return {4, 23};
+  throw UsageError("no rounding rule of matrix products known for '" + std::string(arch) +
+                   "': expected sm_70 or later");
+}
+
+// One group: the products and the running sum C, each truncated to F fractional bits relative to
+// 2^M (error below 2^(M − F) each), are added exactly, and the sum is truncated to 23 bits (error
+// below 2^-23 of it). 2^M is at most the largest term, and no partial sum exceeds T, so a group
+// adds at most ((group + 1)·2^-F + 2^-23)·T. Two fp32 operations more are allowed for kernels that
+// start from zero and add C afterwards, or rescale C before.
+double Accumulation::relative_error(std::int64_t terms) const {
+  if (group == 0) return gamma(terms);
+  const auto groups = static_cast<double>((terms + group - 1) / group);
+  const double each = std::ldexp(static_cast<double>(group + 1), -fraction_bits) + 0x1p-23;
+  return groups * each / (1 - groups * each) + gamma(2);
+}
+
+Array Accumulation::magnitude(const Array& x, ElementType type) const {
+  if (group == 0) return x.abs();
+  const double smallest = std::ldexp(1.0, format_of(type).min_exponent);
+  return (x == 0).select(0.0, x.abs().max(smallest));
+}
+
+Bounded rounded(const Bounded& x, ElementType type) {
+  const Format format = format_of(type);
+  const double relative = std::ldexp(1.0, -format.fraction_bits - 1);
+  const double absolute = std::ldexp(1.0, format.min_exponent - format.fraction_bits - 1);
+  const double largest = value_of(type, format.max_bits);
+  const double overflow = largest + (largest - value_of(type, format.max_bits - 1)) / 2;
+  const double beyond = value_of(type, round_to(type, std::numeric_limits<double>::infinity()));
+  const auto held = [&](double value, double error) {
+    return std::abs(value) - error >= overflow ? std::copysign(beyond, value) : value;
+  };
+  const Array largest_held = x.value.abs() + x.error;
+  return {x.value.binaryExpr(x.error, held),
+          (largest_held == 0).select(0.0, x.error + relative * largest_held + absolute)};
+}
+
+Array round_values(const Array& x, ElementType type) {
+  return x.unaryExpr([type](double value) { return value_of(type, round_to(type, value)); });
+}
+
+Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std::int64_t height,
+                std::int64_t width) {
+  const std::int64_t cols = tensor.dims.back();
+  Array tile = Array::Zero(height, width);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t col = 0; col < cols; ++col) {
+      tile(row, col) = tensor.at((first + row) * cols + col);
+    }
+  }
+  return tile;
+}
+
+void pin_product_order() {
+  static const bool pinned = [] {
+    Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 4 << 20);
+    return true;
+  }();
+  static_cast<void>(pinned);
+}
+
+}  // namespace lanescope::reference

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <string_view>
+
+#include "reference/tensor.h"
+
+namespace lanescope::reference {
+
+using Array = Eigen::ArrayXXd;
+
+/// What a kernel may hold, element by element: |held − value| <= error. The error of an infinite
+/// or NaN value is meaningless: what is held must then be of the same class.
+struct Bounded {
+  Array value, error;
+
+  /// Without error.
+  static Bounded exact(const Array& value) { return {value, Array::Zero(value.rows(), value.cols())}; }
+};
+
+/// Largest relative error of one fp32 operation, rounded to nearest. The factor makes room for
+/// what double itself rounds away (2^-53 per operation, thousands of operations) and for terms of
+/// second order.
+inline constexpr double unit = 0x1p-24 * (1 + 0x1p-16);
+
+/// Largest relative error of any order of n additions or fused multiply-adds in fp32, relative to
+/// the sum of the magnitudes: n·u / (1 − n·u). Source: Higham, Accuracy and Stability, section 3.1.
+double gamma(std::int64_t n);
+
+/// How a kernel accumulates a dot product.
+struct Accumulation {
+  std::int64_t group = 0;  ///< products that a matrix unit adds at once; 0: a chain of fp32 FMAs
+  int fraction_bits = 0;   ///< kept of each of them, relative to the largest
+
+  static Accumulation fma_chain() { return {}; }
+  /// The matrix unit of `arch` ("sm_75", "sm_90a", ...). Throws UsageError on an unknown one.
+  static Accumulation tensor_core(std::string_view arch);
+
+  /// Largest error of a dot product of `terms` products added to an initial value, relative to
+  /// T = |initial| + Σ magnitude(a)·magnitude(b).
+  double relative_error(std::int64_t terms) const;
+  /// |x|, for the T above; what a matrix unit takes for the size of a subnormal number of `type` is
+  /// the smallest normal one.
+  Array magnitude(const Array& x, ElementType type) const;
+};
+
+/// The arithmetic that the error bounds of a kernel follow from.
+struct Arithmetic {
+  Accumulation products;
+  ElementType dtype = ElementType::f16;    ///< of Q, K, V and the stored O
+  ElementType p_type = ElementType::f32;  ///< in which P enters P·V
+};
+
+/// `x` after a rounding to `type`, nearest even: relative error 2^-(fraction bits + 1), absolute
+/// half the spacing of the subnormals, none for an exact zero; values beyond the range overflow
+/// (e4m3: saturate).
+Bounded rounded(const Bounded& x, ElementType type);
+
+/// Exactly the values that `type` holds after rounding `x`, nearest even.
+Array round_values(const Array& x, ElementType type);
+
+/// [height, width]: `rows` rows of `tensor` (seen as [·, cols], the last dimension) from `first`
+/// on in the top left corner, zero elsewhere.
+Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std::int64_t height,
+                std::int64_t width);
+
+/// Pins the block sizes of Eigen's products, which follow the CPU's caches otherwise and with them
+/// the order of its additions. Cheap; safe to call from several threads.
+void pin_product_order();
+
+}  // namespace lanescope::reference

@@ -1,0 +1,78 @@
+#include "reference/attention.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "reference/arithmetic.h"
+#include "reference/elementary.h"
+#include "reference/online.h"
+#include "reference/parallel.h"
+
+namespace lanescope::reference {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t block_rows = 64;
+
+/// Query rows [first, first + rows) of one head against its keys: k, v [len_kv, d].
+/// Writes o [rows, d] and lse [rows].
+void attend(const Matrix& q, const Matrix& k, const Matrix& v, const Problem& problem,
+            std::int64_t first, double* o, double* lse) {
+  const Eigen::Index rows = q.rows();
+  const std::int64_t seen = problem.visible_keys(first + rows - 1);
+  Matrix s = q * k.topRows(seen).transpose();
+  s *= softmax_scale(problem);
+  for (Eigen::Index row = 0; row < rows; ++row) {
+    s.row(row).tail(seen - problem.visible_keys(first + row)).setConstant(-infinity);
+  }
+
+  Eigen::VectorXd m = Eigen::VectorXd::Constant(rows, -infinity);
+  for (Eigen::Index key = 0; key < seen; ++key) m = m.cwiseMax(s.col(key));
+  const Eigen::VectorXd shift = (m.array() == -infinity).select(0.0, m);
+  Eigen::VectorXd l = Eigen::VectorXd::Zero(rows);
+  for (Eigen::Index key = 0; key < seen; ++key) {
+    for (Eigen::Index row = 0; row < rows; ++row) {
+      s(row, key) = power_of_e(s(row, key) - shift(row));
+      l(row) += s(row, key);
+    }
+  }
+
+  Eigen::Map<RowMajor> out(o, rows, problem.d);
+  out.noalias() = s * v.topRows(seen);
+  for (Eigen::Index row = 0; row < rows; ++row) {
+    const bool empty = l(row) == 0;
+    if (!empty) out.row(row) /= l(row);
+    lse[row] = empty ? -infinity : m(row) + natural_log(l(row));
+  }
+}
+
+}  // namespace
+
+AttentionResult attention(const Inputs& inputs, const Problem& problem, int threads) {
+  pin_product_order();
+  const std::int64_t queries = problem.batch * problem.heads * problem.len_q;
+  AttentionResult result;
+  result.o.resize(static_cast<std::size_t>(queries * problem.d));
+  result.lse.resize(static_cast<std::size_t>(queries));
+
+  const std::int64_t group = problem.heads / problem.heads_kv;  // query heads of one kv head
+  const std::int64_t blocks = (problem.len_q + block_rows - 1) / block_rows;
+  for (std::int64_t kv = 0; kv < problem.batch * problem.heads_kv; ++kv) {
+    const std::int64_t keys = problem.len_kv, d = problem.d;
+    const Matrix k = load_rows(inputs.k, kv * keys, keys, keys, d);
+    const Matrix v = load_rows(inputs.v, kv * keys, keys, keys, d);
+    parallel_for(group * blocks, threads, [&](std::int64_t task) {
+      const std::int64_t first = task % blocks * block_rows;
+      const std::int64_t row = (kv * group + task / blocks) * problem.len_q + first;
+      const std::int64_t rows = std::min(block_rows, problem.len_q - first);
+      const Matrix q = load_rows(inputs.q, row, rows, rows, d);
+      attend(q, k, v, problem, first, result.o.data() + row * d, result.lse.data() + row);
+    });
+  }
+  return result;
+}
+
+}  // namespace lanescope::reference

@@ -1,0 +1,174 @@
+#include "reference/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "debug/error.h"
+
+namespace lanescope {
+namespace {
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): 64 well mixed bits of a counter.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+/// One stream of random numbers per (seed, tensor), addressed by counter.
+struct Stream {
+  std::uint64_t key;
+  Stream(std::uint64_t seed, std::uint64_t tensor) : key(mix(mix(seed) + tensor)) {}
+
+  std::uint64_t bits(std::uint64_t counter) const { return mix(key ^ mix(counter)); }
+
+  /// In [0, 1), exact in 32 bits.
+  double uniform(std::uint64_t counter) const {
+    return static_cast<double>(bits(counter) >> 32) * 0x1p-32;
+  }
+
+  /// Sum of 12 uniforms of 16 bits each, less its mean: variance 1, magnitude below 6, exact.
+  double normal(std::uint64_t counter) const {
+    std::int64_t sum = 0;
+    for (std::uint64_t part = 0; part < 3; ++part) {
+      const std::uint64_t word = bits(3 * counter + part);
+      for (int shift = 0; shift < 64; shift += 16) sum += (word >> shift) & 0xffff;
+    }
+    return static_cast<double>(sum - 12 * 65535 / 2) * 0x1p-16;
+  }
+};
+
+void fill_normal(Tensor& tensor, const Stream& stream, double deviation) {
+  const std::int64_t size = tensor.size();
+  for (std::int64_t i = 0; i < size; ++i) {
+    tensor.set(i, deviation * stream.normal(static_cast<std::uint64_t>(i)));
+  }
+}
+
+void fill_counting(Tensor& tensor, const Stream& stream) {
+  const Format format = format_of(tensor.type);
+  const std::int64_t size = tensor.size();
+  const std::int64_t octave = std::int64_t{1} << format.fraction_bits;
+  const std::int64_t available = 2 - format.min_exponent;
+  const std::int64_t needed = (size + 2 * octave - 1) / (2 * octave);
+  const std::int64_t octaves = std::min(std::max<std::int64_t>(needed, 12), available);
+
+  const std::uint32_t end = round_to(tensor.type, 4.0);
+  std::vector<double> deck;
+  for (auto bits = static_cast<std::uint32_t>(end - octaves * octave); bits < end; ++bits) {
+    deck.push_back(value_of(tensor.type, bits));
+    deck.push_back(-deck.back());
+  }
+  for (std::size_t i = deck.size() - 1; i > 0; --i) {
+    std::swap(deck[i], deck[stream.bits(i) % (i + 1)]);
+  }
+  for (std::int64_t i = 0; i < size; ++i) {
+    tensor.set(i, deck[static_cast<std::size_t>(i) % deck.size()]);
+  }
+}
+
+/// Copies the first key of every head to all its keys.
+void repeat_first_key(Tensor& k) {
+  const std::int64_t keys = k.dims[2], d = k.dims[3];
+  for (std::int64_t i = 0; i < k.size(); ++i) {
+    const std::int64_t head = i / (keys * d);
+    k.set(i, k.at(head * keys * d + i % d));
+  }
+}
+
+/// Two columns carry the rise: K holds t = j / 32 as (16·(t / 16), t mod 16), exact even in types
+/// of few bits, and Q holds one positive factor c for both, so that the score grows by
+/// c / sqrt(d), 1.5 to 2.5, from one group of 32 keys to the next. The other columns add noise of
+/// deviation 0.1 to the score, more than ten deviations short of undoing a step.
+void fill_rising(Inputs& inputs, std::uint64_t seed) {
+  constexpr std::int64_t group = 32, low_part = 16;
+  fill_normal(inputs.q, Stream(seed, 0), 1.0);
+  fill_normal(inputs.k, Stream(seed, 1), 0.1);
+  const std::int64_t d = inputs.q.dims[3], keys = inputs.k.dims[2];
+  const std::int64_t carriers = std::min<std::int64_t>(d, 2);
+  const Stream factors(seed, 3);
+  for (std::int64_t row = 0; row < inputs.q.size() / d; ++row) {
+    const double rise = 1.5 + factors.uniform(static_cast<std::uint64_t>(row));
+    for (std::int64_t column = 0; column < carriers; ++column) {
+      inputs.q.set(row * d + column, rise * std::sqrt(static_cast<double>(d)));
+    }
+  }
+  for (std::int64_t row = 0; row < inputs.k.size() / d; ++row) {
+    const std::int64_t t = row % keys / group;
+    const std::int64_t low = carriers == 2 ? t % low_part : t;
+    inputs.k.set(row * d, static_cast<double>(low));
+    if (carriers == 2) inputs.k.set(row * d + 1, static_cast<double>(t - low));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> input_kinds() {
+  return {"random", "counting", "large", "equal", "rising"};
+}
+
+Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
+                       std::uint64_t seed) {
+  if (type == ElementType::f32) throw UsageError("inputs are f16, bf16 or e4m3, not f32");
+  const std::vector<std::int64_t> q_dims{problem.batch, problem.heads, problem.len_q, problem.d};
+  const std::vector<std::int64_t> kv_dims{problem.batch, problem.heads_kv, problem.len_kv,
+                                          problem.d};
+  Inputs inputs{Tensor(type, q_dims), Tensor(type, kv_dims), Tensor(type, kv_dims)};
+  const Stream q(seed, 0), k(seed, 1), v(seed, 2);
+  if (kind == "counting") {
+    fill_counting(inputs.q, q);
+    fill_counting(inputs.k, k);
+    fill_counting(inputs.v, v);
+    return inputs;
+  }
+  fill_normal(inputs.v, v, 1.0);
+  if (kind == "random" || kind == "equal") {
+    fill_normal(inputs.q, q, 1.0);
+    fill_normal(inputs.k, k, 1.0);
+    if (kind == "equal") repeat_first_key(inputs.k);
+  } else if (kind == "large") {
+    fill_normal(inputs.q, q, 8.0);
+    fill_normal(inputs.k, k, 8.0);
+  } else if (kind == "rising") {
+    fill_rising(inputs, seed);
+  } else {
+    std::string known;
+    for (const std::string& name : input_kinds()) known += (known.empty() ? "" : ", ") + name;
+    throw UsageError("unknown input '" + std::string(kind) + "'; known: " + known);
+  }
+  return inputs;
+}
+
+std::string hash_inputs(const Inputs& inputs) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  for (const Tensor* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+    for (const std::int64_t dim : tensor->dims) {
+      for (int shift = 0; shift < 64; shift += 8) add(static_cast<std::uint8_t>(dim >> shift));
+    }
+    for (const std::byte byte : tensor->bytes) add(std::to_integer<std::uint8_t>(byte));
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+std::array<NonFinite, 3> scan_non_finite(const Inputs& inputs) {
+  std::array<NonFinite, 3> found;
+  const std::array<const Tensor*, 3> tensors{&inputs.q, &inputs.k, &inputs.v};
+  for (std::size_t which = 0; which < tensors.size(); ++which) {
+    const std::int64_t size = tensors[which]->size();
+    for (std::int64_t i = 0; i < size; ++i) {
+      const double value = tensors[which]->at(i);
+      if (std::isfinite(value)) continue;
+      ++(std::isnan(value) ? found[which].nan : found[which].inf);
+      if (found[which].first < 0) found[which].first = i;
+    }
+  }
+  return found;
+}
+
+}  // namespace lanescope

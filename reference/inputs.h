@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/problem.h"
+
+namespace lanescope {
+
+/// The inputs that can be generated, as named on the command line.
+///   random    close to standard normal
+///   counting  no value twice in a tensor, as long as `type` has that many: each tensor deals out
+///             a shuffled deck of normal numbers of magnitude below 4 (both signs; as many octaves
+///             as the tensor needs, at least 12). A tensor larger than the deck repeats it, so
+///             that values are unique among any `deck` elements from a multiple of `deck` on.
+///             The largest deck: 32768 numbers for f16 and bf16, 128 for e4m3.
+///   large     scores up to some hundreds: an exponential without the maximum subtracted overflows
+///   equal     all keys of a head equal: the softmax is uniform over the visible keys
+///   rising    every score of keys 32t … 32t+31 is above every score of the keys before, for every
+///             query: the running maximum rises in every tile of 32 keys, and of 64, and so on
+/// Q, K and V differ from each other in every kind.
+std::vector<std::string> input_kinds();
+
+/// Q, K, V of `problem` in `type`; the same bits on every machine (a counter-based hash and exact
+/// arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind` is none,
+/// and where `type` is f32, which no kernel reads.
+Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
+                       std::uint64_t seed);
+
+/// 16 hex digits: FNV-1a (64 bits) over the dimensions (8 bytes each, little endian) and the bytes
+/// of q, k, v. Source: Fowler, Noll, Vo; draft-eastlake-fnv.
+std::string hash_inputs(const Inputs& inputs);
+
+/// NaN and infinities of one tensor.
+struct NonFinite {
+  std::int64_t nan = 0;
+  std::int64_t inf = 0;
+  std::int64_t first = -1;  ///< index of the first of either, −1 where all are finite
+};
+
+/// The non-finite elements of q, k, v, in this order.
+std::array<NonFinite, 3> scan_non_finite(const Inputs& inputs);
+
+}  // namespace lanescope

@@ -1,0 +1,104 @@
+#include "reference/online.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lanescope::reference {
+namespace {
+
+using Eigen::Index;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// `x` with columns of `fill` appended up to `cols`.
+Bounded widened(const Bounded& x, Index cols, double fill) {
+  const Index rows = x.value.rows();
+  Bounded wide{Array::Constant(rows, cols, fill), Array::Zero(rows, cols)};
+  wide.value.leftCols(x.value.cols()) = x.value;
+  wide.error.leftCols(x.error.cols()) = x.error;
+  return wide;
+}
+
+}  // namespace
+
+double softmax_scale(const Problem& problem) {
+  return 1 / std::sqrt(static_cast<double>(problem.d));
+}
+
+OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Walk& walk,
+                         std::int64_t batch, std::int64_t head, std::int64_t q_tile)
+    : inputs_(inputs), problem_(problem), walk_(walk) {
+  pin_product_order();
+  const std::int64_t first = q_tile * walk.br;
+  const std::int64_t rows = std::min(walk.br, problem.len_q - first);
+  first_q_row_ = (batch * problem.heads + head) * problem.len_q + first;
+  first_kv_row_ = (batch * problem.heads_kv + problem.kv_head(head)) * problem.len_kv;
+  visible_.resize(rows);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    visible_(row) = static_cast<int>(problem.visible_keys(first + row));
+  }
+  q_ = load_rows(inputs.q, first_q_row_, rows, rows, walk.width);
+  m_ = Bounded::exact(Array::Constant(rows, 1, -infinity));
+  l_ = Bounded::exact(Array::Zero(rows, 1));
+  o_ = Bounded::exact(Array::Zero(rows, walk.width));
+}
+
+std::int64_t OnlineBlock::needed_tiles() const {
+  return (visible_.maxCoeff() + walk_.bc - 1) / walk_.bc;
+}
+
+Visible OnlineBlock::visible(std::int64_t tile) const {
+  const auto bc = static_cast<int>(walk_.bc);
+  return (visible_ - static_cast<int>(tile) * bc).max(0).min(bc);
+}
+
+Array OnlineBlock::q_tile() const {
+  Array tile = Array::Zero(walk_.br, walk_.width);
+  tile.topRows(rows()) = q_;
+  return tile;
+}
+
+Array OnlineBlock::k_tile(std::int64_t tile) const { return kv_tile(inputs_.k, tile); }
+Array OnlineBlock::v_tile(std::int64_t tile) const { return kv_tile(inputs_.v, tile); }
+
+Array OnlineBlock::kv_tile(const Tensor& tensor, std::int64_t tile) const {
+  const std::int64_t first = tile * walk_.bc;
+  const std::int64_t keys = std::min(walk_.bc, problem_.len_kv - first);
+  return load_rows(tensor, first_kv_row_ + first, keys, walk_.bc, walk_.width);
+}
+
+TileState OnlineBlock::step(std::int64_t tile) {
+  const Arithmetic& arithmetic = walk_.arithmetic;
+  const Visible seen = visible(tile);
+  const Index keys = seen.maxCoeff();  // keys that no row sees add exact zeros
+  const Array k = k_tile(tile).topRows(keys), v = v_tile(tile).topRows(keys);
+
+  TileState state;
+  Bounded s = qk(q_, k, seen, softmax_scale(problem_), arithmetic);
+  if (walk_.injected == Injected::scores) {
+    s = Bounded::exact(round_values(s.value, ElementType::f32));
+  }
+  Softmax next = softmax(s, m_, l_, arithmetic);
+  state.s = widened(s, walk_.bc, -infinity);
+  state.m_prev = m_;
+  state.m = next.m;
+  state.l = shifted(next.l, next.m.error);
+  if (walk_.injected == Injected::weights) {
+    next.alpha = Bounded::exact(round_values(next.alpha.value, ElementType::f32));
+    next.p = Bounded::exact(round_values(next.p.value, walk_.injected_p));
+    next.weights = Bounded::exact(round_values(next.p.value, arithmetic.p_type));
+    next.m.error.setZero();  // P and alpha as given do not depend on a maximum that is held
+    m_.error.setZero();
+  }
+  state.alpha = shifted(next.alpha, next.m.error + m_.error);
+  state.p = widened(shifted(next.p, next.m.error), walk_.bc, 0);
+
+  o_ = pv(next.weights, next.alpha, v, o_, arithmetic);
+  m_ = next.m;
+  l_ = next.l;
+  state.o = shifted(o_, m_.error);
+  return state;
+}
+
+}  // namespace lanescope::reference

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+
+#include "reference/problem.h"
+#include "reference/stages.h"
+
+namespace lanescope::reference {
+
+/// Where the recurrence starts.
+enum class Injected : std::uint8_t {
+  nothing,  ///< from Q, K, V
+  scores,   ///< S given: the true scores rounded to f32, without error
+  weights,  ///< P and alpha given: the true ones, rounded to `injected_p` and f32, without error
+};
+
+/// One walk over the K/V tiles: br query rows of one head against bc keys at a time.
+struct Walk {
+  std::int64_t br = 64, bc = 64;
+  std::int64_t width = 64;  ///< columns of the tiles of Q, K, V; zero from problem.d on
+  Arithmetic arithmetic;
+  Injected injected = Injected::nothing;
+  ElementType injected_p = ElementType::f32;
+};
+
+/// What a kernel holds after a tile, with bounds on what it may hold (errors not anchored).
+/// s, p: [rows, bc]; m_prev, m, alpha, l: [rows, 1]; o: [rows, width]. p is the fp32 one;
+/// `rounded` gives it in another type. Given values have no error.
+struct TileState {
+  Bounded s, m_prev, m, alpha, p, l, o;
+};
+
+/// The recurrence tile by tile for one block of query rows. Bounds follow the errors from the
+/// given values on. What injection needs is the `value` of s, or of p and alpha, of a walk with the
+/// same `injected`: already rounded as given.
+class OnlineBlock {
+ public:
+  /// Rows [q_tile·br, ...) of (batch, head). `inputs` must outlive the block.
+  OnlineBlock(const Inputs& inputs, const Problem& problem, const Walk& walk, std::int64_t batch,
+              std::int64_t head, std::int64_t q_tile);
+
+  /// Query rows of the block that exist: br but in the last block of a head.
+  Eigen::Index rows() const { return visible_.size(); }
+  /// Tiles from the first on that hold a key which some row sees; the others change nothing.
+  std::int64_t needed_tiles() const;
+  /// Keys of `tile` that each row sees. [rows]
+  Visible visible(std::int64_t tile) const;
+  /// The tiles as a kernel loads them, zero beyond the inputs. q: [br, width]; k, v: [bc, width].
+  Array q_tile() const;
+  Array k_tile(std::int64_t tile) const;
+  Array v_tile(std::int64_t tile) const;
+
+  /// Advances over `tile`. Tiles go upwards; those that are not needed may be left out.
+  TileState step(std::int64_t tile);
+  /// What the block stores after the tiles so far: o_final [rows, width], lse [rows, 1].
+  Outputs finish() const { return epilogue(o_, l_, m_, walk_.arithmetic); }
+
+ private:
+  Array kv_tile(const Tensor& tensor, std::int64_t tile) const;
+
+  const Inputs& inputs_;
+  Problem problem_;
+  Walk walk_;
+  std::int64_t first_q_row_;   ///< in q seen as [·, d]
+  std::int64_t first_kv_row_;  ///< in k and v seen as [·, d]
+  Visible visible_;            ///< keys that each row sees, of all
+  Array q_;                    ///< [rows, width]
+  Bounded m_, l_, o_;          ///< l and o anchored
+};
+
+/// 1 / sqrt(d).
+double softmax_scale(const Problem& problem);
+
+}  // namespace lanescope::reference

@@ -1,0 +1,193 @@
+#include "reference/stages.h"
+
+#include <cmath>
+#include <limits>
+
+#include "reference/elementary.h"
+
+namespace lanescope::reference {
+namespace {
+
+using Eigen::Index;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Largest relative error of ex2.approx.ftz.f32, and absolute (in (0.5, 2)) and relative (outside)
+/// one of lg2.approx.ftz.f32. Source: PTX ISA, ex2 and lg2.
+constexpr double ex2_error = 0x1p-22, lg2_error = 0x1p-22;
+
+/// Results below 2^-126 may be flushed to zero: once in ex2 (twice that under a common shift), and
+/// in each of up to 2^8 steps of a dot product.
+constexpr double ex2_flush = 0x1p-125, dot_flush = 0x1p-118;
+
+struct Number {
+  double value, error;
+};
+
+/// 2^(x + e) − 2^x for e >= 0, where value = 2^x; at most 5 % more for e < 0.1, without
+/// cancellation. 2^e − 1 <= e·ln2·(1 + e) for e <= 1.
+double spread(double x, double value, double e) {
+  return e <= 1 ? value * e * ln_2 * (1 + e) : power_of_2(x + e) - value;
+}
+
+/// ex2 of a difference of two held numbers. `anchored`: error of x without the common shift,
+/// `held`: with it. The subtraction is rounded: u·|x as held|.
+Number ex2(double x, double anchored, double held) {
+  if (x == -infinity) return {0, 0};
+  const double value = power_of_2(x);
+  const double widened = spread(x, value, anchored + unit * (std::abs(x) + held));
+  return {value, widened + ex2_error * (value + widened) + ex2_flush};
+}
+
+/// max(m_prev, max s), exact in fp32: wrong by no more than its operands.
+Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
+  Array top = m_prev.value;
+  Array high = m_prev.value + m_prev.error, low = m_prev.value - m_prev.error;
+  for (Index key = 0; key < s.value.cols(); ++key) {
+    for (Index row = 0; row < s.value.rows(); ++row) {
+      const double value = s.value(row, key), error = s.error(row, key);
+      top(row) = std::fmax(top(row), value);
+      high(row) = std::fmax(high(row), value + error);
+      low(row) = std::fmax(low(row), value - error);
+    }
+  }
+  return {top, top.isInf().select(0.0, (high - top).max(top - low))};
+}
+
+}  // namespace
+
+// The dot product is wrong by at most f·T (Accumulation), the factor scale·log2(e) is rounded to
+// fp32 and so is the product with it: 2u of the result.
+Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
+           const Arithmetic& arithmetic) {
+  const Accumulation& products = arithmetic.products;
+  const double factor = scale * log2_e;
+  const double f = products.relative_error(q.cols());
+  const Array dot = q.matrix() * k.matrix().transpose();
+  const Array dot_error = f * (products.magnitude(q, arithmetic.dtype).matrix() *
+                               products.magnitude(k, arithmetic.dtype).matrix().transpose())
+                                  .array();
+  Bounded s{factor * dot,
+            factor * (dot_error + 2 * unit * (dot.abs() + dot_error)) + dot_flush};
+  for (Index row = 0; row < s.value.rows(); ++row) {
+    const Index masked = s.value.cols() - visible(row);
+    s.value.row(row).tail(masked).setConstant(-infinity);
+    s.error.row(row).tail(masked).setZero();
+  }
+  return s;
+}
+
+// l: n additions, a multiplication with alpha, one more addition: gamma(n + 2) of the sum of the
+// magnitudes, on top of what its operands are wrong by.
+Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
+                const Arithmetic& arithmetic) {
+  const Index rows = s.value.rows(), keys = s.value.cols();
+  Softmax out;
+  out.m = row_maximum(s, m_prev);
+  out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
+  out.p = Bounded::exact(Array::Zero(rows, keys));
+  // 2^(−inf − −inf) is what kernels guard against: a row without a visible key subtracts 0.
+  const Array safe = (out.m.value == -infinity).select(0.0, out.m.value);
+
+  for (Index row = 0; row < rows; ++row) {
+    const double held = out.m.error(row) + m_prev.error(row);
+    const bool empty = out.m.value(row) == -infinity;
+    const Number alpha = empty ? Number{0, 1} : ex2(m_prev.value(row) - safe(row), 0, held);
+    out.alpha.value(row) = alpha.value;
+    out.alpha.error(row) = alpha.error;
+  }
+  for (Index key = 0; key < keys; ++key) {
+    for (Index row = 0; row < rows; ++row) {
+      const double error = s.error(row, key);
+      const Number p = ex2(s.value(row, key) - safe(row), error, error + out.m.error(row));
+      out.p.value(row, key) = p.value;
+      out.p.error(row, key) = p.error;
+    }
+  }
+
+  const Array rescaled = l_prev.value * out.alpha.value;
+  out.l.value = rescaled + out.p.value.rowwise().sum();
+  out.l.error = l_prev.error * (out.alpha.value + out.alpha.error) +
+                l_prev.value.abs() * out.alpha.error + out.p.error.rowwise().sum();
+  out.l.error += gamma(keys + 2) *
+                 (rescaled.abs() + out.p.value.rowwise().sum() + out.l.error);
+
+  out.weights = out.p;
+  if (arithmetic.p_type != ElementType::f32) {
+    // Half the spacing of the subnormals is a bound on what is held; anchored it is larger.
+    const Array shift = out.m.error.unaryExpr([](double e) { return power_of_2(e); });
+    out.weights = rounded(out.p, arithmetic.p_type);
+    const Format format = format_of(arithmetic.p_type);
+    const double absolute = std::ldexp(1.0, format.min_exponent - format.fraction_bits - 1);
+    out.weights.error.colwise() += (absolute * (shift - 1)).col(0);
+  }
+  return out;
+}
+
+// Errors of the operands carry over; the rescaling is one fp32 multiplication (in gamma(2)), and
+// the accumulation starts from the rescaled o_prev: f·T with T = |alpha·o_prev| + Σ |weight|·|v|.
+Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const Bounded& o_prev,
+           const Arithmetic& arithmetic) {
+  const Accumulation& products = arithmetic.products;
+  const double f = products.relative_error(v.rows()) + gamma(2);
+  const auto by_row = [](const Array& column, const Array& x) -> Array {
+    return x.colwise() * column.col(0);
+  };
+  Bounded o;
+  o.value = by_row(alpha.value, o_prev.value);
+  o.error = by_row(alpha.value + alpha.error, o_prev.error) +
+            by_row(alpha.error, o_prev.value.abs());
+  o.error += f * (o.value.abs() + o.error) + dot_flush;
+  o.value += (weights.value.matrix() * v.matrix()).array();
+  const Array weight_error =
+      weights.error +
+      f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
+  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.dtype).matrix()).array();
+  return o;
+}
+
+// o_final = o·(1/l): the quotient of the anchored o and l, in which the common shift cancels, then
+// a division and a multiplication in fp32 and the rounding to the input type.
+// lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so it cancels here too; lg2's
+// own error, the addition, the rounded constant ln2 and the multiplication (3u).
+Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
+                 const Arithmetic& arithmetic) {
+  const Index rows = o.value.rows(), d = o.value.cols();
+  Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
+  for (Index row = 0; row < rows; ++row) {
+    if (l.value(row) == 0) continue;
+    const double smallest = std::abs(l.value(row)) - l.error(row);
+    for (Index col = 0; col < d; ++col) {
+      const double quotient = o.value(row, col) / l.value(row);
+      const double error =
+          smallest > 0 ? (o.error(row, col) + std::abs(quotient) * l.error(row)) / smallest
+                       : infinity;
+      out.o_final.value(row, col) = quotient;
+      out.o_final.error(row, col) = error + 2 * unit * (std::abs(quotient) + error);
+    }
+  }
+  out.o_final = rounded(out.o_final, arithmetic.dtype);
+
+  for (Index row = 0; row < rows; ++row) {
+    if (l.value(row) == 0) {
+      out.lse.value(row) = -infinity;
+      continue;
+    }
+    const double log2_l = natural_log(l.value(row)) * log2_e;
+    const double sum = m.value(row) + log2_l;
+    const double smallest = std::abs(l.value(row)) - l.error(row);
+    double error = smallest > 0 ? l.error(row) / smallest * log2_e : infinity;
+    error += lg2_error * std::fmax(1, std::abs(log2_l) + m.error(row) + error);
+    out.lse.value(row) = sum * ln_2;
+    out.lse.error(row) = ln_2 * (error + 3 * unit * (std::abs(sum) + error));
+  }
+  return out;
+}
+
+Bounded shifted(const Bounded& x, const Array& shift) {
+  const Eigen::ArrayXd growth =
+      shift.col(0).unaryExpr([](double e) { return spread(0, 1, e); });
+  return {x.value, (x.value.abs() + x.error).colwise() * growth + x.error};
+}
+
+}  // namespace lanescope::reference

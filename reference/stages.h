@@ -1,0 +1,56 @@
+#pragma once
+
+#include "reference/arithmetic.h"
+
+namespace lanescope::reference {
+
+// The stages of the tiled recurrence (Dao 2023, FlashAttention-2, algorithm 1; scores in base 2),
+// each with a bound on what a kernel may hold. Given inputs without error, a stage judges what a
+// kernel made of the inputs it really received; composed from Q, K, V on, it gives the true values
+// with the bounds of the whole chain.
+//
+// Common shift. A row maximum held too large by δ scales p, l and o down by 2^δ together, which
+// O = o / l and lse = m + log2(l) undo. So the errors of p, alpha, l and o are *anchored*: they
+// bound |held · 2^(m held − m) − value|. `shifted` gives the bound on what is held. The alphas of
+// a row telescope: what is held of m in between cancels, so it does not pile up over the tiles.
+
+/// Masked scores: keys of a tile that each row sees, the first `visible(row)` of them. [rows]
+using Visible = Eigen::ArrayXi;
+
+/// s = q·kᵀ · scale · log2(e), masked positions −infinity. q [rows, d], k [keys, d] → [rows, keys].
+Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
+           const Arithmetic& arithmetic);
+
+/// What one tile does to the softmax. m, alpha, l [rows, 1]; p, weights [rows, keys].
+struct Softmax {
+  Bounded m;        ///< max(m_prev, max s)
+  Bounded alpha;    ///< 2^(m_prev − m), anchored; 0 within 1 where the row has no visible key yet
+  Bounded p;        ///< 2^(s − m), anchored, as fp32
+  Bounded l;        ///< alpha·l_prev + Σ p, anchored
+  Bounded weights;  ///< p in the type in which it enters P·V, anchored
+};
+
+/// s [rows, keys]; m_prev, l_prev [rows, 1], l_prev anchored. NaN scores do not reach m (fmaxf).
+Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
+                const Arithmetic& arithmetic);
+
+/// o = alpha·o_prev + weights·v, all anchored. weights [rows, keys], alpha [rows, 1],
+/// v [keys, d] exact, o_prev [rows, d] → [rows, d].
+Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const Bounded& o_prev,
+           const Arithmetic& arithmetic);
+
+/// What a block stores.
+struct Outputs {
+  Bounded o_final;  ///< o / l in the input type; 0 where l = 0. [rows, d]
+  Bounded lse;      ///< ln 2 · (m + log2 l); −infinity where l = 0. [rows, 1]
+};
+
+/// o [rows, d] and l [rows, 1] anchored, m [rows, 1].
+Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
+                 const Arithmetic& arithmetic);
+
+/// The bound on what is held of an anchored `x` where the maxima it refers to are held within
+/// `shift` [rows, 1]: |x|·(2^shift − 1) + error·2^shift.
+Bounded shifted(const Bounded& x, const Array& shift);
+
+}  // namespace lanescope::reference

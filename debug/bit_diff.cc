@@ -109,7 +109,8 @@ std::vector<BitReport> diff_dumps(const Dump& a, const Dump& b) {
   for (const auto& [name, tensor] : b.tensors) {
     if (!a.find(name)) reports.push_back(nothing_compared(name));
   }
-  if (compared == 0) throw MismatchError("the two dumps have no traced site and no output in common");
+  if (compared == 0)
+    throw MismatchError("the two dumps have no traced site and no output in common");
   return reports;
 }
 

@@ -114,9 +114,8 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
       judge_.slots(SiteId::m_prev) ? held(SiteId::m_prev, tile) : m_before_;
   if (!s || !m_prev) return;
   const Array l_prev = l_before_.value_or(Array::Zero(reference_.rows(), 1));
-  const reference::Softmax local =
-      softmax(Bounded::exact(*s), Bounded::exact(*m_prev), Bounded::exact(l_prev),
-              judge_.walk_.arithmetic);
+  const reference::Softmax local = softmax(Bounded::exact(*s), Bounded::exact(*m_prev),
+                                           Bounded::exact(l_prev), judge_.walk_.arithmetic);
   judge(SiteId::m, tile, Judgement::local, local.m);
   judge(SiteId::alpha, tile, Judgement::local, local.alpha);
   judge(SiteId::p, tile, Judgement::local, as_held(local.p));
@@ -131,9 +130,8 @@ void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {
   const std::optional<Array> alpha = received(SiteId::alpha, tile, truth.alpha.value);
   if (!p || !alpha || !o_before_) return;
   const Array v = held(SiteId::v_smem, tile, info_.bc).value_or(reference_.v_tile(tile));
-  const Array weights = arithmetic.p_type == ElementType::f32
-                            ? *p
-                            : reference::round_values(*p, arithmetic.p_type);
+  const Array weights =
+      arithmetic.p_type == ElementType::f32 ? *p : reference::round_values(*p, arithmetic.p_type);
   judge(SiteId::o, tile, Judgement::local,
         pv(Bounded::exact(weights), Bounded::exact(*alpha), v, Bounded::exact(*o_before_),
            arithmetic));
@@ -159,9 +157,8 @@ void BlockJudge::judge_outputs() {
   judge_both(Judgement::chain, truth);
   const bool saw_the_end = info_.tiles.end >= needed_;
   if (!saw_the_end || !m_before_ || !l_before_ || !o_before_) return;
-  judge_both(Judgement::local,
-             epilogue(Bounded::exact(*o_before_), Bounded::exact(*l_before_),
-                      Bounded::exact(*m_before_), judge_.walk_.arithmetic));
+  judge_both(Judgement::local, epilogue(Bounded::exact(*o_before_), Bounded::exact(*l_before_),
+                                        Bounded::exact(*m_before_), judge_.walk_.arithmetic));
 }
 
 bool BlockJudge::traced(SiteId id, std::int64_t tile) const {

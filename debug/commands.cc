@@ -23,15 +23,7 @@ std::string shape_option(const Problem& p) {
   return text + ",d=" + std::to_string(p.d);
 }
 
-std::string run_command(const DumpInfo& info, std::string_view path) {
-  return "lanescope run " + shell_word(info.kernel) + " " + shell_word(info.gate) + " --backend " +
-         info.backend + " --shape " + shape_option(info.problem) +
-         (info.problem.causal ? " --causal" : "") + " --dtype " + name_of(info.dtype) +
-         " --input " + shell_word(info.input) + " --seed " + std::to_string(info.seed) + " -o " +
-         shell_word(path);
-}
-
-std::string show_command(std::string_view path, std::string_view name, const Divergence& at) {
+std::string show_command_text(std::string_view path, std::string_view name, const Divergence& at) {
   std::string command = "lanescope show " + shell_word(path) + " " + std::string(name);
   const auto option = [&](const char* option_name, std::int64_t value) {
     if (value >= 0) command += std::string(" --") + option_name + " " + std::to_string(value);

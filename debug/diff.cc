@@ -39,8 +39,8 @@ std::vector<std::string> warnings_about(const Dump& dump, const Judge& judge) {
   const auto found = scan_non_finite(judge.inputs());
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i].first < 0) continue;
-    warnings.push_back("input " + std::string(names[i]) + " holds " +
-                       std::to_string(found[i].nan) + " NaN and " + std::to_string(found[i].inf) +
+    warnings.push_back("input " + std::string(names[i]) + " holds " + std::to_string(found[i].nan) +
+                       " NaN and " + std::to_string(found[i].inf) +
                        " infinities, the first at element " + std::to_string(found[i].first));
   }
   if (!info.input_hash.empty() && info.input_hash != hash_inputs(judge.inputs())) {
@@ -53,8 +53,8 @@ std::vector<std::string> warnings_about(const Dump& dump, const Judge& judge) {
     warnings.push_back("the dump lacks an output, o_final or lse");
   }
   for (const SiteId id : judge.foreign_sites()) {
-    warnings.push_back("site " + std::string(name_of(id)) + " is no part of the gate " +
-                       info.gate + " and was not judged");
+    warnings.push_back("site " + std::string(name_of(id)) + " is no part of the gate " + info.gate +
+                       " and was not judged");
   }
   return warnings;
 }

@@ -56,8 +56,8 @@ struct DiffReport {
   /// only where nothing did, among what failed against the chain.
   std::optional<Divergence> first;
   std::vector<SiteReport> sites;
-  std::vector<RowError> rows;          ///< the rows of the judged output that are worst, at most 16
-  std::vector<std::string> warnings;   ///< e.g. inf or NaN in the inputs
+  std::vector<RowError> rows;         ///< the rows of the judged output that are worst, at most 16
+  std::vector<std::string> warnings;  ///< e.g. inf or NaN in the inputs
 };
 
 /// Judges every value of `dump` against the reference, blocks spread over `threads` threads

@@ -41,9 +41,8 @@ Judge::Judge(const Dump& dump)
   walk_ = {.br = info.br,
            .bc = info.bc,
            .width = info.head_dim,
-           .arithmetic = {.products = matrix_unit
-                                          ? reference::Accumulation::tensor_core(info.arch)
-                                          : reference::Accumulation::fma_chain(),
+           .arithmetic = {.products = matrix_unit ? reference::Accumulation::tensor_core(info.arch)
+                                                  : reference::Accumulation::fma_chain(),
                           .dtype = info.dtype,
                           .p_type = p_type},
            .injected = injected_by(gate_),

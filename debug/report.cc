@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "debug/commands.h"
+#include "debug/site_slots.h"
 #include "debug/tile_view.h"
 
 namespace lanescope {
@@ -15,16 +16,13 @@ constexpr std::size_t rows_shown = 4;  // of the worst rows: one screen holds th
 void write_header(Page& page, const DumpInfo& info) {
   page.line(info.kernel + " " + info.gate + "  " + shape_option(info.problem) +
                 (info.problem.causal ? " causal" : "") + "  " + name_of(info.dtype) + "  tile " +
-                std::to_string(info.br) + " x " + std::to_string(info.bc) + "  input " +
-                info.input + "  seed " + std::to_string(info.seed),
+                std::to_string(info.br) + " x " + std::to_string(info.bc),
             Colour::bold);
+  page.whole("input " + info.input + "  seed " + std::to_string(info.seed));
 }
 
 void write_machine(Page& page, const std::string& prefix, const DumpInfo& info) {
   page.line(prefix + info.backend + "  " + info.device + "  " + info.module);
-  if (!info.incomplete.empty()) {
-    page.whole(prefix + "the run did not end: " + info.incomplete, Colour::yellow);
-  }
 }
 
 void write_sites(Page& page, const std::vector<SiteReport>& sites) {
@@ -80,12 +78,11 @@ std::string place_text(const Divergence& at) {
 double error_of(const Divergence& at) { return std::abs(at.got - at.want); }
 
 std::string got_text(const Dump& dump, std::string_view name, const Divergence& at) {
-  const auto bits = bits_at(dump, name, at);
-  if (!bits) return at.unwritten ? "never written" : number_text(at.got, digits);
-  const ElementType type = dump.find(name)->type;
-  const bool unwritten = at.unwritten || is_unwritten(type, *bits);
-  return left(unwritten ? "never written" : number_text(at.got, digits), 18) +
-         hex_text(type, *bits);
+  const std::string value = at.unwritten ? "never written" : number_text(at.got, digits);
+  const auto index = index_at(dump, name, at);
+  if (!index) return value;
+  const Tensor& tensor = *dump.find(name);
+  return left(value, 18) + hex_text(tensor.type, tensor.bits(*index));
 }
 
 void write_place(Page& page, const DumpInfo& info, const Divergence& at) {
@@ -147,12 +144,12 @@ void write_worst(Page& page, const DiffReport& report) {
   for (const std::string& line : table_lines(rows, 0)) page.line(line);
 }
 
-void write_commands(Page& page, const DumpInfo& info, std::string_view path, const Divergence& at) {
+void write_command(Page& page, std::string_view path, const Divergence& at) {
   const std::string_view file = path.empty() ? "x.safetensors" : path;
   page.line();
   page.line("look closer", Colour::bold);
-  if (path.empty()) page.whole("  " + run_command(info, file));
-  page.whole("  " + show_command(file, name_of(at.site), at));
+  if (path.empty()) page.line("  run it again with -o x.safetensors, then");
+  page.whole("  " + show_command_text(file, name_of(at.site), at));
 }
 
 void write_verdict(Page& page, bool match, const std::string& reason) {
@@ -166,7 +163,7 @@ std::int64_t total_compared(const DiffReport& report) {
   return compared;
 }
 
-std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
+std::string verdict_reason(const DiffReport& report) {
   if (report.match) {
     return std::to_string(total_compared(report)) + " comparisons within their bounds";
   }
@@ -174,8 +171,7 @@ std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
     return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
            slot_text(*report.first);
   }
-  if (!info.incomplete.empty()) return "the run did not end";
-  return total_compared(report) == 0 ? "no value was compared" : "see the table";
+  return "what was compared holds, but see the warnings";
 }
 
 }  // namespace
@@ -189,13 +185,13 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
   if (report.first) {
     write_first(page, dump, *report.first);
     write_worst(page, report);
-    write_commands(page, dump.info, path, *report.first);
+    write_command(page, path, *report.first);
   }
   if (!report.warnings.empty()) page.line();
   for (const std::string& warning : report.warnings) {
     page.whole("warning: " + warning, Colour::yellow);
   }
-  write_verdict(page, report.match, verdict_reason(dump.info, report));
+  write_verdict(page, report.match, verdict_reason(report));
   return page.text();
 }
 
@@ -216,30 +212,31 @@ std::string bits_text(const Dump& a, const Dump& b, const std::vector<BitReport>
   write_machine(page, "b  ", b.info);
   std::vector<std::vector<std::string>> rows = {{"tensor", "compared", "differing"}};
   const BitReport* first = nullptr;
+  std::int64_t compared = 0;
   for (const BitReport& report : reports) {
-    rows.push_back(
-        {report.name, std::to_string(report.compared), std::to_string(report.differing)});
+    rows.push_back({report.name, std::to_string(report.compared),
+                    report.compared == 0 ? "only in one" : std::to_string(report.differing)});
+    compared += report.compared;
     if (first == nullptr && report.first) first = &report;
   }
   page.line();
   for (const std::string& line : table_lines(rows, 1)) page.line(line);
-  if (first != nullptr) {
-    Divergence of_a = *first->first;
-    of_a.got = of_a.want;
-    of_a.unwritten = false;
-    page.line();
-    page.line("first difference", Colour::bold);
-    page.field("tensor", first->name);
-    write_place(page, a.info, *first->first);
-    page.field("a", got_text(a, first->name, of_a));
-    page.field("b", got_text(b, first->name, *first->first));
+  if (first == nullptr) {
+    write_verdict(page, same_bits(reports), std::to_string(compared) + " values, bit for bit");
+    return page.text();
   }
-  std::int64_t compared = 0;
-  for (const BitReport& report : reports) compared += report.compared;
-  write_verdict(page, same_bits(reports),
-                first          ? first->name + ", " + slot_text(*first->first)
-                : compared > 0 ? std::to_string(compared) + " values, bit for bit"
-                               : "no value was compared");
+  const Divergence& of_b = *first->first;
+  Divergence of_a = of_b;
+  const auto index = index_at(a, first->name, of_a);
+  of_a.got = of_b.want;
+  of_a.unwritten = index && is_unwritten(*a.find(first->name), *index);
+  page.line();
+  page.line("first difference", Colour::bold);
+  page.field("tensor", first->name);
+  write_place(page, a.info, of_b);
+  page.field("a", got_text(a, first->name, of_a));
+  page.field("b", got_text(b, first->name, of_b));
+  write_verdict(page, false, first->name + ", " + slot_text(of_b));
   return page.text();
 }
 

@@ -6,6 +6,7 @@
 
 #include "debug/error.h"
 #include "debug/selection.h"
+#include "debug/site_slots.h"
 #include "debug/tile_view.h"
 
 namespace lanescope {
@@ -17,7 +18,7 @@ constexpr int lanes_per_line = 4;
 constexpr int lane_gap = 2;
 
 std::string cell(const Tensor& tensor, std::int64_t index, const Style& style) {
-  if (is_unwritten(tensor.type, tensor.bits(index))) {
+  if (is_unwritten(tensor, index)) {
     return coloured(right(unwritten_text, cell_width), Colour::yellow, style);
   }
   const double value = tensor.at(index);
@@ -43,7 +44,7 @@ void write_title(Page& page, const Dump& dump, const Selection& at, const std::s
     text += ", tile " + std::to_string(at.tile) + " (keys from " +
             std::to_string(at.tile * info.bc) + ")";
   }
-  page.line(text);
+  page.whole(text);
   if (!info.incomplete.empty()) {
     page.whole("the run did not end: " + info.incomplete, Colour::yellow);
   }
@@ -52,6 +53,7 @@ void write_title(Page& page, const Dump& dump, const Selection& at, const std::s
 /// The lanes of a warp, as many registers side by side as the width holds.
 void write_grid(Page& page, const Dump& dump, const Selection& at, std::int64_t warp) {
   const Site& site = at.site->site;
+  const std::int64_t origin = SiteSlots(dump, *at.site).first(at.block, at.tile);
   const int per_lane = (page.style().width - label_width) / lanes_per_line - lane_gap + 1;
   const int fitting = std::clamp(per_lane / (cell_width + 1), 1, site.regs);
   const int step = static_cast<int>(std::bit_floor(static_cast<unsigned>(fitting)));
@@ -74,9 +76,7 @@ void write_grid(Page& page, const Dump& dump, const Selection& at, std::int64_t 
       for (int lane = row; lane < row + lanes_per_line; ++lane) {
         line += std::string(lane_gap - 1, ' ');
         for (int reg = first; reg < end; ++reg) {
-          line += " " + cell(*at.tensor,
-                             slot_index(dump.info, site, at.block, at.tile, warp, lane, reg),
-                             page.style());
+          line += " " + cell(*at.tensor, origin + lane_slot(site, warp, lane, reg), page.style());
         }
       }
       page.whole(line);
@@ -88,20 +88,19 @@ void write_lane(Page& page, const Dump& dump, const Selection& at, std::int64_t 
                 std::int64_t lane) {
   const Site& site = at.site->site;
   const Tensor& tensor = *at.tensor;
+  const SiteSlots slots(dump, *at.site);
   page.line("warp " + std::to_string(warp) + ", lane " + std::to_string(lane));
   page.line();
   std::vector<std::vector<std::string>> rows = {{"register", "row", "column", "value", "bits"}};
   for (int reg = 0; reg < site.regs; ++reg) {
-    const std::int64_t slot = slot_index(dump.info, site, at.block, at.tile, warp, lane, reg);
-    const auto* coordinate =
-        &at.site->coordinates[static_cast<std::size_t>(2 * ((warp * 32 + lane) * site.regs + reg))];
-    const bool speaks = coordinate[0] >= 0;
-    const std::uint32_t bits = tensor.bits(slot);
-    rows.push_back({std::to_string(reg), speaks ? std::to_string(coordinate[0]) : "-",
-                    speaks ? std::to_string(coordinate[1]) : "-",
-                    is_unwritten(tensor.type, bits) ? std::string(unwritten_text)
-                                                    : number_text(tensor.at(slot), 9),
-                    hex_text(tensor.type, bits)});
+    const std::int64_t slot = lane_slot(site, warp, lane, reg);
+    const std::int64_t index = slots.first(at.block, at.tile) + slot;
+    const bool speaks = slots.row(slot) >= 0;
+    rows.push_back({std::to_string(reg), speaks ? std::to_string(slots.row(slot)) : "-",
+                    speaks ? std::to_string(slots.col(slot)) : "-",
+                    is_unwritten(tensor, index) ? std::string(unwritten_text)
+                                                : number_text(tensor.at(index), 9),
+                    hex_text(tensor.type, tensor.bits(index))});
   }
   const std::vector<std::string> lines = table_lines(rows, 0);
   page.line(lines[0], Colour::dim);
@@ -130,10 +129,10 @@ void write_matrix(Page& page, const Selection& at, const TileView& view, std::in
   }
   if (end - first == view.cols) return;
   page.line();
-  page.line("columns " + std::to_string(first) + " to " + std::to_string(end - 1) + " of " +
-            std::to_string(view.cols) + "; " +
-            (end < view.cols ? "go on with --col " + std::to_string(end) + ", " : "") +
-            "all of them with --format json");
+  page.whole("columns " + std::to_string(first) + " to " + std::to_string(end - 1) + " of " +
+             std::to_string(view.cols) + "; " +
+             (end < view.cols ? "go on with --col " + std::to_string(end) + ", " : "") +
+             "all of them with --format json");
 }
 
 }  // namespace

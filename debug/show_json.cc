@@ -3,6 +3,7 @@
 #include "debug/json.h"
 #include "debug/selection.h"
 #include "debug/show.h"
+#include "debug/site_slots.h"
 #include "debug/tile_view.h"
 
 namespace lanescope {
@@ -12,16 +13,17 @@ using nlohmann::ordered_json;
 
 void add_value(ordered_json& json, const Tensor& tensor, std::int64_t index) {
   const std::uint32_t bits = tensor.bits(index);
-  json["value"] = is_unwritten(tensor.type, bits) ? ordered_json() : number_json(tensor.at(index));
+  json["value"] = is_unwritten(tensor, index) ? ordered_json() : number_json(tensor.at(index));
   json["bits"] = hex_text(tensor.type, bits);
 }
 
-ordered_json coordinate_json(std::int16_t coordinate) {
+ordered_json coordinate_json(int coordinate) {
   return coordinate < 0 ? ordered_json() : ordered_json(coordinate);
 }
 
 ordered_json register_values(const Dump& dump, const Selection& at) {
   const Site& site = at.site->site;
+  const SiteSlots slots(dump, *at.site);
   const auto wanted = [](const std::optional<std::int64_t>& one, std::int64_t all) {
     return one ? Range{*one, *one + 1} : Range{0, all};
   };
@@ -30,15 +32,13 @@ ordered_json register_values(const Dump& dump, const Selection& at) {
   for (std::int64_t warp = warps.begin; warp < warps.end; ++warp) {
     for (std::int64_t lane = lanes.begin; lane < lanes.end; ++lane) {
       for (int reg = 0; reg < site.regs; ++reg) {
-        const auto* coordinate = &at.site->coordinates[static_cast<std::size_t>(
-            2 * ((warp * 32 + lane) * site.regs + reg))];
+        const std::int64_t slot = lane_slot(site, warp, lane, reg);
         ordered_json value = {{"warp", warp},
                               {"lane", lane},
                               {"reg", reg},
-                              {"row", coordinate_json(coordinate[0])},
-                              {"col", coordinate_json(coordinate[1])}};
-        add_value(value, *at.tensor,
-                  slot_index(dump.info, site, at.block, at.tile, warp, lane, reg));
+                              {"row", coordinate_json(slots.row(slot))},
+                              {"col", coordinate_json(slots.col(slot))}};
+        add_value(value, *at.tensor, slots.first(at.block, at.tile) + slot);
         values.push_back(std::move(value));
       }
     }

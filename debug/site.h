@@ -26,7 +26,18 @@ enum class Products : std::uint8_t { fp32_fma, tensor_core };
 ///   o       unnormalised output after this tile
 ///   o_final O = o / l as stored;  lse: natural log-sum-exp of the scaled scores
 enum class SiteId : std::uint8_t {
-  q_smem, k_smem, v_smem, s, m_prev, m, alpha, p, l, o, o_final, lse
+  q_smem,
+  k_smem,
+  v_smem,
+  s,
+  m_prev,
+  m,
+  alpha,
+  p,
+  l,
+  o,
+  o_final,
+  lse
 };
 inline constexpr int site_id_count = 12;
 

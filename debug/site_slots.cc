@@ -62,8 +62,8 @@ bool SiteSlots::untouched(std::int64_t block, std::int64_t tile) const {
 reference::Array SiteSlots::elements(std::int64_t block, std::int64_t tile,
                                      std::int64_t rows) const {
   const std::int64_t begin = first(block, tile);
-  reference::Array tile_values = reference::Array::Constant(
-      rows, site().cols, std::numeric_limits<double>::quiet_NaN());
+  reference::Array tile_values =
+      reference::Array::Constant(rows, site().cols, std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t slot = count_ - 1; slot >= 0; --slot) {  // the first slot has the last word
     if (row(slot) < 0 || row(slot) >= rows) continue;
     tile_values(row(slot), col(slot)) = tensor_.at(begin + slot);

@@ -36,7 +36,8 @@ struct alignas(4 * N) Words {
   std::uint32_t x[N];
 };
 
-/// Bytes that the sites before `index` take which `Holds::holds`; index = Sites::count: all of them.
+/// Bytes that the sites before `index` take which `Holds::holds`; index = Sites::count: all of
+/// them.
 template <class Sites, class Holds>
 constexpr std::int64_t slots_before(int index, std::int64_t blocks, std::int64_t tiles) {
   std::int64_t bytes = 0;
@@ -136,8 +137,7 @@ LANESCOPE_DEVICE auto for_each_chunk(TileType& tile, Visit&& visit)
 
 /// A row belongs to the thread that holds it.
 template <int Threads, class E, int Cols, class Visit>
-LANESCOPE_DEVICE void for_each_chunk(const device::RowOfTile<E, Cols>& row,
-                                     Visit&& visit) {
+LANESCOPE_DEVICE void for_each_chunk(const device::RowOfTile<E, Cols>& row, Visit&& visit) {
   constexpr int row_words = Cols * static_cast<int>(sizeof(E)) / 4;
   constexpr int words = words_per_chunk(row_words);
   for (int i = 0; i < row_words / words; ++i) {

@@ -72,8 +72,7 @@ inline void merge(SiteReport& report, const SiteReport& later) {
   if (!report.worst || later.max_error_over_bound > report.max_error_over_bound) {
     report.worst = later.worst;
   }
-  report.max_error_over_bound =
-      std::max(report.max_error_over_bound, later.max_error_over_bound);
+  report.max_error_over_bound = std::max(report.max_error_over_bound, later.max_error_over_bound);
 }
 
 }  // namespace lanescope

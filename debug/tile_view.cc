@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "debug/site_slots.h"
+
 namespace lanescope {
 namespace {
 
@@ -54,33 +56,17 @@ TileView tile_view(const Dump& dump, std::string_view name, std::int64_t block, 
             .rows = std::min<std::int64_t>(info.br, problem.len_q - place.query),
             .cols = cols};
   }
-  const Site& site = dump.find_site(name)->site;
-  const Range tiles = tiles_of(dump, name);
-  const std::int64_t place_in_dump =
-      (block - info.blocks.begin) * tiles.count() + tile - tiles.begin;
+  const DumpSite& entry = *dump.find_site(name);
   return {.tensor = tensor,
-          .first = place_in_dump * site.rows * site.cols,
-          .stride = site.cols,
-          .rows = site.rows,
-          .cols = site.cols};
+          .first = SiteSlots(dump, entry).first(block, tile),
+          .stride = entry.site.cols,
+          .rows = entry.site.rows,
+          .cols = entry.site.cols};
 }
 
-std::int64_t slot_index(const DumpInfo& info, const Site& site, std::int64_t block,
-                        std::int64_t tile, std::int64_t warp, std::int64_t lane, std::int64_t reg) {
-  const Range tiles = site.per_tile ? info.tiles : Range{0, 1};
-  const std::int64_t place = (block - info.blocks.begin) * tiles.count() + tile - tiles.begin;
-  return ((place * site.warps + warp) * 32 + lane) * site.regs + reg;
-}
-
-bool is_unwritten(ElementType type, std::uint32_t bits) {
-  if (type == ElementType::f32) return bits == poison32;
-  return size_of(type) == 2 && bits == poison16;
-}
-
-std::optional<std::uint32_t> bits_at(const Dump& dump, std::string_view name,
+std::optional<std::int64_t> index_at(const Dump& dump, std::string_view name,
                                      const Divergence& divergence) {
-  const Tensor* tensor = dump.find(name);
-  if (tensor == nullptr) return std::nullopt;
+  if (dump.find(name) == nullptr) return std::nullopt;
   const DumpSite* entry = dump.find_site(name);
   const bool registers = entry != nullptr && entry->site.space == Space::registers;
   const Range tiles = tiles_of(dump, name);
@@ -94,14 +80,15 @@ std::optional<std::uint32_t> bits_at(const Dump& dump, std::string_view name,
                         Range{0, 32}.contains(divergence.lane) &&
                         Range{0, site.regs}.contains(divergence.reg);
     if (!inside) return std::nullopt;
-    return tensor->bits(slot_index(dump.info, site, divergence.block, tile, divergence.warp,
-                                   divergence.lane, divergence.reg));
+    const SiteSlots slots(dump, *entry);
+    return slots.first(divergence.block, tile) +
+           lane_slot(site, divergence.warp, divergence.lane, divergence.reg);
   }
   const TileView view = tile_view(dump, name, divergence.block, tile);
   const bool inside =
       Range{0, view.rows}.contains(divergence.row) && Range{0, view.cols}.contains(divergence.col);
   if (!inside) return std::nullopt;
-  return tensor->bits(view.index(divergence.row, divergence.col));
+  return view.index(divergence.row, divergence.col);
 }
 
 }  // namespace lanescope

@@ -37,16 +37,14 @@ Range tiles_of(const Dump& dump, std::string_view name);
 /// `name` is in the dump and not in registers; block and tile lie in blocks_of and tiles_of.
 TileView tile_view(const Dump& dump, std::string_view name, std::int64_t block, std::int64_t tile);
 
-/// The element of the site's tensor that register `reg` of a lane left.
-/// `site` is in registers; all indices lie in their ranges.
-std::int64_t slot_index(const DumpInfo& info, const Site& site, std::int64_t block,
-                        std::int64_t tile, std::int64_t warp, std::int64_t lane, std::int64_t reg);
+/// The slot of register `reg` of a lane among the slots of one (block, tile) of a site.
+constexpr std::int64_t lane_slot(const Site& site, std::int64_t warp, std::int64_t lane,
+                                 std::int64_t reg) {
+  return (warp * 32 + lane) * site.regs + reg;
+}
 
-/// Whether `bits` is the pattern that the trace buffer was filled with.
-bool is_unwritten(ElementType type, std::uint32_t bits);
-
-/// The bits that lie in the dump where `divergence` of `name` points; none where it points nowhere.
-std::optional<std::uint32_t> bits_at(const Dump& dump, std::string_view name,
+/// The element of tensor `name` that `divergence` points at; none where it points nowhere.
+std::optional<std::int64_t> index_at(const Dump& dump, std::string_view name,
                                      const Divergence& divergence);
 
 }  // namespace lanescope

@@ -24,7 +24,8 @@ struct Slots {
   Window window;
 };
 
-/// Words of one access to a run of `words` 32-bit words: four where they divide it, else two or one.
+/// Words of one access to a run of `words` 32-bit words: four where they divide it, else two or
+/// one.
 constexpr int words_per_chunk(int words) { return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1; }
 
 }  // namespace lanescope

@@ -24,21 +24,29 @@ ordered_json describe_kernel(const std::string& kernel) {
     add(head_dims, m.head_dim);
     add(tiles, std::to_string(m.br) + "x" + std::to_string(m.bc));
   }
-  return {{"kernel", kernel}, {"gates", gates}, {"dtypes", dtypes}, {"head_dims", head_dims},
+  return {{"kernel", kernel},
+          {"gates", gates},
+          {"dtypes", dtypes},
+          {"head_dims", head_dims},
           {"tiles", tiles}};
 }
 
 ordered_json describe_all() {
   ordered_json all;
   all["kernels"] = ordered_json::array();
-  for (const std::string& kernel : declared_kernels()) all["kernels"].push_back(describe_kernel(kernel));
+  for (const std::string& kernel : declared_kernels())
+    all["kernels"].push_back(describe_kernel(kernel));
   all["sites"] = ordered_json::array();
   for (int i = 0; i < site_id_count; ++i) all["sites"].push_back(name_of(static_cast<SiteId>(i)));
   all["presets"] = ordered_json::array();
   for (const Preset& preset : presets()) {
     const Problem& p = preset.problem;
-    all["presets"].push_back({{"preset", preset.name}, {"b", p.batch}, {"h", p.heads},
-                              {"s", p.len_q}, {"d", p.d}, {"about", preset.about}});
+    all["presets"].push_back({{"preset", preset.name},
+                              {"b", p.batch},
+                              {"h", p.heads},
+                              {"s", p.len_q},
+                              {"d", p.d},
+                              {"about", preset.about}});
   }
   all["inputs"] = input_kinds();
   all["backends"] = ordered_json::array();
@@ -60,7 +68,8 @@ std::string words(const ordered_json& list) {
 void print_text(const ordered_json& all) {
   std::puts("kernels");
   for (const auto& k : all["kernels"]) {
-    std::printf("  %-10s gates %s\n", k["kernel"].get<std::string>().c_str(), words(k["gates"]).c_str());
+    std::printf("  %-10s gates %s\n", k["kernel"].get<std::string>().c_str(),
+                words(k["gates"]).c_str());
     std::printf("             types %s; d %s; tiles %s\n", words(k["dtypes"]).c_str(),
                 words(k["head_dims"]).c_str(), words(k["tiles"]).c_str());
   }

@@ -20,7 +20,7 @@ struct Output {
 struct DiffOptions {
   std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
   RunOptions run;
-  std::string output;             ///< where to keep the dump, empty: nowhere
+  std::string output;  ///< where to keep the dump, empty: nowhere
   bool stale_ok = false;
 };
 

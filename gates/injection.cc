@@ -11,7 +11,7 @@ namespace {
 
 /// The value of `site` after a tile, [rows, cols] or [rows, 1].
 const reference::Array& value_at(const Site& site, const reference::TileState& state) {
-  return site.id == SiteId::s ? state.s.value
+  return site.id == SiteId::s   ? state.s.value
          : site.id == SiteId::p ? state.p.value
                                 : state.alpha.value;
 }
@@ -68,18 +68,19 @@ std::vector<std::byte> inject(const Module& module, const SlotLayout& layout, co
   }
   const std::int64_t q_tiles = (problem.len_q + module.br - 1) / module.br;
   const std::int64_t kv_tiles = (problem.len_kv + module.bc - 1) / module.bc;
-  reference::parallel_for(problem.batch * problem.heads * q_tiles, threads, [&](std::int64_t block) {
-    const std::int64_t sequence = block / q_tiles;
-    reference::OnlineBlock online(inputs, problem, walk, sequence / problem.heads,
-                                  sequence % problem.heads, block % q_tiles);
-    for (std::int64_t tile = 0; tile < kv_tiles; ++tile) {
-      const reference::TileState state = online.step(tile);
-      for (std::size_t i = 0; i < layout.sites().size(); ++i) {
-        inject_tile(module, layout, i, block, tile, value_at(layout.sites()[i], state),
-                    buffer.data());
-      }
-    }
-  });
+  reference::parallel_for(
+      problem.batch * problem.heads * q_tiles, threads, [&](std::int64_t block) {
+        const std::int64_t sequence = block / q_tiles;
+        reference::OnlineBlock online(inputs, problem, walk, sequence / problem.heads,
+                                      sequence % problem.heads, block % q_tiles);
+        for (std::int64_t tile = 0; tile < kv_tiles; ++tile) {
+          const reference::TileState state = online.step(tile);
+          for (std::size_t i = 0; i < layout.sites().size(); ++i) {
+            inject_tile(module, layout, i, block, tile, value_at(layout.sites()[i], state),
+                        buffer.data());
+          }
+        }
+      });
   return buffer;
 }
 

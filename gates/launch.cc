@@ -92,8 +92,8 @@ void check_fits(const Module& module, const RunRequest& request) {
   const Problem& p = request.problem;
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (request.inputs.type() != module.dtype) {
-    throw UsageError(std::string("the module takes ") + name_of(module.dtype) + ", the inputs are " +
-                     name_of(request.inputs.type()));
+    throw UsageError(std::string("the module takes ") + name_of(module.dtype) +
+                     ", the inputs are " + name_of(request.inputs.type()));
   }
   if (p.d > module.head_dim) {
     throw UsageError("d=" + std::to_string(p.d) + " is more than the module's head dimension " +
@@ -130,7 +130,8 @@ DumpSite describe(const Module& module, const Site& site) {
 DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request) {
   char device[256] = "", arch[32] = "";
   if (module.device(device, sizeof device, arch, sizeof arch) != ModuleStatus::ok) {
-    throw EnvironmentError(std::string("no device for the ") + module.backend + " backend: " + device);
+    throw EnvironmentError(std::string("no device for the ") + module.backend +
+                           " backend: " + device);
   }
   DumpInfo info;
   info.lanescope_version = LANESCOPE_VERSION;
@@ -169,10 +170,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   const Range lanes = checked(request.lanes, 32, "lane");
   const bool prints = std::string_view(module.trace) == "printf";
   if (!prints && (request.warps || request.lanes)) {
-    throw UsageError("--where warp=, lane= narrows printed text (-Dtrace=printf); a dump is narrowed "
-                     "by block= and tile=, and `show --warp --lane` picks from it");
+    throw UsageError(
+        "--where warp=, lane= narrows printed text (-Dtrace=printf); a dump is narrowed "
+        "by block= and tile=, and `show --warp --lane` picks from it");
   }
-  const Window all{0, info.block_count(), 0, static_cast<int>(info.kv_tiles()),
+  const Window all{0, info.block_count(),  0, static_cast<int>(info.kv_tiles()),
                    0, module.threads / 32, 0, 32};
   const Window window{info.blocks.begin,
                       info.blocks.end,
@@ -259,12 +261,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     if (traced_bytes > 0) keep(traced, traced_buffer.data());
     if (module.gate != Gate::fused || site.space != Space::global) continue;
     info.sites.push_back(describe(module, site));
-    dump.tensors.push_back(
-        {name, site.axes == Axes::query
-                   ? take_rows(site.type, {p.batch, p.heads, p.len_q}, static_cast<int>(p.len_q),
-                               lse.data())
-                   : take_rows(site.type, {p.batch, p.heads, p.len_q, p.d}, module.head_dim,
-                               o.data())});
+    dump.tensors.push_back({name, site.axes == Axes::query
+                                      ? take_rows(site.type, {p.batch, p.heads, p.len_q},
+                                                  static_cast<int>(p.len_q), lse.data())
+                                      : take_rows(site.type, {p.batch, p.heads, p.len_q, p.d},
+                                                  module.head_dim, o.data())});
   }
   return dump;
 }

@@ -26,10 +26,12 @@ void add_run_options(CLI::App& command, RunOptions& run) {
                      "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
   command.add_option("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
   command.add_option("--seed", run.seed, "of generated inputs [0]");
-  command.add_option("--where", run.where,
-                     "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
+  command.add_option(
+      "--where", run.where,
+      "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
-  command.add_option("--threads", run.threads, "of this machine [all]")->check(CLI::NonNegativeNumber);
+  command.add_option("--threads", run.threads, "of this machine [all]")
+      ->check(CLI::NonNegativeNumber);
 }
 
 Style terminal_style() {

@@ -22,18 +22,18 @@ struct ModuleRun {
   int batch, heads, heads_kv, len_q, len_kv;
   float scale_log2;
   int causal;
-  std::int64_t blocks;     ///< of the grid
-  const void* injected;    ///< slots that the gate takes, window: all blocks and tiles
+  std::int64_t blocks;   ///< of the grid
+  const void* injected;  ///< slots that the gate takes, window: all blocks and tiles
   std::int64_t injected_bytes;
-  void* left;              ///< slots that the gate leaves, window: all blocks and tiles; in and out
+  void* left;  ///< slots that the gate leaves, window: all blocks and tiles; in and out
   std::int64_t left_bytes;
-  void* traced;            ///< slots of the trace buffer; in and out
+  void* traced;  ///< slots of the trace buffer; in and out
   std::int64_t traced_bytes;
-  Window all;              ///< of injected and left
-  Window window;           ///< of traced
-  int workers;             ///< sim: OS threads, 0: one per core
+  Window all;     ///< of injected and left
+  Window window;  ///< of traced
+  int workers;    ///< sim: OS threads, 0: one per core
   /// Filled by the module.
-  char* message;           ///< why it failed, where it did
+  char* message;  ///< why it failed, where it did
   int message_bytes;
 };
 
@@ -42,15 +42,15 @@ enum class ModuleStatus : int { ok = 0, kernel_fault = 1, no_device = 2, no_memo
 /// What one module is and does. A module exports `lanescope_module`, which returns it.
 struct Module {
   int abi;
-  const char* kernel;   ///< "mma"
+  const char* kernel;  ///< "mma"
   Gate gate;
   const char* backend;  ///< "sim" or "cuda"
   ElementType dtype;
   Products products;
   int head_dim, br, bc, threads;
   std::int64_t shared_bytes;
-  const char* trace;          ///< "on", "off" or "printf"
-  const char* source_hash;    ///< of the files that went into the build
+  const char* trace;        ///< "on", "off" or "printf"
+  const char* source_hash;  ///< of the files that went into the build
   const char* compile_flags;
   const Site* sites;
   int site_count;

@@ -21,7 +21,11 @@ extern char** environ;
 namespace lanescope {
 namespace {
 
-const std::filesystem::path module_folder = LANESCOPE_MODULE_FOLDER;
+/// Where modules lie: where they were built, or where LANESCOPE_MODULES says.
+std::filesystem::path module_folder() {
+  const char* moved = std::getenv("LANESCOPE_MODULES");
+  return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
+}
 
 /// Runs ninja for one target; its output goes to stderr, but for the line that says that there was
 /// nothing to do. Returns its exit code.
@@ -56,7 +60,7 @@ int run_ninja(const char* ninja, const std::string& target) {
 }  // namespace
 
 ModuleFile open_module(const ModuleName& name) {
-  const std::filesystem::path path = module_folder / (name.text() + ".so");
+  const std::filesystem::path path = module_folder() / (name.text() + ".so");
   const char* ninja = std::getenv("LANESCOPE_NINJA");
   if (ninja && *ninja) {
     const std::string target =
@@ -67,7 +71,7 @@ ModuleFile open_module(const ModuleName& name) {
     }
   }
   if (!std::filesystem::exists(path)) {
-    throw EnvironmentError("the module " + name.text() + " is not built: use the launcher " +
+    throw EnvironmentError("the module " + path.string() + " is not built: use the launcher " +
                            "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" +
                            name.text() + ".so");
   }
@@ -97,10 +101,12 @@ std::string choose_backend(const std::string& wish) {
   const bool cuda_built = std::find(built.begin(), built.end(), "cuda") != built.end();
   if (wish == "auto") return cuda_built && cuda_device_answers() ? "cuda" : "sim";
   if (wish == "sim") return wish;
-  if (wish != "cuda") throw UsageError("there is no backend '" + wish + "'; backends: auto, sim, cuda");
+  if (wish != "cuda")
+    throw UsageError("there is no backend '" + wish + "'; backends: auto, sim, cuda");
   if (!cuda_built) {
-    throw EnvironmentError("this build has no cuda modules: nvcc was missing when it was configured, "
-                           "or -Dbackends leaves cuda out");
+    throw EnvironmentError(
+        "this build has no cuda modules: nvcc was missing when it was configured, "
+        "or -Dbackends leaves cuda out");
   }
   if (!cuda_device_answers()) {
     throw EnvironmentError("no CUDA device answers (driver missing or no GPU): use --backend sim");

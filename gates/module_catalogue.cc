@@ -114,28 +114,35 @@ ElementType parse_dtype(std::string_view name) {
 ModuleName choose_module(const ModuleWish& wish) {
   std::vector<ModuleName> left = declared_modules();
   const auto kernel_of = [](const ModuleName& m) { return m.kernel; };
-  narrow(left, "there is no kernel '" + wish.kernel + "' in this build",
-         [&](const ModuleName& m) { return m.kernel == wish.kernel; }, kernel_of);
-  narrow(left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
-         [&](const ModuleName& m) { return m.gate == wish.gate; },
-         [](const ModuleName& m) { return std::string(name_of(m.gate)); });
-  narrow(left, "kernel " + wish.kernel + " is not built for backend '" + wish.backend + "'",
-         [&](const ModuleName& m) { return m.backend == wish.backend; },
-         [](const ModuleName& m) { return m.backend; });
-  narrow(left, "kernel " + wish.kernel + " does not take " + name_of(wish.dtype) + " inputs",
-         [&](const ModuleName& m) { return m.dtype == wish.dtype; },
-         [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
-  narrow(left, "kernel " + wish.kernel + " has no head dimension of " + std::to_string(wish.d) +
-                   " or more",
-         [&](const ModuleName& m) { return m.head_dim >= wish.d; },
-         [](const ModuleName& m) { return "d=" + std::to_string(m.head_dim); });
+  narrow(
+      left, "there is no kernel '" + wish.kernel + "' in this build",
+      [&](const ModuleName& m) { return m.kernel == wish.kernel; }, kernel_of);
+  narrow(
+      left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
+      [&](const ModuleName& m) { return m.gate == wish.gate; },
+      [](const ModuleName& m) { return std::string(name_of(m.gate)); });
+  narrow(
+      left, "kernel " + wish.kernel + " is not built for backend '" + wish.backend + "'",
+      [&](const ModuleName& m) { return m.backend == wish.backend; },
+      [](const ModuleName& m) { return m.backend; });
+  narrow(
+      left, "kernel " + wish.kernel + " does not take " + name_of(wish.dtype) + " inputs",
+      [&](const ModuleName& m) { return m.dtype == wish.dtype; },
+      [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
+  narrow(
+      left,
+      "kernel " + wish.kernel + " has no head dimension of " + std::to_string(wish.d) + " or more",
+      [&](const ModuleName& m) { return m.head_dim >= wish.d; },
+      [](const ModuleName& m) { return "d=" + std::to_string(m.head_dim); });
   int head_dim = left.front().head_dim;
   for (const ModuleName& m : left) head_dim = std::min(head_dim, m.head_dim);
   std::erase_if(left, [&](const ModuleName& m) { return m.head_dim != head_dim; });
   if (wish.tile) {
-    narrow(left, "kernel " + wish.kernel + " has no tile " + std::to_string(wish.tile->first) + "x" +
-                     std::to_string(wish.tile->second),
-           [&](const ModuleName& m) { return std::pair(m.br, m.bc) == *wish.tile; }, tile_text);
+    narrow(
+        left,
+        "kernel " + wish.kernel + " has no tile " + std::to_string(wish.tile->first) + "x" +
+            std::to_string(wish.tile->second),
+        [&](const ModuleName& m) { return std::pair(m.br, m.bc) == *wish.tile; }, tile_text);
   }
   ModuleName chosen = left.front();
   chosen.untraced = wish.untraced;

@@ -43,8 +43,8 @@ struct ModuleWish {
   std::string kernel;
   Gate gate = Gate::fused;
   ElementType dtype = ElementType::f16;
-  std::int64_t d = 64;                         ///< columns of Q, K and V
-  std::optional<std::pair<int, int>> tile;     ///< Br, Bc
+  std::int64_t d = 64;                      ///< columns of Q, K and V
+  std::optional<std::pair<int, int>> tile;  ///< Br, Bc
   std::string backend;
   bool untraced = false;
 };

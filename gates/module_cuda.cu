@@ -26,8 +26,7 @@ class Buffer {
     bytes_ = static_cast<std::size_t>(bytes);
     if (bytes_ == 0) return cudaSuccess;
     const cudaError_t error = cudaMalloc(&data_, bytes_);
-    return error != cudaSuccess ? error
-                                : cudaMemcpy(data_, host, bytes_, cudaMemcpyHostToDevice);
+    return error != cudaSuccess ? error : cudaMemcpy(data_, host, bytes_, cudaMemcpyHostToDevice);
   }
   cudaError_t copy_back(void* host) const {
     return bytes_ == 0 ? cudaSuccess : cudaMemcpy(host, data_, bytes_, cudaMemcpyDeviceToHost);

@@ -54,8 +54,8 @@ LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& s
 }
 
 inline KernelArguments arguments_of(const ModuleRun& r) {
-  return {{r.q, r.k, r.v, r.o, r.lse, r.batch, r.heads, r.heads_kv, r.len_q, r.len_kv,
-           r.scale_log2, r.causal},
+  return {{r.q, r.k, r.v, r.o, r.lse, r.batch, r.heads, r.heads_kv, r.len_q, r.len_kv, r.scale_log2,
+           r.causal},
           {static_cast<std::byte*>(const_cast<void*>(r.injected)), r.all},
           {static_cast<std::byte*>(r.left), r.all},
           {static_cast<std::byte*>(r.traced), r.window}};

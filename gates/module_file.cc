@@ -11,7 +11,8 @@ namespace lanescope {
 ModuleFile::ModuleFile(const std::filesystem::path& path) {
   const std::filesystem::path absolute = std::filesystem::absolute(path);
   void* library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw EnvironmentError("cannot load the module " + path.string() + ": " + dlerror());
+  if (!library)
+    throw EnvironmentError("cannot load the module " + path.string() + ": " + dlerror());
   library_ = std::shared_ptr<void>(library, [](void* handle) { dlclose(handle); });
   const auto entry =
       reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"));

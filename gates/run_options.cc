@@ -112,8 +112,8 @@ Problem parse_shape(const std::string& preset, const std::string& shape, bool ca
   if (!kv_heads) p.heads_kv = p.heads;
   if (!kv_length) p.len_kv = p.len_q;
   if (p.heads % p.heads_kv != 0) {
-    throw UsageError("--shape: h=" + std::to_string(p.heads) + " is no multiple of hkv=" +
-                     std::to_string(p.heads_kv));
+    throw UsageError("--shape: h=" + std::to_string(p.heads) +
+                     " is no multiple of hkv=" + std::to_string(p.heads_kv));
   }
   std::int64_t size = 2;
   for (const std::int64_t side : {p.batch, p.heads, std::max(p.len_q, p.len_kv), p.d}) {

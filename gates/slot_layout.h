@@ -27,8 +27,8 @@ class SlotLayout {
   std::int64_t shared_offset(std::size_t index, std::int64_t block, std::int64_t tile, int row,
                              int col) const;
 
-  /// Site `index` of `buffer` as a tensor [block, tile, warp, lane, reg] or [block, tile, row, col],
-  /// for the given blocks and tiles.
+  /// Site `index` of `buffer` as a tensor [block, tile, warp, lane, reg] or [block, tile, row,
+  /// col], for the given blocks and tiles.
   Tensor unpack(std::size_t index, const std::byte* buffer, Range blocks, Range tiles) const;
 
  private:

@@ -55,8 +55,7 @@ LANESCOPE_DEVICE bool visible(const Attention& a, int row, int key) {
 /// First element of a head's rows; 64-bit, since B·H·S·D passes 2^31.
 template <class T, int D>
 LANESCOPE_DEVICE const T* rows_of(const void* base, int batch, int heads, int head, int len) {
-  return static_cast<const T*>(base) +
-         (static_cast<std::int64_t>(batch) * heads + head) * len * D;
+  return static_cast<const T*>(base) + (static_cast<std::int64_t>(batch) * heads + head) * len * D;
 }
 
 /// Where a stage's rows lie in the outputs: element (batch, head, row, 0) is row_index · D.

@@ -28,7 +28,8 @@ struct MmaSites {
       {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
       {SiteId::s, Stage::qk, Space::registers, f32, Axes::query_key, true, Br, Bc, warps,
        Scores::count},
-      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
+      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps,
+       rows},
       {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
       {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
       {SiteId::p, Stage::softmax, Space::registers, T::type, Axes::query_key, true, Br, Bc, warps,
@@ -46,10 +47,11 @@ struct MmaSites {
 
   /// The element of the tile that a register stands for.
   static constexpr device::Coordinate coordinate(SiteId id, int warp, int lane, int reg) {
-    device::Coordinate c = id == SiteId::s                             ? Scores::coordinate(lane, reg)
-                           : id == SiteId::p                           ? Weights::coordinate(lane, reg)
-                           : id == SiteId::o || id == SiteId::o_final ? Output::coordinate(lane, reg)
-                                                     : device::Coordinate{row_of(lane, reg), 0};
+    device::Coordinate c = id == SiteId::s   ? Scores::coordinate(lane, reg)
+                           : id == SiteId::p ? Weights::coordinate(lane, reg)
+                           : id == SiteId::o || id == SiteId::o_final
+                               ? Output::coordinate(lane, reg)
+                               : device::Coordinate{row_of(lane, reg), 0};
     c.row += warp * 16 * Mt;
     return c;
   }
@@ -108,8 +110,8 @@ struct Mma {
       LANESCOPE_UNROLL
       for (int n = 0; n < Bc / 16; ++n) {
         std::uint32_t k_rmem[4];  // B: 16 d × two times 8 keys
-        device::ldmatrix_x4(
-            k_rmem, k.chunk_at(n * 16 + lane / 16 * 8 + lane % 8, d + lane / 8 % 2 * 8));
+        device::ldmatrix_x4(k_rmem,
+                            k.chunk_at(n * 16 + lane / 16 * 8 + lane % 8, d + lane / 8 % 2 * 8));
         LANESCOPE_UNROLL
         for (int mt = 0; mt < Mt; ++mt) {
           device::mma_m16n8k16<T>(s.fragment(mt, 2 * n), q_rmem[mt], k_rmem[0], k_rmem[1]);

@@ -16,7 +16,9 @@ struct Bounded {
   Array value, error;
 
   /// Without error.
-  static Bounded exact(const Array& value) { return {value, Array::Zero(value.rows(), value.cols())}; }
+  static Bounded exact(const Array& value) {
+    return {value, Array::Zero(value.rows(), value.cols())};
+  }
 };
 
 /// Largest relative error of one fp32 operation, rounded to nearest. The factor makes room for
@@ -48,7 +50,7 @@ struct Accumulation {
 /// The arithmetic that the error bounds of a kernel follow from.
 struct Arithmetic {
   Accumulation products;
-  ElementType dtype = ElementType::f16;    ///< of Q, K, V and the stored O
+  ElementType dtype = ElementType::f16;   ///< of Q, K, V and the stored O
   ElementType p_type = ElementType::f32;  ///< in which P enters P·V
 };
 

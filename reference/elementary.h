@@ -24,10 +24,19 @@ inline double nearest_integer(double x) {
 
 /// e^r for |r| <= 0.35: Taylor up to r^13, the rest is below 2^-57.
 inline double exp_near_zero(double r) {
-  constexpr double inverse_factorial[] = {
-      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-      1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
-      1.0 / 6,          1.0 / 2,         1.0};
+  constexpr double inverse_factorial[] = {1.0 / 6227020800,
+                                          1.0 / 479001600,
+                                          1.0 / 39916800,
+                                          1.0 / 3628800,
+                                          1.0 / 362880,
+                                          1.0 / 40320,
+                                          1.0 / 5040,
+                                          1.0 / 720,
+                                          1.0 / 120,
+                                          1.0 / 24,
+                                          1.0 / 6,
+                                          1.0 / 2,
+                                          1.0};
   double sum = 0;
   for (const double c : inverse_factorial) sum = (sum + c) * r;
   return 1 + sum;

@@ -67,8 +67,7 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
   const Array dot_error = f * (products.magnitude(q, arithmetic.dtype).matrix() *
                                products.magnitude(k, arithmetic.dtype).matrix().transpose())
                                   .array();
-  Bounded s{factor * dot,
-            factor * (dot_error + 2 * unit * (dot.abs() + dot_error)) + dot_flush};
+  Bounded s{factor * dot, factor * (dot_error + 2 * unit * (dot.abs() + dot_error)) + dot_flush};
   for (Index row = 0; row < s.value.rows(); ++row) {
     const Index masked = s.value.cols() - visible(row);
     s.value.row(row).tail(masked).setConstant(-infinity);
@@ -109,8 +108,7 @@ Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
   out.l.value = rescaled + out.p.value.rowwise().sum();
   out.l.error = l_prev.error * (out.alpha.value + out.alpha.error) +
                 l_prev.value.abs() * out.alpha.error + out.p.error.rowwise().sum();
-  out.l.error += gamma(keys + 2) *
-                 (rescaled.abs() + out.p.value.rowwise().sum() + out.l.error);
+  out.l.error += gamma(keys + 2) * (rescaled.abs() + out.p.value.rowwise().sum() + out.l.error);
 
   out.weights = out.p;
   if (arithmetic.p_type != ElementType::f32) {
@@ -135,13 +133,12 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   };
   Bounded o;
   o.value = by_row(alpha.value, o_prev.value);
-  o.error = by_row(alpha.value + alpha.error, o_prev.error) +
-            by_row(alpha.error, o_prev.value.abs());
+  o.error =
+      by_row(alpha.value + alpha.error, o_prev.error) + by_row(alpha.error, o_prev.value.abs());
   o.error += f * (o.value.abs() + o.error) + dot_flush;
   o.value += (weights.value.matrix() * v.matrix()).array();
   const Array weight_error =
-      weights.error +
-      f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
+      weights.error + f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
   o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.dtype).matrix()).array();
   return o;
 }
@@ -159,9 +156,9 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
     const double smallest = std::abs(l.value(row)) - l.error(row);
     for (Index col = 0; col < d; ++col) {
       const double quotient = o.value(row, col) / l.value(row);
-      const double error =
-          smallest > 0 ? (o.error(row, col) + std::abs(quotient) * l.error(row)) / smallest
-                       : infinity;
+      const double error = smallest > 0
+                               ? (o.error(row, col) + std::abs(quotient) * l.error(row)) / smallest
+                               : infinity;
       out.o_final.value(row, col) = quotient;
       out.o_final.error(row, col) = error + 2 * unit * (std::abs(quotient) + error);
     }
@@ -185,8 +182,7 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
 }
 
 Bounded shifted(const Bounded& x, const Array& shift) {
-  const Eigen::ArrayXd growth =
-      shift.col(0).unaryExpr([](double e) { return spread(0, 1, e); });
+  const Eigen::ArrayXd growth = shift.col(0).unaryExpr([](double e) { return spread(0, 1, e); });
   return {x.value, (x.value.abs() + x.error).colwise() * growth + x.error};
 }
 

@@ -14,7 +14,7 @@ namespace lanescope::reference {
 // bound |held · 2^(m held − m) − value|. `shifted` gives the bound on what is held. The alphas of
 // a row telescope: what is held of m in between cancels, so it does not pile up over the tiles.
 
-/// Masked scores: keys of a tile that each row sees, the first `visible(row)` of them. [rows]
+/// How many keys of a tile each row sees; they are the first ones, the others are masked. [rows]
 using Visible = Eigen::ArrayXi;
 
 /// s = q·kᵀ · scale · log2(e), masked positions −infinity. q [rows, d], k [keys, d] → [rows, keys].

@@ -65,9 +65,8 @@ std::uint32_t round_to(ElementType type, double value) {
   std::frexp(value, &exponent);
   exponent = std::max(exponent - 1, format.min_exponent);
   const double steps = std::nearbyint(std::ldexp(std::abs(value), format.fraction_bits - exponent));
-  const std::int64_t bits =
-      (std::int64_t{exponent - format.min_exponent} << format.fraction_bits) +
-      static_cast<std::int64_t>(steps);
+  const std::int64_t bits = (std::int64_t{exponent - format.min_exponent} << format.fraction_bits) +
+                            static_cast<std::int64_t>(steps);
   return sign | (bits > format.max_bits ? overflow : static_cast<std::uint32_t>(bits));
 }
 

@@ -41,7 +41,8 @@ double matrix_unit_group(const Accumulation& rule, const double* a, const double
   if (largest == std::numeric_limits<int>::min()) return 0;
   const int scale = rule.fraction_bits - largest;
   auto sum = static_cast<std::int64_t>(std::ldexp(c, scale));
-  for (Index i = 0; i < count; ++i) sum += static_cast<std::int64_t>(std::ldexp(a[i] * b[i], scale));
+  for (Index i = 0; i < count; ++i)
+    sum += static_cast<std::int64_t>(std::ldexp(a[i] * b[i], scale));
   return truncated(std::ldexp(static_cast<double>(sum), -scale));
 }
 

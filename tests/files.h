@@ -41,6 +41,8 @@ inline std::string read_bytes(const std::filesystem::path& path) {
 }
 
 inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  // Anew, not over the old file, which some file systems would force to the disk at once.
+  std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary).write(bytes.data(), std::ssize(bytes));
 }
 

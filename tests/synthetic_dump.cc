@@ -144,11 +144,10 @@ Dump synthetic_dump(const Setup& setup) {
       if (!is_in_gate(info.gate, entry.site.id)) continue;
       const Site& site = entry.site;
       const std::int64_t tiles = site.per_tile ? info.tiles.count() : 1;
-      const auto dims = site.space == Space::shared
-                            ? std::vector<std::int64_t>{info.blocks.count(), tiles, site.rows,
-                                                        site.cols}
-                            : std::vector<std::int64_t>{info.blocks.count(), tiles, site.warps, 32,
-                                                        site.regs};
+      const auto dims =
+          site.space == Space::shared
+              ? std::vector<std::int64_t>{info.blocks.count(), tiles, site.rows, site.cols}
+              : std::vector<std::int64_t>{info.blocks.count(), tiles, site.warps, 32, site.regs};
       dump.tensors.push_back({name_of(site.id), Tensor(site.type, dims)});
       Tensor& tensor = dump.tensors.back().tensor;
       for (std::int64_t i = 0; i < tensor.size(); ++i) poison(tensor, i);
@@ -197,9 +196,7 @@ std::int64_t slot_index(const Dump& dump, SiteId id, std::int64_t block, std::in
   return -1;
 }
 
-Tensor& tensor_of(Dump& dump, SiteId id) {
-  return const_cast<Tensor&>(*dump.find(name_of(id)));
-}
+Tensor& tensor_of(Dump& dump, SiteId id) { return const_cast<Tensor&>(*dump.find(name_of(id))); }
 
 void poison(Tensor& tensor, std::int64_t index) {
   const std::size_t width = static_cast<std::size_t>(size_of(tensor.type));

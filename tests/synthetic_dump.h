@@ -19,7 +19,7 @@ struct Setup {
   int br = 32, bc = 32;
   Fault fault = Fault::none;
   bool traced = true;
-  Range blocks, tiles;  ///< empty: all
+  Range blocks{}, tiles{};  ///< empty: all
 };
 
 /// The dump that the emulated kernel leaves. With matrix units, scores, P and O lie in accumulator

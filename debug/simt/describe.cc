@@ -4,9 +4,7 @@
 
 namespace lanescope::simt {
 
-std::string describe(Here here) {
-  return std::string(here.file) + ":" + std::to_string(here.line);
-}
+std::string describe(Here here) { return std::string(here.file) + ":" + std::to_string(here.line); }
 
 std::string describe_lanes(std::uint32_t lanes) {
   std::string text;

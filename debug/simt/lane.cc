@@ -26,10 +26,10 @@ struct ShuffleSlot {
 
 /// The lane whose value `lane` receives; its own where the source lies outside the warp.
 int shuffle_source(const ShuffleSlot& slot, int lane) {
-  const int source = slot.kind == Shuffle::index       ? slot.argument & 31
-                     : slot.kind == Shuffle::up        ? lane - slot.argument
-                     : slot.kind == Shuffle::down      ? lane + slot.argument
-                                                       : lane ^ slot.argument;
+  const int source = slot.kind == Shuffle::index  ? slot.argument & 31
+                     : slot.kind == Shuffle::up   ? lane - slot.argument
+                     : slot.kind == Shuffle::down ? lane + slot.argument
+                                                  : lane ^ slot.argument;
   return source < 0 || source > 31 ? lane : source;
 }
 

@@ -8,15 +8,15 @@
 
 namespace lanescope::simt {
 
-/// A place in a kernel's source: where a lane meets other lanes.
+/// A place in a kernel's source: where a lane meets other lanes. As a default argument,
+/// `Here here = std::source_location::current()` is the place of the call.
 struct Here {
-  const char* file;
-  const char* function;
-  unsigned line;
-  unsigned column;
-  static consteval Here current(std::source_location at = std::source_location::current()) {
-    return {at.file_name(), at.function_name(), at.line(), at.column()};
-  }
+  const char* file = "";
+  unsigned line = 0;
+  unsigned column = 0;
+  Here() = default;
+  constexpr Here(std::source_location at)
+      : file(at.file_name()), line(at.line()), column(at.column()) {}
 };
 
 // What a kernel calls while it runs on the SIMT machine. All of it acts on the calling lane.

@@ -43,14 +43,14 @@ struct Operands {
   std::int32_t b_significand[16][8], b_exponent[16][8];
 };
 
-/// One group of one row: c[n] = truncated sum over k in [k_begin, k_end) of a[k]·b[k][n], plus c[n].
-/// `fraction_bits` are those of a product's exact significand (20 for f16, 14 for bf16).
+/// One group of one row: c[n] = truncated sum over k in [k_begin, k_end) of a[k]·b[k][n], plus
+/// c[n]. `fraction_bits` are those of a product's exact significand (20 for f16, 14 for bf16).
 LANESCOPE_VECTOR_CLONES
 void add_group(const std::int32_t* a_significand, const std::int32_t* a_exponent,
                const std::int32_t (*b_significand)[8], const std::int32_t (*b_exponent)[8],
                int k_begin, int k_end, int fraction_bits, int kept_bits,
-               const std::int32_t* c_significand, const std::int32_t* c_exponent,
-               std::int64_t* sum, std::int32_t* largest) {
+               const std::int32_t* c_significand, const std::int32_t* c_exponent, std::int64_t* sum,
+               std::int32_t* largest) {
   std::int32_t top[8];
   for (int n = 0; n < 8; ++n) top[n] = c_exponent[n];
   for (int k = k_begin; k < k_end; ++k) {
@@ -106,7 +106,8 @@ double value_of_factor(ElementType type, std::uint16_t bits) {
                                   : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Where an inf or a NaN takes part, the result is what IEEE arithmetic gives, whatever the rounding.
+/// Where an inf or a NaN takes part, the result is what IEEE arithmetic gives, whatever the
+/// rounding.
 void replace_non_finite(ElementType type, const std::uint16_t (&a)[16],
                         const std::uint16_t (&b)[16][8], int n, float before, float& result) {
   double sum = before;

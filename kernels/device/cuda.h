@@ -13,9 +13,7 @@
 namespace lanescope::device {
 
 /// The SIMT machine's place in the source; the GPU has no use for it.
-struct Here {
-  static constexpr Here current() { return {}; }
-};
+struct Here {};
 
 LANESCOPE_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
 LANESCOPE_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }

@@ -57,7 +57,9 @@ struct Accumulator : Registers<float, Mt * Nt * 4> {
     return {reg / 4 / Nt * 16 + c.row, reg / 4 % Nt * 8 + c.col};
   }
   LANESCOPE_DEVICE float& at(int mt, int nt, int i) { return this->x[index(mt, nt, i)]; }
-  LANESCOPE_DEVICE const float& at(int mt, int nt, int i) const { return this->x[index(mt, nt, i)]; }
+  LANESCOPE_DEVICE const float& at(int mt, int nt, int i) const {
+    return this->x[index(mt, nt, i)];
+  }
   LANESCOPE_DEVICE float (&fragment(int mt, int nt))[4] {
     return *reinterpret_cast<float(*)[4]>(&this->x[index(mt, nt, 0)]);
   }

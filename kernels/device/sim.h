@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstdio>
+#include <source_location>
 #include <type_traits>
 
 #include "debug/simt/lane.h"
@@ -19,44 +20,47 @@ LANESCOPE_DEVICE int lane() { return simt::thread_index() % 32; }
 LANESCOPE_DEVICE int warp() { return simt::thread_index() / 32; }
 LANESCOPE_DEVICE std::int64_t block() { return simt::block_index(); }
 
-LANESCOPE_DEVICE void block_sync(Here here = Here::current()) { simt::block_barrier(here); }
-LANESCOPE_DEVICE void warp_sync(unsigned mask = full_warp, Here here = Here::current()) {
+LANESCOPE_DEVICE void block_sync(Here here = std::source_location::current()) {
+  simt::block_barrier(here);
+}
+LANESCOPE_DEVICE void warp_sync(unsigned mask = full_warp,
+                                Here here = std::source_location::current()) {
   simt::warp_barrier(mask, here);
 }
 
 template <class V>
 LANESCOPE_DEVICE V shfl(V value, int source, unsigned mask = full_warp,
-                        Here here = Here::current()) {
-  return std::bit_cast<V>(simt::shuffle(simt::Shuffle::index, std::bit_cast<std::uint32_t>(value),
-                                        source, mask, here));
+                        Here here = std::source_location::current()) {
+  return std::bit_cast<V>(
+      simt::shuffle(simt::Shuffle::index, std::bit_cast<std::uint32_t>(value), source, mask, here));
 }
 template <class V>
 LANESCOPE_DEVICE V shfl_xor(V value, int distance, unsigned mask = full_warp,
-                            Here here = Here::current()) {
+                            Here here = std::source_location::current()) {
   return std::bit_cast<V>(simt::shuffle(simt::Shuffle::butterfly,
                                         std::bit_cast<std::uint32_t>(value), distance, mask, here));
 }
 template <class V>
 LANESCOPE_DEVICE V shfl_up(V value, int distance, unsigned mask = full_warp,
-                           Here here = Here::current()) {
-  return std::bit_cast<V>(simt::shuffle(simt::Shuffle::up, std::bit_cast<std::uint32_t>(value),
-                                        distance, mask, here));
+                           Here here = std::source_location::current()) {
+  return std::bit_cast<V>(
+      simt::shuffle(simt::Shuffle::up, std::bit_cast<std::uint32_t>(value), distance, mask, here));
 }
 template <class V>
 LANESCOPE_DEVICE V shfl_down(V value, int distance, unsigned mask = full_warp,
-                             Here here = Here::current()) {
+                             Here here = std::source_location::current()) {
   return std::bit_cast<V>(simt::shuffle(simt::Shuffle::down, std::bit_cast<std::uint32_t>(value),
                                         distance, mask, here));
 }
 LANESCOPE_DEVICE unsigned ballot(bool predicate, unsigned mask = full_warp,
-                                 Here here = Here::current()) {
+                                 Here here = std::source_location::current()) {
   return simt::ballot(predicate, mask, here);
 }
 
 /// cp.async of 16 bytes from global to shared memory, zeros where not `valid` (PTX ISA, cp.async).
 /// The bytes arrive at the latest legal moment: in the wait that covers them.
 LANESCOPE_DEVICE void copy_async_16(void* to_shared, const void* from, bool valid,
-                                    Here here = Here::current()) {
+                                    Here here = std::source_location::current()) {
   simt::copy_async_16(to_shared, from, valid, here);
 }
 LANESCOPE_DEVICE void commit_copies() { simt::commit_copies(); }
@@ -69,19 +73,19 @@ LANESCOPE_DEVICE void wait_copies() {
 /// Four 8×8 matrices of 16-bit elements; lane 8·i + j gives the address of row j of matrix i, and
 /// register i receives matrix i (PTX ISA, ldmatrix).
 LANESCOPE_DEVICE void ldmatrix_x4(std::uint32_t (&r)[4], const void* row,
-                                  Here here = Here::current()) {
+                                  Here here = std::source_location::current()) {
   simt::ldmatrix_x4(r, row, false, here);
 }
 /// The same, each matrix transposed.
 LANESCOPE_DEVICE void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row,
-                                        Here here = Here::current()) {
+                                        Here here = std::source_location::current()) {
   simt::ldmatrix_x4(r, row, true, here);
 }
 
 /// c += a·b, 16×8×16, T elements, fp32 accumulate (PTX ISA, mma.sync.m16n8k16).
 template <class T>
 LANESCOPE_DEVICE void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                   std::uint32_t b1, Here here = Here::current()) {
+                                   std::uint32_t b1, Here here = std::source_location::current()) {
   simt::mma_m16n8k16(T::type, c, a, b0, b1, here);
 }
 

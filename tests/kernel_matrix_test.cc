@@ -1,0 +1,236 @@
+// Every kernel and gate over types, tiles and shapes: clean kernels match the reference.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "debug/diff.h"
+#include "gates/module_build.h"
+#include "gates/run_options.h"
+#include "tests/catch.h"
+#include "tests/skip.h"
+
+using namespace lanescope;
+
+namespace {
+
+struct Shape {
+  std::string preset, shape;
+};
+
+const std::vector<Shape> shapes = {
+    {"fa1-4", ""},
+    {"fa1-64", ""},
+    {"fa1-65", ""},
+    {"fa1-128", ""},
+    {"fa1-192", ""},
+    {"fa1-256", ""},
+    {"fa1-512", ""},
+    {"small", ""},
+    {"mission", ""},
+    {"debug", ""},
+    {"", "s=1"},
+    {"", "s=63,d=64"},
+    {"", "s=65"},
+    {"", "s=127,d=64"},
+    {"", "s=1,skv=300,d=64"},
+    {"", "h=4,hkv=2,s=96,d=64"},
+};
+
+/// What other tiles than a kernel's first are run on.
+const std::vector<Shape> few_shapes = {{"fa1-4", ""},
+                                       {"fa1-65", ""},
+                                       {"", "s=127"},
+                                       {"", "s=1,skv=300"},
+                                       {"", "h=4,hkv=2,s=96,skv=160,d=64"}};
+
+struct Tally {
+  int runs = 0, matches = 0;
+  double worst = 0;
+};
+
+RunOptions options_for(const std::string& kernel, Gate gate, const std::string& backend) {
+  RunOptions options;
+  options.kernel = kernel;
+  options.gate = name_of(gate);
+  options.backend = backend;
+  return options;
+}
+
+void judge(const RunOptions& options, Tally& tally) {
+  INFO(options.kernel << " " << options.gate << " --backend " << options.backend << " --preset '"
+                      << options.preset << "' --shape '" << options.shape << "' --dtype "
+                      << options.dtype << " --tile-shape '" << options.tile_shape << "' --input "
+                      << options.input << (options.causal ? " --causal" : ""));
+  const PreparedRun run = prepare(options);
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  CHECK(dump.info.incomplete == "");
+  const DiffReport report = diff_against_reference(dump);
+  if (report.first) {
+    UNSCOPED_INFO("first divergence: " << name_of(report.first->site) << " tile "
+                                       << report.first->tile << " got " << report.first->got
+                                       << " want " << report.first->want);
+  }
+  CHECK(report.match);
+  ++tally.runs;
+  tally.matches += report.match;
+  for (const SiteReport& site : report.sites) {
+    tally.worst = std::max(tally.worst, site.max_error_over_bound);
+  }
+}
+
+/// All shapes with the kernel's first tile, a few with the others and with the other inputs.
+void run_gate(const std::string& kernel, Gate gate, const std::string& backend) {
+  for (const char* dtype : {"f16", "bf16"}) {
+    Tally tally;
+    for (const bool causal : {false, true}) {
+      RunOptions options = options_for(kernel, gate, backend);
+      options.dtype = dtype;
+      options.causal = causal;
+      for (const Shape& shape : shapes) {
+        options.preset = shape.preset;
+        options.shape = shape.shape;
+        judge(options, tally);
+      }
+      for (const ModuleName& m : declared_modules()) {
+        if (m.kernel != kernel || m.gate != gate || m.backend != backend || m.head_dim != 64 ||
+            m.dtype != parse_dtype(dtype)) {
+          continue;
+        }
+        options.tile_shape = std::to_string(m.br) + "x" + std::to_string(m.bc);
+        for (const Shape& shape : few_shapes) {
+          options.preset = shape.preset;
+          options.shape = shape.shape;
+          judge(options, tally);
+        }
+      }
+      options.tile_shape.clear();
+      options.preset.clear();
+      options.shape = "s=130,d=64,h=2";
+      for (const char* input : {"counting", "large", "equal", "rising"}) {
+        options.input = input;
+        judge(options, tally);
+      }
+    }
+    std::printf("%-7s %-13s %-4s %-5s %3d of %3d runs match, largest error/bound %.3f\n",
+                kernel.c_str(), name_of(gate), backend.c_str(), dtype, tally.matches, tally.runs,
+                tally.worst);
+  }
+}
+
+/// Runs `body` where the backend is there, else says that the case is skipped.
+template <class Body>
+void on_backend(const std::string& backend, Body&& body) {
+  const auto built = declared_backends();
+  const std::string name = Catch::getResultCapture().getCurrentTestName();
+  if (std::find(built.begin(), built.end(), backend) == built.end()) {
+    testing::skipped(name, "this build has no " + backend + " modules");
+  } else if (backend == "cuda" && !cuda_device_answers()) {
+    testing::skipped(name, "no CUDA device answers");
+  } else {
+    body();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("scalar qk_only on sim") { run_gate("scalar", Gate::qk_only, "sim"); }
+TEST_CASE("scalar softmax_only on sim") { run_gate("scalar", Gate::softmax_only, "sim"); }
+TEST_CASE("scalar pv_only on sim") { run_gate("scalar", Gate::pv_only, "sim"); }
+TEST_CASE("scalar fused on sim") { run_gate("scalar", Gate::fused, "sim"); }
+TEST_CASE("mma qk_only on sim") { run_gate("mma", Gate::qk_only, "sim"); }
+TEST_CASE("mma softmax_only on sim") { run_gate("mma", Gate::softmax_only, "sim"); }
+TEST_CASE("mma pv_only on sim") { run_gate("mma", Gate::pv_only, "sim"); }
+TEST_CASE("mma fused on sim") { run_gate("mma", Gate::fused, "sim"); }
+
+TEST_CASE("scalar qk_only on cuda") {
+  on_backend("cuda", [] { run_gate("scalar", Gate::qk_only, "cuda"); });
+}
+TEST_CASE("scalar softmax_only on cuda") {
+  on_backend("cuda", [] { run_gate("scalar", Gate::softmax_only, "cuda"); });
+}
+TEST_CASE("scalar pv_only on cuda") {
+  on_backend("cuda", [] { run_gate("scalar", Gate::pv_only, "cuda"); });
+}
+TEST_CASE("scalar fused on cuda") {
+  on_backend("cuda", [] { run_gate("scalar", Gate::fused, "cuda"); });
+}
+TEST_CASE("mma qk_only on cuda") {
+  on_backend("cuda", [] { run_gate("mma", Gate::qk_only, "cuda"); });
+}
+TEST_CASE("mma softmax_only on cuda") {
+  on_backend("cuda", [] { run_gate("mma", Gate::softmax_only, "cuda"); });
+}
+TEST_CASE("mma pv_only on cuda") {
+  on_backend("cuda", [] { run_gate("mma", Gate::pv_only, "cuda"); });
+}
+TEST_CASE("mma fused on cuda") {
+  on_backend("cuda", [] { run_gate("mma", Gate::fused, "cuda"); });
+}
+
+TEST_CASE("sim and cuda leave the same bits at every site") {
+  on_backend("cuda", [] {
+    for (const std::string kernel : {"scalar", "mma"}) {
+      for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+        for (const char* dtype : {"f16", "bf16"}) {
+          std::int64_t compared = 0, differing = 0;
+          for (const Shape& shape : shapes) {
+            for (const bool causal : {false, true}) {
+              RunOptions options = options_for(kernel, gate, "sim");
+              options.dtype = dtype;
+              options.preset = shape.preset;
+              options.shape = shape.shape;
+              options.causal = causal;
+              const PreparedRun sim = prepare(options);
+              options.backend = "cuda";
+              const PreparedRun cuda = prepare(options);
+              const auto reports = diff_dumps(launch(*sim.module, sim.module_name, sim.request),
+                                              launch(*cuda.module, cuda.module_name, cuda.request));
+              for (const BitReport& report : reports) {
+                INFO(kernel << " " << options.gate << " " << dtype << " --preset '" << shape.preset
+                            << "' --shape '" << shape.shape << "' site " << report.name);
+                CHECK(report.differing == 0);
+                compared += report.compared;
+                differing += report.differing;
+              }
+            }
+          }
+          std::printf("%-7s %-13s %-4s sim against cuda: %lld of %lld values differ\n",
+                      kernel.c_str(), name_of(gate), dtype, static_cast<long long>(differing),
+                      static_cast<long long>(compared));
+        }
+      }
+    }
+  });
+}
+
+namespace {
+
+void trace_and_compare(const std::string& backend) {
+  for (const std::string kernel : {"scalar", "mma"}) {
+    for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+      RunOptions options = options_for(kernel, gate, backend);
+      options.shape = "s=130,d=64,h=2";
+      const PreparedRun traced = prepare(options);
+      options.untraced = true;
+      const PreparedRun untraced = prepare(options);
+      const Dump a = launch(*traced.module, traced.module_name, traced.request);
+      const Dump b = launch(*untraced.module, untraced.module_name, untraced.request);
+      CHECK(a.info.sites.size() > b.info.sites.size());
+      REQUIRE_FALSE(b.info.sites.empty());
+      for (const DumpSite& entry : b.info.sites) {
+        const char* name = name_of(entry.site.id);
+        INFO(kernel << " " << name_of(gate) << " " << name);
+        REQUIRE(a.find(name) != nullptr);
+        CHECK(a.find(name)->bytes == b.find(name)->bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tracing changes no output bit on sim") { trace_and_compare("sim"); }
+TEST_CASE("tracing changes no output bit on cuda") {
+  on_backend("cuda", [] { trace_and_compare("cuda"); });
+}

@@ -1,0 +1,262 @@
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reference/attention.h"
+#include "reference/elementary.h"
+#include "reference/inputs.h"
+#include "reference/online.h"
+#include "tests/catch.h"
+#include "tests/files.h"
+
+namespace lanescope::reference {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// A case that tests/data/make_reference_cases.py computed with NumPy.
+class StoredCase {
+ public:
+  StoredCase(const nlohmann::json& entry, const std::string& data) : entry_(entry), data_(data) {}
+
+  Problem problem() const {
+    return {number("batch"),
+            number("heads"),
+            number("heads_kv"),
+            number("len_q"),
+            number("len_kv"),
+            number("d"),
+            entry_.at("causal").get<bool>()};
+  }
+  std::int64_t number(const char* name) const { return entry_.at(name).get<std::int64_t>(); }
+  std::string name() const { return entry_.at("name").get<std::string>(); }
+
+  Tensor tensor(const char* array) const {
+    Tensor tensor(ElementType::f16, dims(array));
+    std::memcpy(tensor.bytes.data(), start(array), tensor.bytes.size());
+    return tensor;
+  }
+  std::vector<double> doubles(const char* array) const {
+    std::int64_t size = 1;
+    for (const std::int64_t dim : dims(array)) size *= dim;
+    std::vector<double> values(static_cast<std::size_t>(size));
+    std::memcpy(values.data(), start(array), values.size() * sizeof(double));
+    return values;
+  }
+  std::vector<std::int64_t> dims(const char* array) const {
+    return entry_.at("arrays").at(array).at("dims").get<std::vector<std::int64_t>>();
+  }
+
+ private:
+  const char* start(const char* array) const {
+    return data_.data() + entry_.at("arrays").at(array).at("offset").get<std::size_t>();
+  }
+
+  const nlohmann::json& entry_;
+  const std::string& data_;
+};
+
+struct StoredCases {
+  const std::string data = testing::read_bytes(testing::data_file("reference_cases.bin"));
+  const nlohmann::json index =
+      nlohmann::json::parse(testing::read_bytes(testing::data_file("reference_cases.json")));
+};
+
+/// Largest |got − want| / max(|want|, least); infinite where the infinities differ.
+double difference(const double* got, const double* want, std::size_t count, double least) {
+  double largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (got[i] == want[i]) continue;
+    const double error = std::abs(got[i] - want[i]) / std::max(std::abs(want[i]), least);
+    largest = error <= largest ? largest : std::isnan(error) ? infinity : error;
+  }
+  return largest;
+}
+
+Walk walk_of(std::int64_t br, std::int64_t bc, std::int64_t width) {
+  return {.br = br, .bc = bc, .width = width, .arithmetic = {}};
+}
+
+/// tile [rows, cols] against rows of the stored [tile, row, col].
+double difference(const Array& tile, const std::vector<double>& stored, std::int64_t index,
+                  double least) {
+  using RowMajor = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const RowMajor values = tile;
+  const auto count = static_cast<std::size_t>(values.size());
+  return difference(values.data(), stored.data() + static_cast<std::size_t>(index) * count, count,
+                    least);
+}
+
+TEST_CASE("reference: exponentials and logarithms are right to the last bits") {
+  double exp2_error = 0, exp_error = 0, log_error = 0;
+  for (int i = -200'000; i <= 200'000; ++i) {
+    const double x = i * 0.00137;
+    const long double two = std::exp2(static_cast<long double>(x));
+    const long double e = std::exp(static_cast<long double>(x));
+    exp2_error = std::max(exp2_error, static_cast<double>(std::abs(power_of_2(x) / two - 1)));
+    exp_error = std::max(exp_error, static_cast<double>(std::abs(power_of_e(x) / e - 1)));
+    const double y = power_of_2(x / 3);
+    const long double log = std::log(static_cast<long double>(y));
+    log_error = std::max(log_error, static_cast<double>(std::abs(natural_log(y) - log) /
+                                                        std::max(std::abs(log), 1.0L)));
+  }
+  CHECK(exp2_error <= 0x1p-51);
+  CHECK(exp_error <= 0x1p-51);
+  CHECK(log_error <= 0x1p-51);
+  CHECK(power_of_2(0) == 1);
+  CHECK(power_of_2(-3) == 0.125);
+  CHECK(power_of_2(-infinity) == 0);
+  CHECK(power_of_2(infinity) == infinity);
+  CHECK(std::isnan(power_of_2(std::nan(""))));
+  CHECK(power_of_e(-infinity) == 0);
+  CHECK(power_of_e(infinity) == infinity);
+  CHECK(std::isnan(power_of_e(std::nan(""))));
+  CHECK(natural_log(1) == 0);
+  CHECK(natural_log(0) == -infinity);
+  CHECK(natural_log(infinity) == infinity);
+  CHECK(std::isnan(natural_log(-1)));
+}
+
+TEST_CASE("reference: textbook attention agrees with NumPy in long double") {
+  const StoredCases cases;
+  REQUIRE(cases.index.size() == 7);
+  for (const auto& entry : cases.index) {
+    const StoredCase stored(entry, cases.data);
+    INFO(stored.name());
+    const Inputs inputs{stored.tensor("q"), stored.tensor("k"), stored.tensor("v")};
+    const AttentionResult got = attention(inputs, stored.problem());
+    const std::vector<double> o = stored.doubles("o"), lse = stored.doubles("lse");
+    REQUIRE(got.o.size() == o.size());
+    CHECK(difference(got.o.data(), o.data(), o.size(), 0.01) < 1e-12);
+    CHECK(difference(got.lse.data(), lse.data(), lse.size(), 1) < 1e-14);
+  }
+}
+
+TEST_CASE("reference: the tiled recurrence agrees with NumPy after every tile") {
+  const StoredCases cases;
+  for (const auto& entry : cases.index) {
+    const StoredCase stored(entry, cases.data);
+    INFO(stored.name());
+    const Problem problem = stored.problem();
+    const Inputs inputs{stored.tensor("q"), stored.tensor("k"), stored.tensor("v")};
+    const auto m = stored.doubles("m"), alpha = stored.doubles("alpha"), p = stored.doubles("p"),
+               l = stored.doubles("l"), o = stored.doubles("o_tile");
+    OnlineBlock block(inputs, problem, walk_of(stored.number("br"), stored.number("bc"), problem.d),
+                      problem.batch - 1, problem.heads - 1, stored.number("q_tile"));
+    for (std::int64_t tile = 0; tile < stored.dims("m")[0]; ++tile) {
+      INFO("tile " << tile);
+      const TileState state = block.step(tile);
+      CHECK(difference(state.m.value, m, tile, 1) < 1e-14);
+      CHECK(difference(state.alpha.value, alpha, tile, 1e-9) < 1e-12);
+      CHECK(difference(state.p.value, p, tile, 1e-9) < 1e-12);
+      CHECK(difference(state.l.value, l, tile, 1e-9) < 1e-12);
+      CHECK(difference(state.o.value, o, tile, 0.01) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("reference: the recurrence ends where the textbook does, for any tile shape") {
+  for (const std::string& kind : input_kinds()) {
+    for (const bool causal : {false, true}) {
+      const Problem problem{1, 4, 2, 50, 90, 32, causal};
+      const Inputs inputs = generate_inputs(problem, ElementType::bf16, kind, 1);
+      const AttentionResult want = attention(inputs, problem);
+      for (const auto& [br, bc] : {std::pair{64, 64}, {32, 48}, {16, 128}, {7, 5}}) {
+        INFO(kind << " causal " << causal << " " << br << " x " << bc);
+        double worst_o = 0, worst_lse = 0;
+        for (std::int64_t head = 0; head < 4; ++head) {
+          for (std::int64_t q_tile = 0; q_tile * br < 50; ++q_tile) {
+            OnlineBlock block(inputs, problem, walk_of(br, bc, 48), 0, head, q_tile);
+            for (std::int64_t tile = 0; tile * bc < 90; ++tile) block.step(tile);
+            const Outputs got = block.finish();
+            const auto row = static_cast<std::size_t>(head * 50 + q_tile * br);
+            const std::vector<double> o(want.o.begin() + std::ptrdiff_t(row) * 32, want.o.end());
+            worst_o = std::max(worst_o, difference(got.o_final.value.leftCols(32), o, 0, 0.01));
+            worst_lse = std::max(worst_lse, difference(got.lse.value.data(), &want.lse[row],
+                                                       std::size_t(block.rows()), 1));
+            CHECK((got.o_final.value.rightCols(16) == 0).all());
+          }
+        }
+        CHECK(worst_o < 1e-11);
+        CHECK(worst_lse < 1e-13);
+      }
+    }
+  }
+}
+
+TEST_CASE("reference: results do not depend on the number of threads") {
+  const Problem problem{2, 2, 1, 130, 130, 64, true};
+  const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
+  const AttentionResult one = attention(inputs, problem, 1), three = attention(inputs, problem, 3);
+  CHECK(one.o == three.o);
+  CHECK(one.lse == three.lse);
+}
+
+TEST_CASE("reference: rows that see no key have O = 0 and lse = -infinity") {
+  const Problem problem{1, 1, 1, 20, 8, 16, true};
+  const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
+  const AttentionResult whole = attention(inputs, problem);
+  OnlineBlock block(inputs, problem, walk_of(16, 4, 16), 0, 0, 0);
+  CHECK(block.needed_tiles() == 1);
+  const TileState state = block.step(0);
+  const Outputs out = block.finish();
+  for (std::int64_t row = 0; row < 12; ++row) {
+    CHECK(whole.lse[std::size_t(row)] == -infinity);
+    for (std::int64_t i = 0; i < 16; ++i) CHECK(whole.o[std::size_t(row * 16 + i)] == 0);
+    CHECK(state.m.value(row) == -infinity);
+    CHECK(state.m.error(row) == 0);
+    CHECK(state.alpha.value(row) == 0);
+    CHECK(state.alpha.error(row) == 1);  // multiplies zeros: whatever a kernel has there is right
+    CHECK(state.l.value(row) == 0);
+    CHECK(state.l.error(row) == 0);
+    CHECK((state.p.value.row(row) == 0).all());
+    CHECK((state.p.error.row(row) == 0).all());
+    CHECK((out.o_final.value.row(row) == 0).all());
+    CHECK((out.o_final.error.row(row) == 0).all());
+    CHECK(out.lse.value(row) == -infinity);
+  }
+  CHECK(state.s.error.isFinite().all());
+  CHECK(state.o.error.isFinite().all());
+  CHECK(std::isfinite(out.lse.value(12)));
+}
+
+TEST_CASE("reference: what is injected is rounded and has no error") {
+  const Problem problem{1, 1, 1, 32, 96, 32, false};
+  const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
+  Walk walk = walk_of(32, 32, 32);
+  OnlineBlock truth(inputs, problem, walk, 0, 0, 0);
+  walk.injected = Injected::scores;
+  OnlineBlock from_scores(inputs, problem, walk, 0, 0, 0);
+  walk.injected = Injected::weights;
+  walk.injected_p = walk.arithmetic.p_type = ElementType::f16;
+  OnlineBlock from_weights(inputs, problem, walk, 0, 0, 0);
+  for (std::int64_t tile = 0; tile < 3; ++tile) {
+    const TileState t = truth.step(tile), s = from_scores.step(tile), w = from_weights.step(tile);
+    CHECK((s.s.value == round_values(t.s.value, ElementType::f32)).all());
+    CHECK((s.s.error == 0).all());
+    CHECK((s.m.error == 0).all());
+    CHECK((s.l.error < t.l.error).all());
+    CHECK((w.p.value == round_values(t.p.value, ElementType::f16)).all());
+    CHECK((w.p.error == 0).all());
+    CHECK((w.alpha.value == round_values(t.alpha.value, ElementType::f32)).all());
+    CHECK((w.alpha.error == 0).all());
+    CHECK((w.o.error < t.o.error).all());
+  }
+}
+
+TEST_CASE("reference: speed of one head of 4096 queries and keys", "[.benchmark]") {
+  const Problem problem{1, 1, 1, 4096, 4096, 128, false};
+  const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
+  const auto begin = std::chrono::steady_clock::now();
+  attention(inputs, problem);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  std::cout << "attention, S = 4096, D = 128: " << seconds.count() << " s\n";
+}
+
+}  // namespace
+}  // namespace lanescope::reference

@@ -1,0 +1,236 @@
+// The SIMT machine: lanes that meet, and what it says of lanes that do not.
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "debug/simt/machine.h"
+#include "debug/site.h"
+#include "kernels/device/device.h"
+#include "tests/catch.h"
+
+namespace device = lanescope::device;
+namespace simt = lanescope::simt;
+
+namespace {
+
+/// Runs `kernel` in one block and gives the machine's error text, empty where it ends well.
+template <class Kernel>
+std::string run_block(int threads, const Kernel& kernel, std::size_t shared_bytes = 4096) {
+  try {
+    simt::launch(
+        {1, threads, shared_bytes, 1}, [](const void* k) { (*static_cast<const Kernel*>(k))(); },
+        &kernel);
+  } catch (const simt::Fault& fault) {
+    return fault.what();
+  }
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("simt: lanes know who they are and meet at a barrier") {
+  std::vector<int> seen(128, -1), order;
+  const auto kernel = [&] {
+    auto* smem = reinterpret_cast<int*>(simt::shared_memory());
+    smem[device::thread()] = device::warp() * 100 + device::lane();
+    device::block_sync();
+    seen[static_cast<std::size_t>(device::thread())] = smem[127 - device::thread()];
+  };
+  REQUIRE(run_block(128, kernel) == "");
+  for (int i = 0; i < 128; ++i) {
+    CHECK(seen[static_cast<std::size_t>(i)] == (127 - i) / 32 * 100 + (127 - i) % 32);
+  }
+}
+
+TEST_CASE("simt: shuffles follow PTX shfl.sync") {
+  std::vector<int> butterfly(32), index(32), up(32), down(32), part(32, -1);
+  std::vector<unsigned> votes(32);
+  const auto kernel = [&] {
+    const int lane = device::lane();
+    const auto at = static_cast<std::size_t>(lane);
+    butterfly[at] = device::shfl_xor(lane, 5);
+    index[at] = device::shfl(lane, 7);
+    up[at] = device::shfl_up(lane, 3);
+    down[at] = device::shfl_down(lane, 3);
+    votes[at] = device::ballot(lane % 3 == 0);
+    if (lane < 4) part[at] = device::shfl_xor(lane, 1, 0xf);
+  };
+  REQUIRE(run_block(32, kernel) == "");
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto at = static_cast<std::size_t>(lane);
+    CHECK(butterfly[at] == (lane ^ 5));
+    CHECK(index[at] == 7);
+    CHECK(up[at] == (lane < 3 ? lane : lane - 3));
+    CHECK(down[at] == (lane > 28 ? lane : lane + 3));
+    CHECK(votes[at] == 0x49249249u);
+    CHECK(part[at] == (lane < 4 ? (lane ^ 1) : -1));
+  }
+}
+
+TEST_CASE("simt: every block runs once, whatever the number of workers") {
+  struct Counts {
+    std::vector<std::atomic<int>> runs = std::vector<std::atomic<int>>(100);
+  } counts;
+  simt::launch(
+      {100, 64, 0, 4},
+      [](const void* c) {
+        auto& runs = const_cast<Counts*>(static_cast<const Counts*>(c))->runs;
+        device::block_sync();
+        if (device::thread() == 63) ++runs[static_cast<std::size_t>(device::block())];
+      },
+      &counts);
+  for (const auto& runs : counts.runs) CHECK(runs == 1);
+}
+
+TEST_CASE("simt: lanes at different barriers are an error that names both lines") {
+  const auto kernel = [] {
+    if (device::lane() < 8) {
+      device::block_sync();
+    } else {
+      device::block_sync();
+    }
+  };
+  const std::string error = run_block(32, kernel);
+  INFO(error);
+  CHECK(contains(error, "divergent barrier"));
+  CHECK(contains(error, "lanes 0-7 wait in block_sync at"));
+  CHECK(contains(error, "lanes 8-31 wait in block_sync at"));
+  CHECK(contains(error, "simt_test.cc:"));
+}
+
+TEST_CASE("simt: lanes that have exited do not hold up a barrier, but a shuffle that names them") {
+  const auto barrier = [] {
+    if (device::lane() == 3) return;
+    device::block_sync();
+  };
+  CHECK(run_block(32, barrier) == "");
+
+  const auto before = [] {
+    if (device::lane() == 3) return;
+    device::shfl_xor(1, 1);
+  };
+  const std::string error = run_block(32, before);
+  INFO(error);
+  CHECK(contains(error, "exited lane"));
+  CHECK(contains(error, "lane 3"));
+
+  const auto after = [] {
+    if (device::lane() == 31) return;  // when the others wait already
+    device::shfl_xor(1, 1);
+  };
+  const std::string late = run_block(32, after);
+  INFO(late);
+  CHECK(contains(late, "lane 31 of warp 0 has exited"));
+  CHECK(contains(late, "lanes 0-30 wait for it"));
+}
+
+TEST_CASE("simt: mismatched masks, foreign masks and foreign sources are errors") {
+  const auto mismatched = [] { device::shfl_xor(1, 1, device::lane() < 16 ? ~0u : ~1u); };
+  CHECK(contains(run_block(32, mismatched), "mismatched lanes"));
+
+  const auto foreign = [] { device::shfl_xor(1, 1, 0xffff0000u); };
+  CHECK(contains(run_block(32, foreign), "not in its own mask 0xffff0000"));
+
+  const auto source = [] {
+    if (device::lane() < 16) device::shfl(1, 20, 0xffffu);
+  };
+  CHECK(contains(run_block(32, source), "reads lane 20, which is not in the mask 0x0000ffff"));
+}
+
+TEST_CASE("simt: a barrier against a shuffle is a deadlock, not a hang") {
+  const auto kernel = [] {
+    if (device::lane() == 0) {
+      device::block_sync();
+    } else {
+      device::warp_sync();
+    }
+  };
+  const std::string error = run_block(64, kernel);
+  INFO(error);
+  CHECK(contains(error, "deadlock"));
+  CHECK(contains(error, "warp 0 lanes 0 wait in block_sync"));
+  CHECK(contains(error, "warp 1 lanes 1-31 wait in warp_sync"));
+}
+
+TEST_CASE("simt: the lowest faulty block is the one reported") {
+  const auto kernel = [](const void*) {
+    if (device::block() >= 40) device::shfl_xor(1, 1, 1u << ((device::lane() + 1) % 32));
+  };
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    try {
+      simt::launch({100, 32, 0, 4}, kernel, nullptr);
+      FAIL("no fault");
+    } catch (const simt::Fault& fault) {
+      CHECK(fault.block() == 40);
+    }
+  }
+}
+
+TEST_CASE("simt: async copies arrive in the wait that covers them, not before") {
+  alignas(16) const float source[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float early = 0, first = 0, second = 0, zero = -1;
+  const auto kernel = [&] {
+    auto* smem = reinterpret_cast<float*>(simt::shared_memory());
+    if (device::lane() != 0) return;
+    smem[0] = -1;
+    device::copy_async_16(smem, source, true);
+    device::commit_copies();
+    device::copy_async_16(smem + 4, source + 4, true);
+    device::copy_async_16(smem + 8, source + 4, false);
+    device::commit_copies();
+    early = smem[0];
+    device::wait_copies<1>();
+    first = smem[0];
+    smem[4] = -1;
+    device::wait_copies<0>();
+    second = smem[4];
+    zero = smem[8];
+  };
+  REQUIRE(run_block(32, kernel) == "");
+  CHECK(early == -1);
+  CHECK(first == 1);
+  CHECK(second == 5);
+  CHECK(zero == 0);
+
+  const auto misaligned = [&] {
+    auto* smem = reinterpret_cast<float*>(simt::shared_memory());
+    device::copy_async_16(smem + 1, source, true);
+  };
+  CHECK(contains(run_block(32, misaligned), "misaligned address"));
+}
+
+TEST_CASE("simt: shared memory starts poisoned") {
+  std::uint32_t word = 0;
+  const auto kernel = [&] { std::memcpy(&word, simt::shared_memory() + 4000, sizeof word); };
+  REQUIRE(run_block(32, kernel) == "");
+  CHECK(word == lanescope::poison32);
+}
+
+TEST_CASE("simt: ldmatrix hands out rows and, transposed, columns") {
+  std::uint32_t plain[32][4], transposed[32][4];
+  const auto kernel = [&] {
+    auto* smem = reinterpret_cast<std::uint16_t*>(simt::shared_memory());
+    const int lane = device::lane();
+    for (int i = 0; i < 8; ++i) smem[lane * 8 + i] = static_cast<std::uint16_t>(lane * 8 + i);
+    device::warp_sync();
+    device::ldmatrix_x4(plain[lane], smem + lane * 8);
+    device::ldmatrix_x4_trans(transposed[lane], smem + lane * 8);
+  };
+  REQUIRE(run_block(32, kernel) == "");
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int matrix = 0; matrix < 4; ++matrix) {
+      const auto at = [&](int row, int col) {
+        return static_cast<std::uint32_t>((matrix * 8 + row) * 8 + col);
+      };
+      const int row = lane / 4, col = lane % 4 * 2;
+      CHECK(plain[lane][matrix] == (at(row, col) | at(row, col + 1) << 16));
+      CHECK(transposed[lane][matrix] == (at(col, row) | at(col + 1, row) << 16));
+    }
+  }
+}

@@ -57,7 +57,6 @@ std::uint32_t round_to(ElementType type, double value) {
   if (std::isnan(value)) return sign | beyond | quiet;
   if (std::isinf(value)) return sign | overflow;
   if (value == 0) return sign;
-  if (value == 0) return sign;
 
   // Counting in steps of the spacing at `exponent` makes nearbyint the only rounding; a carry out
   // of the fraction moves into the exponent bits by itself.

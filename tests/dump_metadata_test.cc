@@ -62,7 +62,7 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
   CHECK_THAT(usage_error([&] { info_of(empty); }), ContainsSubstring("no 'lanescope_dump'"));
   for (const auto& [key, value] : metadata_of(sample_dump().info)) {
     SafetensorsMetadata metadata = metadata_of(sample_dump().info);
-    std::erase_if(metadata, [&](const auto& entry) { return entry.first == key; });
+    std::erase_if(metadata, [&key = key](const auto& entry) { return entry.first == key; });
     CHECK_THAT(usage_error([&] { info_of(metadata); }), ContainsSubstring("no '" + key + "'"));
   }
   const std::string shape =

@@ -116,7 +116,8 @@ TEST_CASE("dump: sizes that fit nothing are refused") {
        "tensor 'k_smem' has shape"},
   };
   for (const auto& [change, reason] : cases) {
-    CHECK_THAT(check_error([&](Dump& dump) { change(dump.info); }), ContainsSubstring(reason));
+    CHECK_THAT(check_error([&change = change](Dump& dump) { change(dump.info); }),
+               ContainsSubstring(reason));
   }
 }
 

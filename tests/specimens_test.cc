@@ -1,0 +1,88 @@
+// Negative controls: a bug planted in one stage fails the gate of that stage, and no other gate but
+// fused, which names the stage and the site.
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "debug/diff.h"
+#include "gates/run_options.h"
+#include "tests/catch.h"
+#include "tests/files.h"
+
+using namespace lanescope;
+
+namespace {
+
+/// A line of tests/specimens/list.txt.
+struct Specimen {
+  std::string name, kernel, stage, site, shape;
+  bool causal = false;
+};
+
+std::vector<Specimen> specimens() {
+  const auto path = testing::data_file("").parent_path().parent_path() / "specimens" / "list.txt";
+  std::vector<Specimen> all;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    Specimen s;
+    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape)) continue;
+    if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
+      s.shape.erase(at);
+      s.causal = true;
+    }
+    all.push_back(s);
+  }
+  return all;
+}
+
+DiffReport diff(const Specimen& specimen, const std::string& kernel, Gate gate) {
+  RunOptions options;
+  options.kernel = kernel;
+  options.gate = name_of(gate);
+  options.backend = "sim";
+  options.shape = specimen.shape;
+  options.causal = specimen.causal;
+  const PreparedRun run = prepare(options);
+  return diff_against_reference(launch(*run.module, run.module_name, run.request));
+}
+
+/// Whether gate `gate` alone holds a stage of this name.
+bool is_gate_of(Gate gate, const std::string& stage) {
+  return (gate == Gate::qk_only && stage == "qk") ||
+         (gate == Gate::softmax_only && stage == "softmax") ||
+         (gate == Gate::pv_only && stage == "pv");
+}
+
+}  // namespace
+
+TEST_CASE("specimens: a planted bug fails its own gate and fused, and no other") {
+  REQUIRE(specimens().size() >= 10);
+  for (const Specimen& specimen : specimens()) {
+    const std::string kernel = specimen.kernel + "+" + specimen.name;
+    for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+      INFO(kernel << " " << name_of(gate) << ": " << specimen.stage << " / " << specimen.site);
+      const DiffReport report = diff(specimen, kernel, gate);
+      const bool loads = specimen.stage == "load" && gate != Gate::softmax_only;
+      const bool affected = gate == Gate::fused || is_gate_of(gate, specimen.stage) || loads;
+      CHECK(report.match == !affected);
+      if (report.first) {
+        UNSCOPED_INFO("first: " << name_of(report.first->stage) << " / "
+                                << name_of(report.first->site));
+      }
+      if (!affected) continue;
+      REQUIRE(report.first);
+      CHECK(name_of(report.first->stage) == specimen.stage);
+      if (gate == Gate::fused) CHECK(name_of(report.first->site) == specimen.site);
+    }
+  }
+}
+
+TEST_CASE("specimens: the clean kernels match at the shapes that show the bugs") {
+  for (const Specimen& specimen : specimens()) {
+    INFO(specimen.kernel << " " << specimen.shape);
+    CHECK(diff(specimen, specimen.kernel, Gate::fused).match);
+  }
+}

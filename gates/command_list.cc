@@ -38,6 +38,7 @@ ordered_json describe_all() {
     all["kernels"].push_back(describe_kernel(kernel));
   all["sites"] = ordered_json::array();
   for (int i = 0; i < site_id_count; ++i) all["sites"].push_back(name_of(static_cast<SiteId>(i)));
+  all["specimens"] = declared_specimens();
   all["presets"] = ordered_json::array();
   for (const Preset& preset : presets()) {
     const Problem& p = preset.problem;
@@ -75,6 +76,7 @@ void print_text(const ordered_json& all) {
   }
   std::printf("sites      %s\n", words(all["sites"]).c_str());
   std::printf("inputs     %s, or a .safetensors file with q, k, v\n", words(all["inputs"]).c_str());
+  std::printf("specimens  %s\n", words(all["specimens"]).c_str());
   std::puts("presets");
   for (const auto& p : all["presets"]) {
     const auto shape = "b=" + p["b"].dump() + ",h=" + p["h"].dump() + ",s=" + p["s"].dump() +

@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <new>
 
 #include "gates/commands.h"
@@ -14,7 +18,27 @@ namespace {
 
 using namespace lanescope;
 
+// Checks of an option's text: what is wrong with it, or nothing.
+
+std::string check_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return "'" + text + "' is no whole number from 0 to 2^64 - 1";
+}
+
+/// Before the run, which may take long: a dump under another name could not be given to `diff`, and
+/// one in a folder that is not there could not be written.
+std::string check_dump_path(const std::string& text) {
+  if (!text.ends_with(".safetensors")) return "'" + text + "' does not end in .safetensors";
+  const std::filesystem::path folder = std::filesystem::path(text).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return "there is no folder " + folder.string();
+}
+
 void add_run_options(CLI::App& command, RunOptions& run) {
+  command.add_option("--specimen", run.specimen, "a known bug to plant: see `lanescope list`");
   command.add_option("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
   command.add_option("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
   command.add_option("--shape", run.shape,
@@ -25,13 +49,14 @@ void add_run_options(CLI::App& command, RunOptions& run) {
   command.add_option("--input", run.input,
                      "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
   command.add_option("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
-  command.add_option("--seed", run.seed, "of generated inputs [0]");
+  command.add_option("--seed", run.seed, "of generated inputs [0]")->check(check_seed);
+  command.add_option("--specimen", run.specimen, "plant a known bug: see `lanescope list`");
   command.add_option(
       "--where", run.where,
       "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
-  command.add_option("--threads", run.threads, "of this machine [all]")
-      ->check(CLI::NonNegativeNumber);
+  command.add_option("--threads", run.threads, "of this machine [0: all]")
+      ->check(CLI::Range(0, 1024));
 }
 
 Style terminal_style() {
@@ -71,14 +96,15 @@ int run(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "run one gate of a kernel and write a dump");
   run->add_option("kernel", run_options.kernel, "a kernel, or the path of a module")->required();
   run->add_option("gate", run_options.gate, "qk_only, softmax_only, pv_only or fused")->required();
-  run->add_option("-o,--output", run_path, "the dump: x.safetensors");
+  run->add_option("-o,--output", run_path, "the dump: x.safetensors")->check(check_dump_path);
   add_run_options(*run, run_options);
 
   DiffOptions diff_options;
   CLI::App* diff =
       app.add_subcommand("diff", "run and compare with the reference, or compare dumps");
   diff->add_option("what", diff_options.what, "KERNEL GATE, or one dump, or two")->required();
-  diff->add_option("-o,--output", diff_options.output, "keep the dump: x.safetensors");
+  diff->add_option("-o,--output", diff_options.output, "keep the dump: x.safetensors")
+      ->check(check_dump_path);
   diff->add_flag("--stale-ok", diff_options.stale_ok,
                  "judge a dump although the sources have changed since");
   add_run_options(*diff, diff_options.run);
@@ -100,6 +126,11 @@ int run(int argc, char** argv) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     app.exit(error);
+    if (app.get_subcommands().empty()) {
+      std::string names;
+      for (const CLI::App* command : app.get_subcommands({})) names += " " + command->get_name();
+      std::fprintf(stderr, "Subcommands:%s\n", names.c_str());
+    }
     return static_cast<int>(ExitCode::usage);
   }
   set_up_logging(verbose, quiet);
@@ -109,6 +140,9 @@ int run(int argc, char** argv) {
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw EnvironmentError("the result could not be written to stdout: is the disk full?");
+  }
   return static_cast<int>(code);
 }
 
@@ -122,6 +156,9 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     spdlog::error("out of memory: take a smaller --shape, or narrow the trace with --where");
+    return static_cast<int>(ExitCode::environment);
+  } catch (const std::exception& error) {
+    spdlog::error("unexpected: {}", error.what());
     return static_cast<int>(ExitCode::environment);
   }
 }

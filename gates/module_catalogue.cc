@@ -45,6 +45,8 @@ std::string list_of(const Values& values, Text text) {
   return list;
 }
 
+bool is_specimen(const std::string& kernel) { return kernel.find('+') != std::string::npos; }
+
 ModuleName parse_name(std::string_view text) {
   const std::vector<std::string> part = split(text, '.');
   const std::size_t x = part[4].find('x');
@@ -89,7 +91,15 @@ const std::vector<ModuleName>& declared_modules() {
 }
 
 std::vector<std::string> declared_kernels() {
-  return distinct(declared_modules(), [](const ModuleName& m) { return m.kernel; });
+  auto names = distinct(declared_modules(), [](const ModuleName& m) { return m.kernel; });
+  std::erase_if(names, is_specimen);
+  return names;
+}
+
+std::vector<std::string> declared_specimens() {
+  auto names = distinct(declared_modules(), [](const ModuleName& m) { return m.kernel; });
+  std::erase_if(names, [](const std::string& name) { return !is_specimen(name); });
+  return names;
 }
 
 std::vector<std::string> declared_backends() {

@@ -11,6 +11,7 @@
 namespace lanescope {
 
 /// Which one of the modules of a build: each is kernel, gate, type, head dimension, tile, backend.
+/// The kernel of a specimen is KERNEL+NAME.
 struct ModuleName {
   std::string kernel;
   Gate gate = Gate::fused;
@@ -29,8 +30,9 @@ struct ModuleName {
 /// default tile comes first.
 const std::vector<ModuleName>& declared_modules();
 
-/// The kernels and backends that this build declares modules of.
+/// The kernels, the specimens (KERNEL+NAME) and the backends that this build declares modules of.
 std::vector<std::string> declared_kernels();
+std::vector<std::string> declared_specimens();
 std::vector<std::string> declared_backends();
 
 /// Throws UsageError, listing the gates, where `name` is none.

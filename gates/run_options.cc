@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -70,8 +72,11 @@ std::optional<std::pair<int, int>> parse_tile(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const std::size_t x = text.find('x');
   if (x == std::string::npos) throw UsageError("--tile-shape: '" + text + "' is not like 64x32");
-  return std::pair(static_cast<int>(parse_number(text.substr(0, x), "--tile-shape")),
-                   static_cast<int>(parse_number(text.substr(x + 1), "--tile-shape")));
+  const auto side = [](const std::string& digits) {
+    constexpr std::int64_t most = std::numeric_limits<int>::max();  // there is no such tile
+    return static_cast<int>(std::min(parse_number(digits, "--tile-shape"), most));
+  };
+  return std::pair(side(text.substr(0, x)), side(text.substr(x + 1)));
 }
 
 Layout parse_layout(const std::string& text) {
@@ -80,7 +85,50 @@ Layout parse_layout(const std::string& text) {
   throw UsageError("--layout: there is no '" + text + "'; layouts: bhsd, bshd");
 }
 
+void check_input(const std::string& text) {
+  std::string known;
+  for (const std::string& kind : input_kinds()) {
+    if (text == kind) return;
+    known += kind + ", ";
+  }
+  throw UsageError("--input: there is no '" + text + "'; inputs: " + known +
+                   "or a .safetensors file with q, k, v");
+}
+
 bool is_module_path(const std::string& kernel) { return kernel.ends_with(".so"); }
+
+/// A module is one exact thing: what is asked for beside it must be what it is.
+ModuleFile open_given_module(const RunOptions& options, Gate gate,
+                             const std::optional<std::pair<int, int>>& tile) {
+  if (!std::filesystem::exists(options.kernel)) {
+    throw UsageError("there is no module " + options.kernel);
+  }
+  ModuleFile module = open_module_at(options.kernel);
+  const auto demand = [&](bool holds, const std::string& what) {
+    if (!holds) throw UsageError("the module " + options.kernel + " is " + what);
+  };
+  demand(module->gate == gate, std::string("gate ") + name_of(module->gate));
+  demand(options.backend == "auto" || options.backend == module->backend,
+         std::string("for the backend ") + module->backend);
+  demand(!tile || *tile == std::pair(module->br, module->bc),
+         "of tile " + std::to_string(module->br) + "x" + std::to_string(module->bc));
+  demand(!options.untraced || std::string_view(module->trace) == "off", "traced");
+  demand(options.specimen.empty(), "built: no specimen can be planted into it");
+  return module;
+}
+
+std::string kernel_name(const RunOptions& options) {
+  if (options.specimen.empty()) return options.kernel;
+  const std::string wish = options.kernel + "+" + options.specimen;
+  std::string known;
+  for (const std::string& name : declared_specimens()) {
+    if (name == wish) return wish;
+    if (!name.starts_with(options.kernel + "+")) continue;
+    known += (known.empty() ? "" : ", ") + name.substr(options.kernel.size() + 1);
+  }
+  throw UsageError("kernel " + options.kernel + " has no specimen '" + options.specimen +
+                   "'; there is: " + (known.empty() ? "none" : known));
+}
 
 }  // namespace
 
@@ -135,37 +183,38 @@ PreparedRun prepare(const RunOptions& options) {
       options.dtype.empty() ? std::nullopt : std::optional(parse_dtype(options.dtype));
   const Gate gate = parse_gate(options.gate);
   const auto tile = parse_tile(options.tile_shape);
+  const Layout layout = parse_layout(options.layout);
 
   if (options.input.ends_with(".safetensors")) {
     if (!options.shape.empty() || !options.preset.empty()) {
       throw UsageError("--shape and --preset do not go with an input file: it has a shape");
     }
-    InputFile file =
-        read_input_file(options.input, parse_layout(options.layout), dtype, options.causal);
+    InputFile file = read_input_file(options.input, layout, dtype, options.causal);
     request.problem = file.problem;
     request.inputs = std::move(file.inputs);
     warnings = std::move(file.warnings);
   } else {
+    check_input(options.input);
     request.problem = parse_shape(options.preset, options.shape, options.causal);
   }
 
+  // Only once all else is known to be right: large inputs take long to generate.
   const auto generate = [&](ElementType type) {
     if (!request.inputs.q.dims.empty()) return;
     request.inputs = generate_inputs(request.problem, type, options.input, options.seed);
   };
   if (is_module_path(options.kernel)) {
-    ModuleFile module = open_module_at(options.kernel);
-    if (module->gate != gate) {
-      throw UsageError("the module " + options.kernel + " is gate " + name_of(module->gate));
-    }
+    ModuleFile module = open_given_module(options, gate, tile);
     generate(dtype.value_or(module->dtype));
     return {options.kernel, std::move(module), std::move(request), std::move(warnings)};
   }
-  generate(dtype.value_or(ElementType::f16));
-  const ModuleName name =
-      choose_module({options.kernel, gate, request.inputs.type(), request.problem.d, tile,
-                     choose_backend(options.backend), options.untraced});
-  return {name.text(), open_module(name), std::move(request), std::move(warnings)};
+  const bool from_file = !request.inputs.q.dims.empty();
+  const ElementType type = from_file ? request.inputs.type() : dtype.value_or(ElementType::f16);
+  const ModuleName name = choose_module({kernel_name(options), gate, type, request.problem.d, tile,
+                                         choose_backend(options.backend), options.untraced});
+  ModuleFile module = open_module(name);
+  generate(type);
+  return {name.text(), std::move(module), std::move(request), std::move(warnings)};
 }
 
 }  // namespace lanescope

@@ -13,6 +13,7 @@ namespace lanescope {
 struct RunOptions {
   std::string kernel;  ///< a name, or the path of a module (.so)
   std::string gate;
+  std::string specimen;  ///< a bug to plant into the kernel, empty: none
   std::string backend = "auto";
   std::string preset;
   std::string shape;       ///< "b=1,h=8,hkv=2,s=512,skv=1024,d=64"

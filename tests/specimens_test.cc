@@ -22,13 +22,14 @@ struct Specimen {
 };
 
 std::vector<Specimen> specimens() {
-  const auto path = testing::data_file("").parent_path().parent_path() / "specimens" / "list.txt";
+  const auto path = testing::data_file("../specimens/list.txt");
   std::vector<Specimen> all;
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     Specimen s;
-    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape)) continue;
+    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape))
+      continue;
     if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
       s.shape.erase(at);
       s.causal = true;

@@ -87,6 +87,7 @@ float truncate_to_f32(std::int64_t sum, int largest, int kept_bits) {
   const int excess = std::max(64 - std::countl_zero(magnitude) - 24, -149 - exponent);
   if (excess > 0) {
     magnitude = excess > 63 ? 0 : magnitude >> excess;
+    if (magnitude == 0) return 0;  // +0, also of a negative sum
     exponent += excess;
   }
   const float value = std::ldexp(static_cast<float>(magnitude), exponent);

@@ -38,7 +38,6 @@ std::string check_dump_path(const std::string& text) {
 }
 
 void add_run_options(CLI::App& command, RunOptions& run) {
-  command.add_option("--specimen", run.specimen, "a known bug to plant: see `lanescope list`");
   command.add_option("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
   command.add_option("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
   command.add_option("--shape", run.shape,

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""command_line_test.py PROGRAM NINJA: the commands as a user types them, their results, what they
+refuse, and their exit codes. NINJA builds the modules that are needed; all on the sim backend."""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OK, DIVERGED, USAGE, ENVIRONMENT, MISMATCH = range(5)
+RUN = ["mma", "softmax_only", "--backend", "sim"]
+LARGEST = 12 << 30  # bytes that the program may map: no mistake of it shall starve the machine
+
+
+def read_file(path):
+    """The header of a safetensors file as JSON, and where its data begin."""
+    data = path.read_bytes()
+    length, = struct.unpack_from("<Q", data)
+    return json.loads(data[8:8 + length]), 8 + length
+
+
+def write_inputs(path, **tensors):
+    """NAME=(dims, values): a safetensors file of f16."""
+    header, data = {}, b""
+    for name, (dims, values) in tensors.items():
+        packed = struct.pack(f"<{len(values)}e", *values)
+        header[name] = {"dtype": "F16", "shape": dims, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+class CommandLineTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        # The launcher's ninja, where it runs this: that one waits for other builds.
+        cls.environment = {"LANESCOPE_NINJA": ninja, **os.environ}
+        cls.dump = cls.folder / "dump.safetensors"
+        try:
+            cls().call("run", *RUN, "-o", cls.dump)
+        except AssertionError as error:
+            raise unittest.SkipTest(f"this build cannot trace mma softmax_only on sim: {error}")
+
+    def call(self, *arguments, code=OK, timeout=120, **environment):
+        """Runs the program, which must exit with `code`; an error leaves stdout empty."""
+        words = [str(argument) for argument in arguments]
+        done = subprocess.run([program, *words], cwd=self.folder, env={**self.environment, **environment},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (LARGEST, LARGEST)))
+        said = f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
+        self.assertEqual(done.returncode, code, said)
+        self.assertNotIn("\x1b", done.stdout + done.stderr, "colour without a terminal")
+        if code not in (OK, DIVERGED):
+            self.assertEqual(done.stdout, "", said)
+        return done
+
+    def refuses(self, code, words, *arguments, **options):
+        """It exits with `code`, and stderr matches the pattern `words`."""
+        with self.subTest(shlex.join(map(str, arguments))):
+            self.assertRegex(self.call(*arguments, code=code, **options).stderr, words)
+
+    def json_of(self, *arguments, code=OK):
+        return json.loads(self.call(*arguments, "--format", "json", code=code).stdout)
+
+    def copy_of_dump(self, name, change):
+        data = bytearray(self.dump.read_bytes())
+        change(data)
+        (self.folder / name).write_bytes(data)
+        return name
+
+    def test_list(self):
+        listed = self.json_of("list")
+        mma = next(kernel for kernel in listed["kernels"] if kernel["kernel"] == "mma")
+        self.assertIn("softmax_only", mma["gates"])
+        self.assertEqual(set(mma), {"kernel", "gates", "dtypes", "head_dims", "tiles"})
+        self.assertIn("o_final", listed["sites"])
+        self.assertIn("mma+swapped_row_max", listed["specimens"])
+        self.assertIn("mission", [preset["preset"] for preset in listed["presets"]])
+        self.assertIn({"backend": "sim", "answers": True}, listed["backends"])
+        text = self.call("list").stdout
+        for word in ["mma", "softmax_only", "o_final", "swapped_row_max", "mission", "sim", "random"]:
+            self.assertIn(word, text)
+
+    def test_help(self):
+        self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
+        self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
+        self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
+        self.refuses(USAGE, "list run diff show", "nothing")
+        self.refuses(USAGE, "list run diff show")
+
+    def test_diff_that_matches(self):
+        done = self.call("diff", *RUN)
+        self.assertRegex(done.stdout.splitlines()[-1], r"^match: \d+ comparisons within their bounds$")
+        self.assertEqual(self.call("diff", *RUN).stderr, "", "the second time there is nothing to build")
+        report = self.json_of("diff", *RUN)
+        self.assertLessEqual({"kernel", "gate", "backend", "shape", "verdict", "first", "sites"}, set(report))
+        self.assertEqual([report[key] for key in ["kernel", "gate", "backend", "verdict", "first"]],
+                         ["mma", "softmax_only", "sim", "match", None])
+        self.assertEqual({site["site"] for site in report["sites"]}, {"s", "m_prev", "m", "alpha", "p", "l"})
+        self.assertEqual(report["sites"], self.json_of("diff", self.dump)["sites"])
+
+    def test_diff_that_diverges(self):
+        planted = ["mma", "softmax_only", "--backend", "sim", "--specimen", "swapped_row_max", "--shape", "s=128,d=64"]
+        first = self.json_of("diff", *planted, code=DIVERGED)["first"]
+        self.assertLessEqual({"stage", "site", "tile", "block", "warp", "lane", "reg", "row", "col", "got", "want",
+                              "bound"}, set(first))
+        self.assertEqual((first["stage"], first["site"], first["tile"]), ("softmax", "m", 0))
+        self.assertGreater(abs(first["got"] - first["want"]), first["bound"])
+        text = self.call("diff", *planted, "-o", "bad.safetensors", code=DIVERGED).stdout
+        self.assertRegex(text.splitlines()[-1], "^diverged: softmax / m, tile 0, warp 0, lane 0")
+        command = re.search("^  lanescope (show .*)$", text, re.MULTILINE)[1]
+        self.assertIn("warp 0, lane 0", self.call(*shlex.split(command)).stdout)
+        self.call("diff", "bad.safetensors", code=DIVERGED)
+
+    def test_show(self):
+        values = self.json_of("show", self.dump, "m", "--block", "1", "--warp", "2")["values"]
+        self.assertEqual({(v["warp"], v["lane"], v["reg"]) for v in values},
+                         {(2, lane, reg) for lane in range(32) for reg in range(2)})
+        value = next(v for v in values if v["lane"] == 5 and v["reg"] == 1)
+        text = self.call("show", self.dump, "m", "--block", "1", "--warp", "2", "--lane", "5").stdout
+        self.assertIn(f"{value['bits']}", text)
+        self.assertRegex(self.call("show", self.dump, "s").stdout, "warp 0 of 4")
+        self.assertEqual(len(self.json_of("show", self.dump, "q")["values"]), 64 * 128)
+
+    def test_two_dumps(self):
+        for i, options in enumerate([[], ["--threads", "1"], ["--threads", "2"]]):
+            again = self.folder / f"again{i}.safetensors"
+            self.call("run", *RUN, "-o", again, *options)
+            self.assertEqual(again.read_bytes(), self.dump.read_bytes(), "not the same bytes again")
+        self.assertRegex(self.call("diff", self.dump, "again0.safetensors").stdout, r"match: \d+ values, bit for bit\n$")
+
+        def touch_one_value(data):
+            header, start = read_file(self.dump)
+            self.assertEqual(header["m"]["shape"], [2, 2, 4, 32, 2])
+            element = (((1 * 2 + 0) * 4 + 2) * 32 + 5) * 2 + 1
+            data[start + header["m"]["data_offsets"][0] + 4 * element] ^= 1
+
+        touched = self.copy_of_dump("touched.safetensors", touch_one_value)
+        report = self.json_of("diff", self.dump, touched, code=DIVERGED)
+        place = ["tensor", "block", "tile", "warp", "lane", "reg"]
+        self.assertEqual([report["first"][key] for key in place], ["m", 1, 0, 2, 5, 1])
+        self.assertRegex(self.call("diff", self.dump, touched, code=DIVERGED).stdout.splitlines()[-1],
+                         "^diverged: .*m.*tile 0, warp 2, lane 5, register 1")
+        self.call("run", *RUN, "--shape", "s=64,d=128", "-o", "other.safetensors")
+        self.refuses(MISMATCH, "shape", "diff", self.dump, "other.safetensors")
+
+    def test_dump_of_other_sources(self):
+        built_from = read_file(self.dump)[0]["__metadata__"]["source_hash"]
+        other = ("1" if built_from[0] == "0" else "0") + built_from[1:]
+
+        def change_hash(data):
+            data[:] = data.replace(built_from.encode(), other.encode(), 1)
+
+        stale = self.copy_of_dump("stale.safetensors", change_hash)
+        self.refuses(MISMATCH, f"(?s){other}.*{built_from}.*--stale-ok", "diff", stale)
+        self.call("diff", stale, "--stale-ok")
+
+    def test_where(self):
+        self.call("run", *RUN, "--where", "block=1,tile=0..0", "-o", "part.safetensors")
+        self.assertRegex(self.call("diff", "part.safetensors").stdout, "match: ")
+        self.assertEqual(self.json_of("show", "part.safetensors", "s")["block"], 1)
+        self.refuses(USAGE, "block 1", "show", "part.safetensors", "s", "--block", "0")
+        for where, words in [("block=2", r"block 0\.\.1"), ("tile=0..2", r"tile 0\.\.1"), ("block=1..0", "ends"),
+                             ("tile=x", "'x'"), ("row=1", "block, tile"), ("block", "name=value"),
+                             ("warp=0", "show --warp")]:
+            self.refuses(USAGE, words, "diff", *RUN, "--where", where)
+
+    def test_what_goes_to_stderr(self):
+        run = ["run", *RUN, "-o", "log.safetensors"]
+        usual = self.call(*run)
+        self.assertEqual(usual.stdout, "")
+        self.assertRegex(usual.stderr, "^info: log.safetensors")
+        quiet = self.call(*run, "-q")
+        self.assertEqual(quiet.stdout + quiet.stderr, "")
+        self.assertRegex(self.call(*run, "-v").stderr, "debug: mma.softmax_only")
+
+    def test_inputs_from_a_file(self):
+        size = 64 * 64
+        numbers = {name: ([1, 1, 64, 64], [((i * 37 + n) % 64 - 32) / 16 for i in range(size)])
+                   for n, name in enumerate("qkv")}
+        write_inputs(self.folder / "in.safetensors", **numbers)
+        self.call("diff", "mma", "softmax_only", "--backend", "sim", "--input", "in.safetensors")
+        numbers["q"][1][100] = float("nan")
+        write_inputs(self.folder / "nan.safetensors", **numbers)
+        done = self.call("diff", "mma", "softmax_only", "--backend", "sim", "--input", "nan.safetensors")
+        self.assertRegex(done.stderr, "warning: q of the file holds 1 NaN")
+        self.assertRegex(done.stdout, "warning: input q holds 1 NaN")
+        (self.folder / "noise.safetensors").write_bytes(bytes(range(256)) * 8)
+        write_inputs(self.folder / "lacks.safetensors", q=numbers["q"], k=numbers["k"])
+        write_inputs(self.folder / "flat.safetensors", **{name: ([size], v[1]) for name, v in numbers.items()})
+        (self.folder / "folder.safetensors").mkdir()
+        for name, words in [("noise", "no safetensors file"), ("lacks", "no tensor 'v'"), ("flat", "four are needed"),
+                            ("folder", "not a regular file"), ("gone", "No such file")]:
+            self.refuses(USAGE, words, "diff", *RUN, "--input", f"{name}.safetensors")
+        self.refuses(USAGE, "--shape", "diff", *RUN, "--input", "in.safetensors", "--shape", "s=64")
+        self.refuses(USAGE, "--preset", "diff", *RUN, "--input", "in.safetensors", "--preset", "debug")
+
+    def test_wrong_usage(self):
+        for words, arguments in [
+                ("no kernel 'nope'.*mma", ["nope", "fused"]), ("no gate 'nope'.*qk_only", ["mma", "nope"]),
+                ("KERNEL GATE", ["mma"]), ("KERNEL GATE", ["mma", "fused", "more"]), ("required", []),
+                ("KERNEL GATE", [self.dump, "fused"])]:
+            self.refuses(USAGE, words, "diff", *arguments)
+        for words, *options in [
+                ("no preset 'nope'.*mission", "--preset", "nope"), ("no 'x'.*skv", "--shape", "x=1"),
+                ("1 or more", "--shape", "s=0"), ("not a number", "--shape", "s=-4"), ("twice", "--shape", "s=1,s=2"),
+                ("name=value", "--shape", "64"), ("multiple", "--shape", "h=3,hkv=2"), ("d=64", "--shape", "d=129"),
+                ("1 TiB", "--shape", "s=999999999999"), ("no type 'nope'.*bf16", "--dtype", "nope"),
+                ("e4m3.*bf16", "--dtype", "e4m3"), ("no backend 'nope'.*sim", "--backend", "nope"),
+                ("like 64x32", "--tile-shape", "64"), ("16x16.*64x32", "--tile-shape", "16x16"),
+                ("64x32", "--tile-shape", "4294967360x64"), ("counting.*safetensors", "--input", "nope"),
+                ("counting.*safetensors", "--input", "."), ("bhsd, bshd", "--layout", "nope"), ("seed", "--seed", "-1"),
+                ("seed", "--seed", "18446744073709551616"), ("threads", "--threads", "-1"),
+                ("threads", "--threads", "100000"), ("no specimen 'nope'.*swapped_row_max", "--specimen", "nope"),
+                ("text,json", "--format", "yaml"), ("--nope", "--nope")]:
+            self.refuses(USAGE, f"(?s){words}", "diff", "mma", "softmax_only", *options)
+        for words, *arguments in [("site", self.dump), ("m_prev", self.dump, "nope"), ("tile 0 to 1", self.dump, "m", "--tile", "2"),
+                                  ("lane 0 to 31", self.dump, "m", "--lane", "32"), ("regular", ".", "m"),
+                                  ("--lane", self.dump, "q", "--lane", "1")]:
+            self.refuses(USAGE, words, "show", *arguments)
+
+    def test_files_that_are_no_dumps(self):
+        whole = self.dump.read_bytes()
+        for name, data in [("empty", b""), ("start", whole[:5]), ("header", whole[:300]), ("short", whole[:-1]),
+                           ("long", whole + b"x"), ("inputs", (struct.pack("<Q", 2) + b"{}"))]:
+            (self.folder / f"{name}.safetensors").write_bytes(data)
+            for command in [["diff"], ["diff", self.dump], ["show"]]:
+                site = ["m"] if command == ["show"] else []
+                self.refuses(USAGE, f"{name}.safetensors", *command, f"{name}.safetensors", *site)
+
+    def test_where_a_dump_cannot_go(self):
+        (self.folder / "a.safetensors").mkdir()
+        for words, path in [("folder gone", "gone/x.safetensors"), ("regular file", "a.safetensors"),
+                            ("safetensors", "x.bin"), ("/proc", "/proc/x.safetensors")]:
+            for command in ["run", "diff"]:
+                self.refuses(USAGE, words, command, *RUN, "-o", path)
+        self.refuses(USAGE, "-o", "run", *RUN)
+
+    def test_module_by_path(self):
+        module = pathlib.Path(program).parent / "mma.softmax_only.f16.d128.64x64.sim.so"
+        self.call("diff", *RUN)  # it is built
+        report = self.json_of("diff", module, "softmax_only")
+        self.assertEqual((report["verdict"], report["module"]), ("match", str(module)))
+        self.refuses(USAGE, "gate softmax_only", "diff", module, "fused")
+        self.refuses(USAGE, "f16", "diff", module, "softmax_only", "--dtype", "bf16")
+        self.refuses(USAGE, "tile 64x64", "diff", module, "softmax_only", "--tile-shape", "64x32")
+        self.refuses(USAGE, "backend sim", "diff", module, "softmax_only", "--backend", "cuda")
+        self.refuses(USAGE, "gone.so", "diff", "gone.so", "softmax_only")
+        (self.folder / "text.so").write_text("no module")
+        self.refuses(ENVIRONMENT, "text.so", "diff", "text.so", "softmax_only")
+        other = next(pathlib.Path("/usr/lib").glob("*/libdl.so.2"), None)
+        if other:
+            (self.folder / "other.so").symlink_to(other)
+            self.refuses(MISMATCH, "lanescope_module", "diff", "other.so", "softmax_only")
+
+    def test_what_the_machine_lacks(self):
+        answers = {backend["backend"]: backend["answers"] for backend in self.json_of("list")["backends"]}
+        if not answers.get("cuda"):
+            self.refuses(ENVIRONMENT, "(?i)cuda", "diff", "mma", "softmax_only", "--backend", "cuda")
+        self.refuses(ENVIRONMENT, "not built", "diff", *RUN, LANESCOPE_NINJA="", LANESCOPE_MODULES=str(self.folder))
+        for shape in ["s=1048576,d=64", "b=64,h=64,s=65536,skv=65536,d=64", "s=2000000000,d=1"]:
+            for gate in ["softmax_only", "fused"]:
+                self.call("diff", "mma", gate, "--backend", "sim", "--shape", "s=1,d=64")  # it is built
+                self.refuses(ENVIRONMENT, "(?s)MiB.*--where.*--shape", "diff", "mma", gate, "--backend", "sim",
+                             "--shape", shape, timeout=10)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([program, "diff", str(self.dump)], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, ENVIRONMENT, "a result that was lost")
+        self.assertIn("stdout", done.stderr)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    program, ninja = os.path.abspath(sys.argv[1]), sys.argv[2]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -61,7 +61,7 @@ constexpr CauseText text_of(Cause cause) {
       {"never_written", "slots were never written"},
       {"masked_row_unguarded", "-inf - (-inf) in a row that has seen no key yet: NaN"},
       {"divided_by_zero", "a row that sees no key has l = 0 and was divided by it"},
-      {"mask_off_by_one", "the causal mask is shifted along the diagonal"},
+      {"mask_off_by_one", "the mask begins or ends a key or two too early or too late"},
       {"causal_mask_missing", "keys after the query are visible"},
       {"tail_mask_missing", "keys beyond the end of the sequence are visible"},
       {"mask_misaligned", "the causal mask is counted from the wrong row or key"},

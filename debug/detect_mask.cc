@@ -27,8 +27,8 @@ std::vector<Rule> rules_for(const Scene& scene) {
     rules.push_back({Cause::tail_mask_missing, "keys beyond the end of the sequence are visible",
                      [](auto, auto) { return true; }});
     for (const int by : {1, -1, 2, -2}) {
-      rules.push_back({Cause::tail_mask_missing,
-                       "the end of the keys is taken " + std::to_string(by) + " keys off",
+      rules.push_back({Cause::mask_off_by_one,
+                       "the keys end " + std::to_string(by) + " after where they should",
                        [=](auto, auto key) { return key < len_kv + by; }});
     }
     rules.push_back({Cause::mask_misaligned, "a causal mask though none was asked for",
@@ -47,6 +47,11 @@ std::vector<Rule> rules_for(const Scene& scene) {
          "query i sees the keys up to i " + std::string(by < 0 ? "- " : "+ ") +
              std::to_string(std::abs(by)) + " (+ skv - s), not up to i",
          [=](auto query, auto key) { return ends(key) && key <= query + offset + by; }});
+  }
+  for (const int by : {-1, 1}) {
+    rules.push_back(
+        {Cause::mask_off_by_one, "key j is taken for key j " + std::string(by < 0 ? "+ 1" : "- 1"),
+         [=](auto query, auto key) { return key - by < len_kv && key - by <= query + offset; }});
   }
   rules.push_back({Cause::mask_misaligned, "aligned to the upper left corner, not the lower right",
                    [=](auto query, auto key) { return ends(key) && key <= query; }});

@@ -20,13 +20,15 @@ void find_tail(const Scene& scene, Findings& findings) {
                                      : scene.tile() * scene.info().bc;
   const std::int64_t valid = (queries ? problem.len_q : problem.len_kv) - first;
   int beyond = 0;
+  bool written = false;
   std::vector<std::int64_t> rows;
   for (const Element& e : scene.elements()) {
-    if (!e.wrong || e.unwritten || e.row < valid) continue;
+    if (!e.wrong || e.row < valid) continue;
+    written = written || !e.unwritten;  // memory beyond the inputs may hold any pattern
     ++beyond;
     rows.push_back(e.row);
   }
-  if (beyond == 0) return;
+  if (!written) return;
   Finding finding{Cause::rows_beyond_end, static_cast<double>(beyond) / scene.wrong_count()};
   finding.evidence = {"the sequence ends before row " +
                       std::to_string(std::max<std::int64_t>(valid, 0)) + " of the tile, yet rows " +

@@ -177,9 +177,10 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const bool unseen = value_at(SiteId::m, 0) == -infinity;
   const bool no_sum = at_end && value_at(SiteId::l, 0) == 0.0;
-  const Cause cause = no_sum                              ? Cause::divided_by_zero
-                      : stage == Stage::softmax && unseen ? Cause::masked_row_unguarded
-                                                          : Cause::non_finite;
+  const Cause cause = no_sum ? Cause::divided_by_zero
+                      : stage == Stage::softmax && unseen && std::isnan(first->got)
+                          ? Cause::masked_row_unguarded
+                          : Cause::non_finite;
   Finding finding{cause, share};
   finding.evidence = {"the first: " + example_text(scene, *first)};
   if (!operands.empty()) finding.evidence.push_back("its operands: " + operands);

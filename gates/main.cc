@@ -90,6 +90,9 @@ int run(int argc, char** argv) {
 
   CLI::App* list = app.add_subcommand("list", "kernels, gates, sites, presets, devices");
 
+  bool list_causes = false;
+  list->add_flag("--causes", list_causes, "the causes that locate can name, and what they mean");
+
   RunOptions run_options;
   std::string run_path;
   CLI::App* run = app.add_subcommand("run", "run one gate of a kernel and write a dump");
@@ -107,6 +110,12 @@ int run(int argc, char** argv) {
   diff->add_flag("--stale-ok", diff_options.stale_ok,
                  "judge a dump although the sources have changed since");
   add_run_options(*diff, diff_options.run);
+
+  RunOptions locate_options;
+  CLI::App* locate = app.add_subcommand("locate", "name stage, site, tile, lane and cause");
+  locate->add_option("kernel", locate_options.kernel, "a kernel, or the path of a fused module")
+      ->required();
+  add_run_options(*locate, locate_options);
 
   ShowOptions show_options;
   std::string show_path;
@@ -135,9 +144,10 @@ int run(int argc, char** argv) {
   set_up_logging(verbose, quiet);
   const Output output{format == "json", terminal_style()};
   ExitCode code = ExitCode::ok;
-  if (list->parsed()) code = list_command(output);
+  if (list->parsed()) code = list_command(list_causes, output);
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
+  if (locate->parsed()) code = locate_command(locate_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

@@ -1,43 +1,19 @@
 // Negative controls: a bug planted in one stage fails the gate of that stage, and no other gate but
 // fused, which names the stage and the site.
 
-#include <fstream>
-#include <sstream>
+#include "tests/specimens.h"
+
 #include <string>
-#include <vector>
 
 #include "debug/diff.h"
 #include "gates/run_options.h"
 #include "tests/catch.h"
-#include "tests/files.h"
 
 using namespace lanescope;
+using lanescope::testing::Specimen;
+using lanescope::testing::specimens;
 
 namespace {
-
-/// A line of tests/specimens/list.txt.
-struct Specimen {
-  std::string name, kernel, stage, site, shape;
-  bool causal = false;
-};
-
-std::vector<Specimen> specimens() {
-  const auto path = testing::data_file("../specimens/list.txt");
-  std::vector<Specimen> all;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    Specimen s;
-    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape))
-      continue;
-    if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
-      s.shape.erase(at);
-      s.causal = true;
-    }
-    all.push_back(s);
-  }
-  return all;
-}
 
 DiffReport diff(const Specimen& specimen, const std::string& kernel, Gate gate) {
   RunOptions options;

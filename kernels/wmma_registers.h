@@ -184,9 +184,9 @@ struct WmmaRegisters {
     for (int i = 0; i < Output::count; i += 2) {  // elements i and i + 1 are neighbours in a row
       const device::Coordinate c = Output::coordinate(lane, i);
       const int query = first_query + c.row;
-      if (query >= a.len_q) continue;
       T* to = static_cast<T*>(a.o) + row_index(a, work, query) * D + c.col;
-      *reinterpret_cast<std::uint32_t*>(to) = device::pack<T>(o[i], o[i + 1]);
+      const std::uint32_t pair = device::pack<T>(o[i], o[i + 1]);
+      if (query < a.len_q) *reinterpret_cast<std::uint32_t*>(to) = pair;
     }
     LANESCOPE_UNROLL
     for (int r = 0; r < Rows::count; ++r) {

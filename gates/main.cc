@@ -88,7 +88,13 @@ int run(int argc, char** argv) {
   app.add_flag("-q,--quiet", quiet, "say only errors on stderr");
   app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
 
+  bool list_maps = false;
+  std::string list_backend = "auto";
   CLI::App* list = app.add_subcommand("list", "kernels, gates, sites, presets, devices");
+  CLI::Option* maps =
+      list->add_flag("--maps", list_maps, "which matrix element each lane holds of each fragment");
+  list->add_option("--backend", list_backend, "that shows the maps: auto, sim or cuda")
+      ->needs(maps);
 
   bool list_causes = false;
   list->add_flag("--causes", list_causes, "the causes that locate can name, and what they mean");
@@ -144,7 +150,9 @@ int run(int argc, char** argv) {
   set_up_logging(verbose, quiet);
   const Output output{format == "json", terminal_style()};
   ExitCode code = ExitCode::ok;
-  if (list->parsed()) code = list_command(list_causes, output);
+  if (list->parsed()) {
+    code = list_maps ? list_maps_command(list_backend, output) : list_command(list_causes, output);
+  }
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);

@@ -27,14 +27,14 @@ const Problem three_tiles{1, 1, 1, 32, 96, 32, false};
 
 Diagnosis diagnosis_of(const Dump& dump) { return diagnose(dump, diff_against_reference(dump)); }
 
-/// "stage site cause" with " ?" where it is not certain.
+/// "stage site cause" with "?" where it is not certain.
 std::string named(const Diagnosis& diagnosis) {
   std::string text;
   if (diagnosis.first) {
     text =
         std::string(name_of(diagnosis.first->stage)) + " " + name_of(diagnosis.first->site) + " ";
   }
-  return text + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " ?");
+  return text + name_of(diagnosis.cause) + (diagnosis.certain ? "" : "?");
 }
 
 std::string joined(const std::vector<std::string>& lines) {

@@ -188,7 +188,8 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   if (cause == Cause::non_finite) {
     finding.explained *= 0.9;
     finding.evidence.push_back(
-        "what the stage should read is finite: suspect memory or registers that were never written");
+        "what the stage should read is finite: suspect memory or registers that were never "
+        "written");
   }
   if (cause == Cause::masked_row_unguarded) {
     finding.evidence.push_back("the row has seen no key so far: -inf - (-inf) is NaN");

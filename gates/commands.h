@@ -28,6 +28,7 @@ struct DiffOptions {
 ExitCode list_command(const Output& output);
 ExitCode run_command(const RunOptions& options, const std::string& path, const Output& output);
 ExitCode diff_command(DiffOptions options, const Output& output);
+ExitCode check_command(const RunOptions& options, const Output& output);
 ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
 
 }  // namespace lanescope

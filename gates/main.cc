@@ -54,6 +54,8 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       "--where", run.where,
       "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
+  command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
+      ->check(check_seed);
   command.add_option("--threads", run.threads, "of this machine [0: all]")
       ->check(CLI::Range(0, 1024));
 }
@@ -108,6 +110,14 @@ int run(int argc, char** argv) {
                  "judge a dump although the sources have changed since");
   add_run_options(*diff, diff_options.run);
 
+  RunOptions check_options;
+  CLI::App* check = app.add_subcommand("check", "run one gate on sim under the memory checker");
+  check->add_option("kernel", check_options.kernel, "a kernel, or the path of a module")
+      ->required();
+  check->add_option("gate", check_options.gate, "qk_only, softmax_only, pv_only or fused")
+      ->required();
+  add_run_options(*check, check_options);
+
   ShowOptions show_options;
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
@@ -138,6 +148,7 @@ int run(int argc, char** argv) {
   if (list->parsed()) code = list_command(output);
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
+  if (check->parsed()) code = check_command(check_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

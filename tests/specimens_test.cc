@@ -1,42 +1,25 @@
 // Negative controls: a bug planted in one stage fails the gate of that stage, and no other gate but
 // fused, which names the stage and the site.
 
-#include <fstream>
-#include <sstream>
+#include "tests/specimens.h"
+
 #include <string>
 #include <vector>
 
 #include "debug/diff.h"
 #include "gates/run_options.h"
 #include "tests/catch.h"
-#include "tests/files.h"
 
 using namespace lanescope;
+using testing::Specimen;
 
 namespace {
 
-/// A line of tests/specimens/list.txt.
-struct Specimen {
-  std::string name, kernel, stage, site, shape;
-  bool causal = false;
-};
-
+/// The specimens that diff shows; the others are for tests/checked_kernels_test.cc.
 std::vector<Specimen> specimens() {
-  const auto path = testing::data_file("../specimens/list.txt");
-  std::vector<Specimen> all;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    Specimen s;
-    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape))
-      continue;
-    if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
-      s.shape.erase(at);
-      s.causal = true;
-    }
-    all.push_back(s);
-  }
-  return all;
+  std::vector<Specimen> shown = testing::specimens();
+  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
+  return shown;
 }
 
 DiffReport diff(const Specimen& specimen, const std::string& kernel, Gate gate) {

@@ -31,11 +31,6 @@ void BlockChecker::begin(std::int64_t block) {
 
 void BlockChecker::end() { grid_.take(block_, std::move(found_)); }
 
-bool BlockChecker::in_shared(const void* address, std::size_t bytes) const {
-  const std::uintptr_t offset = number(address) - number(shared_);
-  return offset < shared_bytes_ && bytes <= shared_bytes_ - offset;
-}
-
 void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int region,
                        std::int64_t offset, std::size_t bytes) {
   merge(found_, {kind, access, earlier, region, offset, static_cast<int>(bytes), 1});
@@ -52,6 +47,7 @@ bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
     enter_shared(offset, bytes, access == Access::write, 0, pc, thread);
     return true;
   }
+  if (grid_.is_exempt(number(address))) return true;
   const bool goes_on = enter_global(access, address, bytes, pc, thread);
   if (number(address) % alignment != 0) {
     add(Kind::misaligned, {access == Access::write, grid_.place_of(pc), block_, thread}, {},
@@ -63,13 +59,14 @@ bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
 void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag,
                                 const void* pc, int thread) {
   const Touch me{clocks_.now(thread) | flag, grid_.place_of(pc)};
+  const Past past = clocks_.past(thread);
   Kind found = Kind::none;
   Touch earlier;
   std::size_t at = offset;
   for (std::size_t i = offset; i < offset + bytes; ++i) {
     Touch before;
-    const Kind kind = write ? enter_write(cells_[i], me, thread, clocks_, before)
-                            : enter_read(cells_[i], me, thread, clocks_, before);
+    const Kind kind =
+        write ? enter_write(cells_[i], me, past, before) : enter_read(cells_[i], me, past, before);
     if (kind == Kind::none || found != Kind::none) continue;
     found = kind;
     earlier = before;
@@ -104,14 +101,13 @@ bool BlockChecker::enter_global(Access access, const void* address, std::size_t 
     for (std::size_t j = offset / region.element * region.element; j < offset + bytes;
          j += region.element) {
       Party earlier;
-      const Kind kind = grid_.enter(region, j, write, block_, thread, me, clocks_, earlier);
+      const Kind kind = grid_.enter(region, j, write, block_, me, clocks_.past(thread), earlier);
       if (kind == Kind::none || std::exchange(reported, true)) continue;
       if (kind == Kind::uninitialised_read) earlier = {};
       add(kind, party, earlier, index, static_cast<std::int64_t>(j), bytes);
     }
     return true;
   }
-  if (grid_.is_exempt(at)) return true;
   // Outside of everything: named by the buffer whose guard it hits.
   const auto near = [&](const void* begin, std::size_t size) {
     return at + guard_bytes >= number(begin) && at + bytes <= number(begin) + size + guard_bytes;

@@ -39,7 +39,10 @@ class BlockChecker {
   void pass_register(std::uint32_t word, const void* pc, int thread);
 
  private:
-  bool in_shared(const void* address, std::size_t bytes) const;
+  bool in_shared(const void* address, std::size_t bytes) const {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared_);
+    return offset < shared_bytes_ && bytes <= shared_bytes_ - offset;
+  }
   void enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag, const void* pc,
                     int thread);
   bool enter_global(Access access, const void* address, std::size_t bytes, const void* pc,

@@ -5,39 +5,30 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace lanescope::simt {
 namespace {
 
-using Ranges = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
-
-/// The segments of the program and its libraries.
-Ranges image_ranges() {
-  Ranges ranges;
+/// Bytes from `base`, where an image is loaded, to the end of its last segment.
+std::size_t size_of_image(std::uintptr_t base) {
+  struct Search {
+    std::uintptr_t base;
+    std::size_t bytes;
+  } search{base, 0};
   dl_iterate_phdr(
-      [](dl_phdr_info* image, std::size_t, void* to) {
+      [](dl_phdr_info* image, std::size_t, void* s) {
+        auto& found = *static_cast<Search*>(s);
+        if (image->dlpi_addr != found.base) return 0;
         for (int i = 0; i < image->dlpi_phnum; ++i) {
           const auto& segment = image->dlpi_phdr[i];
           if (segment.p_type != PT_LOAD) continue;
-          const std::uintptr_t begin = image->dlpi_addr + segment.p_vaddr;
-          static_cast<Ranges*>(to)->emplace_back(begin, begin + segment.p_memsz);
+          found.bytes = std::max<std::size_t>(found.bytes, segment.p_vaddr + segment.p_memsz);
         }
-        return 0;
+        return 1;
       },
-      &ranges);
-  return ranges;
-}
-
-std::pair<std::uintptr_t, std::uintptr_t> own_stack() {
-  pthread_attr_t attributes;
-  void* begin = nullptr;
-  std::size_t bytes = 0;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-    pthread_attr_getstack(&attributes, &begin, &bytes);
-    pthread_attr_destroy(&attributes);
-  }
-  const auto at = reinterpret_cast<std::uintptr_t>(begin);
-  return {at, at + bytes};
+      &search);
+  return search.bytes;
 }
 
 /// A lane that reads before another has written, with nothing between, meets either the old bytes
@@ -72,11 +63,17 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes) {
   shared_bytes_ = shared_bytes;
   Dl_info info{};
   if (dladdr(kernel, &info)) {
-    image_ = info.dli_fname;
+    image_ = std::filesystem::absolute(info.dli_fname).string();
     base_ = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
   }
-  exempt_ = image_ranges();
-  exempt_.insert(exempt_.begin(), own_stack());
+  image_bytes_ = size_of_image(base_);
+  pthread_attr_t attributes;
+  void* stack = nullptr;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &stack, &stack_bytes_);
+    pthread_attr_destroy(&attributes);
+  }
+  stack_ = reinterpret_cast<std::uintptr_t>(stack);
   found_.clear();
   findings_.clear();
   cells_.assign(regions_.size(), {});
@@ -86,12 +83,6 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes) {
   }
 }
 
-bool Checker::is_exempt(std::uintptr_t address) const {
-  return std::any_of(exempt_.begin(), exempt_.end(), [&](const auto& range) {
-    return range.first <= address && address < range.second;
-  });
-}
-
 void Checker::take(std::int64_t block, std::vector<Finding> found) {
   const std::lock_guard lock(mutex_);
   auto& all = found_[block];
@@ -99,7 +90,7 @@ void Checker::take(std::int64_t block, std::vector<Finding> found) {
 }
 
 Kind Checker::enter(const Region& region, std::size_t offset, bool write, std::int64_t block,
-                    int thread, Touch me, const Clocks& clocks, Party& earlier) {
+                    Touch me, Past past, Party& earlier) {
   const std::lock_guard lock(mutex_);
   auto& cells = cells_[static_cast<std::size_t>(&region - regions_.data())];
   GlobalCell& global = cells[offset / region.element];
@@ -111,8 +102,8 @@ Kind Checker::enter(const Region& region, std::size_t offset, bool write, std::i
       before = global.cell.write;
       global.cell = {me, {}};
     } else {
-      kind = write ? enter_write(global.cell, me, thread, clocks, before)
-                   : enter_read(global.cell, me, thread, clocks, before);
+      kind = write ? enter_write(global.cell, me, past, before)
+                   : enter_read(global.cell, me, past, before);
     }
     earlier = {kind != Kind::race_with_read, before.place, block, thread_of(before.epoch)};
     if (write) global.block = block;

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "debug/simt/finding.h"
@@ -61,11 +60,14 @@ class Checker {
   std::uint32_t place_of(const void* return_address) const {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - base_);
   }
-  /// Enters an access of `thread` to element bytes of an output. Returns what is wrong.
-  Kind enter(const Region& region, std::size_t offset, bool write, std::int64_t block, int thread,
-             Touch me, const Clocks& clocks, Party& earlier);
-  /// Whether `address` belongs to the program and not to the kernel: constants, arguments.
-  bool is_exempt(std::uintptr_t address) const;
+  /// Enters an access to the element of an output that lies at `offset`. Returns what is wrong.
+  Kind enter(const Region& region, std::size_t offset, bool write, std::int64_t block, Touch me,
+             Past past, Party& earlier);
+  /// Whether `address` lies where a kernel finds its arguments and constants: the stack of the
+  /// thread that launched, or the kernel's image.
+  bool is_exempt(std::uintptr_t address) const {
+    return address - stack_ < stack_bytes_ || address - base_ < image_bytes_;
+  }
 
  private:
   /// What is known of an element of an output, by the lowest block that wrote it.
@@ -80,9 +82,11 @@ class Checker {
   std::vector<std::vector<GlobalCell>> cells_;  ///< of each region; empty for inputs
   std::map<std::int64_t, std::vector<Finding>> found_;
   std::vector<Finding> findings_;
-  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> exempt_;
   std::string image_;
-  std::uintptr_t base_ = 0;
+  std::uintptr_t base_ = 0;  ///< of the image
+  std::size_t image_bytes_ = 0;
+  std::uintptr_t stack_ = 0;
+  std::size_t stack_bytes_ = 0;
   std::size_t shared_bytes_ = 0;
   std::mutex mutex_;
 };

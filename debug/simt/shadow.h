@@ -10,7 +10,7 @@
 namespace lanescope::simt {
 
 /// A lane at one point of its run: the lane, and how often it has met others (its clock).
-/// 0 is no point at all.
+/// 0 is no point at all, and before all others.
 using Epoch = std::uint32_t;
 inline constexpr int clock_bits = 21;
 inline constexpr std::uint32_t clock_limit = (1u << clock_bits) - 1;
@@ -21,6 +21,16 @@ inline constexpr Epoch in_flight = 1u << 31;
 constexpr int thread_of(Epoch e) { return static_cast<int>((e & ~in_flight) >> clock_bits); }
 constexpr std::uint32_t clock_of(Epoch e) { return e & clock_limit; }
 
+/// All that happened before the present of one lane.
+class Past {
+ public:
+  explicit Past(const std::uint32_t* seen) : seen_(seen) {}
+  bool holds(Epoch e) const { return clock_of(e) <= seen_[thread_of(e)]; }
+
+ private:
+  const std::uint32_t* seen_;  ///< [lane]: its clock, as far as it is known
+};
+
 /// What happens before what within a block: a vector clock per lane (Lamport 1978; Fidge 1988).
 /// Exact for every kind of meeting, so that a race is found whatever the order in which the machine
 /// ran the lanes.
@@ -30,10 +40,7 @@ class Clocks {
   void reset();
 
   Epoch now(int thread) const { return static_cast<Epoch>(thread) << clock_bits | own(thread); }
-  /// Whether `earlier` happened before the present of `thread`.
-  bool ordered(Epoch earlier, int thread) const {
-    return clock_of(earlier) <= seen_[index(thread, thread_of(earlier))];
-  }
+  Past past(int thread) const { return Past(&seen_[index(thread, 0)]); }
   /// All that the lanes did before is before all that they do next.
   void meet(std::span<const int> threads);
   /// Around an atomic access of `address`: it is after the ones before and before the ones to come.
@@ -74,42 +81,42 @@ struct Cell {
   Touch reads[2];
 };
 
-/// Enters a read of `thread` into the cell. Returns what is wrong with it, and `earlier`, the
-/// access that it collides with.
-inline Kind enter_read(Cell& cell, Touch me, int thread, const Clocks& clocks, Touch& earlier) {
+/// Enters a read of a lane into the cell. Returns what is wrong with it, and `earlier`, the access
+/// that it collides with.
+inline Kind enter_read(Cell& cell, Touch me, Past past, Touch& earlier) {
+  Touch& a = cell.reads[0];
+  Touch& b = cell.reads[1];
+  // The same lane at the same point, and no write since: all is said already.
+  if (a.epoch == me.epoch || b.epoch == me.epoch) return Kind::none;
   Kind kind = Kind::none;
   earlier = cell.write;
   if (cell.write.epoch == 0) {
     kind = Kind::uninitialised_read;
-  } else if (!clocks.ordered(cell.write.epoch, thread)) {
+  } else if (!past.holds(cell.write.epoch)) {
     kind = Kind::race;
   } else if (cell.write.epoch & in_flight) {
     kind = Kind::missing_wait;
   }
-  Touch& a = cell.reads[0];
-  Touch& b = cell.reads[1];
-  if (a.epoch == me.epoch || b.epoch == me.epoch) return kind;
-  if (a.epoch == 0 || clocks.ordered(a.epoch, thread)) {
+  const auto warp = [](Touch touch) { return thread_of(touch.epoch) / 32; };
+  if (past.holds(a.epoch)) {
     a = me;
-  } else if (b.epoch == 0 || clocks.ordered(b.epoch, thread) ||
-             (thread_of(a.epoch) / 32 == thread_of(b.epoch) / 32 &&
-              thread_of(a.epoch) / 32 != thread / 32)) {
+  } else if (past.holds(b.epoch) || (warp(a) == warp(b) && warp(a) != warp(me))) {
     b = me;
   }
   return kind;
 }
 
 /// The same for a write; the epoch of an async copy has the flag in_flight.
-inline Kind enter_write(Cell& cell, Touch me, int thread, const Clocks& clocks, Touch& earlier) {
+inline Kind enter_write(Cell& cell, Touch me, Past past, Touch& earlier) {
   Kind kind = Kind::none;
   earlier = cell.write;
-  if (cell.write.epoch != 0 && !clocks.ordered(cell.write.epoch, thread)) {
+  if (!past.holds(cell.write.epoch)) {
     kind = Kind::race;
   } else if (cell.write.epoch & in_flight) {
     kind = Kind::missing_wait;
   } else {
     for (const Touch& read : cell.reads) {
-      if (read.epoch == 0 || clocks.ordered(read.epoch, thread)) continue;
+      if (past.holds(read.epoch)) continue;
       kind = Kind::race_with_read;
       earlier = read;
       break;

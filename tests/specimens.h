@@ -1,0 +1,37 @@
+#pragma once
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/files.h"
+
+namespace lanescope::testing {
+
+/// A line of tests/specimens/list.txt.
+struct Specimen {
+  std::string name, kernel, stage, site, shape;
+  bool causal = false;
+};
+
+/// All of them, in the order of the list.
+inline std::vector<Specimen> specimens() {
+  const auto path = data_file("../specimens/list.txt");
+  std::vector<Specimen> all;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    Specimen s;
+    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape))
+      continue;
+    if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
+      s.shape.erase(at);
+      s.causal = true;
+    }
+    all.push_back(s);
+  }
+  return all;
+}
+
+}  // namespace lanescope::testing

@@ -31,8 +31,9 @@ bool equal(const Array& a, const Array& b) { return (a == b).all(); }
 
 }  // namespace
 
-BlockJudge::BlockJudge(const Judge& judge, std::int64_t block)
+BlockJudge::BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserver& observer)
     : judge_(judge),
+      observer_(observer),
       info_(judge.dump_.info),
       block_(block),
       batch_(block / info_.q_tiles() / info_.problem.heads),
@@ -184,6 +185,7 @@ std::optional<Array> BlockJudge::received(SiteId id, std::int64_t tile,
 
 void BlockJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const Bounded& want) {
   if (!traced(id, tile)) return;
+  if (observer_) observer_(id, tile, judgement, want);
   const SiteSlots& slots = *judge_.slots(id);
   const Site& site = slots.site();
   const Tensor& tensor = slots.tensor();
@@ -212,6 +214,7 @@ void BlockJudge::judge_output(SiteId id, SiteId register_site, Judgement judgeme
                               const Bounded& want) {
   const Tensor* tensor = judge_.dump_.find(name_of(id));
   if (!tensor) return;
+  if (observer_) observer_(id, -1, judgement, want);
   const std::int64_t cols = want.value.cols();
   const std::int64_t first_query =
       (batch_ * info_.problem.heads + head_) * info_.problem.len_q + q_tile_ * info_.br;

@@ -12,7 +12,7 @@ namespace lanescope {
 /// reference makes of the values that the stage received as traced (local).
 class BlockJudge {
  public:
-  BlockJudge(const Judge& judge, std::int64_t block);
+  BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserver& observer);
   BlockVerdict run();
 
  private:
@@ -45,6 +45,7 @@ class BlockJudge {
   Divergence place(std::int64_t tile, Axes axes, std::int64_t row, std::int64_t col) const;
 
   const Judge& judge_;
+  const JudgeObserver& observer_;
   const DumpInfo& info_;
   std::int64_t block_, batch_, head_, q_tile_;
   reference::OnlineBlock reference_;

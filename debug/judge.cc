@@ -49,7 +49,9 @@ Judge::Judge(const Dump& dump)
            .injected_p = p ? p->site().type : p_type};
 }
 
-BlockVerdict Judge::judge(std::int64_t block) const { return BlockJudge(*this, block).run(); }
+BlockVerdict Judge::judge(std::int64_t block, const JudgeObserver& observer) const {
+  return BlockJudge(*this, block, observer).run();
+}
 
 bool Judge::lacks_outputs() const {
   return gate_ == Gate::fused && !(dump_.find("o_final") && dump_.find("lse"));

@@ -109,6 +109,31 @@ struct SharedChunk {
   }
 };
 
+/// A chunk of N words of 16-bit elements that lie `stride` elements apart in shared memory.
+template <class E, int N>
+struct StridedChunk {
+  static_assert(sizeof(E) == 2);
+  static constexpr bool is_float = false;
+  E* x;
+  int stride;
+  LANESCOPE_DEVICE Words<N> get() const {
+    Words<N> words;
+    LANESCOPE_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const std::uint32_t high = x[(2 * i + 1) * stride].bits;
+      words.x[i] = x[2 * i * stride].bits | high << 16;
+    }
+    return words;
+  }
+  LANESCOPE_DEVICE void put(const Words<N>& words) const {
+    LANESCOPE_UNROLL
+    for (int i = 0; i < N; ++i) {
+      x[2 * i * stride].bits = static_cast<std::uint16_t>(words.x[i]);
+      x[(2 * i + 1) * stride].bits = static_cast<std::uint16_t>(words.x[i] >> 16);
+    }
+  }
+};
+
 /// Calls visit(place, chunk) for the calling lane's chunks of `value`; `place` counts chunks from
 /// the slot's begin.
 template <int Threads, class E, int N, class Visit>
@@ -132,6 +157,18 @@ LANESCOPE_DEVICE auto for_each_chunk(TileType& tile, Visit&& visit)
   for (int i = device::thread(); i < TileType::rows * row_chunks; i += Threads) {
     auto* x = &tile.at(i / row_chunks, i % row_chunks * words * 4 / element);
     visit(i, SharedChunk<typename TileType::Element, words>{reinterpret_cast<std::uint32_t*>(x)});
+  }
+}
+
+/// A transposed tile has the slots of its rows.
+template <int Threads, class E, int Rows, int Cols, int Pad, class Visit>
+LANESCOPE_DEVICE void for_each_chunk(device::TransposedTile<E, Rows, Cols, Pad>& tile,
+                                     Visit&& visit) {
+  constexpr int words = words_per_chunk(Cols / 2);
+  constexpr int row_chunks = Cols / 2 / words;
+  for (int i = device::thread(); i < Rows * row_chunks; i += Threads) {
+    E* x = &tile.at(i / row_chunks, i % row_chunks * words * 2);
+    visit(i, StridedChunk<E, words>{x, tile.stride});
   }
 }
 

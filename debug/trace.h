@@ -51,11 +51,8 @@ struct PrintTrace {
   LANESCOPE_DEVICE void operator()(SiteTag<X>, int tile, V&& value) const {
     if constexpr (has(G, X)) {
       constexpr Site site = Sites::table[index_of<Sites>(X)];
-      const int warp = device::warp(), lane = device::lane();
       if (block < window.block_begin || block >= window.block_end) return;
       if (site.per_tile && (tile < window.tile_begin || tile >= window.tile_end)) return;
-      if (warp < window.warp_begin || warp >= window.warp_end) return;
-      if (lane < window.lane_begin || lane >= window.lane_end) return;
       int nth = 0;
       for_each_chunk<Sites::threads>(value, [&](int place, auto chunk) {
         const auto words = chunk.get();
@@ -76,7 +73,6 @@ struct PrintTrace {
     constexpr ElementType type = IsFloat ? ElementType::f32 : site.type;
     constexpr int per_word = 4 / size_of(type);
     constexpr const char* name = name_of(X);
-    const int warp = device::warp(), lane = device::lane();
     for (int i = 0; i < per_word; ++i) {
       const int element = at * per_word + i;
       const auto half = static_cast<std::uint16_t>(word >> (16 * i));
@@ -86,7 +82,12 @@ struct PrintTrace {
       const bool shared = site.space == Space::shared;
       const device::Coordinate c =
           shared ? device::Coordinate{element / site.cols, element % site.cols}
-                 : Sites::coordinate(X, warp, lane, element);
+                 : Sites::coordinate(X, device::warp(), device::lane(), element);
+      // Any thread may print an element of shared memory; it belongs to the one that wrote it.
+      const int thread = shared ? Sites::owner(X, c.row, c.col) : device::thread();
+      const int warp = thread / 32, lane = thread % 32;
+      if (warp < window.warp_begin || warp >= window.warp_end) continue;
+      if (lane < window.lane_begin || lane >= window.lane_end) continue;
       std::printf("block=%lld tile=%d site=%s warp=%d lane=%d reg=%d row=%d col=%d : %.9g\n",
                   static_cast<long long>(block), tile, name, warp, lane, shared ? -1 : element,
                   c.row, c.col, static_cast<double>(value));

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "debug/commands.h"
 #include "debug/diff.h"
 #include "debug/report.h"
 #include "gates/commands.h"
@@ -55,8 +56,11 @@ ExitCode diff_command(DiffOptions options, const Output& output) {
   }
   options.run.kernel = what[0];
   options.run.gate = what[1];
-  const PreparedRun run = prepare(options.run);
+  PreparedRun run = prepare(options.run);
+  if (output.json) run.request.printed_to = stderr;  // stdout is one JSON object
   for (const std::string& warning : run.warnings) spdlog::warn("{}", warning);
+  spdlog::debug("{}: {}, input {}", run.module_name, shape_option(run.request.problem),
+                run.request.input);
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (!options.output.empty()) write_dump(dump, options.output);
   return judge(dump, options.output, options.run.threads, output);

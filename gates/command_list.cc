@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "debug/causes.h"
 #include "gates/commands.h"
 #include "gates/module_build.h"
 #include "gates/module_catalogue.h"
@@ -91,9 +92,21 @@ void print_text(const ordered_json& all) {
   }
 }
 
+ExitCode list_causes(const Output& output) {
+  ordered_json causes = ordered_json::array();
+  for (int i = 0; i < cause_count; ++i) {
+    const CauseText text = text_of(static_cast<Cause>(i));
+    causes.push_back({{"cause", text.name}, {"explanation", text.explanation}});
+    if (!output.json) std::printf("%-24s %s\n", text.name, text.explanation);
+  }
+  if (output.json) std::puts(causes.dump(2).c_str());
+  return ExitCode::ok;
+}
+
 }  // namespace
 
-ExitCode list_command(const Output& output) {
+ExitCode list_command(bool causes, const Output& output) {
+  if (causes) return list_causes(output);
   const ordered_json all = describe_all();
   if (output.json) {
     std::puts(all.dump(2).c_str());

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "debug/commands.h"
 #include "gates/commands.h"
 
 namespace lanescope {
@@ -13,6 +14,8 @@ ExitCode run_command(const RunOptions& options, const std::string& path, const O
   if (path.empty() && !prints) {
     throw UsageError("run: where to? -o x.safetensors names the dump");
   }
+  spdlog::debug("{}: {}, input {}", run.module_name, shape_option(run.request.problem),
+                run.request.input);
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (!path.empty()) {
     write_dump(dump, path);

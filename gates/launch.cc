@@ -90,7 +90,7 @@ std::int64_t available_memory() {
 void check_memory(std::int64_t bytes) {
   const std::int64_t available = available_memory();
   if (bytes <= available) return;
-  throw EnvironmentError("the trace needs " + megabytes(bytes) + " and " + megabytes(available) +
+  throw EnvironmentError("the run needs " + megabytes(bytes) + " and " + megabytes(available) +
                          " are free: narrow it with --where block=0..N,tile=A..B, or take a "
                          "smaller --shape");
 }
@@ -98,7 +98,8 @@ void check_memory(std::int64_t bytes) {
 void check_fits(const Module& module, const RunRequest& request) {
   const Problem& p = request.problem;
   constexpr std::int64_t most = std::numeric_limits<int>::max();
-  if (request.inputs.type() != module.dtype) {
+  const bool given = !request.inputs.q.dims.empty();
+  if (given && request.inputs.type() != module.dtype) {
     throw UsageError(std::string("the module takes ") + name_of(module.dtype) +
                      ", the inputs are " + name_of(request.inputs.type()));
   }
@@ -148,7 +149,8 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.device = device;
   info.arch = arch;
   info.module = module_name;
-  info.trace = module.trace;
+  // Printed text is not in the dump.
+  info.trace = std::string_view(module.trace) == "on" ? "on" : "off";
   info.dtype = module.dtype;
   info.products = module.products;
   info.problem = request.problem;
@@ -157,7 +159,6 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.bc = module.bc;
   info.input = request.input;
   info.seed = request.seed;
-  info.input_hash = hash_inputs(request.inputs);
   info.source_hash = module.source_hash;
   info.compile_flags = module.compile_flags;
   return info;
@@ -196,19 +197,24 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   const SlotLayout left(module, is_left, all);
   const SlotLayout traced(module, traces, window);
   const std::int64_t traced_bytes = std::string_view(module.trace) == "on" ? traced.bytes() : 0;
-  check_memory(2 * taken.bytes() + 2 * left.bytes() + 2 * traced_bytes);
-
   const std::int64_t row_bytes = std::int64_t{module.head_dim} * size_of(module.dtype);
   const std::int64_t queries = p.batch * p.heads * p.len_q;
   const std::int64_t keys = p.batch * p.heads_kv * p.len_kv;
+  check_memory(2 * (taken.bytes() + left.bytes() + traced_bytes) +
+               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (row_bytes + 4));
+
+  const bool given = !request.inputs.q.dims.empty();
+  Inputs generated;
+  if (!given) generated = generate_inputs(p, module.dtype, request.input, request.seed);
+  const Inputs& inputs = given ? request.inputs : generated;
+  info.input_hash = hash_inputs(inputs);
   Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * row_bytes);
   Buffer lse(queries * 4), left_buffer(left.bytes()), traced_buffer(traced_bytes);
-  copy_rows(request.inputs.q, module.head_dim, q.data());
-  copy_rows(request.inputs.k, module.head_dim, k.data());
-  copy_rows(request.inputs.v, module.head_dim, v.data());
+  copy_rows(inputs.q, module.head_dim, q.data());
+  copy_rows(inputs.k, module.head_dim, k.data());
+  copy_rows(inputs.v, module.head_dim, v.data());
   Buffer injected(taken.bytes());
-  const std::vector<std::byte> from_reference =
-      inject(module, taken, request.inputs, p, request.threads);
+  const std::vector<std::byte> from_reference = inject(module, taken, inputs, p, request.threads);
   std::copy(from_reference.begin(), from_reference.end(), injected.data());
 
   char message[4096] = "";
@@ -253,7 +259,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (prints) {
     PrintedTrace text;
     status = module.run(&run);
-    text.finish();
+    text.finish(request.printed_to);
   } else {
     status = module.run(&run);
   }
@@ -262,9 +268,9 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   }
   if (status == ModuleStatus::kernel_fault) info.incomplete = message;
 
-  dump.tensors.push_back({"q", request.inputs.q});
-  dump.tensors.push_back({"k", request.inputs.k});
-  dump.tensors.push_back({"v", request.inputs.v});
+  dump.tensors.push_back({"q", inputs.q});
+  dump.tensors.push_back({"k", inputs.k});
+  dump.tensors.push_back({"v", inputs.v});
   for (int i = 0; i < module.site_count; ++i) {
     const Site& site = module.sites[i];
     const std::string name = name_of(site.id);

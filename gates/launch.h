@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -12,7 +13,7 @@ namespace lanescope {
 /// What to run a module on.
 struct RunRequest {
   Problem problem;
-  Inputs inputs;
+  Inputs inputs;                 ///< empty: generated, once the run is known to fit
   std::string input = "random";  ///< the kind, or the path of the file, that the inputs come from
   std::uint64_t seed = 0;
   /// What to trace; all where not given.
@@ -20,10 +21,11 @@ struct RunRequest {
   int threads = 0;                   ///< of this machine, 0: one per core
   std::uint64_t schedule = 0;        ///< sim: 0, or the seed of another order of the lanes
   simt::Checker* checker = nullptr;  ///< sim: told of the buffers, gathers what it finds
+  std::FILE* printed_to = stdout;    ///< the text of a module built with -Dtrace=printf
 };
 
 /// Runs the module's kernel once and collects what it leaves and what was traced. Text of a module
-/// built with -Dtrace=printf goes to stdout, sorted. A kernel that breaks a rule of its backend
+/// built with -Dtrace=printf comes sorted. A kernel that breaks a rule of its backend
 /// gives a dump that says so in `incomplete`. Throws UsageError where the request does not fit the
 /// module, EnvironmentError where the machine lacks a device or memory.
 Dump launch(const Module& module, const std::string& module_name, const RunRequest& request);

@@ -90,7 +90,16 @@ int run(int argc, char** argv) {
   app.add_flag("-q,--quiet", quiet, "say only errors on stderr");
   app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
 
+  bool list_maps = false;
+  std::string list_backend = "auto";
   CLI::App* list = app.add_subcommand("list", "kernels, gates, sites, presets, devices");
+  CLI::Option* maps =
+      list->add_flag("--maps", list_maps, "which matrix element each lane holds of each fragment");
+  list->add_option("--backend", list_backend, "that shows the maps: auto, sim or cuda")
+      ->needs(maps);
+
+  bool list_causes = false;
+  list->add_flag("--causes", list_causes, "the causes that locate can name, and what they mean");
 
   RunOptions run_options;
   std::string run_path;
@@ -117,6 +126,11 @@ int run(int argc, char** argv) {
   check->add_option("gate", check_options.gate, "qk_only, softmax_only, pv_only or fused")
       ->required();
   add_run_options(*check, check_options);
+  RunOptions locate_options;
+  CLI::App* locate = app.add_subcommand("locate", "name stage, site, tile, lane and cause");
+  locate->add_option("kernel", locate_options.kernel, "a kernel, or the path of a fused module")
+      ->required();
+  add_run_options(*locate, locate_options);
 
   ShowOptions show_options;
   std::string show_path;
@@ -145,10 +159,13 @@ int run(int argc, char** argv) {
   set_up_logging(verbose, quiet);
   const Output output{format == "json", terminal_style()};
   ExitCode code = ExitCode::ok;
-  if (list->parsed()) code = list_command(output);
+  if (list->parsed()) {
+    code = list_maps ? list_maps_command(list_backend, output) : list_command(list_causes, output);
+  }
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (check->parsed()) code = check_command(check_options, output);
+  if (locate->parsed()) code = locate_command(locate_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

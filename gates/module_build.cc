@@ -59,23 +59,26 @@ int run_ninja(const char* ninja, const std::string& target) {
 
 }  // namespace
 
-ModuleFile open_module(const ModuleName& name) {
-  const std::filesystem::path path = module_folder() / (name.text() + ".so");
+std::filesystem::path build_module(const std::string& name) {
+  const std::filesystem::path path = module_folder() / (name + ".so");
   const char* ninja = std::getenv("LANESCOPE_NINJA");
   if (ninja && *ninja) {
     const std::string target =
         std::filesystem::relative(path, LANESCOPE_BUILD_ROOT).generic_string();
     if (run_ninja(ninja, target) != 0) {
-      throw UsageError("the module " + name.text() +
-                       " does not compile: the compiler's words are above");
+      throw UsageError("the module " + name + " does not compile: the compiler's words are above");
     }
   }
   if (!std::filesystem::exists(path)) {
     throw EnvironmentError("the module " + path.string() + " is not built: use the launcher " +
-                           "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" +
-                           name.text() + ".so");
+                           "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" + name +
+                           ".so");
   }
-  ModuleFile module(path);
+  return path;
+}
+
+ModuleFile open_module(const ModuleName& name) {
+  ModuleFile module(build_module(name.text()));
   const std::string at_hand = hash_of_sources_at_hand(name.kernel);
   if (!at_hand.empty() && at_hand != module->source_hash) {
     throw MismatchError("the module " + name.text() + " was not built from the sources at hand: " +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "gates/module_catalogue.h"
@@ -7,10 +8,13 @@
 
 namespace lanescope {
 
-/// Opens a declared module. Where the launcher runs the program (LANESCOPE_NINJA names ninja), it
-/// is brought up to date first, progress on stderr. Throws UsageError where a source does not
-/// compile, EnvironmentError where the module is not built, MismatchError where it was built from
-/// other sources than those at hand.
+/// The file of the module `name`. Where the launcher runs the program (LANESCOPE_NINJA names
+/// ninja), it is brought up to date first, progress on stderr. Throws UsageError where a source
+/// does not compile, EnvironmentError where the module is not built.
+std::filesystem::path build_module(const std::string& name);
+
+/// Opens a declared module, built likewise. Throws MismatchError where it was built from other
+/// sources than those at hand.
 ModuleFile open_module(const ModuleName& name);
 
 /// Opens a module outside the build.

@@ -63,7 +63,7 @@ void PrintedTrace::give_back() {
   stdout_ = -1;
 }
 
-void PrintedTrace::finish() {
+void PrintedTrace::finish(std::FILE* out) {
   give_back();
   std::rewind(file_);
   std::vector<Line> lines;
@@ -73,8 +73,8 @@ void PrintedTrace::finish() {
   std::free(text);
   std::stable_sort(lines.begin(), lines.end(),
                    [](const Line& a, const Line& b) { return a.key < b.key; });
-  for (const Line& line : lines) std::fputs(line.text.c_str(), stdout);
-  std::fflush(stdout);
+  for (const Line& line : lines) std::fputs(line.text.c_str(), out);
+  std::fflush(out);
 }
 
 }  // namespace lanescope

@@ -15,8 +15,8 @@ class PrintedTrace {
   PrintedTrace(const PrintedTrace&) = delete;
   PrintedTrace& operator=(const PrintedTrace&) = delete;
 
-  /// Gives stdout back and prints the sorted lines to it.
-  void finish();
+  /// Gives stdout back and prints the sorted lines to `out`.
+  void finish(std::FILE* out);
 
  private:
   void give_back();

@@ -99,6 +99,7 @@ bool is_module_path(const std::string& kernel) { return kernel.ends_with(".so");
 
 /// A module is one exact thing: what is asked for beside it must be what it is.
 ModuleFile open_given_module(const RunOptions& options, Gate gate,
+                             const std::optional<ElementType>& dtype,
                              const std::optional<std::pair<int, int>>& tile) {
   if (!std::filesystem::exists(options.kernel)) {
     throw UsageError("there is no module " + options.kernel);
@@ -108,6 +109,7 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
     if (!holds) throw UsageError("the module " + options.kernel + " is " + what);
   };
   demand(module->gate == gate, std::string("gate ") + name_of(module->gate));
+  demand(!dtype || *dtype == module->dtype, std::string("for ") + name_of(module->dtype));
   demand(options.backend == "auto" || options.backend == module->backend,
          std::string("for the backend ") + module->backend);
   demand(!tile || *tile == std::pair(module->br, module->bc),
@@ -201,14 +203,8 @@ PreparedRun prepare(const RunOptions& options) {
     request.problem = parse_shape(options.preset, options.shape, options.causal);
   }
 
-  // Only once all else is known to be right: large inputs take long to generate.
-  const auto generate = [&](ElementType type) {
-    if (!request.inputs.q.dims.empty()) return;
-    request.inputs = generate_inputs(request.problem, type, options.input, options.seed);
-  };
   if (is_module_path(options.kernel)) {
-    ModuleFile module = open_given_module(options, gate, tile);
-    generate(dtype.value_or(module->dtype));
+    ModuleFile module = open_given_module(options, gate, dtype, tile);
     return {options.kernel, std::move(module), std::move(request), std::move(warnings)};
   }
   const bool from_file = !request.inputs.q.dims.empty();
@@ -216,9 +212,7 @@ PreparedRun prepare(const RunOptions& options) {
   const ModuleName name =
       choose_module({kernel_name(options), gate, type, request.problem.d, tile,
                      choose_backend(options.backend), options.untraced, options.checked});
-  ModuleFile module = open_module(name);
-  generate(type);
-  return {name.text(), std::move(module), std::move(request), std::move(warnings)};
+  return {name.text(), open_module(name), std::move(request), std::move(warnings)};
 }
 
 }  // namespace lanescope

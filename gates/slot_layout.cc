@@ -1,8 +1,16 @@
 #include "gates/slot_layout.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace lanescope {
+namespace {
+
+/// More bytes than any machine has, and few enough that sums of them do not overflow.
+constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() / 16;
+
+}  // namespace
 
 SlotLayout::SlotLayout(const Module& module, bool (*holds)(Gate, const Site&), const Window& window)
     : window_(window) {
@@ -13,7 +21,10 @@ SlotLayout::SlotLayout(const Module& module, bool (*holds)(Gate, const Site&), c
     if (!holds(module.gate, site)) continue;
     sites_.push_back(site);
     offsets_.push_back(bytes_);
-    bytes_ += site.bytes() * blocks * (site.per_tile ? tiles : 1);
+    std::int64_t slots = 0, bytes = 0;
+    const bool overflows = __builtin_mul_overflow(blocks, site.per_tile ? tiles : 1, &slots) ||
+                           __builtin_mul_overflow(slots, site.bytes(), &bytes);
+    bytes_ = overflows ? most_bytes : std::min(bytes_ + std::min(bytes, most_bytes), most_bytes);
   }
 }
 

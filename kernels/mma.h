@@ -89,16 +89,16 @@ struct Mma {
     }
   };
 
-  /// tile ← rows [first, first + Rows) of a head, zeros from row `len` on. Asynchronous.
+  /// tile ← rows [first, first + Rows) of a head, zeros from row `len` on. Asynchronous. A thread
+  /// copies the same chunk of every threads / (D / 8)-th row.
   template <class TileType>
   LANESCOPE_DEVICE static void load(const T* rows, int first, int len, TileType& tile) {
-    constexpr int row_chunks = D / 8;
+    constexpr int row_chunks = D / 8, stride = threads / row_chunks;
+    const int row = device::thread() / row_chunks, col = device::thread() % row_chunks * 8;
+    const T* from = rows + static_cast<std::int64_t>(first + row) * D + col;
     LANESCOPE_UNROLL
-    for (int i = device::thread(); i < TileType::rows * row_chunks; i += threads) {
-      const int row = i / row_chunks, col = i % row_chunks * 8;
-      const bool valid = first + row < len;
-      const T* from = rows + (valid ? static_cast<std::int64_t>(first + row) * D + col : 0);
-      device::copy_async_16(tile.chunk_at(row, col), from, valid);
+    for (int i = 0; i < TileType::rows; i += stride) {
+      device::copy_async_16(tile.chunk_at(i + row, col), from + i * D, first + i + row < len);
     }
   }
 
@@ -129,13 +129,16 @@ struct Mma {
         }
       }
     }
-    // Tiles that every row of the warp sees whole need no mask.
-    const bool whole = visible(a, first_query + warp_row, first_key + Bc - 1);
+    LANESCOPE_UNROLL
+    for (int i = 0; i < Scores::count; ++i) s[i] = s[i] * a.scale_log2;
+    // A tile that every row of the warp sees whole needs no mask; the branch is the warp's own.
+    if (visible(a, first_query + warp_row, first_key + Bc - 1)) return;
     LANESCOPE_UNROLL
     for (int i = 0; i < Scores::count; ++i) {
       const device::Coordinate c = Scores::coordinate(lane, i);
-      const bool seen = whole || visible(a, first_query + warp_row + c.row, first_key + c.col);
-      s[i] = seen ? s[i] * a.scale_log2 : device::minus_infinity;
+      if (!visible(a, first_query + warp_row + c.row, first_key + c.col)) {
+        s[i] = device::minus_infinity;
+      }
     }
   }
 
@@ -251,10 +254,10 @@ struct Mma {
     if (work.tiles > 0) load_tile(0);
     device::commit_copies();
     for (int tile = 0; tile < work.tiles; ++tile) {
+      device::wait_copies<0>();
+      device::block_sync();  // Q, K and V of this tile are complete, those of the last one free
       if (tile + 1 < work.tiles) load_tile(tile + 1);
       device::commit_copies();
-      device::wait_copies<1>();
-      device::block_sync();  // Q and this tile's K and V are complete
       if (tile == 0) trace(site::q_smem, 0, smem.q);
       trace(site::k_smem, tile, smem.k[tile % 2]);
       trace(site::v_smem, tile, smem.v[tile % 2]);
@@ -280,7 +283,6 @@ struct Mma {
       if constexpr (runs<G, Stage::pv>) pv(smem.v[tile % 2], p, alpha, o);
       seam.leave(site::o, tile, o);
       trace(site::o, tile, o);
-      device::block_sync();  // nobody reads this tile's K and V any more
     }
     if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, o, m, l, trace);
   }

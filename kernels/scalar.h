@@ -4,6 +4,7 @@
 #include "gates/seam.h"
 #include "kernels/attention.h"
 #include "kernels/device/tiles.h"
+#include "kernels/load_tile.h"
 #include "kernels/online_softmax.h"
 
 namespace lanescope::kernels {
@@ -67,16 +68,6 @@ struct Scalar {
       visit("s", s);
     }
   };
-
-  /// tile ← rows [first, first + Rows) of a head, zeros from row `len` on.
-  template <class TileType>
-  LANESCOPE_DEVICE static void load(const T* rows, int first, int len, TileType& tile) {
-    for (int i = device::thread(); i < TileType::rows * D; i += threads) {
-      const int row = i / D, col = i % D;
-      tile.at(row, col) =
-          first + row < len ? rows[static_cast<std::int64_t>(first + row) * D + col] : T{0};
-    }
-  }
 
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.
   LANESCOPE_DEVICE static void qk(const Attention& a, const SharedMemory& smem, int query,
@@ -148,14 +139,14 @@ struct Scalar {
     Output o{};
 
     if constexpr (runs<G, Stage::qk>) {
-      load(q, work.q_begin, a.len_q, smem.q);
+      load_tile<threads, D>(q, work.q_begin, a.len_q, smem.q);
       device::block_sync();  // Q is complete
     }
     trace(site::q_smem, 0, smem.q);
 
     for (int tile = 0; tile < work.tiles; ++tile) {
-      if constexpr (runs<G, Stage::qk>) load(k, tile * Bc, a.len_kv, smem.k);
-      if constexpr (runs<G, Stage::pv>) load(v, tile * Bc, a.len_kv, smem.v);
+      if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(k, tile * Bc, a.len_kv, smem.k);
+      if constexpr (runs<G, Stage::pv>) load_tile<threads, D>(v, tile * Bc, a.len_kv, smem.v);
       device::block_sync();  // K and V are complete
       trace(site::k_smem, tile, smem.k);
       trace(site::v_smem, tile, smem.v);

@@ -28,7 +28,7 @@ RunOptions options_for(const std::string& kernel, const std::string& gate) {
 
 TEST_CASE("check: clean kernels are clean in every gate") {
   int runs = 0;
-  for (const std::string kernel : {"scalar", "mma"}) {
+  for (const std::string kernel : {"scalar", "mma", "wmma", "wmma_registers"}) {
     for (const std::string gate : gate_names) {
       for (const char* dtype : {"f16", "bf16"}) {
         for (const bool causal : {false, true}) {
@@ -52,7 +52,7 @@ TEST_CASE("check: clean kernels are clean in every gate") {
 
 TEST_CASE("check: planted bugs of memory are found, with the line") {
   int checked = 0;
-  for (const testing::Specimen& specimen : testing::specimens()) {
+  for (const testing::Specimen& specimen : testing::all_specimens()) {
     if (specimen.stage != "check") continue;
     RunOptions options = options_for(specimen.kernel + "+" + specimen.name, "fused");
     options.shape = specimen.shape;
@@ -62,7 +62,7 @@ TEST_CASE("check: planted bugs of memory are found, with the line") {
       const CheckReport report = check_kernel(options);
       const std::string json = check_json(report);
       INFO(json);
-      std::string kind = specimen.site;
+      std::string kind = specimen.cause;
       for (char& c : kind) c = c == '_' ? ' ' : c;
       CHECK_FALSE(report.clean());
       CHECK(json.find("\"kind\": \"" + kind + "\"") != std::string::npos);
@@ -77,7 +77,7 @@ TEST_CASE("check: planted bugs of memory are found, with the line") {
 }
 
 TEST_CASE("check: the order of the lanes changes no bit of a clean kernel") {
-  for (const std::string kernel : {"scalar", "mma"}) {
+  for (const std::string kernel : {"scalar", "mma", "wmma", "wmma_registers"}) {
     RunOptions options = options_for(kernel, "fused");
     options.shape = "s=130,d=64,h=2";
     const PreparedRun run = prepare(options);

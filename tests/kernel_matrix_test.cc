@@ -14,6 +14,8 @@ using namespace lanescope;
 
 namespace {
 
+const std::vector<std::string> kernels = {"scalar", "mma", "wmma", "wmma_registers"};
+
 struct Shape {
   std::string preset, shape;
 };
@@ -112,7 +114,7 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
         judge(options, tally);
       }
     }
-    std::printf("%-7s %-13s %-4s %-5s %3d of %3d runs match, largest error/bound %.3f\n",
+    std::printf("%-14s %-13s %-4s %-5s %3d of %3d runs match, largest error/bound %.3f\n",
                 kernel.c_str(), name_of(gate), backend.c_str(), dtype, tally.matches, tally.runs,
                 tally.worst);
   }
@@ -134,43 +136,26 @@ void on_backend(const std::string& backend, Body&& body) {
 
 }  // namespace
 
-TEST_CASE("scalar qk_only on sim") { run_gate("scalar", Gate::qk_only, "sim"); }
-TEST_CASE("scalar softmax_only on sim") { run_gate("scalar", Gate::softmax_only, "sim"); }
-TEST_CASE("scalar pv_only on sim") { run_gate("scalar", Gate::pv_only, "sim"); }
-TEST_CASE("scalar fused on sim") { run_gate("scalar", Gate::fused, "sim"); }
-TEST_CASE("mma qk_only on sim") { run_gate("mma", Gate::qk_only, "sim"); }
-TEST_CASE("mma softmax_only on sim") { run_gate("mma", Gate::softmax_only, "sim"); }
-TEST_CASE("mma pv_only on sim") { run_gate("mma", Gate::pv_only, "sim"); }
-TEST_CASE("mma fused on sim") { run_gate("mma", Gate::fused, "sim"); }
+// A case per kernel, gate and backend, so that each can be run, and skipped, alone.
+#define TEST_GATE(KERNEL, GATE)                                                  \
+  TEST_CASE(KERNEL " " #GATE " on sim") { run_gate(KERNEL, Gate::GATE, "sim"); } \
+  TEST_CASE(KERNEL " " #GATE " on cuda") {                                       \
+    on_backend("cuda", [] { run_gate(KERNEL, Gate::GATE, "cuda"); });            \
+  }
+#define TEST_KERNEL(KERNEL)       \
+  TEST_GATE(KERNEL, qk_only)      \
+  TEST_GATE(KERNEL, softmax_only) \
+  TEST_GATE(KERNEL, pv_only)      \
+  TEST_GATE(KERNEL, fused)
 
-TEST_CASE("scalar qk_only on cuda") {
-  on_backend("cuda", [] { run_gate("scalar", Gate::qk_only, "cuda"); });
-}
-TEST_CASE("scalar softmax_only on cuda") {
-  on_backend("cuda", [] { run_gate("scalar", Gate::softmax_only, "cuda"); });
-}
-TEST_CASE("scalar pv_only on cuda") {
-  on_backend("cuda", [] { run_gate("scalar", Gate::pv_only, "cuda"); });
-}
-TEST_CASE("scalar fused on cuda") {
-  on_backend("cuda", [] { run_gate("scalar", Gate::fused, "cuda"); });
-}
-TEST_CASE("mma qk_only on cuda") {
-  on_backend("cuda", [] { run_gate("mma", Gate::qk_only, "cuda"); });
-}
-TEST_CASE("mma softmax_only on cuda") {
-  on_backend("cuda", [] { run_gate("mma", Gate::softmax_only, "cuda"); });
-}
-TEST_CASE("mma pv_only on cuda") {
-  on_backend("cuda", [] { run_gate("mma", Gate::pv_only, "cuda"); });
-}
-TEST_CASE("mma fused on cuda") {
-  on_backend("cuda", [] { run_gate("mma", Gate::fused, "cuda"); });
-}
+TEST_KERNEL("scalar")
+TEST_KERNEL("mma")
+TEST_KERNEL("wmma")
+TEST_KERNEL("wmma_registers")
 
 TEST_CASE("sim and cuda leave the same bits at every site") {
   on_backend("cuda", [] {
-    for (const std::string kernel : {"scalar", "mma"}) {
+    for (const std::string& kernel : kernels) {
       for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
         for (const char* dtype : {"f16", "bf16"}) {
           std::int64_t compared = 0, differing = 0;
@@ -195,7 +180,7 @@ TEST_CASE("sim and cuda leave the same bits at every site") {
               }
             }
           }
-          std::printf("%-7s %-13s %-4s sim against cuda: %lld of %lld values differ\n",
+          std::printf("%-14s %-13s %-4s sim against cuda: %lld of %lld values differ\n",
                       kernel.c_str(), name_of(gate), dtype, static_cast<long long>(differing),
                       static_cast<long long>(compared));
         }
@@ -207,7 +192,7 @@ TEST_CASE("sim and cuda leave the same bits at every site") {
 namespace {
 
 void trace_and_compare(const std::string& backend) {
-  for (const std::string kernel : {"scalar", "mma"}) {
+  for (const std::string& kernel : kernels) {
     for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
       RunOptions options = options_for(kernel, gate, backend);
       options.shape = "s=130,d=64,h=2";

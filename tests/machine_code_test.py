@@ -18,7 +18,9 @@ import tempfile
 
 TRACE_CALL = re.compile(r"^[^\n/]*\btrace\(site::[^;]*\);[^\n]*\n", re.MULTILINE)
 KERNELS = {"scalar": ("Scalar", [4, 64, 128], [(64, 64), (32, 32)]),
-           "mma": ("Mma", [64, 128], [(64, 64), (64, 32), (128, 64), (128, 32)])}
+           "mma": ("Mma", [64, 128], [(64, 64), (64, 32), (128, 64), (128, 32)]),
+           "wmma": ("Wmma", [64, 128], [(32, 32)]),
+           "wmma_registers": ("WmmaRegisters", [64, 128], [(32, 32)])}
 GATES = ["qk_only", "softmax_only", "pv_only", "fused"]
 
 

@@ -11,19 +11,20 @@ namespace lanescope::testing {
 
 /// A line of tests/specimens/list.txt.
 struct Specimen {
-  std::string name, kernel, stage, site, shape;
+  std::string name, kernel, stage, site, cause, shape;
   bool causal = false;
 };
 
-/// All of them, in the order of the list.
-inline std::vector<Specimen> specimens() {
+/// All of the list.
+inline std::vector<Specimen> all_specimens() {
   const auto path = data_file("../specimens/list.txt");
   std::vector<Specimen> all;
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     Specimen s;
-    if (line.starts_with("#") || !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.shape))
+    if (line.starts_with("#") ||
+        !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.cause >> s.shape))
       continue;
     if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
       s.shape.erase(at);
@@ -32,6 +33,13 @@ inline std::vector<Specimen> specimens() {
     all.push_back(s);
   }
   return all;
+}
+
+/// Those that show in values.
+inline std::vector<Specimen> specimens() {
+  auto shown = all_specimens();
+  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
+  return shown;
 }
 
 }  // namespace lanescope::testing

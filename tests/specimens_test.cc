@@ -4,23 +4,16 @@
 #include "tests/specimens.h"
 
 #include <string>
-#include <vector>
 
 #include "debug/diff.h"
 #include "gates/run_options.h"
 #include "tests/catch.h"
 
 using namespace lanescope;
-using testing::Specimen;
+using lanescope::testing::Specimen;
+using lanescope::testing::specimens;
 
 namespace {
-
-/// The specimens that diff shows; the others are for tests/checked_kernels_test.cc.
-std::vector<Specimen> specimens() {
-  std::vector<Specimen> shown = testing::specimens();
-  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
-  return shown;
-}
 
 DiffReport diff(const Specimen& specimen, const std::string& kernel, Gate gate) {
   RunOptions options;

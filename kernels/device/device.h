@@ -7,6 +7,7 @@
 //   together       block_sync() warp_sync() shfl() shfl_xor() shfl_up() shfl_down() ballot()
 //   async copies   copy_async_16() commit_copies() wait_copies<N>()
 //   matrices       ldmatrix_x4() ldmatrix_x4_trans() mma_m16n8k16<T>()
+//   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
 //   numbers        widen() narrow<T>() pack<T>() fma() max() ex2() lg2()
 //
 // A call that needs other lanes takes its place in the source as a last argument, which the SIMT
@@ -17,6 +18,8 @@
 
 #if defined(__CUDACC__)
 #include "kernels/device/cuda.h"
+#include "kernels/device/cuda_wmma.h"
 #else
 #include "kernels/device/sim.h"
+#include "kernels/device/sim_wmma.h"
 #endif

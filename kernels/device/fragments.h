@@ -65,6 +65,30 @@ struct Accumulator : Registers<float, Mt * Nt * 4> {
   }
 };
 
+/// The accumulator of a 16×16×16 wmma product: 16×16, 8 elements of 32 bits per lane, two m16n8
+/// fragments side by side. CUDA leaves the layout open; this is the one of sm_80 to sm_90
+/// (`lanescope list --maps` measures it).
+constexpr Coordinate c_m16n16(int lane, int i) {
+  const Coordinate c = c_m16n8(lane, i % 4);
+  return {c.row, i / 4 * 8 + c.col};
+}
+
+/// The lane that holds element (row, col) of such an accumulator.
+constexpr int lane_of_m16n16(int row, int col) { return row % 8 * 4 + col % 8 / 2; }
+
+/// The accumulators of a warp's 16×(16·Nt) product: 16×16 wmma fragments from left to right.
+template <int Nt>
+struct WmmaAccumulators : Registers<float, Nt * 8> {
+  /// Element `reg` of `lane` in the warp's product.
+  static constexpr Coordinate coordinate(int lane, int reg) {
+    const Coordinate c = c_m16n16(lane, reg % 8);
+    return {c.row, reg / 8 * 16 + c.col};
+  }
+  LANESCOPE_DEVICE float (&fragment(int nt))[8] {
+    return *reinterpret_cast<float(*)[8]>(&this->x[nt * 8]);
+  }
+};
+
 /// A warp's (16·Mt)×(16·Kt) left operand as A fragments, two 16-bit elements to a register.
 template <int Mt, int Kt>
 struct LeftOperand : Registers<std::uint32_t, Mt * Kt * 4> {

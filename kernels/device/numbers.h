@@ -24,6 +24,9 @@ struct f32 {
   static constexpr ElementType type = ElementType::f32;
 };
 
+/// Which neighbours of a matrix lie side by side in memory: those of a row, or those of a column.
+enum class Major : std::uint8_t { row, col };
+
 inline constexpr float minus_infinity = -__builtin_huge_valf();
 inline constexpr float ln2 = 0.693147180559945309f;
 inline constexpr unsigned full_warp = 0xffffffffu;

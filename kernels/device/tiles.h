@@ -13,10 +13,24 @@ struct Tile {
   using Element = E;
   static constexpr int rows = Rows;
   static constexpr int cols = Cols;
+  static constexpr int stride = Cols + Pad;  ///< from one row to the next
   E x[Rows][Cols + Pad];
 
   LANESCOPE_DEVICE E& at(int row, int col) { return x[row][col]; }
   LANESCOPE_DEVICE const E& at(int row, int col) const { return x[row][col]; }
+};
+
+/// A Rows×Cols tile stored column by column, each column followed by Pad elements.
+template <class E, int Rows, int Cols, int Pad = 0>
+struct TransposedTile {
+  using Element = E;
+  static constexpr int rows = Rows;
+  static constexpr int cols = Cols;
+  static constexpr int stride = Rows + Pad;  ///< from one column to the next
+  E x[Cols][Rows + Pad];
+
+  LANESCOPE_DEVICE E& at(int row, int col) { return x[col][row]; }
+  LANESCOPE_DEVICE const E& at(int row, int col) const { return x[col][row]; }
 };
 
 /// A Rows×Cols tile of 16-bit elements whose 16-byte chunks are swizzled: chunk c of row r lies

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lanescope {
+
+/// Why a site is wrong, as `locate` names it. Where several hold, the earlier one is named: it says
+/// more than those after it.
+enum class Cause : std::uint8_t {
+  machine_rule,
+  tile_skipped,
+  never_written,
+  masked_row_unguarded,
+  divided_by_zero,
+  mask_off_by_one,
+  causal_mask_missing,
+  tail_mask_missing,
+  mask_misaligned,
+  mask_value,
+  rows_beyond_end,
+  never_updated,
+  incomplete_reduction,
+  accumulator_lost,
+  accumulator_not_cleared,
+  not_rescaled,
+  rescaled_twice,
+  contribution_missing,
+  contribution_repeated,
+  not_normalised,
+  normalised_twice,
+  lse_without_maximum,
+  lse_without_sum,
+  wrong_base,
+  wrong_formula,
+  operand_of_other_row,
+  stale_operand,
+  wrong_scale,
+  transposed,
+  permuted,
+  wrong_source,
+  lanes_disagree,
+  stale_value,
+  written_zero,
+  mask_wrong,
+  non_finite,
+  precision_lost,
+  unexplained,
+};
+inline constexpr int cause_count = static_cast<int>(Cause::unexplained) + 1;
+
+struct CauseText {
+  const char* name;
+  const char* explanation;
+};
+
+/// The name in reports and what it means, one line.
+constexpr CauseText text_of(Cause cause) {
+  constexpr CauseText texts[] = {
+      {"machine_rule", "the kernel broke a rule of the machine (barrier, shuffle, deadlock)"},
+      {"tile_skipped", "nothing of the tile was written: the loop over the tiles left it out"},
+      {"never_written", "slots were never written"},
+      {"masked_row_unguarded", "-inf - (-inf) in a row that has seen no key yet: NaN"},
+      {"divided_by_zero", "a row that sees no key has l = 0 and was divided by it"},
+      {"mask_off_by_one", "the mask begins or ends a key or two too early or too late"},
+      {"causal_mask_missing", "keys after the query are visible"},
+      {"tail_mask_missing", "keys beyond the end of the sequence are visible"},
+      {"mask_misaligned", "the causal mask is counted from the wrong row or key"},
+      {"mask_value", "masked scores hold a finite number instead of -inf"},
+      {"rows_beyond_end", "rows beyond the end of the sequence are not zero"},
+      {"never_updated", "the value is still that of before this tile"},
+      {"incomplete_reduction", "a reduction stopped before it covered the whole row"},
+      {"accumulator_lost", "what earlier tiles gave is gone"},
+      {"accumulator_not_cleared", "the accumulator started from what was in it before"},
+      {"not_rescaled", "what earlier tiles gave was not multiplied by alpha"},
+      {"rescaled_twice", "a factor alpha too many"},
+      {"contribution_missing", "part of what this tile (or depth) gives is missing"},
+      {"contribution_repeated", "part of what this tile (or depth) gives was added repeatedly"},
+      {"not_normalised", "the output was not divided by l"},
+      {"normalised_twice", "divided by l once too often"},
+      {"lse_without_maximum", "the log-sum-exp lacks the row maximum"},
+      {"lse_without_sum", "the log-sum-exp lacks the logarithm of l"},
+      {"wrong_base", "base 2 and base e are mixed up"},
+      {"wrong_formula", "another formula than the stage's explains every value"},
+      {"operand_of_other_row", "an operand belongs to another row"},
+      {"stale_operand", "an operand is that of another tile"},
+      {"wrong_scale", "off by a constant factor"},
+      {"transposed", "rows and columns are exchanged"},
+      {"permuted", "right values stand in wrong places"},
+      {"wrong_source", "the values come from another place of the inputs"},
+      {"lanes_disagree", "lanes that hold the same value differ"},
+      {"stale_value", "the values belong to another site or an earlier tile"},
+      {"written_zero", "zero was written instead of the value"},
+      {"mask_wrong", "the wrong scores are masked, and no known rule says which"},
+      {"non_finite", "NaN or infinity from finite operands"},
+      {"precision_lost", "right but for rounding: a narrower type or too rough arithmetic"},
+      {"unexplained", "no known cause explains the values"},
+  };
+  static_assert(sizeof(texts) / sizeof(texts[0]) == cause_count);
+  return texts[static_cast<int>(cause)];
+}
+
+constexpr const char* name_of(Cause cause) { return text_of(cause).name; }
+
+}  // namespace lanescope

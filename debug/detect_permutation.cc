@@ -1,0 +1,169 @@
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "debug/detectors.h"
+#include "debug/words.h"
+
+namespace lanescope {
+namespace {
+
+using Eigen::Index;
+using Key = std::pair<std::int64_t, std::int64_t>;  ///< group, place within the group
+
+/// A way to cut the elements of a tile into groups that may have changed places.
+struct View {
+  const char* what;
+  Cause cause = Cause::permuted;
+  std::function<Key(const Element&)> of_got, of_want;
+};
+
+std::vector<View> views_of(const Scene& scene) {
+  const std::int64_t cols = scene.cols();
+  const auto both = [](const char* what, const std::function<Key(const Element&)>& key) {
+    return View{what, Cause::permuted, key, key};
+  };
+  std::vector<View> views;
+  if (cols > 1) {
+    views.push_back({"tile", Cause::transposed,
+                     [](const Element& e) {
+                       return Key{0, e.row * 4096 + e.col};
+                     },
+                     [](const Element& e) {
+                       return Key{0, e.col * 4096 + e.row};
+                     }});
+    views.push_back(both("column", [](const Element& e) { return Key{e.col, e.row}; }));
+    views.push_back(both("row", [](const Element& e) { return Key{e.row, e.col}; }));
+  }
+  if (!scene.elements().empty() && scene.elements()[0].holder.reg >= 0) {
+    views.push_back(both("register", [](const Element& e) {
+      return Key{e.holder.reg, e.holder.warp * 32 + e.holder.lane};
+    }));
+    views.push_back(both("thread", [](const Element& e) {
+      return Key{e.holder.warp * 32 + e.holder.lane, e.holder.reg};
+    }));
+  }
+  if (cols > 1) {
+    views.push_back({"8x8 block", Cause::transposed,
+                     [=](const Element& e) {
+                       return Key{e.row / 8 * 64 + e.col / 8, e.row % 8 * 8 + e.col % 8};
+                     },
+                     [=](const Element& e) {
+                       return Key{e.row / 8 * 64 + e.col / 8, e.col % 8 * 8 + e.row % 8};
+                     }});
+    views.push_back(both("8x8 block", [](const Element& e) {
+      return Key{e.row / 8 * 64 + e.col / 8, e.row % 8 * 8 + e.col % 8};
+    }));
+    views.push_back(both("chunk of 8 columns", [=](const Element& e) {
+      return Key{e.row * ((cols + 7) / 8) + e.col / 8, e.col % 8};
+    }));
+  }
+  return views;
+}
+
+using Groups = std::map<std::int64_t, std::map<std::int64_t, const Element*>>;
+
+bool matches(const Scene& scene, const std::map<std::int64_t, const Element*>& got,
+             const std::map<std::int64_t, const Element*>& want) {
+  int compared = 0;
+  for (const auto& [place, e] : got) {
+    const auto other = want.find(place);
+    if (other == want.end() || e->unwritten) return false;
+    if (!scene.fits(other->second->row, other->second->col, e->got, other->second->want))
+      return false;
+    compared += std::isfinite(e->got) && e->got != 0;
+  }
+  return compared >= 3;
+}
+
+std::optional<Finding> try_view(const Scene& scene, const View& view) {
+  Groups got, want;
+  for (const Element& e : scene.elements()) {
+    const auto [got_group, got_place] = view.of_got(e);
+    got[got_group].emplace(got_place, &e);
+    const auto [want_group, want_place] = view.of_want(e);
+    want[want_group].emplace(want_place, &e);
+  }
+  int explained = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> map;
+  for (const auto& [group, members] : got) {
+    const auto wrong = std::count_if(members.begin(), members.end(),
+                                     [](const auto& member) { return member.second->wrong; });
+    if (wrong == 0) continue;
+    int found = 0;
+    std::int64_t source = -1;
+    for (const auto& [other, wanted] : want) {
+      if (other == group && view.cause == Cause::permuted) continue;
+      if (!matches(scene, members, wanted)) continue;
+      ++found;
+      source = other;
+    }
+    if (found != 1) continue;
+    explained += static_cast<int>(wrong);
+    map.emplace_back(group, source);
+  }
+  const double share = static_cast<double>(explained) / scene.wrong_count();
+  if (share < 0.5) return std::nullopt;
+  Finding finding{view.cause, share};
+  if (view.cause == Cause::transposed) {
+    finding.evidence = {std::string("row and column are exchanged in the ") + view.what};
+  } else {
+    finding.evidence = {mapping_text(map, view.what)};
+  }
+  finding.evidence.push_back("that explains " + share_text(explained, scene.wrong_count()) +
+                             " wrong values");
+  return finding;
+}
+
+/// Wrong values that are right values of one other place each, without a rule for which.
+std::optional<Finding> try_elements(const Scene& scene) {
+  std::vector<const Element*> sorted;
+  for (const Element& e : scene.elements()) {
+    if (std::isfinite(e.want) && e.want != 0) sorted.push_back(&e);
+  }
+  const auto below = [](const Element* a, const Element* b) { return a->want < b->want; };
+  std::stable_sort(sorted.begin(), sorted.end(), below);
+  int explained = 0;
+  std::vector<std::string> examples;
+  for (const Element& e : scene.elements()) {
+    if (!e.wrong || e.unwritten) continue;
+    const double reach = scene.tolerance(e.row, e.col, e.got);
+    Element probe = e;
+    probe.want = e.got - reach;
+    const auto begin = std::lower_bound(sorted.begin(), sorted.end(), &probe, below);
+    probe.want = e.got + reach;
+    const auto end = std::upper_bound(begin, sorted.end(), &probe, below);
+    if (begin == end) continue;
+    const bool one_place = std::all_of(begin, end, [&](const Element* other) {
+      return other->row == (*begin)->row && other->col == (*begin)->col;
+    });
+    if (!one_place) continue;
+    ++explained;
+    if (examples.size() < 3) {
+      examples.push_back(element_text("it", e.row, e.col, scene.cols()) +
+                         " holds what belongs to " +
+                         element_text("it", (*begin)->row, (*begin)->col, scene.cols()));
+    }
+  }
+  const double share = static_cast<double>(explained) / scene.wrong_count();
+  if (share < 0.8 || explained < 4) return std::nullopt;
+  Finding finding{Cause::permuted, share, 0.9};
+  finding.evidence = examples;
+  finding.evidence.push_back("that explains " + share_text(explained, scene.wrong_count()) +
+                             " wrong values");
+  return finding;
+}
+
+}  // namespace
+
+void find_permutation(const Scene& scene, Findings& findings) {
+  if (scene.wrong_count() < 4) return;
+  for (const View& view : views_of(scene)) {
+    const std::optional<Finding> finding = try_view(scene, view);
+    if (finding) findings.push_back(*finding);
+    if (finding && finding->certain()) return;
+  }
+  if (const std::optional<Finding> finding = try_elements(scene)) findings.push_back(*finding);
+}
+
+}  // namespace lanescope

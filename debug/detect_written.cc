@@ -1,0 +1,116 @@
+#include <cmath>
+
+#include "debug/detectors.h"
+#include "debug/words.h"
+
+namespace lanescope {
+namespace {
+
+/// Whether no traced site has anything for the scene's tile.
+bool whole_tile_untouched(const Scene& scene) {
+  if (scene.tile() < 0 || scene.judge().slots(scene.site())->site().axes == Axes::query_d) {
+    if (scene.site() != SiteId::o) return false;
+  }
+  int sites = 0;
+  for (int i = 0; i < site_id_count; ++i) {
+    const auto* slots = scene.judge().slots(static_cast<SiteId>(i));
+    if (!slots || !slots->site().per_tile || !slots->holds(scene.block(), scene.tile())) continue;
+    if (!slots->untouched(scene.block(), scene.tile())) return false;
+    ++sites;
+  }
+  return sites > 1;
+}
+
+/// "rows 3..7, columns 0..63", of the elements that `pick` picks.
+template <class Pick>
+std::string extent_text(const Scene& scene, const Pick& pick) {
+  std::vector<std::int64_t> rows, cols, lanes, warps;
+  for (const Element& e : scene.elements()) {
+    if (!pick(e)) continue;
+    rows.push_back(e.row);
+    cols.push_back(e.col);
+    if (e.holder.lane >= 0) lanes.push_back(e.holder.lane);
+    if (e.holder.warp >= 0) warps.push_back(e.holder.warp);
+  }
+  std::string text = "rows " + list_text(rows);
+  if (scene.cols() > 1) text += "; columns " + list_text(cols);
+  if (!warps.empty()) text += "; warps " + list_text(warps) + "; lanes " + list_text(lanes);
+  return text;
+}
+
+void find_zeros(const Scene& scene, Findings& findings) {
+  int zeros = 0, telling = 0;
+  const auto is_zero = [&](const Element& e) { return e.wrong && !e.unwritten && e.got == 0; };
+  for (const Element& e : scene.elements()) {
+    zeros += is_zero(e);
+    telling += e.wrong;
+  }
+  if (telling == 0 || 2 * zeros < telling) return;
+  Finding finding{Cause::written_zero, static_cast<double>(zeros) / telling};
+  finding.evidence = {share_text(zeros, telling) +
+                      " wrong values are zero: " + extent_text(scene, is_zero)};
+  findings.push_back(finding);
+}
+
+}  // namespace
+
+void find_unwritten(const Scene& scene, Findings& findings) {
+  find_zeros(scene, findings);
+  const auto unwritten = [](const Element& e) { return e.unwritten; };
+  const auto count = std::count_if(scene.elements().begin(), scene.elements().end(), unwritten);
+  if (count == 0) return;
+  const double share = static_cast<double>(count) / scene.wrong_count();
+  if (whole_tile_untouched(scene)) {
+    Finding skipped{Cause::tile_skipped, share};
+    skipped.evidence = {"no site of tile " + std::to_string(scene.tile()) + " of block " +
+                        std::to_string(scene.block()) + " was written, though its rows see keys " +
+                        std::to_string(scene.tile() * scene.info().bc) + " on"};
+    findings.push_back(skipped);
+    return;
+  }
+  Finding finding{Cause::never_written, share};
+  const std::string name = name_of(scene.site());
+  if (scene.first().stage == Stage::epilogue) {
+    const Tensor& tensor = *scene.dump().find(name);
+    std::int64_t empty = 0;
+    for (std::int64_t i = 0; i < tensor.size(); ++i) empty += is_unwritten(tensor, i);
+    finding.evidence = {share_text(empty, tensor.size()) + " elements of the output " + name +
+                        " still hold what was there before the run"};
+  }
+  finding.evidence.push_back(share_text(count, std::ssize(scene.elements())) + " slots of " + name +
+                             " were never written: " + extent_text(scene, unwritten));
+  findings.push_back(finding);
+}
+
+void find_disagreement(const Scene& scene, Findings& findings) {
+  if (scene.first().stage == Stage::epilogue) return;
+  const auto& all = scene.elements();
+  const auto differ = [](const Element& a, const Element& b) {
+    return a.row == b.row && a.col == b.col && a.got != b.got &&
+           !(std::isnan(a.got) && std::isnan(b.got));
+  };
+  std::vector<std::int64_t> rows;
+  std::vector<std::string> examples;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = i + 1; scene.cols() == 1 && j < all.size(); ++j) {
+      if (!differ(all[i], all[j])) continue;
+      if (examples.size() < 2) {
+        examples.push_back("row " + std::to_string(all[i].row) + ": " + holder_text(all[i].holder) +
+                           " holds " + value_text(all[i].got) + ", " + holder_text(all[j].holder) +
+                           " holds " + value_text(all[j].got));
+      }
+      rows.push_back(all[i].row);
+    }
+  }
+  if (rows.empty()) return;
+  int explained = 0;
+  for (const Element& e : all) {
+    explained += e.wrong && std::find(rows.begin(), rows.end(), e.row) != rows.end();
+  }
+  Finding finding{Cause::lanes_disagree, static_cast<double>(explained) / scene.wrong_count()};
+  finding.evidence = {"the lanes of a row hold different values in rows " + list_text(rows)};
+  finding.evidence.insert(finding.evidence.end(), examples.begin(), examples.end());
+  findings.push_back(finding);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/causes.h"
+#include "debug/diff.h"
+#include "debug/scene.h"
+
+namespace lanescope {
+
+/// What is wrong with a run, and why.
+struct Diagnosis {
+  std::optional<Divergence>
+      first;  ///< where; not there if the run broke off before anything differed
+  Cause cause = Cause::unexplained;
+  bool certain = false;
+  std::vector<std::string> evidence;  ///< each a fact that the dump shows
+  std::vector<Finding> suspects;      ///< the next best, without the cause itself
+};
+
+/// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
+Diagnosis diagnose(const Dump& dump, const DiffReport& report);
+
+}  // namespace lanescope

@@ -1,0 +1,124 @@
+#include "debug/locate_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "debug/commands.h"
+#include "debug/words.h"
+
+namespace lanescope {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json index_json(std::int64_t index) {
+  return index < 0 ? ordered_json() : ordered_json(index);
+}
+
+void write_runs(Page& page, const Location& location) {
+  std::vector<std::vector<std::string>> rows;
+  for (const LocateRun& run : location.runs) {
+    rows.push_back({"  " + std::string(run.match ? "match" : "diverged"), run.about, run.options});
+  }
+  page.line("runs", Colour::bold);
+  for (const std::string& line : table_lines(rows, 3)) page.line(line);
+}
+
+void write_place(Page& page, const Divergence& at) {
+  page.field("stage", name_of(at.stage));
+  page.field("site", name_of(at.site));
+  page.field("block", std::to_string(at.block));
+  if (at.tile >= 0) page.field("tile", std::to_string(at.tile));
+  const std::string holder = holder_text({at.warp, at.lane, at.reg});
+  if (!holder.empty()) page.field("lane", holder);
+}
+
+void write_diagnosis(Page& page, const Location& location) {
+  const Diagnosis& diagnosis = *location.diagnosis;
+  page.line();
+  page.line("fault", Colour::bold);
+  if (diagnosis.first) write_place(page, *diagnosis.first);
+  page.field("cause",
+             std::string(name_of(diagnosis.cause)) + ": " + text_of(diagnosis.cause).explanation);
+  page.line();
+  page.line("evidence", Colour::bold);
+  for (const std::string& line : diagnosis.evidence) page.whole("  " + line);
+  if (!diagnosis.suspects.empty()) {
+    page.line();
+    page.line("next suspects", Colour::bold);
+  }
+  for (const Finding& suspect : diagnosis.suspects) {
+    page.line("  " + std::string(name_of(suspect.cause)) + " (explains " +
+              number_text(100 * suspect.explained, 3) + " %)" +
+              (suspect.evidence.empty() ? "" : ": " + suspect.evidence[0]));
+  }
+  page.line();
+  page.line("look closer", Colour::bold);
+  page.whole("  lanescope diff " + location.options + " -o x.safetensors");
+  if (diagnosis.first) {
+    page.whole("  " + show_command_text("x.safetensors", name_of(diagnosis.first->site),
+                                        *diagnosis.first));
+  }
+}
+
+}  // namespace
+
+std::string location_text(const Location& location, const Style& style) {
+  Page page(style);
+  page.line("locate " + location.kernel + "  " + location.backend, Colour::bold);
+  write_runs(page, location);
+  if (location.diagnosis) write_diagnosis(page, location);
+  page.line();
+  if (!location.diagnosis) {
+    page.whole("clean: " + std::to_string(location.runs.size()) + " runs match the reference",
+               Colour::green);
+    return page.text();
+  }
+  const Diagnosis& diagnosis = *location.diagnosis;
+  std::string verdict = "fault: ";
+  if (diagnosis.first) {
+    verdict += std::string(name_of(diagnosis.first->stage)) + " / " +
+               name_of(diagnosis.first->site) + ": ";
+  }
+  page.whole(verdict + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " (not certain)"),
+             Colour::red);
+  return page.text();
+}
+
+std::string location_json(const Location& location) {
+  ordered_json json = {{"kernel", location.kernel},
+                       {"backend", location.backend},
+                       {"verdict", location.diagnosis ? "fault" : "clean"}};
+  const Divergence at =
+      location.diagnosis ? location.diagnosis->first.value_or(Divergence{}) : Divergence{};
+  const bool known = location.diagnosis && location.diagnosis->first;
+  json["stage"] = known ? ordered_json(name_of(at.stage)) : ordered_json();
+  json["site"] = known ? ordered_json(name_of(at.site)) : ordered_json();
+  json["tile"] = index_json(at.tile);
+  json["block"] = index_json(at.block);
+  json["warp"] = index_json(at.warp);
+  json["lane"] = index_json(at.lane);
+  json["reg"] = index_json(at.reg);
+  json["row"] = index_json(at.row);
+  json["col"] = index_json(at.col);
+  json["cause"] = json["explanation"] = json["certain"] = nullptr;
+  json["suspects"] = json["evidence"] = json["runs"] = ordered_json::array();
+  if (location.diagnosis) {
+    const Diagnosis& diagnosis = *location.diagnosis;
+    json["cause"] = name_of(diagnosis.cause);
+    json["explanation"] = text_of(diagnosis.cause).explanation;
+    json["certain"] = diagnosis.certain;
+    json["evidence"] = diagnosis.evidence;
+    for (const Finding& suspect : diagnosis.suspects) {
+      json["suspects"].push_back({{"cause", name_of(suspect.cause)},
+                                  {"explained", suspect.explained},
+                                  {"evidence", suspect.evidence}});
+    }
+  }
+  json["options"] = location.options.empty() ? ordered_json() : ordered_json(location.options);
+  for (const LocateRun& run : location.runs) {
+    json["runs"].push_back({{"options", run.options}, {"about", run.about}, {"match", run.match}});
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,262 @@
+#pragma once
+
+#include "debug/slots.h"
+#include "gates/seam.h"
+#include "kernels/attention.h"
+#include "kernels/device/tiles.h"
+#include "kernels/load_tile.h"
+#include "kernels/online_softmax.h"
+
+namespace lanescope::kernels {
+
+/// What the `wmma` kernel lets be traced. S, P and O lie in shared memory; m, alpha and l are
+/// replicated over the four lanes that share a row in the softmax.
+template <class T, int D, int Br, int Bc>
+struct WmmaSites {
+  static constexpr int threads = 4 * Br;
+  static constexpr int warps = threads / 32;
+  static constexpr int row_keys = Bc / 4;  ///< keys of a lane in the softmax, side by side
+  using RowValue = device::Registers<float, 1>;
+  using OutputPart = device::Registers<float, D / 4>;
+
+  static constexpr ElementType f32 = ElementType::f32;
+  static constexpr Site table[] = {
+      {SiteId::q_smem, Stage::load, Space::shared, T::type, Axes::query_d, false, Br, D, 0, 0},
+      {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
+      {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
+      {SiteId::s, Stage::qk, Space::shared, f32, Axes::query_key, true, Br, Bc, 0, 0},
+      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
+      {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
+      {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
+      {SiteId::p, Stage::softmax, Space::shared, T::type, Axes::query_key, true, Br, Bc, 0, 0},
+      {SiteId::l, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
+      {SiteId::o, Stage::pv, Space::shared, f32, Axes::query_d, true, Br, D, 0, 0},
+      {SiteId::o_final, Stage::epilogue, Space::global, T::type, Axes::query_d, false, Br, D, 0, 0},
+      {SiteId::lse, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
+  };
+  static constexpr int count = sizeof(table) / sizeof(table[0]);
+
+  /// A warp owns 16×16 tiles of S and of O, in turn, column of tiles by column.
+  static constexpr int tile_row(int tile) { return tile % (Br / 16) * 16; }
+  static constexpr int tile_col(int tile) { return tile / (Br / 16) * 16; }
+  static constexpr int warp_of(int row, int col) {
+    return (col / 16 * (Br / 16) + row / 16) % warps;
+  }
+
+  /// The row of the block that a thread helps with in the softmax and the epilogue.
+  static constexpr int row_of(int thread) { return thread / 4; }
+  /// The column of O that register r of a lane stands for in the epilogue: four side by side.
+  static constexpr int col_of(int lane, int r) { return r / 4 * 16 + lane % 4 * 4 + r % 4; }
+
+  /// The element of the tile that a register stands for.
+  static constexpr device::Coordinate coordinate(SiteId id, int warp, int lane, int reg) {
+    return {row_of(warp * 32 + lane), id == SiteId::o_final ? col_of(lane, reg) : 0};
+  }
+  /// The thread that wrote an element of shared memory.
+  static constexpr int owner(SiteId id, int row, int col) {
+    return id == SiteId::s   ? warp_of(row, col) * 32 + (row % 2 * 16 + col % 16)
+           : id == SiteId::p ? row * 4 + col / row_keys
+           : id == SiteId::o ? warp_of(row, col) * 32 + device::lane_of_m16n16(row, col)
+                             : (row * D + col) % threads;
+  }
+};
+
+/// FlashAttention-2 on nvcuda::wmma, whose fragments are opaque: all that is touched element by
+/// element passes through shared memory, S and O as fp32, P in the type of the inputs. K is
+/// transposed while it is loaded.
+template <Gate G, class T, int D, int Br, int Bc>
+struct Wmma {
+  using Sites = WmmaSites<T, D, Br, Bc>;
+  using RowValue = typename Sites::RowValue;
+  using OutputPart = typename Sites::OutputPart;
+  static constexpr int threads = Sites::threads;
+  static constexpr int warps = Sites::warps;
+  static constexpr Products products = Products::tensor_core;
+  static_assert(Br % 16 == 0 && Bc == 32 && D % 16 == 0);
+
+  /// Rows are padded by 16 bytes, so that the rows that a matrix load reads together meet different
+  /// banks.
+  using Scores = device::Tile<float, Br, Bc, 4>;
+  using Weights = device::Tile<T, Br, Bc, 8>;
+  using Output = device::Tile<float, Br, D, 4>;
+  struct SharedMemory {
+    alignas(32) device::Tile<T, Br, D, 8> q;
+    alignas(32) device::TransposedTile<T, Bc, D, 8> k;  ///< [d][key]
+    alignas(32) device::Tile<T, Bc, D, 8> v;
+    alignas(32) Scores s;
+    alignas(32) Weights p;
+    alignas(32) Output o;
+    float alpha[Br];
+
+    /// Tells the memory checker the names of its tiles.
+    template <class Visit>
+    void name_tiles(Visit&& visit) {
+      visit("q", q);
+      visit("k", k);
+      visit("v", v);
+      visit("s", s);
+      visit("p", p);
+      visit("o", o);
+    }
+  };
+
+  /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.
+  LANESCOPE_DEVICE static void qk(const Attention& a, SharedMemory& smem, int first_query,
+                                  int first_key) {
+    const int lane = device::lane();
+    for (int tile = device::warp(); tile < Br * Bc / 256; tile += warps) {
+      const int row = Sites::tile_row(tile), col = Sites::tile_col(tile);
+      float s_rmem[8] = {};  // 16 queries × 16 keys
+      LANESCOPE_UNROLL
+      for (int d = 0; d < D; d += 16) {
+        device::WmmaLeft<T, device::Major::row> q;   // 16 queries × 16 d
+        device::WmmaRight<T, device::Major::row> k;  // 16 d × 16 keys
+        device::load_matrix_sync(q, &smem.q.at(row, d), smem.q.stride);
+        device::load_matrix_sync(k, &smem.k.at(col, d), smem.k.stride);
+        device::mma_sync(s_rmem, q, k);
+      }
+      device::store_matrix_sync(&smem.s.at(row, col), s_rmem, smem.s.stride);
+      device::warp_sync();  // the tile is complete
+      LANESCOPE_UNROLL
+      for (int i = lane; i < 256; i += 32) {
+        float& s = smem.s.at(row + i / 16, col + i % 16);
+        const bool seen = visible(a, first_query + row + i / 16, first_key + col + i % 16);
+        s = seen ? s * a.scale_log2 : device::minus_infinity;
+      }
+    }
+  }
+
+  /// m = max(m_prev, max_j S_j)   alpha = 2^(m_prev − m)   P_j = 2^(S_j − m)   l = l·alpha + Σ P_j
+  /// A row belongs to the four lanes of a quad, which agree on m, alpha and l.
+  LANESCOPE_DEVICE static void softmax(const Scores& s, RowValue& m, RowValue& alpha, RowValue& l,
+                                       Weights& p) {
+    const int row = Sites::row_of(device::thread());
+    const int first = device::lane() % 4 * Sites::row_keys;
+    const float m_prev = m[0];
+    LANESCOPE_UNROLL
+    for (int j = first; j < first + Sites::row_keys; ++j) m[0] = device::max(m[0], s.at(row, j));
+    m[0] = device::max(m[0], device::shfl_xor(m[0], 1));
+    m[0] = device::max(m[0], device::shfl_xor(m[0], 2));
+    alpha[0] = rescale(m_prev, m[0]);
+    const float shift = shift_of(m[0]);
+    float sum = 0.0f;
+    LANESCOPE_UNROLL
+    for (int j = first; j < first + Sites::row_keys; ++j) {
+      const float weight = device::ex2(s.at(row, j) - shift);
+      sum = sum + weight;
+      p.at(row, j) = device::narrow<T>(weight);
+    }
+    sum = sum + device::shfl_xor(sum, 1);
+    sum = sum + device::shfl_xor(sum, 2);
+    l[0] = device::fma(l[0], alpha[0], sum);
+  }
+
+  /// Hands alpha from the lanes of a row to the warps that hold the row's output.
+  LANESCOPE_DEVICE static void share(const RowValue& alpha, SharedMemory& smem) {
+    if (device::lane() % 4 == 0) smem.alpha[Sites::row_of(device::thread())] = alpha[0];
+  }
+
+  /// O = O·alpha + P·V
+  LANESCOPE_DEVICE static void pv(SharedMemory& smem) {
+    const int lane = device::lane();
+    for (int tile = device::warp(); tile < Br * D / 256; tile += warps) {
+      const int row = Sites::tile_row(tile), col = Sites::tile_col(tile);
+      LANESCOPE_UNROLL
+      for (int i = lane; i < 256; i += 32) {
+        float& o = smem.o.at(row + i / 16, col + i % 16);
+        o = o * smem.alpha[row + i / 16];
+      }
+      device::warp_sync();  // the tile is rescaled
+      float o_rmem[8];      // 16 queries × 16 d
+      device::load_matrix_sync(o_rmem, &smem.o.at(row, col), smem.o.stride);
+      LANESCOPE_UNROLL
+      for (int key = 0; key < Bc; key += 16) {
+        device::WmmaLeft<T, device::Major::row> p;   // 16 queries × 16 keys
+        device::WmmaRight<T, device::Major::row> v;  // 16 keys × 16 d
+        device::load_matrix_sync(p, &smem.p.at(row, key), smem.p.stride);
+        device::load_matrix_sync(v, &smem.v.at(key, col), smem.v.stride);
+        device::mma_sync(o_rmem, p, v);
+      }
+      device::store_matrix_sync(&smem.o.at(row, col), o_rmem, smem.o.stride);
+    }
+  }
+
+  /// O / l and the log-sum-exp, to global memory.
+  template <class Trace>
+  LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, const Output& o_smem,
+                                        const RowValue& m, const RowValue& l, const Trace& trace) {
+    const int lane = device::lane(), row = Sites::row_of(device::thread());
+    const float inverse = inverse_sum(l[0]);
+    OutputPart o;
+    LANESCOPE_UNROLL
+    for (int r = 0; r < OutputPart::count; ++r) {
+      o[r] = o_smem.at(row, Sites::col_of(lane, r)) * inverse;
+    }
+    RowValue lse{{log_sum_exp(m[0], l[0])}};
+    trace(site::o_final, 0, o);
+    trace(site::lse, 0, lse);
+    const int query = work.q_begin + row;
+    if (query >= a.len_q) return;
+    T* to = static_cast<T*>(a.o) + row_index(a, work, query) * D;
+    LANESCOPE_UNROLL
+    for (int r = 0; r < OutputPart::count; r += 2) {
+      const std::uint32_t pair = device::pack<T>(o[r], o[r + 1]);
+      *reinterpret_cast<std::uint32_t*>(to + Sites::col_of(lane, r)) = pair;
+    }
+    if (lane % 4 == 0) a.lse[row_index(a, work, query)] = lse[0];
+  }
+
+  template <class Trace>
+  LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
+                                   const Seam<G, Sites>& seam, const Trace& trace) {
+    const Work work = work_of<Br, Bc>(a, seam.block);
+    const T* q = rows_of<T, D>(a.q, work.batch, a.heads, work.head, a.len_q);
+    const T* k = rows_of<T, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
+    const T* v = rows_of<T, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);
+    RowValue m{{device::minus_infinity}}, alpha{{0.0f}}, l{{0.0f}};
+
+    if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(q, work.q_begin, a.len_q, smem.q);
+    if constexpr (runs<G, Stage::pv>) {
+      for (int i = device::thread(); i < Br * D; i += threads) smem.o.at(i / D, i % D) = 0.0f;
+    }
+    device::block_sync();  // Q and the zeros of O are complete
+    trace(site::q_smem, 0, smem.q);
+
+    for (int tile = 0; tile < work.tiles; ++tile) {
+      if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(k, tile * Bc, a.len_kv, smem.k);
+      if constexpr (runs<G, Stage::pv>) load_tile<threads, D>(v, tile * Bc, a.len_kv, smem.v);
+      device::block_sync();  // K and V are complete
+      trace(site::k_smem, tile, smem.k);
+      trace(site::v_smem, tile, smem.v);
+
+      if constexpr (runs<G, Stage::qk>) qk(a, smem, work.q_begin, tile * Bc);
+      seam.take(site::s, tile, smem.s);
+      device::block_sync();  // S is complete
+      seam.leave(site::s, tile, smem.s);
+      trace(site::s, tile, smem.s);
+
+      trace(site::m_prev, tile, m);
+      if constexpr (runs<G, Stage::softmax>) softmax(smem.s, m, alpha, l, smem.p);
+      seam.take(site::alpha, tile, alpha);
+      seam.take(site::p, tile, smem.p);
+      if constexpr (runs<G, Stage::pv>) share(alpha, smem);
+      device::block_sync();  // P and alpha are complete
+      seam.leave(site::m, tile, m);
+      seam.leave(site::alpha, tile, alpha);
+      seam.leave(site::p, tile, smem.p);
+      seam.leave(site::l, tile, l);
+      trace(site::m, tile, m);
+      trace(site::alpha, tile, alpha);
+      trace(site::p, tile, smem.p);
+      trace(site::l, tile, l);
+
+      if constexpr (runs<G, Stage::pv>) pv(smem);
+      device::block_sync();  // O is complete, nobody reads K, V and P any more
+      seam.leave(site::o, tile, smem.o);
+      trace(site::o, tile, smem.o);
+    }
+    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, smem.o, m, l, trace);
+  }
+};
+
+}  // namespace lanescope::kernels

@@ -25,17 +25,25 @@ bool locate(SharedMemory& memory, std::int64_t offset, const char** tile, int* r
   bool found = false;
   if constexpr (requires { memory.name_tiles(AnyTile{}); }) {
     const auto* begin = reinterpret_cast<const std::byte*>(&memory);
+    const auto holds = [&](const auto& element) {
+      const auto first = reinterpret_cast<const std::byte*>(&element) - begin;
+      return first <= offset && offset < first + static_cast<std::int64_t>(sizeof element);
+    };
     memory.name_tiles([&](const char* name, auto& x) {
-      using TileType = std::remove_reference_t<decltype(x)>;
-      for (int i = 0; i < TileType::rows * TileType::cols && !found; ++i) {
-        auto* element = &x.at(i / TileType::cols, i % TileType::cols);
-        const auto first = reinterpret_cast<const std::byte*>(element) - begin;
-        if (offset < first || offset >= first + static_cast<std::int64_t>(sizeof *element))
-          continue;
+      const auto try_element = [&](const auto& element, int i, int j) {
+        if (found || !holds(element)) return;
         *tile = name;
-        *row = i / TileType::cols;
-        *col = i % TileType::cols;
+        *row = i;
+        *col = j;
         found = true;
+      };
+      using TileType = std::remove_reference_t<decltype(x)>;
+      if constexpr (std::is_array_v<TileType>) {
+        for (int i = 0; i < static_cast<int>(std::extent_v<TileType>); ++i) try_element(x[i], i, 0);
+      } else {
+        for (int i = 0; i < TileType::rows; ++i) {
+          for (int j = 0; j < TileType::cols; ++j) try_element(x.at(i, j), i, j);
+        }
       }
     });
   }

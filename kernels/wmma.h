@@ -97,6 +97,7 @@ struct Wmma {
       visit("s", s);
       visit("p", p);
       visit("o", o);
+      visit("alpha", alpha);
     }
   };
 

@@ -46,6 +46,16 @@ TEST_CASE("checker: a write behind reads of many lanes, and two writes") {
   REQUIRE_FALSE(kinds.empty());
   CHECK((kinds[0] == Kind::race_with_read || kinds[0] == Kind::race));
   CHECK(kinds_of([] { shared()[0] = 1; }) == Kinds{Kind::race});
+  // Warp 0 has met, warp 1 may still read.
+  const auto other_warp = check([] {
+    if (device::thread() == 0) shared()[0] = 1;
+    device::block_sync();
+    use(shared()[0]);
+    if (device::warp() == 0) device::warp_sync();
+    if (device::thread() == 0) shared()[0] = 2;
+  });
+  REQUIRE(other_warp->kinds() == Kinds{Kind::race_with_read});
+  CHECK(other_warp->findings()[0].earlier.thread >= 32);
   CHECK(kinds_of([] {
           auto* bytes = reinterpret_cast<char*>(shared());
           bytes[device::thread()] = 1;  // neighbours within a word

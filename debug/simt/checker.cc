@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
+#include <utility>
 
 namespace lanescope::simt {
 namespace {
@@ -54,9 +56,17 @@ void merge(std::vector<Finding>& findings, const Finding& finding) {
   });
   if (same == findings.end()) {
     findings.push_back(finding);
-  } else {
-    same->count += finding.count;
+    return;
   }
+  const std::int64_t count = same->count + finding.count;
+  // Which of two blocks came second depends on their timing: the least instance stands for all.
+  const auto place = [](const Finding& f) {
+    return std::tuple(f.access.block, f.earlier.block, f.offset, f.access.thread);
+  };
+  const bool between_blocks =
+      finding.earlier.place != 0 && finding.earlier.block != finding.access.block;
+  if (between_blocks && place(finding) < place(*same)) *same = finding;
+  same->count = count;
 }
 
 void Checker::begin(const void* kernel, std::size_t shared_bytes) {
@@ -85,8 +95,12 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes) {
 
 void Checker::take(std::int64_t block, std::vector<Finding> found) {
   const std::lock_guard lock(mutex_);
-  auto& all = found_[block];
-  for (const Finding& finding : found) merge(all, finding);
+  for (Finding& finding : found) {
+    if (finding.earlier.place != 0 && finding.earlier.block > block) {
+      std::swap(finding.access, finding.earlier);
+    }
+    merge(found_[std::max(block, finding.access.block)], finding);
+  }
 }
 
 Kind Checker::enter(const Region& region, std::size_t offset, bool write, std::int64_t block,

@@ -29,6 +29,24 @@ TEST_CASE("checker: shared memory that nobody wrote, in any block") {
   CHECK(result->line(f.access) == line);
 }
 
+TEST_CASE("checker: no access to shared memory is taken for one to a stack") {
+  const auto kernel = [](bool written) {
+    constexpr int step = 256;
+    for (std::size_t i = 0; i < large_shared_bytes / 4; i += step) {
+      if (written && device::thread() == 0) shared()[i] = 1;
+      device::block_sync();
+      if (device::thread() == 40) use(shared()[i]);
+    }
+  };
+  const auto in_large = [&](bool written) {
+    return check([&] { kernel(written); }, {}, 3, 0, 2, large_shared_bytes);
+  };
+  CHECK(in_large(true)->kinds().empty());
+  const auto result = in_large(false);
+  REQUIRE(result->kinds() == Kinds{Kind::uninitialised_read});
+  CHECK(result->findings()[0].count == 3 * large_shared_bytes / 1024);
+}
+
 TEST_CASE("checker: what is never assigned must not go to another lane") {
   const auto kernel = [](bool assigned) {
     float x[2];

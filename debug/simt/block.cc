@@ -58,12 +58,13 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
     lane.unwindable = true;
     lane.waits_in = nullptr;
     lane.copies.assign(1, {});
-    lane.fiber = boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_},
-                                       [=, this](boost::context::fiber&& scheduler) {
-                                         scheduler_ = std::move(scheduler);
-                                         kernel(arguments);
-                                         return std::move(scheduler_);
-                                       });
+    lane.fiber =
+        boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_, &lane.stack_end},
+                              [=, this](boost::context::fiber&& scheduler) {
+                                scheduler_ = std::move(scheduler);
+                                kernel(arguments);
+                                return std::move(scheduler_);
+                              });
     ready_.push_back(i);
   }
   run_lanes();
@@ -95,6 +96,7 @@ void BlockRunner::run_lanes() {
 void BlockRunner::resume(int thread) {
   running_ = thread;
   Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+  stack_end_ = lane.stack_end;
   lane.fiber = std::move(lane.fiber).resume();
   if (!lane.fiber) exit_lane(thread);
 }

@@ -32,6 +32,7 @@ struct Lane {
   boost::context::fiber fiber;
   bool exited = false;
   bool unwindable = true;
+  const void* stack_end = nullptr;
   /// What the lane waits in, e.g. "shfl_xor" (nullptr while it runs), where, and with whom.
   const char* waits_in = nullptr;
   Here here{};
@@ -65,6 +66,8 @@ class BlockRunner {
   int thread_index() const { return running_; }
   std::int64_t block_index() const { return block_; }
   std::byte* shared_memory() const { return shared_; }
+  /// The address behind the calling lane's stack.
+  const void* stack_end() const { return stack_end_; }
   /// nullptr where the launch has none.
   BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
   Lane& lane() { return lanes_[static_cast<std::size_t>(running_)]; }
@@ -103,6 +106,7 @@ class BlockRunner {
   std::mt19937_64 order_;
   boost::context::fiber scheduler_;
   std::int64_t block_ = 0;
+  const void* stack_end_ = nullptr;  ///< of the running lane
   int running_ = 0;
   int at_barrier_ = 0;
   int exited_ = 0;

@@ -9,7 +9,6 @@
 
 #include "debug/simt/block.h"
 #include "debug/simt/block_checker.h"
-#include "debug/simt/stack_pool.h"
 
 namespace {
 
@@ -18,16 +17,14 @@ using lanescope::simt::BlockRunner;
 constexpr auto reads = BlockChecker::Access::read;
 constexpr auto writes = BlockChecker::Access::write;
 
-/// The way of nearly all accesses: no checker, or the lane's own stack. The stack ends above the
-/// frame of its own code, at most a stack's size away.
+/// The way of nearly all accesses: no checker, or the lane's own stack.
 inline void check(BlockChecker::Access access, const void* address, std::size_t bytes,
                   std::size_t alignment, const void* pc) {
   BlockRunner* runner = BlockRunner::current();
   if (!runner) return;
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  if (reinterpret_cast<std::uintptr_t>(address) - frame < lanescope::simt::StackPool::stack_bytes) {
-    return;
-  }
+  const auto end = reinterpret_cast<std::uintptr_t>(runner->stack_end());
+  if (reinterpret_cast<std::uintptr_t>(address) - frame < end - frame) return;
   BlockChecker* checker = runner->checker();
   if (!checker) return;
   if (checker->access(access, address, bytes, alignment, pc, runner->thread_index())) return;

@@ -109,8 +109,9 @@ std::string describe_place(const CheckReport& report, const simt::Checker& check
 }
 
 std::string describe_party(const Party& party, const std::string& line) {
-  return left(line, 24) + "  block " + std::to_string(party.block) + ", warp " +
-         std::to_string(party.thread / 32) + ", lane " + std::to_string(party.thread % 32);
+  return "  " + left(party.write ? "write" : "read", 10) + left(line, 24) + "  block " +
+         std::to_string(party.block) + ", warp " + std::to_string(party.thread / 32) + ", lane " +
+         std::to_string(party.thread % 32);
 }
 
 nlohmann::ordered_json party_json(const Party& party, const std::string& line) {
@@ -171,12 +172,9 @@ std::string check_text(const CheckReport& report, const Style& style) {
                    (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "") + ": " +
                    explanation_of(f.kind),
                Colour::red);
-    if (f.access.place != 0) {
-      page.field(f.access.write ? "write" : "read", describe_party(f.access, item.access_line));
-    }
-    if (f.earlier.place != 0) {
-      page.field(f.earlier.write ? "write" : "read", describe_party(f.earlier, item.earlier_line));
-    }
+    // Whole, since a path may be long.
+    if (f.access.place != 0) page.whole(describe_party(f.access, item.access_line));
+    if (f.earlier.place != 0) page.whole(describe_party(f.earlier, item.earlier_line));
     if (!item.element.empty()) page.field("at", item.element);
   }
   if (!report.fault.empty()) {

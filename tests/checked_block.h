@@ -23,7 +23,6 @@ using Use = simt::Region::Use;
 
 constexpr int threads = 64;
 constexpr std::size_t shared_bytes = 1024;
-constexpr std::size_t large_shared_bytes = 1 << 18;  ///< mapped next to the stacks
 
 /// A buffer in global memory with its guards.
 template <class T>
@@ -64,13 +63,13 @@ struct Result {
 
 template <class Kernel>
 std::unique_ptr<Result> check(const Kernel& kernel, std::vector<simt::Region> regions = {},
-                              std::int64_t blocks = 1, std::uint64_t schedule = 0, int workers = 2,
-                              std::size_t bytes = shared_bytes) {
+                              std::int64_t blocks = 1, std::uint64_t schedule = 0,
+                              int workers = 2) {
   auto result = std::make_unique<Result>();
   result->checker.watch(std::move(regions));
   try {
     simt::launch(
-        {blocks, threads, bytes, workers, schedule, &result->checker},
+        {blocks, threads, shared_bytes, workers, schedule, &result->checker},
         [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
   } catch (const simt::Fault& fault) {
     result->fault = fault.what();

@@ -29,6 +29,7 @@ ExitCode list_command(bool causes, const Output& output);
 ExitCode list_maps_command(const std::string& backend, const Output& output);
 ExitCode run_command(const RunOptions& options, const std::string& path, const Output& output);
 ExitCode diff_command(DiffOptions options, const Output& output);
+ExitCode check_command(const RunOptions& options, const Output& output);
 ExitCode locate_command(const RunOptions& options, const Output& output);
 ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
 

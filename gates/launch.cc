@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "debug/error.h"
+#include "debug/simt/checker.h"
 #include "gates/declared_modules.h"
 #include "gates/injection.h"
 #include "gates/printed_trace.h"
@@ -20,18 +21,24 @@ namespace {
 bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id); }
 bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
-/// Memory aligned as kernels want it, filled with the poison pattern.
+/// Memory aligned as kernels want it, filled with the poison pattern, as are its guards.
 class Buffer {
  public:
-  explicit Buffer(std::int64_t bytes) : words_(static_cast<std::size_t>((bytes + 15) / 16 + 1)) {
+  explicit Buffer(std::int64_t bytes)
+      : bytes_(static_cast<std::size_t>(bytes)), words_((bytes_ + 15) / 16 + 2 * guard) {
     std::fill_n(reinterpret_cast<std::uint32_t*>(words_.data()), words_.size() * 4, poison32);
   }
-  std::byte* data() { return reinterpret_cast<std::byte*>(words_.data()); }
+  std::byte* data() { return reinterpret_cast<std::byte*>(words_.data() + guard); }
+  simt::Region region(const char* name, simt::Region::Use use, std::size_t element = 4) {
+    return {name, data(), bytes_, use, element};
+  }
 
  private:
   struct alignas(16) Word {
     std::uint32_t x[4];
   };
+  static constexpr std::size_t guard = simt::guard_bytes / sizeof(Word);
+  std::size_t bytes_;
   std::vector<Word> words_;
 };
 
@@ -235,6 +242,17 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.window = window;
   // Text of blocks that run side by side would mix within a line.
   run.workers = prints ? 1 : request.threads;
+  run.schedule = request.schedule;
+  if (request.checker) {
+    using enum simt::Region::Use;
+    const auto written = module.gate == Gate::fused ? output_once : output;
+    request.checker->watch({q.region("q", input), k.region("k", input), v.region("v", input),
+                            o.region("o", written, static_cast<std::size_t>(size_of(module.dtype))),
+                            lse.region("lse", written), injected.region("injected slots", input),
+                            left_buffer.region("left slots", output),
+                            traced_buffer.region("trace slots", output)});
+    run.checker = request.checker;
+  }
   run.message = message;
   run.message_bytes = sizeof message;
   ModuleStatus status{};

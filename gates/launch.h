@@ -18,8 +18,10 @@ struct RunRequest {
   std::uint64_t seed = 0;
   /// What to trace; all where not given.
   std::optional<Range> blocks, tiles, warps, lanes;
-  int threads = 0;                 ///< of this machine, 0: one per core
-  std::FILE* printed_to = stdout;  ///< the text of a module built with -Dtrace=printf
+  int threads = 0;                   ///< of this machine, 0: one per core
+  std::uint64_t schedule = 0;        ///< sim: 0, or the seed of another order of the lanes
+  simt::Checker* checker = nullptr;  ///< sim: told of the buffers, gathers what it finds
+  std::FILE* printed_to = stdout;    ///< the text of a module built with -Dtrace=printf
 };
 
 /// Runs the module's kernel once and collects what it leaves and what was traced. Text of a module

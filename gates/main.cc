@@ -54,6 +54,8 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       "--where", run.where,
       "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
+  command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
+      ->check(check_seed);
   command.add_option("--threads", run.threads, "of this machine [0: all]")
       ->check(CLI::Range(0, 1024));
 }
@@ -117,6 +119,13 @@ int run(int argc, char** argv) {
                  "judge a dump although the sources have changed since");
   add_run_options(*diff, diff_options.run);
 
+  RunOptions check_options;
+  CLI::App* check = app.add_subcommand("check", "run one gate on sim under the memory checker");
+  check->add_option("kernel", check_options.kernel, "a kernel, or the path of a module")
+      ->required();
+  check->add_option("gate", check_options.gate, "qk_only, softmax_only, pv_only or fused")
+      ->required();
+  add_run_options(*check, check_options);
   RunOptions locate_options;
   CLI::App* locate = app.add_subcommand("locate", "name stage, site, tile, lane and cause");
   locate->add_option("kernel", locate_options.kernel, "a kernel, or the path of a fused module")
@@ -155,6 +164,7 @@ int run(int argc, char** argv) {
   }
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
+  if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -8,8 +8,12 @@
 
 namespace lanescope {
 
+namespace simt {
+class Checker;
+}
+
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 1;
+inline constexpr int module_abi = 2;
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
@@ -29,9 +33,11 @@ struct ModuleRun {
   std::int64_t left_bytes;
   void* traced;  ///< slots of the trace buffer; in and out
   std::int64_t traced_bytes;
-  Window all;     ///< of injected and left
-  Window window;  ///< of traced
-  int workers;    ///< sim: OS threads, 0: one per core
+  Window all;              ///< of injected and left
+  Window window;           ///< of traced
+  int workers;             ///< sim: OS threads, 0: one per core
+  std::uint64_t schedule;  ///< sim: 0, or the seed of another order of the lanes
+  simt::Checker* checker;  ///< sim: the memory checker, or null
   /// Filled by the module.
   char* message;  ///< why it failed, where it did
   int message_bytes;
@@ -50,6 +56,7 @@ struct Module {
   int head_dim, br, bc, threads;
   std::int64_t shared_bytes;
   const char* trace;        ///< "on", "off" or "printf"
+  bool checked;             ///< compiled for the memory checker
   const char* source_hash;  ///< of the files that went into the build
   const char* compile_flags;
   const Site* sites;
@@ -58,6 +65,9 @@ struct Module {
   void (*coordinate)(SiteId site, int warp, int lane, int reg, int* row, int* col);
   /// The thread that wrote an element of shared memory.
   int (*owner)(SiteId site, int row, int col);
+  /// The element of shared memory that holds the byte at `offset`: the name of its tile, row and
+  /// column. False where it is padding, or the kernel names no tiles.
+  bool (*shared_element)(std::int64_t offset, const char** tile, int* row, int* col);
   /// A name of the device that `run` would use; ok, or no_device with a reason.
   ModuleStatus (*device)(char* name, int name_bytes, char* arch, int arch_bytes);
   ModuleStatus (*run)(ModuleRun* run);

@@ -78,7 +78,10 @@ void narrow(std::vector<ModuleName>& candidates, const std::string& what, Holds 
 
 std::string ModuleName::text() const {
   return kernel + "." + name_of(gate) + "." + name_of(dtype) + ".d" + std::to_string(head_dim) +
-         "." + tile_text(*this) + "." + backend + (untraced ? ".untraced" : "");
+         "." + tile_text(*this) + "." + backend +
+         (checked    ? ".checked"
+          : untraced ? ".untraced"
+                     : "");
 }
 
 const std::vector<ModuleName>& declared_modules() {
@@ -156,6 +159,7 @@ ModuleName choose_module(const ModuleWish& wish) {
   }
   ModuleName chosen = left.front();
   chosen.untraced = wish.untraced;
+  chosen.checked = wish.checked;
   return chosen;
 }
 

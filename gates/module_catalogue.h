@@ -20,8 +20,10 @@ struct ModuleName {
   int br = 64, bc = 64;
   std::string backend;  ///< "sim" or "cuda"
   bool untraced = false;
+  bool checked = false;
 
-  /// "mma.softmax_only.f16.d64.64x64.sim", with ".untraced" for the build without tracing.
+  /// "mma.softmax_only.f16.d64.64x64.sim", with ".untraced" for the build without tracing,
+  /// ".checked" for the one with the memory checker.
   std::string text() const;
   bool operator==(const ModuleName&) const = default;
 };
@@ -49,6 +51,7 @@ struct ModuleWish {
   std::optional<std::pair<int, int>> tile;  ///< Br, Bc
   std::string backend;
   bool untraced = false;
+  bool checked = false;
 };
 
 /// The declared module for a wish: the smallest head dimension that holds d, the kernel's default

@@ -10,6 +10,7 @@
 //   LANESCOPE_D _BR _BC     64
 //   LANESCOPE_BACKEND       sim
 //   LANESCOPE_TRACE         0 off, 1 on, 2 printf
+//   LANESCOPE_CHECKED       1 compiled with -fsanitize=thread for the memory checker, else 0
 //   LANESCOPE_COMPILE_FLAGS LANESCOPE_SIM_FLAGS, from compile_flags.h
 
 #define LANESCOPE_TEXT_OF(x) #x
@@ -61,6 +62,7 @@ inline KernelArguments arguments_of(const ModuleRun& r) {
           {static_cast<std::byte*>(r.traced), r.window}};
 }
 
+bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col);
 ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes);
 ModuleStatus run_module(ModuleRun* run);
 
@@ -79,6 +81,7 @@ inline const Module module_description = {
     Kernel::threads,
     static_cast<std::int64_t>(sizeof(Kernel::SharedMemory)),
     trace_names[LANESCOPE_TRACE],
+    LANESCOPE_CHECKED,
     LANESCOPE_SOURCE_HASH,
     LANESCOPE_COMPILE_FLAGS,
     Sites::table,
@@ -89,6 +92,7 @@ inline const Module module_description = {
       *col = c.col;
     },
     [](SiteId site, int row, int col) { return Sites::owner(site, row, col); },
+    locate_shared,
     describe_device,
     run_module,
 };

@@ -1,4 +1,6 @@
+#include <cstddef>
 #include <cstdio>
+#include <type_traits>
 
 #include "debug/simt/machine.h"
 #include "gates/module_entry.h"
@@ -11,10 +13,54 @@ ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_by
   return ModuleStatus::ok;
 }
 
+namespace {
+
+struct AnyTile {
+  template <class TileType>
+  void operator()(const char*, TileType&) const {}
+};
+
+template <class SharedMemory>
+bool locate(SharedMemory& memory, std::int64_t offset, const char** tile, int* row, int* col) {
+  bool found = false;
+  if constexpr (requires { memory.name_tiles(AnyTile{}); }) {
+    const auto* begin = reinterpret_cast<const std::byte*>(&memory);
+    const auto holds = [&](const auto& element) {
+      const auto first = reinterpret_cast<const std::byte*>(&element) - begin;
+      return first <= offset && offset < first + static_cast<std::int64_t>(sizeof element);
+    };
+    memory.name_tiles([&](const char* name, auto& x) {
+      const auto try_element = [&](const auto& element, int i, int j) {
+        if (found || !holds(element)) return;
+        *tile = name;
+        *row = i;
+        *col = j;
+        found = true;
+      };
+      using TileType = std::remove_reference_t<decltype(x)>;
+      if constexpr (std::is_array_v<TileType>) {
+        for (int i = 0; i < static_cast<int>(std::extent_v<TileType>); ++i) try_element(x[i], i, 0);
+      } else {
+        for (int i = 0; i < TileType::rows; ++i) {
+          for (int j = 0; j < TileType::cols; ++j) try_element(x.at(i, j), i, j);
+        }
+      }
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
+bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col) {
+  static Kernel::SharedMemory memory;  // for the addresses in it
+  return locate(memory, offset, tile, row, col);
+}
+
 ModuleStatus run_module(ModuleRun* run) {
   const KernelArguments arguments = arguments_of(*run);
-  const simt::Launch launch{run->blocks, Kernel::threads, sizeof(Kernel::SharedMemory),
-                            run->workers};
+  const simt::Launch launch{run->blocks,  Kernel::threads, sizeof(Kernel::SharedMemory),
+                            run->workers, run->schedule,   run->checker};
   try {
     simt::launch(
         launch,

@@ -115,6 +115,8 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
   demand(!tile || *tile == std::pair(module->br, module->bc),
          "of tile " + std::to_string(module->br) + "x" + std::to_string(module->bc));
   demand(!options.untraced || std::string_view(module->trace) == "off", "traced");
+  demand(!options.checked || module->checked,
+         "not compiled for the memory checker (gates/meson.build: checked_flags)");
   demand(options.specimen.empty(), "built: no specimen can be planted into it");
   return module;
 }
@@ -180,6 +182,7 @@ PreparedRun prepare(const RunOptions& options) {
   request.input = options.input;
   request.seed = options.seed;
   request.threads = options.threads;
+  request.schedule = options.schedule;
   parse_where(options.where, request);
   const std::optional<ElementType> dtype =
       options.dtype.empty() ? std::nullopt : std::optional(parse_dtype(options.dtype));
@@ -206,8 +209,9 @@ PreparedRun prepare(const RunOptions& options) {
   }
   const bool from_file = !request.inputs.q.dims.empty();
   const ElementType type = from_file ? request.inputs.type() : dtype.value_or(ElementType::f16);
-  const ModuleName name = choose_module({kernel_name(options), gate, type, request.problem.d, tile,
-                                         choose_backend(options.backend), options.untraced});
+  const ModuleName name =
+      choose_module({kernel_name(options), gate, type, request.problem.d, tile,
+                     choose_backend(options.backend), options.untraced, options.checked});
   return {name.text(), open_module(name), std::move(request), std::move(warnings)};
 }
 

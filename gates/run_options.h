@@ -25,6 +25,8 @@ struct RunOptions {
   std::uint64_t seed = 0;
   bool causal = false;
   bool untraced = false;
+  bool checked = false;        ///< for the memory checker
+  std::uint64_t schedule = 0;  ///< sim: 0, or the seed of another order of the lanes
   int threads = 0;
 };
 

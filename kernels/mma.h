@@ -77,6 +77,16 @@ struct Mma {
     device::SwizzledTile<T, Br, D> q;
     device::SwizzledTile<T, Bc, D> k[2];
     device::SwizzledTile<T, Bc, D> v[2];
+
+    /// Tells the memory checker the names of its tiles.
+    template <class Visit>
+    void name_tiles(Visit&& visit) {
+      visit("q", q);
+      visit("k[0]", k[0]);
+      visit("k[1]", k[1]);
+      visit("v[0]", v[0]);
+      visit("v[1]", v[1]);
+    }
   };
 
   /// tile ← rows [first, first + Rows) of a head, zeros from row `len` on. Asynchronous. A thread

@@ -58,6 +58,15 @@ struct Scalar {
     device::Tile<T, Bc, D> k;
     device::Tile<T, Bc, D> v;
     device::Tile<float, Br, Bc, 1> s;  // scores, then P in their place
+
+    /// Tells the memory checker the names of its tiles.
+    template <class Visit>
+    void name_tiles(Visit&& visit) {
+      visit("q", q);
+      visit("k", k);
+      visit("v", v);
+      visit("s", s);
+    }
   };
 
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.

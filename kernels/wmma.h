@@ -87,6 +87,18 @@ struct Wmma {
     alignas(32) Weights p;
     alignas(32) Output o;
     float alpha[Br];
+
+    /// Tells the memory checker the names of its tiles.
+    template <class Visit>
+    void name_tiles(Visit&& visit) {
+      visit("q", q);
+      visit("k", k);
+      visit("v", v);
+      visit("s", s);
+      visit("p", p);
+      visit("o", o);
+      visit("alpha", alpha);
+    }
   };
 
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.

@@ -84,6 +84,15 @@ struct WmmaRegisters {
     alignas(32) Keys k;
     alignas(32) Values v;
     alignas(32) Weights p;
+
+    /// Tells the memory checker the names of its tiles.
+    template <class Visit>
+    void name_tiles(Visit&& visit) {
+      visit("q", q);
+      visit("k", k);
+      visit("v", v);
+      visit("p", p);
+    }
   };
 
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.

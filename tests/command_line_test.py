@@ -132,6 +132,26 @@ class CommandLineTest(unittest.TestCase):
         self.assertIn("warp 0, lane 0", self.call(*shlex.split(command)).stdout)
         self.call("diff", "bad.safetensors", code=DIVERGED)
 
+    def test_check(self):
+        shape = ["--shape", "s=40,d=64"]
+        done = self.call("check", "mma", "fused", *shape)
+        self.assertEqual(done.stdout.splitlines()[-1], "clean: nothing found")
+        report = self.json_of("check", "mma", "fused", *shape, "--schedule", "3")
+        self.assertEqual(set(report), {"kernel", "gate", "shape", "verdict", "findings"})
+        self.assertEqual((report["verdict"], report["findings"]), ("clean", []))
+        planted = ["check", "mma", "fused", "--specimen", "out_of_bounds_write", *shape]
+        report = self.json_of(*planted, code=DIVERGED)
+        self.assertEqual((report["kernel"], report["verdict"]), ("mma+out_of_bounds_write", "fault"))
+        finding = report["findings"][0]
+        self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "access", "earlier"})
+        self.assertEqual((finding["kind"], finding["region"], finding["earlier"]), ("out of bounds", "o", None))
+        self.assertEqual(set(finding["access"]), {"access", "line", "block", "warp", "lane"})
+        self.assertRegex(finding["access"]["line"], r"^kernels/mma\.h:\d+$")
+        text = self.call(*planted, code=DIVERGED).stdout
+        self.assertRegex(text.splitlines()[-1], r"^fault: \d+ findings$")
+        self.assertEqual(text, self.call(*planted, code=DIVERGED).stdout, "not the same text again")
+        self.refuses(USAGE, "check runs on sim", "check", "mma", "fused", "--backend", "cuda")
+
     def test_show(self):
         values = self.json_of("show", self.dump, "m", "--block", "1", "--warp", "2")["values"]
         self.assertEqual({(v["warp"], v["lane"], v["reg"]) for v in values},

@@ -49,7 +49,7 @@ def compile_cubin(root, nvcc, arch, folder, kernel, gate, dtype, d, tile, trace)
          '-DLANESCOPE_SOURCE_HASH_FILE="source_hash.h"', f"-DLANESCOPE_KERNEL={kernel}",
          f"-DLANESCOPE_TEMPLATE={template}", f"-DLANESCOPE_GATE={gate}", f"-DLANESCOPE_TYPE={dtype}",
          f"-DLANESCOPE_D={d}", f"-DLANESCOPE_BR={tile[0]}", f"-DLANESCOPE_BC={tile[1]}",
-         "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', f"-DLANESCOPE_TRACE={trace}",
+         "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", f"-DLANESCOPE_TRACE={trace}",
          "-o", str(cubin), str(root / "gates" / "module_cuda.cu")], check=True)
     return code_sections(cubin)
 

@@ -15,8 +15,8 @@ struct Specimen {
   bool causal = false;
 };
 
-/// All of them.
-inline std::vector<Specimen> specimens() {
+/// All of the list.
+inline std::vector<Specimen> all_specimens() {
   const auto path = data_file("../specimens/list.txt");
   std::vector<Specimen> all;
   std::ifstream in(path);
@@ -33,6 +33,13 @@ inline std::vector<Specimen> specimens() {
     all.push_back(s);
   }
   return all;
+}
+
+/// Those that show in values.
+inline std::vector<Specimen> specimens() {
+  auto shown = all_specimens();
+  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
+  return shown;
 }
 
 }  // namespace lanescope::testing

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "debug/simt/describe.h"
-#include "debug/simt/machine.h"
 #include "debug/site.h"
 
 namespace lanescope::simt {
@@ -15,8 +14,6 @@ namespace {
 
 constexpr std::size_t shared_alignment = 1024;
 constexpr const char* barrier_name = "block_sync";
-
-thread_local BlockRunner* current_runner = nullptr;
 
 bool same_place(Here a, Here b) {
   return a.line == b.line && a.column == b.column && std::strcmp(a.file, b.file) == 0;
@@ -28,23 +25,29 @@ std::string lane_of_warp(int thread) {
 
 }  // namespace
 
-BlockRunner::BlockRunner(int threads, std::size_t shared_bytes)
-    : lanes_(static_cast<std::size_t>(threads)),
-      meetings_(static_cast<std::size_t>(threads / 32)),
-      shared_bytes_((shared_bytes + 3) / 4 * 4) {
-  memory_ = std::make_unique<std::byte[]>(shared_bytes_ + shared_alignment);
-  void* start = memory_.get();
-  std::size_t space = shared_bytes_ + shared_alignment;
+constinit thread_local BlockRunner* BlockRunner::current_ = nullptr;
+
+BlockRunner::BlockRunner(const Launch& launch)
+    : lanes_(static_cast<std::size_t>(launch.threads)),
+      meetings_(static_cast<std::size_t>(launch.threads / 32)),
+      shared_bytes_((launch.shared_bytes + 3) / 4 * 4),
+      schedule_(launch.schedule) {
+  std::size_t space = shared_bytes_ + shared_alignment + guard_bytes;
+  memory_ = std::make_unique<std::byte[]>(guard_bytes + space);
+  void* start = memory_.get() + guard_bytes;
   shared_ = static_cast<std::byte*>(std::align(shared_alignment, shared_bytes_, start, space));
+  if (launch.checker) {
+    checker_.emplace(*launch.checker, launch.threads, shared_, launch.shared_bytes);
+  }
 }
 
 BlockRunner::~BlockRunner() = default;
 
-BlockRunner& BlockRunner::current() { return *current_runner; }
-
 void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const void* arguments) {
   block_ = block;
   at_barrier_ = exited_ = 0;
+  order_.seed(schedule_ + static_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15u);
+  if (checker_) checker_->begin(block);
   error_.clear();
   ready_.clear();
   for (auto& meetings : meetings_) meetings.clear();
@@ -52,31 +55,48 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
   for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
     Lane& lane = lanes_[static_cast<std::size_t>(i)];
     lane.exited = false;
+    lane.unwindable = true;
     lane.waits_in = nullptr;
     lane.copies.assign(1, {});
-    lane.fiber = boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_},
-                                       [=, this](boost::context::fiber&& scheduler) {
-                                         scheduler_ = std::move(scheduler);
-                                         kernel(arguments);
-                                         return std::move(scheduler_);
-                                       });
+    lane.fiber =
+        boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_, &lane.stack_end},
+                              [=, this](boost::context::fiber&& scheduler) {
+                                scheduler_ = std::move(scheduler);
+                                kernel(arguments);
+                                return std::move(scheduler_);
+                              });
     ready_.push_back(i);
   }
-  current_runner = this;
+  run_lanes();
+  if (error_.empty() && exited_ < static_cast<int>(lanes_.size())) error_ = describe_stuck();
+  if (checker_ && error_.empty() && checker_->overflowed()) {
+    error_ = "lanes meet more often than the memory checker can count";
+  }
+  if (checker_) checker_->end();
+  if (error_.empty()) return;
+  for (Lane& lane : lanes_) {
+    if (!lane.unwindable) new boost::context::fiber(std::move(lane.fiber));  // lost on purpose
+    lane.fiber = {};  // unwinds what is suspended
+  }
+  throw Fault(block_, "block " + std::to_string(block_) + ": " + error_);
+}
+
+void BlockRunner::run_lanes() {
+  current_ = this;
   while (!ready_.empty() && error_.empty()) {
+    // Any lane that is ready may be next, as on a GPU.
+    if (schedule_ != 0) std::swap(ready_.front(), ready_[order_() % ready_.size()]);
     const int thread = ready_.front();
     ready_.pop_front();
     resume(thread);
   }
-  if (error_.empty() && exited_ < static_cast<int>(lanes_.size())) error_ = describe_stuck();
-  if (error_.empty()) return;
-  for (Lane& lane : lanes_) lane.fiber = {};  // unwinds what is suspended
-  throw Fault(block_, "block " + std::to_string(block_) + ": " + error_);
+  current_ = nullptr;
 }
 
 void BlockRunner::resume(int thread) {
   running_ = thread;
   Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+  stack_end_ = lane.stack_end;
   lane.fiber = std::move(lane.fiber).resume();
   if (!lane.fiber) exit_lane(thread);
 }
@@ -120,9 +140,12 @@ void BlockRunner::open_barrier_if_complete() {
     }
   }
   at_barrier_ = 0;
+  std::vector<int> met;
   for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
-    if (!lanes_[static_cast<std::size_t>(i)].exited) wake(i);
+    if (!lanes_[static_cast<std::size_t>(i)].exited) met.push_back(i);
   }
+  if (checker_) checker_->meet(met);
+  for (const int thread : met) wake(thread);
 }
 
 void BlockRunner::meet_block(Here here) {
@@ -169,9 +192,28 @@ void BlockRunner::meet_warp(const char* name, WarpOperation operation, std::uint
   const std::string error = operation ? operation(meeting->slots, mask) : std::string();
   meetings.erase(meeting);
   if (!error.empty()) fail(name, here, error);
+  if (checker_ && !operation) order_accesses(warp, mask);
   for (int i = 0; i < 32; ++i) {
     if (mask >> i & 1 && i != bit) wake(warp * 32 + i);
   }
+}
+
+/// Only a barrier orders memory accesses. A shuffle, a vote or a matrix instruction makes lanes
+/// meet, but "does not imply a memory barrier" (CUDA C++ Programming Guide, Warp Shuffle
+/// Functions).
+void BlockRunner::order_accesses(int warp, std::uint32_t mask) {
+  std::vector<int> met;
+  for (int i = 0; i < 32; ++i) {
+    if (mask >> i & 1) met.push_back(warp * 32 + i);
+  }
+  checker_->meet(met);
+}
+
+void BlockRunner::fail_without_unwinding(const std::string& what) {
+  error_ = lane_of_warp(running_) + ": " + what;
+  lane().unwindable = false;
+  suspend();
+  std::abort();
 }
 
 void BlockRunner::fail(const char* name, Here here, const std::string& what) {

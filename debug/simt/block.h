@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "debug/simt/block_checker.h"
 #include "debug/simt/lane.h"
+#include "debug/simt/machine.h"
 #include "debug/simt/stack_pool.h"
 
 namespace lanescope::simt {
@@ -27,6 +31,8 @@ struct Lane {
 
   boost::context::fiber fiber;
   bool exited = false;
+  bool unwindable = true;
+  const void* stack_end = nullptr;
   /// What the lane waits in, e.g. "shfl_xor" (nullptr while it runs), where, and with whom.
   const char* waits_in = nullptr;
   Here here{};
@@ -45,7 +51,8 @@ struct Meeting {
 /// Runs the blocks of a grid, one after the other, on the calling thread.
 class BlockRunner {
  public:
-  BlockRunner(int threads, std::size_t shared_bytes);
+  /// Runs blocks of this launch.
+  explicit BlockRunner(const Launch& launch);
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
@@ -53,12 +60,16 @@ class BlockRunner {
   /// Throws Fault.
   void run(std::int64_t block, void (*kernel)(const void*), const void* arguments);
 
-  /// The runner whose lane the calling code is.
-  static BlockRunner& current();
+  /// The runner whose lane the calling code is; nullptr outside of kernels.
+  static BlockRunner* current() { return current_; }
 
   int thread_index() const { return running_; }
   std::int64_t block_index() const { return block_; }
   std::byte* shared_memory() const { return shared_; }
+  /// The address behind the calling lane's stack.
+  const void* stack_end() const { return stack_end_; }
+  /// nullptr where the launch has none.
+  BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
   Lane& lane() { return lanes_[static_cast<std::size_t>(running_)]; }
 
   /// Suspends the calling lane until all lanes of the block that have not exited wait here.
@@ -68,14 +79,20 @@ class BlockRunner {
                  Here here);
   /// Ends the block with an error: does not return.
   [[noreturn]] void fail(const char* name, Here here, const std::string& what);
+  /// The same from within code that cannot be unwound: the lane's stack is lost.
+  [[noreturn]] void fail_without_unwinding(const std::string& what);
 
  private:
+  void run_lanes();
   void resume(int thread);
   void suspend();
   void wake(int thread);
   void exit_lane(int thread);
+  void order_accesses(int warp, std::uint32_t mask);
   void open_barrier_if_complete();
   std::string describe_stuck() const;
+
+  static constinit thread_local BlockRunner* current_;
 
   std::vector<Lane> lanes_;
   std::vector<std::vector<Meeting>> meetings_;  ///< under way, per warp
@@ -84,8 +101,12 @@ class BlockRunner {
   std::unique_ptr<std::byte[]> memory_;
   std::byte* shared_ = nullptr;
   std::size_t shared_bytes_;
+  std::optional<BlockChecker> checker_;
+  std::uint64_t schedule_;
+  std::mt19937_64 order_;
   boost::context::fiber scheduler_;
   std::int64_t block_ = 0;
+  const void* stack_end_ = nullptr;  ///< of the running lane
   int running_ = 0;
   int at_barrier_ = 0;
   int exited_ = 0;

@@ -1,6 +1,7 @@
 #include "debug/simt/lane.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -120,60 +121,95 @@ std::string do_mma(void* const (&slots)[32], std::uint32_t) {
   return {};
 }
 
+/// Reports a read of the calling lane to the memory checker, where there is one.
+void check_read(const char* name, const void* address, std::size_t bytes, const void* pc,
+                Here here) {
+  BlockRunner& runner = *BlockRunner::current();
+  BlockChecker* checker = runner.checker();
+  if (!checker) return;
+  const bool goes_on =
+      checker->access(BlockChecker::Access::read, address, bytes, 1, pc, runner.thread_index());
+  if (!goes_on) runner.fail(name, here, "an address outside of every buffer");
+}
+
+void check_registers(const std::uint32_t* words, int count, const void* pc) {
+  BlockRunner& runner = *BlockRunner::current();
+  BlockChecker* checker = runner.checker();
+  if (!checker) return;
+  for (int i = 0; i < count; ++i) checker->pass_register(words[i], pc, runner.thread_index());
+}
+
 void check_aligned(const char* name, const void* address, Here here) {
   if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) {
-    BlockRunner::current().fail(name, here, "misaligned address: a multiple of 16 is needed");
+    BlockRunner::current()->fail(name, here, "misaligned address: a multiple of 16 is needed");
   }
 }
 
 }  // namespace
 
-int thread_index() { return BlockRunner::current().thread_index(); }
-std::int64_t block_index() { return BlockRunner::current().block_index(); }
-std::byte* shared_memory() { return BlockRunner::current().shared_memory(); }
+int thread_index() { return BlockRunner::current()->thread_index(); }
+std::int64_t block_index() { return BlockRunner::current()->block_index(); }
+std::byte* shared_memory() { return BlockRunner::current()->shared_memory(); }
 
-void block_barrier(Here here) { BlockRunner::current().meet_block(here); }
+void block_barrier(Here here) { BlockRunner::current()->meet_block(here); }
 
 void warp_barrier(std::uint32_t mask, Here here) {
-  BlockRunner::current().meet_warp("warp_sync", nullptr, mask, nullptr, here);
+  BlockRunner::current()->meet_warp("warp_sync", nullptr, mask, nullptr, here);
 }
 
 std::uint32_t shuffle(Shuffle kind, std::uint32_t value, int argument, std::uint32_t mask,
                       Here here) {
   constexpr const char* names[] = {"shfl", "shfl_up", "shfl_down", "shfl_xor"};
+  check_registers(&value, 1, __builtin_return_address(0));
   ShuffleSlot slot{kind, argument, value, 0};
-  BlockRunner::current().meet_warp(names[static_cast<int>(kind)], do_shuffle, mask, &slot, here);
+  BlockRunner::current()->meet_warp(names[static_cast<int>(kind)], do_shuffle, mask, &slot, here);
   return slot.result;
 }
 
 std::uint32_t ballot(bool predicate, std::uint32_t mask, Here here) {
   BallotSlot slot{predicate, 0};
-  BlockRunner::current().meet_warp("ballot", do_ballot, mask, &slot, here);
+  BlockRunner::current()->meet_warp("ballot", do_ballot, mask, &slot, here);
   return slot.result;
 }
 
 void ldmatrix_x4(std::uint32_t (&registers)[4], const void* row, bool transposed, Here here) {
   check_aligned("ldmatrix", row, here);
+  check_read("ldmatrix", row, 16, __builtin_return_address(0), here);
   MatrixLoadSlot slot{row, transposed, registers};
-  BlockRunner::current().meet_warp("ldmatrix", do_ldmatrix, ~0u, &slot, here);
+  BlockRunner::current()->meet_warp("ldmatrix", do_ldmatrix, ~0u, &slot, here);
 }
 
 void mma_m16n8k16(ElementType type, float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                   std::uint32_t b1, Here here) {
+  const void* pc = __builtin_return_address(0);
+  const std::uint32_t b[] = {b0, b1};
+  check_registers(a, 4, pc);
+  check_registers(b, 2, pc);
+  for (const float element : c) {
+    const auto word = std::bit_cast<std::uint32_t>(element);
+    check_registers(&word, 1, pc);
+  }
   MatrixProductSlot slot{type, a, {b0, b1}, c};
-  BlockRunner::current().meet_warp("mma_m16n8k16", do_mma, ~0u, &slot, here);
+  BlockRunner::current()->meet_warp("mma_m16n8k16", do_mma, ~0u, &slot, here);
 }
 
 void copy_async_16(void* to_shared, const void* from, bool valid, Here here) {
   check_aligned("copy_async_16", to_shared, here);
   check_aligned("copy_async_16", from, here);
-  BlockRunner::current().lane().copies.back().push_back({to_shared, from, valid});
+  BlockRunner& runner = *BlockRunner::current();
+  if (BlockChecker* checker = runner.checker()) {
+    const bool goes_on = checker->issue_copy(to_shared, from, valid, __builtin_return_address(0),
+                                             runner.thread_index());
+    if (!goes_on) runner.fail("copy_async_16", here, "an address outside of every buffer");
+  }
+  runner.lane().copies.back().push_back({to_shared, from, valid});
 }
 
-void commit_copies() { BlockRunner::current().lane().copies.emplace_back(); }
+void commit_copies() { BlockRunner::current()->lane().copies.emplace_back(); }
 
 void wait_copies(int pending) {
-  auto& groups = BlockRunner::current().lane().copies;
+  BlockRunner& runner = *BlockRunner::current();
+  auto& groups = runner.lane().copies;
   const auto committed = static_cast<std::ptrdiff_t>(groups.size()) - 1;
   const auto done = std::max<std::ptrdiff_t>(0, committed - pending);
   for (std::ptrdiff_t i = 0; i < done; ++i) {
@@ -182,6 +218,9 @@ void wait_copies(int pending) {
         std::memcpy(copy.to, copy.from, 16);
       } else {
         std::memset(copy.to, 0, 16);
+      }
+      if (BlockChecker* checker = runner.checker()) {
+        checker->complete_copy(copy.to, runner.thread_index());
       }
     }
   }

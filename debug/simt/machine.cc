@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "debug/simt/block.h"
+#include "debug/simt/checker.h"
 
 namespace lanescope::simt {
 
@@ -20,10 +21,13 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   std::mutex mutex;
   std::optional<Fault> first;
 
+  if (launch.checker) {
+    launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes);
+  }
   // Blocks are handed out in order, so every block below a faulty one runs to its end and the
   // lowest fault is found whatever the timing.
   const auto work = [&] {
-    BlockRunner runner(launch.threads, launch.shared_bytes);
+    BlockRunner runner(launch);
     while (!stop) {
       const std::int64_t block = next++;
       if (block >= launch.blocks) return;
@@ -40,6 +44,7 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   for (int i = 1; i < workers; ++i) others.emplace_back(work);
   work();
   for (std::thread& other : others) other.join();
+  if (launch.checker) launch.checker->end(first ? first->block() : launch.blocks - 1, !first);
   if (first) throw *first;
 }
 

@@ -7,6 +7,8 @@
 
 namespace lanescope::simt {
 
+class Checker;
+
 /// A kernel broke a rule of the machine: lanes that do not meet, a lane that exited too early, a
 /// misaligned address. The text names the lanes and the source lines.
 class Fault : public std::runtime_error {
@@ -24,6 +26,8 @@ struct Launch {
   int threads = 32;              ///< of a block, a multiple of 32
   std::size_t shared_bytes = 0;  ///< of a block; starts filled with a poison pattern
   int workers = 0;               ///< OS threads, 0: one per core
+  std::uint64_t schedule = 0;    ///< 0: lanes run in their order; else a seed of another order
+  Checker* checker = nullptr;    ///< memory checker, for kernels compiled for it
 };
 
 /// Runs `kernel(arguments)` once per thread of the grid: a block on one OS thread, its lanes as

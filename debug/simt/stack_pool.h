@@ -27,10 +27,15 @@ class StackPool {
   }
   void give(boost::context::stack_context stack) { free_.push_back(stack); }
 
-  /// Boost.Context's StackAllocator over a pool.
+  /// Boost.Context's StackAllocator over a pool; says where the stack ends (it grows down).
   struct Allocator {
     StackPool* pool;
-    boost::context::stack_context allocate() { return pool->take(); }
+    const void** end;
+    boost::context::stack_context allocate() {
+      const auto stack = pool->take();
+      *end = stack.sp;
+      return stack;
+    }
     void deallocate(boost::context::stack_context& stack) { pool->give(stack); }
   };
 

@@ -1,5 +1,6 @@
 #include "debug/simt/wmma.h"
 
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -108,9 +109,38 @@ std::string do_multiply(void* const (&slots)[32], std::uint32_t) {
   return {};
 }
 
+using Access = BlockChecker::Access;
+
+/// Tells the memory checker that the calling lane accesses `count` elements from `first` on, `step`
+/// elements apart.
+void check_access(const char* name, Access access, const void* first, int element_bytes, int count,
+                  int step, const void* pc, Here here) {
+  BlockRunner& runner = *BlockRunner::current();
+  BlockChecker* checker = runner.checker();
+  if (!checker) return;
+  for (int i = 0; i < count; ++i) {
+    const void* at =
+        static_cast<const std::byte*>(first) + std::ptrdiff_t{i} * step * element_bytes;
+    const auto bytes = static_cast<std::size_t>(element_bytes);
+    if (!checker->access(access, at, bytes, 1, pc, runner.thread_index())) {
+      runner.fail(name, here, "an address outside of every buffer");
+    }
+  }
+}
+
+/// The elements of the calling lane.
+void check_accumulator(const char* name, Access access, const float* memory, int stride,
+                       const void* pc, Here here) {
+  const int lane = BlockRunner::current()->thread_index() % 32;
+  for (int i = 0; i < 8; i += 2) {
+    const Place at = place_of(lane, i);
+    check_access(name, access, memory + at.row * stride + at.col, 4, 2, 1, pc, here);
+  }
+}
+
 void meet(const char* name, WarpOperation operation, TransferSlot slot, int element_bytes,
           Here here) {
-  BlockRunner& runner = BlockRunner::current();
+  BlockRunner& runner = *BlockRunner::current();
   if (reinterpret_cast<std::uintptr_t>(slot.memory) % 32 != 0) {
     runner.fail(name, here, "misaligned address: a multiple of 32 is needed");
   }
@@ -123,14 +153,24 @@ void meet(const char* name, WarpOperation operation, TransferSlot slot, int elem
 }  // namespace
 
 void wmma_load(WmmaOperand& operand, const void* from, int stride, bool transposed, Here here) {
+  // Which lanes load an element is not specified: two of them do, so that a write by one lane alone
+  // is not taken for its own.
+  const int row = BlockRunner::current()->thread_index() % 32 / 2;
+  check_access("load_matrix_sync", Access::read,
+               static_cast<const std::uint16_t*>(from) + (transposed ? row : row * stride), 2, 16,
+               transposed ? stride : 1, __builtin_return_address(0), here);
   meet("load_matrix_sync", do_load_operand, {from, stride, transposed, &operand}, 2, here);
 }
 
 void wmma_load(float (&c)[8], const float* from, int stride, Here here) {
+  check_accumulator("load_matrix_sync", Access::read, from, stride, __builtin_return_address(0),
+                    here);
   meet("load_matrix_sync", do_load_accumulator, {from, stride, false, c}, 4, here);
 }
 
 void wmma_store(float* to, const float (&c)[8], int stride, Here here) {
+  check_accumulator("store_matrix_sync", Access::write, to, stride, __builtin_return_address(0),
+                    here);
   meet("store_matrix_sync", do_store_accumulator, {to, stride, false, const_cast<float*>(c)}, 4,
        here);
 }
@@ -138,7 +178,7 @@ void wmma_store(float* to, const float (&c)[8], int stride, Here here) {
 void wmma_multiply(ElementType type, float (&c)[8], const WmmaOperand& a, const WmmaOperand& b,
                    Here here) {
   MultiplySlot slot{type, c, &a, &b};
-  BlockRunner::current().meet_warp("mma_sync", do_multiply, ~0u, &slot, here);
+  BlockRunner::current()->meet_warp("mma_sync", do_multiply, ~0u, &slot, here);
 }
 
 }  // namespace lanescope::simt

@@ -89,8 +89,9 @@ LANESCOPE_DEVICE void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], s
   simt::mma_m16n8k16(T::type, c, a, b0, b1, here);
 }
 
-LANESCOPE_DEVICE float widen(f16 x) { return simt::f16_to_f32(x.bits); }
-LANESCOPE_DEVICE float widen(bf16 x) {
+// By reference: where the argument is an element in memory, its load keeps the line of the call.
+LANESCOPE_DEVICE float widen(const f16& x) { return simt::f16_to_f32(x.bits); }
+LANESCOPE_DEVICE float widen(const bf16& x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
 

@@ -1,0 +1,216 @@
+#include "debug/check_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "debug/commands.h"
+#include "debug/json.h"
+#include "debug/simt/source_lines.h"
+
+namespace lanescope {
+namespace {
+
+using simt::Finding;
+using simt::Kind;
+using simt::Party;
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::none:
+      break;
+    case Kind::race:
+    case Kind::race_with_read:
+      return "race";
+    case Kind::missing_wait:
+      return "missing wait";
+    case Kind::uninitialised_read:
+      return "uninitialised read";
+    case Kind::uninitialised_register:
+      return "uninitialised register";
+    case Kind::out_of_bounds:
+      return "out of bounds";
+    case Kind::misaligned:
+      return "misaligned";
+    case Kind::write_to_input:
+      return "write to an input";
+    case Kind::written_twice:
+      return "written twice";
+    case Kind::never_written:
+      return "never written";
+  }
+  return "";
+}
+
+/// What the finding means, in a line.
+const char* explanation_of(Kind kind) {
+  switch (kind) {
+    case Kind::race:
+    case Kind::race_with_read:
+      return "no barrier orders the two accesses";
+    case Kind::missing_wait:
+      return "an async copy into these bytes may still be under way: wait_copies is missing";
+    case Kind::uninitialised_read:
+      return "nobody wrote these bytes in this block";
+    case Kind::uninitialised_register:
+      return "a value that was never assigned goes to other lanes";
+    case Kind::out_of_bounds:
+      return "the address lies outside of every buffer";
+    case Kind::misaligned:
+      return "the address is no multiple of the access's size";
+    case Kind::write_to_input:
+      return "the kernel may only read here";
+    case Kind::written_twice:
+      return "an element of the output is written once";
+    case Kind::never_written:
+      return "elements of the output keep what was there before";
+    case Kind::none:
+      break;
+  }
+  return "";
+}
+
+std::string index(const char* name, std::int64_t i) {
+  return std::string("[") + name + " " + std::to_string(i) + "]";
+}
+
+/// Where in a tensor of rows of `width` elements the element is; empty outside of it.
+std::string element_of_tensor(const CheckReport& report, const simt::Region& region,
+                              std::int64_t offset) {
+  const Problem& p = report.problem;
+  const bool is_lse = region.name == "lse";
+  const bool is_key = region.name == "k" || region.name == "v";
+  if (!is_lse && !is_key && region.name != "q" && region.name != "o") {
+    return region.name + " + " + std::to_string(offset) + " bytes";
+  }
+  const std::int64_t size = is_lse ? 4 : static_cast<std::int64_t>(report.element);
+  const std::int64_t width = is_lse ? 1 : report.head_dim;
+  const std::int64_t rows = is_key ? p.len_kv : p.len_q, heads = is_key ? p.heads_kv : p.heads;
+  const std::int64_t element = offset / size, row = element / width;
+  std::string text = region.name + index("batch", row / rows / heads) +
+                     index("head", row / rows % heads) + index("row", row % rows);
+  return is_lse ? text : text + index("d", element % width);
+}
+
+std::string describe_place(const CheckReport& report, const simt::Checker& checker,
+                           const SharedElement& shared_element, const Finding& f) {
+  const bool shared = f.region == simt::shared_region;
+  if (!shared && f.region < 0) return {};
+  const simt::Region* region =
+      shared ? nullptr : &checker.regions()[static_cast<std::size_t>(f.region)];
+  if (f.kind == Kind::out_of_bounds) {
+    const auto end = static_cast<std::int64_t>(shared ? checker.shared_bytes() : region->bytes);
+    const std::string name = shared ? "shared memory" : region->name;
+    return f.offset < 0 ? std::to_string(-f.offset) + " bytes before " + name
+                        : std::to_string(f.offset - end) + " bytes behind the end of " + name;
+  }
+  if (!shared) return element_of_tensor(report, *region, f.offset);
+  const std::string element = shared_element(f.offset);
+  return element.empty() ? "shared memory + " + std::to_string(f.offset) + " bytes" : element;
+}
+
+std::string describe_party(const Party& party, const std::string& line) {
+  return "  " + left(party.write ? "write" : "read", 10) + left(line, 24) + "  block " +
+         std::to_string(party.block) + ", warp " + std::to_string(party.thread / 32) + ", lane " +
+         std::to_string(party.thread % 32);
+}
+
+nlohmann::ordered_json party_json(const Party& party, const std::string& line) {
+  if (party.place == 0) return nullptr;
+  return {{"access", party.write ? "write" : "read"},
+          {"line", line},
+          {"block", party.block},
+          {"warp", party.thread / 32},
+          {"lane", party.thread % 32}};
+}
+
+}  // namespace
+
+void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
+                       CheckReport& report) {
+  std::vector<std::uint32_t> places;
+  for (const Finding& f : checker.findings()) {
+    for (const std::uint32_t place : {f.access.place, f.earlier.place}) {
+      if (place != 0) places.push_back(place);
+    }
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::string warning;
+  auto lines = simt::source_lines(checker.image(), places, warning);
+  if (!warning.empty()) report.warnings.push_back(warning);
+  for (const Finding& f : checker.findings()) {
+    CheckReport::Item item;
+    item.finding = f;
+    item.access_line = lines[f.access.place];
+    item.earlier_line = lines[f.earlier.place];
+    if (f.region == simt::shared_region) item.region = "shared memory";
+    if (f.region == simt::registers_region) item.region = "registers";
+    if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;
+    item.element = describe_place(report, checker, shared_element, f);
+    // Unrolled loops and inlined functions give several instructions to a source line.
+    const auto same = std::find_if(report.items.begin(), report.items.end(), [&](const auto& i) {
+      return std::string_view(name_of(i.finding.kind)) == name_of(f.kind) &&
+             i.access_line == item.access_line && i.earlier_line == item.earlier_line &&
+             i.region == item.region && i.finding.access.write == f.access.write;
+    });
+    if (same == report.items.end()) {
+      report.items.push_back(item);
+    } else {
+      same->finding.count += f.count;
+    }
+  }
+}
+
+std::string check_text(const CheckReport& report, const Style& style) {
+  Page page(style);
+  page.line(report.module + ": " + shape_option(report.problem) +
+            (report.problem.causal ? " causal" : ""));
+  for (const CheckReport::Item& item : report.items) {
+    const Finding& f = item.finding;
+    page.line();
+    page.whole(std::string(name_of(f.kind)) +
+                   (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "") + ": " +
+                   explanation_of(f.kind),
+               Colour::red);
+    // Whole, since a path may be long.
+    if (f.access.place != 0) page.whole(describe_party(f.access, item.access_line));
+    if (f.earlier.place != 0) page.whole(describe_party(f.earlier, item.earlier_line));
+    if (!item.element.empty()) page.field("at", item.element);
+  }
+  if (!report.fault.empty()) {
+    page.line();
+    page.whole("fault: " + report.fault, Colour::red);
+  }
+  page.line();
+  const std::size_t count = report.items.size() + (report.fault.empty() ? 0 : 1);
+  if (report.clean()) {
+    page.whole("clean: nothing found", Colour::green);
+  } else {
+    page.whole("fault: " + std::to_string(count) + (count == 1 ? " finding" : " findings"),
+               Colour::red);
+  }
+  return page.text();
+}
+
+std::string check_json(const CheckReport& report) {
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+  for (const CheckReport::Item& item : report.items) {
+    const Finding& f = item.finding;
+    findings.push_back({{"kind", name_of(f.kind)},
+                        {"count", f.count},
+                        {"region", item.region},
+                        {"element", item.element},
+                        {"bytes", f.bytes},
+                        {"access", party_json(f.access, item.access_line)},
+                        {"earlier", party_json(f.earlier, item.earlier_line)}});
+  }
+  if (!report.fault.empty()) findings.push_back({{"kind", "fault"}, {"text", report.fault}});
+  const nlohmann::ordered_json all = {{"kernel", report.kernel},
+                                      {"gate", report.gate},
+                                      {"shape", shape_json(report.problem)},
+                                      {"verdict", report.clean() ? "clean" : "fault"},
+                                      {"findings", findings}};
+  return all.dump(2);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,154 @@
+#include "debug/simt/block_checker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lanescope::simt {
+namespace {
+
+/// What compilers fill local variables with under -ftrivial-auto-var-init=pattern. As a register it
+/// is a NaN of fp16 that nothing computes, and -1.7e38 otherwise.
+constexpr std::uint32_t unassigned = 0xfefefefe;
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+}  // namespace
+
+BlockChecker::BlockChecker(Checker& grid, int threads, const std::byte* shared,
+                           std::size_t shared_bytes)
+    : grid_(grid),
+      clocks_(threads),
+      shared_(shared),
+      shared_bytes_(shared_bytes),
+      cells_(shared_bytes) {}
+
+void BlockChecker::begin(std::int64_t block) {
+  block_ = block;
+  clocks_.reset();
+  std::fill(cells_.begin(), cells_.end(), Cell{});
+  found_.clear();
+}
+
+void BlockChecker::end() { grid_.take(block_, std::move(found_)); }
+
+void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int region,
+                       std::int64_t offset, std::size_t bytes) {
+  merge(found_, {kind, access, earlier, region, offset, static_cast<int>(bytes), 1});
+}
+
+bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
+                          std::size_t alignment, const void* pc, int thread) {
+  if (in_shared(address, bytes)) {
+    const std::size_t offset = number(address) - number(shared_);
+    if (number(address) % alignment != 0) {
+      add(Kind::misaligned, {access == Access::write, grid_.place_of(pc), block_, thread}, {},
+          shared_region, static_cast<std::int64_t>(offset), bytes);
+    }
+    enter_shared(offset, bytes, access == Access::write, 0, pc, thread);
+    return true;
+  }
+  if (grid_.is_exempt(number(address))) return true;
+  const bool goes_on = enter_global(access, address, bytes, pc, thread);
+  if (number(address) % alignment != 0) {
+    add(Kind::misaligned, {access == Access::write, grid_.place_of(pc), block_, thread}, {},
+        nowhere, 0, bytes);
+  }
+  return goes_on;
+}
+
+void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag,
+                                const void* pc, int thread) {
+  const Touch me{clocks_.now(thread) | flag, grid_.place_of(pc)};
+  const Past past = clocks_.past(thread);
+  Kind found = Kind::none;
+  Touch earlier;
+  std::size_t at = offset;
+  for (std::size_t i = offset; i < offset + bytes; ++i) {
+    Touch before;
+    const Kind kind =
+        write ? enter_write(cells_[i], me, past, before) : enter_read(cells_[i], me, past, before);
+    if (kind == Kind::none || found != Kind::none) continue;
+    found = kind;
+    earlier = before;
+    at = i;
+  }
+  if (found == Kind::none) return;
+  const Party other = earlier.epoch == 0 ? Party{}
+                                         : Party{found != Kind::race_with_read, earlier.place,
+                                                 block_, thread_of(earlier.epoch)};
+  add(found, {write, me.place, block_, thread}, other, shared_region, static_cast<std::int64_t>(at),
+      bytes);
+}
+
+bool BlockChecker::enter_global(Access access, const void* address, std::size_t bytes,
+                                const void* pc, int thread) {
+  const bool write = access == Access::write;
+  const std::uintptr_t at = number(address);
+  const Party party{write, grid_.place_of(pc), block_, thread};
+  const auto& regions = grid_.regions();
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const Region& region = regions[i];
+    const std::uintptr_t offset = at - number(region.begin);
+    if (offset >= region.bytes || bytes > region.bytes - offset) continue;
+    const auto index = static_cast<int>(i);
+    if (region.use == Region::Use::input) {
+      if (write)
+        add(Kind::write_to_input, party, {}, index, static_cast<std::int64_t>(offset), bytes);
+      return true;
+    }
+    const Touch me{clocks_.now(thread), party.place};
+    bool reported = false;
+    for (std::size_t j = offset / region.element * region.element; j < offset + bytes;
+         j += region.element) {
+      Party earlier;
+      const Kind kind = grid_.enter(region, j, write, block_, me, clocks_.past(thread), earlier);
+      if (kind == Kind::none || std::exchange(reported, true)) continue;
+      if (kind == Kind::uninitialised_read) earlier = {};
+      add(kind, party, earlier, index, static_cast<std::int64_t>(j), bytes);
+    }
+    return true;
+  }
+  // Outside of everything: named by the buffer whose guard it hits.
+  const auto near = [&](const void* begin, std::size_t size) {
+    return at + guard_bytes >= number(begin) && at + bytes <= number(begin) + size + guard_bytes;
+  };
+  const auto offset_in = [&](const void* begin) {
+    return static_cast<std::int64_t>(at - number(begin));
+  };
+  if (near(shared_, shared_bytes_)) {
+    add(Kind::out_of_bounds, party, {}, shared_region, offset_in(shared_), bytes);
+    return true;
+  }
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    if (!near(regions[i].begin, regions[i].bytes)) continue;
+    add(Kind::out_of_bounds, party, {}, static_cast<int>(i), offset_in(regions[i].begin), bytes);
+    return true;
+  }
+  add(Kind::out_of_bounds, party, {}, nowhere, 0, bytes);
+  return false;
+}
+
+bool BlockChecker::issue_copy(void* to, const void* from, bool valid, const void* pc, int thread) {
+  if (valid && !access(Access::read, from, 16, 16, pc, thread)) return false;
+  if (!in_shared(to, 16)) return enter_global(Access::write, to, 16, pc, thread);
+  enter_shared(number(to) - number(shared_), 16, true, in_flight, pc, thread);
+  return true;
+}
+
+void BlockChecker::complete_copy(const void* to, int thread) {
+  if (!in_shared(to, 16)) return;
+  for (std::size_t i = number(to) - number(shared_), end = i + 16; i < end; ++i) {
+    Touch& write = cells_[i].write;
+    if (write.epoch & in_flight && thread_of(write.epoch) == thread) {
+      write.epoch = clocks_.now(thread);
+    }
+  }
+}
+
+void BlockChecker::pass_register(std::uint32_t word, const void* pc, int thread) {
+  if (word != unassigned) return;
+  add(Kind::uninitialised_register, {false, grid_.place_of(pc), block_, thread}, {},
+      registers_region, 0, 4);
+}
+
+}  // namespace lanescope::simt

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "debug/simt/finding.h"
+#include "debug/simt/shadow.h"
+
+namespace lanescope::simt {
+
+/// Unused bytes that must lie before and behind every watched buffer: an access that misses its
+/// buffer by less is found and goes on; farther away it ends the block, as it might on a GPU.
+inline constexpr std::size_t guard_bytes = 1 << 16;
+
+/// A buffer in global memory that the kernel may use.
+struct Region {
+  enum class Use : std::uint8_t {
+    input,
+    output,
+    output_once,  ///< every element is written exactly once
+  };
+  std::string name;
+  const void* begin = nullptr;
+  std::size_t bytes = 0;
+  Use use = Use::input;
+  std::size_t element = 4;  ///< bytes; outputs: no two lanes write to the same element
+};
+
+/// The memory checker of a launch: knows the buffers, and gathers what the blocks' checkers find.
+/// The kernel is code compiled with -fsanitize=thread, whose __tsan_* functions report every access
+/// (debug/simt/instrumentation.cc). What it cannot see: registers, but for what a shuffle or a
+/// matrix product takes, and an index that strays from one member of shared memory into another
+/// (it shows as a race or an uninitialised read).
+class Checker {
+ public:
+  /// From the next launch on. The regions must outlive it.
+  void watch(std::vector<Region> regions) { regions_ = std::move(regions); }
+  const std::vector<Region>& regions() const { return regions_; }
+  /// What was found in the last launch, in a fixed order, whatever the number of workers.
+  const std::vector<Finding>& findings() const { return findings_; }
+  /// The file that holds the kernel's code, for source_lines.
+  const std::string& image() const { return image_; }
+
+  std::size_t shared_bytes() const { return shared_bytes_; }
+
+  // For the machine.
+
+  /// `kernel` is any function of the kernel's image; `arguments` lie on the calling thread's stack.
+  void begin(const void* kernel, std::size_t shared_bytes);
+  /// Settles the findings; those of blocks behind `last_block` are dropped, since they may or may
+  /// not have run.
+  void end(std::int64_t last_block, bool complete);
+  /// The findings of a block that has ended.
+  void take(std::int64_t block, std::vector<Finding> found);
+
+  std::uint32_t place_of(const void* return_address) const {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - base_);
+  }
+  /// Enters an access to the element of an output that lies at `offset`. Returns what is wrong.
+  Kind enter(const Region& region, std::size_t offset, bool write, std::int64_t block, Touch me,
+             Past past, Party& earlier);
+  /// Whether `address` lies where a kernel finds its arguments and constants: the stack of the
+  /// thread that launched, or the kernel's image.
+  bool is_exempt(std::uintptr_t address) const {
+    return address - stack_ < stack_bytes_ || address - base_ < image_bytes_;
+  }
+
+ private:
+  /// What is known of an element of an output, by the lowest block that wrote it.
+  struct GlobalCell {
+    Cell cell;
+    std::int64_t block = -1;
+  };
+
+  void find_never_written();
+
+  std::vector<Region> regions_;
+  std::vector<std::vector<GlobalCell>> cells_;  ///< of each region; empty for inputs
+  std::map<std::int64_t, std::vector<Finding>> found_;
+  std::vector<Finding> findings_;
+  std::string image_;
+  std::uintptr_t base_ = 0;  ///< of the image
+  std::size_t image_bytes_ = 0;
+  std::uintptr_t stack_ = 0;
+  std::size_t stack_bytes_ = 0;
+  std::size_t shared_bytes_ = 0;
+  std::mutex mutex_;
+};
+
+/// Adds an instance to `findings`: merged with one of the same kind and places.
+void merge(std::vector<Finding>& findings, const Finding& finding);
+
+}  // namespace lanescope::simt

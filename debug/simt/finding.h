@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lanescope::simt {
+
+/// What the memory checker finds.
+enum class Kind : std::uint8_t {
+  none,
+  race,                    ///< two accesses, one a write, that nothing orders
+  race_with_read,          ///< the same, the earlier access a read
+  missing_wait,            ///< an async copy into these bytes has not been waited for
+  uninitialised_read,      ///< bytes that were never written
+  uninitialised_register,  ///< what a shuffle or matrix product takes was never assigned
+  out_of_bounds,
+  misaligned,
+  write_to_input,
+  written_twice,  ///< an element of an output
+  never_written,  ///< an element of an output
+};
+
+/// The end of an access in a finding.
+struct Party {
+  bool write = false;
+  std::uint32_t place = 0;  ///< offset in the kernel's image of the instruction behind; 0: none
+  std::int64_t block = -1;
+  int thread = -1;
+};
+
+/// One way in which a kernel breaks a rule, with the first instance of it.
+struct Finding {
+  Kind kind = Kind::none;
+  Party access;
+  Party earlier;            ///< what it collides with; place 0: nothing
+  int region = -1;          ///< index of the watched Region, shared_region, or nowhere
+  std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
+  int bytes = 0;            ///< of the access
+  std::int64_t count = 0;   ///< instances with the same kind and places
+};
+
+inline constexpr int nowhere = -1;        ///< no region lies near the address
+inline constexpr int shared_region = -2;  ///< the block's shared memory
+inline constexpr int registers_region = -3;
+
+}  // namespace lanescope::simt

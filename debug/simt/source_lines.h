@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lanescope::simt {
+
+/// The source lines of the calls that return to `places` (offsets in the file `image`), as
+/// "kernels/mma.h:113": of functions inlined into each other, the innermost that is the kernel's
+/// own and not of the device vocabulary. Asks binutils' addr2line, once. Where that is missing:
+/// "mma.fused.so+0x1234", and `warning` says so.
+std::map<std::uint32_t, std::string> source_lines(const std::string& image,
+                                                  const std::vector<std::uint32_t>& places,
+                                                  std::string& warning);
+
+}  // namespace lanescope::simt

@@ -1,0 +1,39 @@
+#include "gates/check.h"
+
+#include "debug/error.h"
+#include "debug/simt/checker.h"
+
+namespace lanescope {
+
+CheckReport check_kernel(RunOptions options) {
+  if (options.backend == "cuda") {
+    throw UsageError("check runs on sim: on a GPU, NVIDIA's compute-sanitizer checks memory");
+  }
+  options.backend = "sim";
+  options.checked = true;
+  PreparedRun run = prepare(options);
+  const Module& module = *run.module;
+  simt::Checker checker;
+  run.request.checker = &checker;
+  const Dump dump = launch(module, run.module_name, run.request);
+
+  CheckReport report;
+  report.kernel = module.kernel;
+  report.gate = name_of(module.gate);
+  report.module = run.module_name;
+  report.problem = run.request.problem;
+  report.head_dim = module.head_dim;
+  report.element = static_cast<std::size_t>(size_of(module.dtype));
+  report.fault = dump.info.incomplete;
+  report.warnings = run.warnings;
+  const auto shared_element = [&](std::int64_t offset) {
+    const char* tile = nullptr;
+    int row = 0, col = 0;
+    if (!module.shared_element(offset, &tile, &row, &col)) return std::string();
+    return std::string(tile) + "[" + std::to_string(row) + "][" + std::to_string(col) + "]";
+  };
+  describe_findings(checker, shared_element, report);
+  return report;
+}
+
+}  // namespace lanescope

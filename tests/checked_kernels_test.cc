@@ -1,0 +1,95 @@
+// `check` on the kernels of the lab: clean ones are clean in every gate, planted bugs are found,
+// and the order in which lanes run changes no bit.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "debug/diff.h"
+#include "gates/check.h"
+#include "tests/catch.h"
+#include "tests/specimens.h"
+
+using namespace lanescope;
+
+namespace {
+
+constexpr const char* gate_names[] = {"qk_only", "softmax_only", "pv_only", "fused"};
+
+RunOptions options_for(const std::string& kernel, const std::string& gate) {
+  RunOptions options;
+  options.kernel = kernel;
+  options.gate = gate;
+  options.backend = "sim";
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("check: clean kernels are clean in every gate") {
+  int runs = 0;
+  for (const std::string kernel : {"scalar", "mma", "wmma", "wmma_registers"}) {
+    for (const std::string gate : gate_names) {
+      for (const char* dtype : {"f16", "bf16"}) {
+        for (const bool causal : {false, true}) {
+          for (const char* shape : {"s=64,d=64", "s=65,d=64", "s=1,d=64", "s=127,skv=192,d=48",
+                                    "s=1,skv=300,d=64", "b=2,h=4,hkv=2,s=96,skv=70,d=64"}) {
+            RunOptions options = options_for(kernel, gate);
+            options.dtype = dtype;
+            options.causal = causal;
+            options.shape = shape;
+            options.schedule = static_cast<std::uint64_t>(runs++ % 3);
+            const CheckReport report = check_kernel(options);
+            INFO(check_text(report, {}));
+            CHECK(report.clean());
+          }
+        }
+      }
+    }
+  }
+  std::printf("check: %d runs of clean kernels\n", runs);
+}
+
+TEST_CASE("check: planted bugs of memory are found, with the line") {
+  int checked = 0;
+  for (const testing::Specimen& specimen : testing::all_specimens()) {
+    if (specimen.stage != "check") continue;
+    RunOptions options = options_for(specimen.kernel + "+" + specimen.name, "fused");
+    options.shape = specimen.shape;
+    options.causal = specimen.causal;
+    for (const std::uint64_t schedule : {0, 7}) {
+      options.schedule = schedule;
+      const CheckReport report = check_kernel(options);
+      const std::string json = check_json(report);
+      INFO(json);
+      std::string kind = specimen.cause;
+      for (char& c : kind) c = c == '_' ? ' ' : c;
+      CHECK_FALSE(report.clean());
+      CHECK(json.find("\"kind\": \"" + kind + "\"") != std::string::npos);
+      CHECK(json.find("\"kernels/" + specimen.kernel + ".h:") != std::string::npos);
+      CHECK(check_json(check_kernel(options)) == json);
+    }
+    options.kernel = specimen.kernel;
+    CHECK(check_kernel(options).clean());
+    ++checked;
+  }
+  CHECK(checked >= 5);
+}
+
+TEST_CASE("check: the order of the lanes changes no bit of a clean kernel") {
+  for (const std::string kernel : {"scalar", "mma", "wmma", "wmma_registers"}) {
+    RunOptions options = options_for(kernel, "fused");
+    options.shape = "s=130,d=64,h=2";
+    const PreparedRun run = prepare(options);
+    const Dump in_order = launch(*run.module, run.module_name, run.request);
+    for (const std::uint64_t schedule : {1, 2, 3}) {
+      options.schedule = schedule;
+      const PreparedRun permuted = prepare(options);
+      for (const BitReport& report :
+           diff_dumps(in_order, launch(*permuted.module, permuted.module_name, permuted.request))) {
+        INFO(kernel << " schedule " << schedule << " site " << report.name);
+        CHECK(report.differing == 0);
+      }
+    }
+  }
+}

@@ -39,7 +39,7 @@ class Formulas {
     const std::vector<double> values = scene_.by_element(own);
     const Fit fit = scene_.fit(values);
     if (fit.explained < 0.5) return;
-    Finding finding{cause, fit.explained, fit.consistent};
+    Finding finding{cause, fit.explained, fit.consistent, true};
     finding.evidence = {text};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Element& e = scene_.elements()[i];
@@ -72,7 +72,8 @@ void try_scores(const Scene& scene, const Formulas& fits) {
   for (const std::int64_t other : {tile - 1, tile - 2, tile + 1}) {
     if (other < 0 || other >= scene.info().kv_tiles()) continue;
     const std::string name = "tile " + std::to_string(other);
-    fits(Cause::stale_operand, "s is Q times the keys of " + name + " instead of this tile's",
+    fits(Cause::stale_operand,
+         "s is Q times the keys of " + name + " instead of this tile's, or s was not computed anew",
          scores(scene.reference().k_tile(other)));
   }
   if (const auto v = scene.held(SiteId::v_smem, tile)) {
@@ -82,7 +83,8 @@ void try_scores(const Scene& scene, const Formulas& fits) {
     const auto before = scene.held(id, tile - 1);
     if (!before) continue;
     const std::string name = name_of(id);
-    fits(Cause::never_updated, "s equals " + name + " of the tile before", *before);
+    // The scores of the tile before are those of its keys, which was tried above.
+    if (id == SiteId::p) fits(Cause::never_updated, "s equals p of the tile before", *before);
     const Array finite = before->unaryExpr([](double x) { return std::isfinite(x) ? x : 0; });
     fits(Cause::accumulator_not_cleared,
          "s = Q.K + " + name + " of the tile before: the accumulator was not cleared",
@@ -144,7 +146,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     const Array sum = row_sum(p);
     fits(Cause::never_updated, "p still holds the scores", *s);
     fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
-         exp2(minus(*s, *m_prev)));
+         exp2(minus(*s, (*m_prev == -infinity).select(0.0, *m_prev))));
     fits(Cause::wrong_formula, "p = 2^s: the maximum is not subtracted", exp2(*s));
     fits(Cause::wrong_formula, "p = 2^(s - max of this tile), not of the running maximum",
          exp2(minus(*s, row_max(*s))));

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 
 #include "debug/detectors.h"
 #include "debug/words.h"
@@ -104,6 +105,15 @@ std::pair<double, double> agreement(const Scene& scene, const Rule& rule) {
           static_cast<double>(agreed) / std::max(all, 1)};
 }
 
+/// Whether a masked score holds what it would be without a mask.
+bool is_product(const Scene& scene, const Element& e) {
+  const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, scene.tile());
+  if (!q || !k || !std::isfinite(e.got)) return false;
+  const double factor = reference::softmax_scale(scene.info().problem) * std::numbers::log2e;
+  const double score = factor * (q->row(e.row) * k->row(e.col)).sum();
+  return std::abs(score - e.got) <= 1e-4 * (1 + std::abs(score));
+}
+
 }  // namespace
 
 void find_mask(const Scene& scene, Findings& findings) {
@@ -124,11 +134,12 @@ void find_mask(const Scene& scene, Findings& findings) {
   const std::string counts = std::to_string(leaked) + " scores should be masked and are not, " +
                              std::to_string(lost) + " are masked and should not be";
   const std::string example_line = "e.g. " + example_text(scene, *example);
-  if (lost == 0 && leaked > 1 && same_value == leaked && std::isfinite(value)) {
+  if (lost == 0 && leaked > 1 && same_value == leaked && !is_product(scene, *example)) {
     Finding finding{Cause::mask_value, static_cast<double>(leaked) / scene.wrong_count()};
     finding.evidence = {"all " + std::to_string(leaked) + " masked scores that are wrong hold " +
                         value_text(value)};
     findings.push_back(finding);
+    return;
   }
   for (const Rule& rule : rules_for(scene)) {
     const auto [explained, agreed] = agreement(scene, rule);

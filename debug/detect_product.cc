@@ -61,6 +61,35 @@ std::optional<Effective> effective_keys(const Scene& scene) {
   return Effective{solved->first, k->leftCols(d), solved->second, "columns of d", "key"};
 }
 
+/// The other operand of the same product: V from P, Q from K.
+std::optional<Effective> effective_values(const Scene& scene) {
+  const std::int64_t tile = scene.tile();
+  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+  const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
+  if (!p || !alpha || !o_prev || !v || !scene.got().isFinite().all()) return std::nullopt;
+  const Index d = scene.info().problem.d;
+  const Array given = (scene.got() - o_prev->colwise() * alpha->col(0)).leftCols(d);
+  const auto solved =
+      solve(p->transpose(), given.transpose(), scene.bound().leftCols(d).transpose() * 2);
+  if (!solved) return std::nullopt;
+  return Effective{solved->first, v->leftCols(d).transpose(), solved->second, "keys",
+                   "column of V"};
+}
+
+std::optional<Effective> effective_queries(const Scene& scene) {
+  const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, scene.tile());
+  if (!q || !k || !scene.want().isFinite().all() || !scene.got().isFinite().all()) {
+    return std::nullopt;
+  }
+  const Index d = scene.info().problem.d;
+  const double factor = reference::softmax_scale(scene.info().problem) / std::log(2.0);
+  const auto solved =
+      solve(k->leftCols(d).transpose(), scene.got() / factor, scene.bound() * 2 / factor);
+  if (!solved) return std::nullopt;
+  return Effective{solved->first, q->topRows(scene.rows()).leftCols(d), solved->second,
+                   "columns of d", "query"};
+}
+
 /// The factor with which each column of the right operand was used, where all rows agree.
 void find_counts(const Scene& scene, const Effective& e, Findings& findings) {
   std::map<int, std::vector<std::int64_t>> by_count;
@@ -138,7 +167,7 @@ void find_places(const Effective& e, Findings& findings) {
                     static_cast<double>(found_groups) / static_cast<double>(groups)};
     if (height == 0) {
       finding.evidence = {"in the product, " + e.depth +
-                          " are paired wrongly: " + mapping_text(map, "x")};
+                          " are paired wrongly: " + mapping_text(map, "number")};
     } else {
       finding.evidence = examples;
       finding.evidence.insert(finding.evidence.begin(),
@@ -150,15 +179,45 @@ void find_places(const Effective& e, Findings& findings) {
   }
 }
 
+/// The operand with rows and columns exchanged, as a whole or in each 8x8 block.
+void find_transposed(const Effective& e, Findings& findings) {
+  for (const Index side : {e.used.rows(), Index(8)}) {
+    if (e.used.rows() % side != 0 || e.used.cols() % side != 0) continue;
+    if (e.right.rows() != e.used.rows() || e.right.cols() != e.used.cols()) continue;
+    Index same = 0;
+    for (Index row = 0; row < e.used.rows(); ++row) {
+      for (Index col = 0; col < e.used.cols(); ++col) {
+        const double right =
+            e.right(row / side * side + col % side, col / side * side + row % side);
+        same += std::abs(e.used(row, col) - right) <= e.noise(row, col) + 1e-4 * std::abs(right);
+      }
+    }
+    const double share = static_cast<double>(same) / static_cast<double>(e.used.size());
+    if (share < 0.98) continue;
+    Finding finding{Cause::transposed, share};
+    finding.evidence = {"in the product, " + e.outer + " and " + e.depth + " are exchanged in " +
+                        (side == 8 ? "each 8x8 block" : "the whole tile")};
+    findings.push_back(finding);
+    return;
+  }
+}
+
 }  // namespace
 
 void find_product(const Scene& scene, Findings& findings) {
-  std::optional<Effective> effective;
-  if (scene.site() == SiteId::o) effective = effective_weights(scene);
-  if (scene.site() == SiteId::s) effective = effective_keys(scene);
-  if (!effective) return;
-  find_counts(scene, *effective, findings);
-  find_places(*effective, findings);
+  using Solve = std::optional<Effective> (*)(const Scene&);
+  std::vector<Solve> operands;
+  if (scene.site() == SiteId::o) operands = {effective_weights, effective_values};
+  if (scene.site() == SiteId::s) operands = {effective_keys, effective_queries};
+  for (const Solve effective_operand : operands) {
+    const std::optional<Effective> effective = effective_operand(scene);
+    if (!effective) continue;
+    const std::size_t known = findings.size();
+    find_counts(scene, *effective, findings);
+    find_places(*effective, findings);
+    find_transposed(*effective, findings);
+    if (findings.size() > known) return;
+  }
 }
 
 }  // namespace lanescope

@@ -40,12 +40,15 @@ class Reduction {
   bool possible() const { return possible_; }
   Index cols() const { return terms_.cols(); }
 
+  bool is_maximum() const { return is_maximum_; }
+
+  /// `times`: how often a sum counts what is kept.
   template <class Keep>
-  double over(Index row, const Keep& keep) const {
+  double over(Index row, const Keep& keep, double times = 1) const {
     double value = start_(row);
     for (Index col = 0; col < terms_.cols(); ++col) {
       if (!keep(col)) continue;
-      value = is_maximum_ ? std::fmax(value, terms_(row, col)) : value + terms_(row, col);
+      value = is_maximum_ ? std::fmax(value, terms_(row, col)) : value + times * terms_(row, col);
     }
     return value;
   }
@@ -82,7 +85,7 @@ void try_lanes(const Scene& scene, const Reduction& reduction, std::optional<Fin
     if (row < 0 || row >= scene.rows()) continue;
     lane_of[static_cast<std::size_t>(row)][static_cast<std::size_t>(col)] = s->holder(slot).lane;
   }
-  for (const bool from_first : {false, true}) {
+  const auto attempt = [&](bool from_first, int times) {
     for (int mask = 0; mask < 32; ++mask) {
       std::vector<double> values;
       std::string lanes;
@@ -92,12 +95,15 @@ void try_lanes(const Scene& scene, const Reduction& reduction, std::optional<Fin
         const std::set<std::int64_t> all(row.begin(), row.end());
         const std::int64_t own = from_first ? *all.begin() : e.holder.lane;
         std::set<std::int64_t> used;
-        values.push_back(reduction.over(e.row, [&](Index col) {
-          const std::int64_t lane = row[static_cast<std::size_t>(col)];
-          if (((lane ^ own) & ~mask) != 0) return false;
-          used.insert(lane);
-          return true;
-        }));
+        values.push_back(reduction.over(
+            e.row,
+            [&](Index col) {
+              const std::int64_t lane = row[static_cast<std::size_t>(col)];
+              if (((lane ^ own) & ~mask) != 0) return false;
+              used.insert(lane);
+              return true;
+            },
+            times));
         own_lanes = std::max(own_lanes, used.size());
         if (used.size() == all.size()) break;  // the whole row: nothing is left out
         if (lanes.empty() && e.wrong) {
@@ -110,10 +116,14 @@ void try_lanes(const Scene& scene, const Reduction& reduction, std::optional<Fin
                    "only the columns of " + std::to_string(own_lanes) + " of the row's lanes" +
                        (from_first ? ", the first ones, whose value all lanes hold"
                                    : ", its own and those it was combined with") +
-                       " (lanes " + lanes + ")",
+                       " (lanes " + lanes + ")" +
+                       (times > 1 ? ", " + std::to_string(times) + " times" : ""),
                    best);
     }
-  }
+  };
+  attempt(false, 1);
+  attempt(true, 1);
+  for (int times = 2; times <= 32 && !reduction.is_maximum(); times *= 2) attempt(false, times);
 }
 
 /// Reductions over a range of columns, or every other column.

@@ -184,6 +184,13 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   Finding finding{cause, share};
   finding.evidence = {"the first: " + example_text(scene, *first)};
   if (!operands.empty()) finding.evidence.push_back("its operands: " + operands);
+  // A symptom: other inputs may show what was read, so that nobody takes it for the cause.
+  if (cause == Cause::non_finite) {
+    finding.explained *= 0.9;
+    finding.evidence.push_back(
+        "what the stage should read is finite: suspect memory or registers that were never "
+        "written");
+  }
   if (cause == Cause::masked_row_unguarded) {
     finding.evidence.push_back("the row has seen no key so far: -inf - (-inf) is NaN");
   }

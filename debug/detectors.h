@@ -18,7 +18,8 @@ void find_disagreement(const Scene& scene, Findings& findings);
 void find_non_finite(const Scene& scene, Findings& findings);
 /// Scores that are masked and should not be, or the other way round.
 void find_mask(const Scene& scene, Findings& findings);
-/// Formulas close to the right one (a factor, a term, an operand more or less) that give the values.
+/// Formulas close to the right one (a factor, a term, an operand more or less) that give the
+/// values.
 void find_formula(const Scene& scene, Findings& findings);
 /// The right formula with an operand of another row.
 void find_other_row(const Scene& scene, Findings& findings);

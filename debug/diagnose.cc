@@ -1,6 +1,7 @@
 #include "debug/diagnose.h"
 
 #include <algorithm>
+#include <sstream>
 #include <tuple>
 
 #include "debug/detectors.h"
@@ -31,6 +32,39 @@ Findings all_findings(const Scene& scene) {
   return findings;
 }
 
+/// Formulas that only fit by the special values of the first tile (alpha = 0, m_prev = -inf) do not
+/// fit the wrong values of the next ones: those that do come first.
+void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
+  Divergence later = scene.first();
+  if (scene.tile() < 0 || later.judgement != Judgement::local) return;
+  const auto lasts = [&](const Findings& others, const Finding& finding) {
+    return std::any_of(others.begin(), others.end(), [&](const Finding& other) {
+      return other.cause == finding.cause && other.certain();
+    });
+  };
+  while (++later.tile <= scene.last_tile() && later.tile <= scene.tile() + 2) {
+    if (!scene.judge().slots(scene.site())->holds(scene.block(), later.tile)) return;
+    const Scene next(dump, later);
+    if (next.wrong_count() == 0) continue;
+    const Findings others = all_findings(next);
+    const bool any = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+      return finding.formula && finding.certain() && lasts(others, finding);
+    });
+    for (Finding& finding : findings) {
+      if (any && finding.formula && finding.certain() && !lasts(others, finding)) {
+        finding.explained *= 0.9;
+      }
+    }
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
+}
+
+bool ambiguous(const Findings& findings) {
+  return findings.size() > 1 && findings[0].formula && findings[0].certain() &&
+         findings[1].formula && findings[1].certain() && findings[1].cause != findings[0].cause;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
@@ -39,7 +73,8 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   if (!dump.info.incomplete.empty()) {
     diagnosis.cause = Cause::machine_rule;
     diagnosis.certain = true;
-    diagnosis.evidence = {dump.info.incomplete};
+    std::istringstream lines(dump.info.incomplete);
+    for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;
   }
   if (!report.first) {
@@ -48,6 +83,8 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   }
   const Scene scene(dump, *report.first);
   Findings findings = all_findings(scene);
+  keep_what_lasts(dump, scene, findings);
+  diagnosis.ambiguous = ambiguous(findings);
   if (!findings.empty() && findings[0].explained >= 0.5) {
     diagnosis.cause = findings[0].cause;
     diagnosis.certain = findings[0].certain();

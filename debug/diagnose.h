@@ -16,6 +16,7 @@ struct Diagnosis {
       first;  ///< where; not there if the run broke off before anything differed
   Cause cause = Cause::unexplained;
   bool certain = false;
+  bool ambiguous = false;  ///< several formulas fit: a problem with more tiles may tell them apart
   std::vector<std::string> evidence;  ///< each a fact that the dump shows
   std::vector<Finding> suspects;      ///< the next best, without the cause itself
 };

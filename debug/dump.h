@@ -52,8 +52,8 @@ struct DumpInfo {
   std::string input_hash;   ///< of the bytes of q, k, v
   std::string source_hash;  ///< of the sources that went into the module
   std::string compile_flags;
-  Range blocks;  ///< the blocks and tiles that the dump holds; block =
-  Range tiles;   ///<   (batch · heads + head) · ceil(len_q / br) + q_tile
+  Range blocks;            ///< the blocks and tiles that the dump holds; block =
+  Range tiles;             ///<   (batch · heads + head) · ceil(len_q / br) + q_tile
   std::string incomplete;  ///< empty, or why the run did not end
   std::vector<DumpSite> sites;
 

@@ -20,8 +20,8 @@ struct BlockVerdict {
   std::vector<RowError> rows;  ///< of the gate's result, every query row of the block
 };
 
-/// Called with what every site of every tile of a block is judged against, in the order of the data;
-/// the tile of an output is −1. The rows that exist; padding rows of q_smem too.
+/// Called with what every site of every tile of a block is judged against, in the order of the
+/// data; the tile of an output is −1. The rows that exist; padding rows of q_smem too.
 using JudgeObserver = std::function<void(SiteId site, std::int64_t tile, Judgement judgement,
                                          const reference::Bounded& want)>;
 

@@ -114,7 +114,7 @@ Fit Scene::fit(const std::vector<double>& values) const {
   int decisive = 0, explained = 0, right = 0, predicted = 0;
   for (std::size_t i = 0; i < elements_.size(); ++i) {
     const Element& e = elements_[i];
-    const bool hit = !e.unwritten && fits(e.row, e.col, e.got, values[i]);
+    const bool hit = !e.unwritten && !std::isnan(values[i]) && fits(e.row, e.col, e.got, values[i]);
     // A value that nearly is what it should be tells one formula from another no better.
     const bool telling = e.unwritten || !fits(e.row, e.col, e.got, e.want);
     if (e.wrong && telling) {

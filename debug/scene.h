@@ -23,6 +23,7 @@ struct Finding {
   Cause cause = Cause::unexplained;
   double explained = 0;   ///< share of the wrong values that it explains
   double consistent = 1;  ///< share of the right values that it predicts as well
+  bool formula = false;   ///< one of the alternatives to the stage's formula
   std::vector<std::string> evidence = {};
 
   /// Whether nearly all wrong values follow from it.

@@ -70,16 +70,20 @@ inline std::string mapping_text(const std::vector<std::pair<std::int64_t, std::i
                                 const std::string& what) {
   if (map.empty()) return what;
   const auto [from, to] = map.front();
-  bool shift = true, exclusive = true;
+  // A value that happens to fit elsewhere too does not spoil the rule.
+  std::size_t shift = 0, exclusive = 0;
   for (const auto& [a, b] : map) {
-    shift = shift && b - a == to - from;
-    exclusive = exclusive && (a ^ b) == (from ^ to);
+    shift += b - a == to - from;
+    exclusive += (a ^ b) == (from ^ to);
   }
-  if (exclusive && map.size() > 1) {
-    return what + " x holds what belongs to " + what + " x xor " + std::to_string(from ^ to);
+  const auto most = [&](std::size_t count) {
+    return map.size() > 1 && 10 * count >= 9 * map.size();
+  };
+  if (most(exclusive)) {
+    return what + " i holds what belongs to " + what + " i xor " + std::to_string(from ^ to);
   }
-  if (shift && map.size() > 1) {
-    return what + " x holds what belongs to " + what + " x " + (to > from ? "+ " : "- ") +
+  if (most(shift)) {
+    return what + " i holds what belongs to " + what + " i " + (to > from ? "+ " : "- ") +
            std::to_string(std::abs(to - from));
   }
   std::string text;

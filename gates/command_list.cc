@@ -70,9 +70,9 @@ std::string words(const ordered_json& list) {
 void print_text(const ordered_json& all) {
   std::puts("kernels");
   for (const auto& k : all["kernels"]) {
-    std::printf("  %-10s gates %s\n", k["kernel"].get<std::string>().c_str(),
+    std::printf("  %-14s gates %s\n", k["kernel"].get<std::string>().c_str(),
                 words(k["gates"]).c_str());
-    std::printf("             types %s; d %s; tiles %s\n", words(k["dtypes"]).c_str(),
+    std::printf("                 types %s; d %s; tiles %s\n", words(k["dtypes"]).c_str(),
                 words(k["head_dims"]).c_str(), words(k["tiles"]).c_str());
   }
   std::printf("sites      %s\n", words(all["sites"]).c_str());

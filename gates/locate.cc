@@ -107,7 +107,8 @@ class Search {
     const Tile tile = tile_of_module();
     for (const Probe& probe : plan(given_, tile.br, tile.bc)) {
       if (!attempt(probe)) continue;
-      if (location_.diagnosis->certain || probe.about == "as given") break;
+      const bool sure = location_.diagnosis->certain && !location_.diagnosis->ambiguous;
+      if (sure || probe.about == "as given") break;
     }
     // The memory checker's findings (races, uninitialised reads) enter here: between the plan,
     // which says where values differ, and the gate, which says whether the stage alone is to blame.
@@ -145,7 +146,7 @@ class Search {
     location_.runs.push_back({text, probe.about, report.match});
     if (report.match) return false;
     Diagnosis diagnosis = diagnose(dump, report);
-    if (location_.diagnosis && !diagnosis.certain) return false;
+    if (location_.diagnosis && !(diagnosis.certain && !diagnosis.ambiguous)) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
     failed_ = probe;

@@ -91,6 +91,16 @@ class CommandLineTest(unittest.TestCase):
         for word in ["mma", "softmax_only", "o_final", "swapped_row_max", "mission", "sim", "random"]:
             self.assertIn(word, text)
 
+    def test_list_maps(self):
+        shown = self.json_of("list", "--maps", "--backend", "sim")
+        self.assertEqual(shown["backend"], "sim")
+        lanes = {entry["fragment"]: entry["lanes"] for entry in shown["maps"]}
+        self.assertEqual(list(lanes), ["mma_a", "mma_b", "mma_c", "wmma_c"])
+        self.assertEqual(lanes["wmma_c"][5], [[1, 2], [1, 3], [9, 2], [9, 3], [1, 10], [1, 11], [9, 10], [9, 11]])
+        text = self.call("list", "--maps", "--backend", "sim").stdout
+        self.assertRegex(text, r"(?s)mma_c.*lane 31  \( 7, 6\) \( 7, 7\) \(15, 6\) \(15, 7\)")
+        self.refuses(USAGE, "--maps", "list", "--backend", "sim")
+
     def test_help(self):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")

@@ -27,14 +27,14 @@ const Problem three_tiles{1, 1, 1, 32, 96, 32, false};
 
 Diagnosis diagnosis_of(const Dump& dump) { return diagnose(dump, diff_against_reference(dump)); }
 
-/// "stage site cause" with " ?" where it is not certain.
+/// "stage site cause" with "?" where it is not certain.
 std::string named(const Diagnosis& diagnosis) {
   std::string text;
   if (diagnosis.first) {
     text =
         std::string(name_of(diagnosis.first->stage)) + " " + name_of(diagnosis.first->site) + " ";
   }
-  return text + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " ?");
+  return text + name_of(diagnosis.cause) + (diagnosis.certain ? "" : "?");
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -58,6 +58,7 @@ reference::Array elements(const Dump& dump, SiteId id, std::int64_t tile, std::i
 }
 
 TEST_CASE("locate: every planted bug by stage, site and cause") {
+  REQUIRE(testing::specimens().size() >= 10);
   for (const testing::Specimen& specimen : testing::specimens()) {
     RunOptions options;
     options.kernel = specimen.kernel;
@@ -167,7 +168,7 @@ TEST_CASE("locate: right values in wrong places") {
               [](int r, int c) {
                 return Place{r ^ 8, c};
               }),
-        "qk s permuted", "row x xor 8");
+        "qk s permuted", "row i xor 8");
   check(moved(SiteId::s, [](int r, int c) { return Place{c, r}; }), "qk s transposed", "exchanged");
   check(moved(SiteId::q_smem,
               [](int r, int c) {

@@ -12,6 +12,7 @@ namespace lanescope::testing {
 /// A line of tests/specimens/list.txt.
 struct Specimen {
   std::string name, kernel, stage, site, cause, shape;
+  std::string finding;  ///< what check must find, empty: it is not asked
   bool causal = false;
 };
 
@@ -26,6 +27,11 @@ inline std::vector<Specimen> all_specimens() {
     if (line.starts_with("#") ||
         !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.cause >> s.shape))
       continue;
+    if (s.stage == "check") s.finding = s.cause;
+    if (const std::size_t at = s.shape.find(",check="); at != std::string::npos) {
+      s.finding = s.shape.substr(at + 7);
+      s.shape.erase(at);
+    }
     if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
       s.shape.erase(at);
       s.causal = true;

@@ -97,7 +97,7 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
     throw UsageError("the dump holds nothing to judge: no traced site of gate " + dump.info.gate +
                      " and no output");
   }
-  for (auto& [key, site] : sites) report.sites.push_back(std::move(site));
+  for (auto& [key, site] : sites) report.sites.push_back(site);
   keep_worst(report.rows);
   report.warnings = warnings_about(dump, judge);
   report.match = failed == 0 && dump.info.incomplete.empty() && !judge.lacks_outputs();

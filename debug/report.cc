@@ -78,7 +78,7 @@ std::string place_text(const Divergence& at) {
 double error_of(const Divergence& at) { return std::abs(at.got - at.want); }
 
 std::string got_text(const Dump& dump, std::string_view name, const Divergence& at) {
-  const std::string value = at.unwritten ? "never written" : number_text(at.got, digits);
+  std::string value = at.unwritten ? "never written" : number_text(at.got, digits);
   const auto index = index_at(dump, name, at);
   if (!index) return value;
   const Tensor& tensor = *dump.find(name);

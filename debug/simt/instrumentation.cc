@@ -46,6 +46,8 @@ auto atomically(BlockChecker::Access access, const volatile T* address, const vo
 
 }  // namespace
 
+// The compiler chooses these names, and some of the macros below paste types and operators.
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses)
 #define LANESCOPE_PC __builtin_return_address(0)
 
 extern "C" {
@@ -141,3 +143,4 @@ LANESCOPE_ATOMICS(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(5); }
 void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(5); }
 }
+// NOLINTEND(bugprone-reserved-identifier,bugprone-macro-parentheses)

@@ -123,7 +123,7 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
 
 std::string kernel_name(const RunOptions& options) {
   if (options.specimen.empty()) return options.kernel;
-  const std::string wish = options.kernel + "+" + options.specimen;
+  std::string wish = options.kernel + "+" + options.specimen;
   std::string known;
   for (const std::string& name : declared_specimens()) {
     if (name == wish) return wish;

@@ -105,8 +105,8 @@ class CommandLineTest(unittest.TestCase):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        self.refuses(USAGE, "list run diff show", "nothing")
-        self.refuses(USAGE, "list run diff show")
+        self.refuses(USAGE, "list run diff check locate show", "nothing")
+        self.refuses(USAGE, "list run diff check locate show")
 
     def test_diff_that_matches(self):
         done = self.call("diff", *RUN)

@@ -19,6 +19,9 @@ void demand_same_run(const DumpInfo& a, const DumpInfo& b) {
   demand_same("shape", a.problem == b.problem && a.head_dim == b.head_dim);
   demand_same("tile", a.br == b.br && a.bc == b.bc);
   demand_same("inputs", a.input_hash == b.input_hash);
+  const bool traced = !a.sites.empty() && !b.sites.empty();
+  demand_same("traced blocks", !traced || a.blocks == b.blocks);
+  demand_same("traced tiles", !traced || a.tiles == b.tiles);
 }
 
 /// The place of element `index` of tensor `name`.

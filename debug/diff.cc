@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "debug/dump_metadata.h"
@@ -74,10 +75,26 @@ void keep_worst(std::vector<RowError>& rows) {
 
 DiffReport diff_against_reference(const Dump& dump, int threads) {
   check_dump(dump);
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(dump.info.block_count()));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  return diff_blocks(dump, blocks, threads);
+}
+
+DiffReport diff_blocks(const Dump& dump, std::span<const std::int64_t> blocks, int threads,
+                       const BlocksObserver& observer) {
+  check_dump(dump);
   const Judge judge(dump);
-  std::vector<BlockVerdict> verdicts(static_cast<std::size_t>(dump.info.block_count()));
-  reference::parallel_for(dump.info.block_count(), threads, [&](std::int64_t block) {
-    verdicts[static_cast<std::size_t>(block)] = judge.judge(block);
+  std::vector<BlockVerdict> verdicts(blocks.size());
+  reference::parallel_for(std::ssize(blocks), threads, [&](std::int64_t i) {
+    const auto index = static_cast<std::size_t>(i);
+    JudgeObserver of_block;
+    if (observer) {
+      of_block = [&](SiteId site, std::int64_t tile, Judgement judgement,
+                     const reference::Bounded& want) {
+        observer(index, site, tile, judgement, want);
+      };
+    }
+    verdicts[index] = judge.judge(blocks[index], of_block);
   });
 
   DiffReport report;

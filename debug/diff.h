@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "debug/dump.h"
 
 namespace lanescope {
+namespace reference {
+struct Bounded;
+}
 
 /// What a slot is judged against.
 ///   chain: the true value, from the gate's inputs on (fused: from Q, K, V on)
@@ -67,6 +72,15 @@ struct DiffReport {
 /// Throws UsageError on a dump that check_dump refuses, on a gate or an architecture without a
 /// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
+
+/// Called with what each site of each tile is judged against, as a JudgeObserver (debug/judge.h)
+/// is; `index` counts the blocks that are judged. Several threads call at once, one for each block.
+using BlocksObserver = std::function<void(std::size_t index, SiteId site, std::int64_t tile,
+                                          Judgement judgement, const reference::Bounded& want)>;
+
+/// The same, of these blocks of the problem alone.
+DiffReport diff_blocks(const Dump& dump, std::span<const std::int64_t> blocks, int threads = 0,
+                       const BlocksObserver& observer = {});
 
 /// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
 /// an unwritten slot equals only an unwritten slot).

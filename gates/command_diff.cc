@@ -21,15 +21,6 @@ ExitCode judge(const Dump& dump, const std::string& path, int threads, const Out
   return report.match ? ExitCode::ok : ExitCode::diverged;
 }
 
-/// A dump of a binary that is not built from the sources at hand says nothing about them.
-void check_fresh(const Dump& dump, const std::string& path) {
-  const std::string at_hand = hash_of_sources_at_hand(dump.info.kernel);
-  if (at_hand.empty() || at_hand == dump.info.source_hash) return;
-  throw MismatchError(path + " was made by a build of other sources than those at hand: dump " +
-                      dump.info.source_hash + ", at hand " + at_hand +
-                      ". Run it again, or judge it all the same with --stale-ok");
-}
-
 ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Output& output) {
   const Dump a = read_dump(a_path), b = read_dump(b_path);
   const std::vector<BitReport> reports = diff_dumps(a, b);
@@ -40,6 +31,14 @@ ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Ou
 }
 
 }  // namespace
+
+void check_fresh(const Dump& dump, const std::string& path) {
+  const std::string at_hand = hash_of_sources_at_hand(dump.info.kernel);
+  if (at_hand.empty() || at_hand == dump.info.source_hash) return;
+  throw MismatchError(path + " was made by a build of other sources than those at hand: dump " +
+                      dump.info.source_hash + ", at hand " + at_hand +
+                      ". Run it again, or judge it all the same with --stale-ok");
+}
 
 ExitCode diff_command(DiffOptions options, const Output& output) {
   const std::vector<std::string>& what = options.what;

@@ -24,6 +24,14 @@ struct DiffOptions {
   bool stale_ok = false;
 };
 
+struct ReportOptions {
+  std::vector<std::string> dumps;  ///< one, or two to compare
+  std::string output;              ///< the page
+  std::string block, tile;         ///< "3" or "0..3"; empty: as many as may be
+  int threads = 0;
+  bool stale_ok = false;
+};
+
 // The commands: results go to stdout, everything else to stderr through spdlog. They throw Error.
 ExitCode list_command(bool causes, const Output& output);
 ExitCode list_maps_command(const std::string& backend, const Output& output);
@@ -32,5 +40,10 @@ ExitCode diff_command(DiffOptions options, const Output& output);
 ExitCode check_command(const RunOptions& options, const Output& output);
 ExitCode locate_command(const RunOptions& options, const Output& output);
 ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
+ExitCode report_command(const ReportOptions& options, const Output& output);
+
+/// A dump of a binary that is not built from the sources at hand says nothing about them: throws
+/// MismatchError.
+void check_fresh(const Dump& dump, const std::string& path);
 
 }  // namespace lanescope

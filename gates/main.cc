@@ -29,13 +29,16 @@ std::string check_seed(const std::string& text) {
 
 /// Before the run, which may take long: a dump under another name could not be given to `diff`, and
 /// one in a folder that is not there could not be written.
-std::string check_dump_path(const std::string& text) {
-  if (!text.ends_with(".safetensors")) return "'" + text + "' does not end in .safetensors";
+std::string check_path(const std::string& text, const std::string& ending) {
+  if (!text.ends_with(ending)) return "'" + text + "' does not end in " + ending;
   const std::filesystem::path folder = std::filesystem::path(text).parent_path();
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
   return "there is no folder " + folder.string();
 }
+
+std::string check_dump_path(const std::string& text) { return check_path(text, ".safetensors"); }
+std::string check_page_path(const std::string& text) { return check_path(text, ".html"); }
 
 void add_run_options(CLI::App& command, RunOptions& run) {
   command.add_option("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
@@ -143,6 +146,19 @@ int run(int argc, char** argv) {
   show->add_option("--lane", show_options.lane);
   show->add_option("--col", show_options.col, "the first column of a matrix");
 
+  ReportOptions report_options;
+  CLI::App* report = app.add_subcommand("report", "a dump as a page: stages, heat maps, lanes");
+  report->add_option("dumps", report_options.dumps, "x.safetensors, or two to compare")->required();
+  report->add_option("-o,--output", report_options.output, "the page: x.html")
+      ->required()
+      ->check(check_page_path);
+  report->add_option("--block", report_options.block, "judge only these: 3 or 0..3, ends included");
+  report->add_option("--tile", report_options.tile, "keep only these");
+  report->add_option("--threads", report_options.threads, "of this machine [0: all]")
+      ->check(CLI::Range(0, 1024));
+  report->add_flag("--stale-ok", report_options.stale_ok,
+                   "judge a dump although the sources have changed since");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -167,6 +183,7 @@ int run(int argc, char** argv) {
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
+  if (report->parsed()) code = report_command(report_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");
   }

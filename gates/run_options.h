@@ -34,6 +34,9 @@ struct RunOptions {
 /// names what it does not understand.
 Problem parse_shape(const std::string& preset, const std::string& shape, bool causal);
 
+/// "3" or "0..3", the end included. Throws UsageError that begins with `what`.
+Range parse_range(const std::string& text, const std::string& what);
+
 /// A run that can be launched: its module, opened, and its request.
 struct PreparedRun {
   std::string module_name;

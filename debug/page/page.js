@@ -79,7 +79,7 @@ function choose_slot(slot, pin) {
 }
 
 function map_scale(tile) {
-  return [clamp(Math.floor(640 / tile.width), 1, 24), clamp(Math.floor(640 / tile.height), 2, 16)];
+  return [clamp(Math.floor(576 / tile.width), 1, 24), clamp(Math.floor(576 / tile.height), 2, 16)];
 }
 
 function show_map(tile) {
@@ -111,15 +111,15 @@ function show_tiles() {
       const canvas = element("canvas"), found = tile_at(site, state.block, tile);
       if (found) draw_tile(canvas, found, by, found.width < 16 ? 3 : 1, 1);
       else draw_blank(canvas, worst_of(site, state.block, tile, by), 16, 16);
-      canvas.style.height = `${Math.min(canvas.height, 64)}px`;
-      canvas.style.maxWidth = "128px";
+      canvas.style.height = `${Math.min(canvas.height, 48)}px`;
+      canvas.style.maxWidth = "96px";
       const current = site === state.site && (!per_tile || tile === state.tile);
       return element("td", {}, element("button", {type: "button", "aria-label": `${site}, tile ${tile}`, "aria-current": current,
         onclick: () => change(per_tile ? {site, tile} : {site})}, canvas));
     });
     return element("tr", {}, element("th", {}, site), ...cells);
   });
-  const more = tiles.length < end_tile - first_tile ? ` ${tiles[0]} to ${tiles.at(-1)} of ${first_tile} to ${end_tile - 1}` : "";
+  const more = tiles.length < end_tile - first_tile ? `: ${tiles[0]} to ${tiles.at(-1)} of ${first_tile} to ${end_tile - 1}` : "";
   fill("tiles_title", `Tiles of block ${state.block}${more}`);
   fill("tiles", element("table", {}, head, ...lines));
 }
@@ -188,7 +188,7 @@ function notes() {
   const lines = [...data.report.warnings], {judged} = data;
   if (judged.length < data.block_count) {
     const some = judged.length > 12 ? judged.slice(0, 12).join(", ") + ", …" : judged.join(", ");
-    lines.push(`Judged here: ${judged.length} of ${data.block_count} blocks (${some}). Of others: ${data.command} --block 0..3 -o page.html. All: lanescope diff.`);
+    lines.push(`Judged here: ${judged.length} of ${data.block_count} blocks (${some}). Others: ${data.command} --block 0..3 -o page.html${data.other ? "" : `; all: ${data.command.replace(" report ", " diff ")}`}`);
   }
   const tiles = new Set(data.kept.filter(({site}) => sites.get(site).per_tile).map(({block, tile}) => `${block} ${tile}`)).size;
   const there = (end_tile - first_tile) * judged.filter((block) => data.blocks[0] <= block && block < data.blocks[1]).length;
@@ -269,5 +269,9 @@ document.getElementById("block").min = 0;
 document.getElementById("block").max = data.block_count - 1;
 show_once();
 listen();
-if (location.hash === "" && data.report.first) history.replaceState(null, "", link_to(data.report.first));
+if (location.hash === "") {
+  const worst = data.report.sites.reduce((a, b) => (b.max_error_over_bound > a.max_error_over_bound ? b : a)).worst;
+  const first = data.report.first ?? worst;
+  if (first) history.replaceState(null, "", link_to(first));
+}
 read_address();

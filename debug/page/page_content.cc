@@ -20,7 +20,7 @@ namespace {
 using reference::Bounded;
 
 /// Multiply-adds of the reference that are done at once, about a second of one core.
-constexpr double judged_work = 4e8;
+constexpr double judged_work = 1.4e8;
 /// Bytes of the tiles kept; a page holds them in base 64, a third more.
 constexpr std::int64_t kept_bytes = 3'400'000;
 
@@ -87,19 +87,15 @@ PageVerdict verdict_of(const PageSlots& slots, const Bounded& want) {
   const auto count = static_cast<std::size_t>(slots.count());
   PageVerdict verdict{std::vector<float>(count), std::vector<float>(count, -1.0f),
                       std::vector<std::uint8_t>((count + 7) / 8)};
-  constexpr double most = std::numeric_limits<float>::max();
-  for_each_judged(
-      slots, want, [&](std::int64_t slot, const Comparison& outcome, double value, double bound) {
-        const auto i = static_cast<std::size_t>(slot);
-        const double got = slots.tensor().at(slots.index(slot));
-        if (std::isfinite(got) && std::isfinite(value)) {
-          verdict.error[i] = static_cast<float>(std::clamp(got - value, -most, most));
-        } else {
-          verdict.error[i] = static_cast<float>(std::isfinite(got) ? got - value : value);
-        }
-        verdict.bound[i] = static_cast<float>(bound);
-        if (!outcome.holds) verdict.wrong[i / 8] |= static_cast<std::uint8_t>(1 << i % 8);
-      });
+  const auto keep = [&](std::int64_t slot, const Comparison& outcome, double want, double bound) {
+    const auto i = static_cast<std::size_t>(slot);
+    const double got = slots.tensor().at(slots.index(slot));
+    const bool same = outcome.error == 0;  // the difference of infinities would be a NaN
+    verdict.error[i] = static_cast<float>(!outcome.holds ? want : same ? 0 : got - want);
+    verdict.bound[i] = static_cast<float>(bound);
+    if (!outcome.holds) verdict.wrong[i / 8] |= static_cast<std::uint8_t>(1 << i % 8);
+  };
+  for_each_judged(slots, want, keep);
   return verdict;
 }
 
@@ -124,8 +120,8 @@ std::vector<Kept> sites_of(const Dump& dump) {
   }
   for (const SiteId id : {SiteId::o_final, SiteId::lse}) {
     const Tensor* tensor = dump.find(name_of(id));
-    if (tensor)
-      add(id, false, info.br * (id == SiteId::lse ? 1 : info.problem.d), tensor->type, false);
+    const std::int64_t cols = id == SiteId::lse ? 1 : info.problem.d;
+    if (tensor) add(id, false, info.br * cols, tensor->type, false);
   }
   return sites;
 }

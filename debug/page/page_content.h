@@ -33,7 +33,7 @@ class PageSlots {
 
 /// How the slots of one tile fare under one judgement.
 struct PageVerdict {
-  std::vector<float> error;         ///< got − want; want itself where got is not a finite number
+  std::vector<float> error;         ///< got − want; where the value is wrong, want itself
   std::vector<float> bound;         ///< −1: the slot is not judged
   std::vector<std::uint8_t> wrong;  ///< a bit per slot
 };

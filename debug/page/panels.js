@@ -81,7 +81,7 @@ function show_value(tile, slot) {
     }
     const wrong = tile.wrong(slot, by);
     rows.push([element("b", {}, by), element("b", {class: wrong ? "bad" : "good"}, wrong ? "diverged" : "holds")]);
-    rows.push(["  reference", text(tile.want(slot, by))], ["  bound", number_text(tile.bound(slot, by), 4)]);
+    rows.push(["  reference", number_text(tile.want(slot, by), wrong ? 7 : 9)], ["  bound", number_text(tile.bound(slot, by), 4)]);
     if (!tile.unwritten(slot)) {
       rows.push(["  error", `${number_text(tile.error(slot, by), 4)}, ${number_text(tile.ratio(slot, by), 4)} bounds`]);
     }

@@ -18,9 +18,10 @@ function tile_at(site, block, tile) {
   return opened.get(key);
 }
 
-/** The largest error over bound of a tile; NaN where it is not judged. */
+/** The largest error over bound of a tile; NaN where it is not judged, and of bits. */
 function worst_of(name, block, tile, by) {
   const site = sites.get(name);
+  if (!(by in site.worst)) return NaN;
   site.worst_numbers ??= {};
   const numbers = (site.worst_numbers[by] ??= numbers_of(Float32Array, site.worst[by]));
   const tiles = site.per_tile ? data.tiles[1] - data.tiles[0] : 1;
@@ -86,16 +87,17 @@ class Tile {
   bound(slot, by) { return this.verdicts[by].bound[slot]; }
   wrong(slot, by) { return (this.verdicts[by].wrong[slot >> 3] >> (slot & 7) & 1) === 1; }
 
-  /** What the slot is judged against: its error is got − want, or want where got is no number. */
+  /** What the slot is judged against: kept itself where the value is wrong, else got − want is. */
   want(slot, by) {
-    const error = this.verdicts[by].error[slot], got = this.value(slot);
-    return Number.isFinite(got) ? got - error : error;
+    const kept = this.verdicts[by].error[slot];
+    return this.wrong(slot, by) ? kept : this.value(slot) - kept;
   }
 
   error(slot, by) {
-    const got = this.value(slot), want = this.want(slot, by);
-    if (Number.isFinite(got)) return Math.abs(this.verdicts[by].error[slot]);
-    return Object.is(got, want) ? 0 : Infinity;
+    const kept = this.verdicts[by].error[slot];
+    if (!this.wrong(slot, by)) return Math.abs(kept);
+    const error = Math.abs(this.value(slot) - kept);
+    return Number.isNaN(error) ? Infinity : error;
   }
 
   /** Error in units of the bound. */

@@ -66,6 +66,7 @@ Style terminal_style() {
   winsize window{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) {
     style.width = window.ws_col;
+    style.height = window.ws_row;
   }
   return style;
 }
@@ -136,12 +137,22 @@ int run(int argc, char** argv) {
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
   show->add_option("dump", show_path, "x.safetensors")->required();
-  show->add_option("site", show_options.site, "a site, or q, k, v, o_final, lse")->required();
+  CLI::Option_group* of_site = show->add_option_group("site");
+  of_site->add_option("site", show_options.site, "a site, or q, k, v, o_final, lse");
+  std::string mapped_site;
+  of_site->add_option("--site", mapped_site, "the same, as a map of errors unless --as says else");
+  of_site->require_option(1);
   show->add_option("--block", show_options.block);
   show->add_option("--tile", show_options.tile);
   show->add_option("--warp", show_options.warp);
   show->add_option("--lane", show_options.lane);
   show->add_option("--col", show_options.col, "the first column of a matrix");
+  show->add_option_function<std::string>(
+          "--as", [&](const std::string& text) { show_options.as = parse_show_as(text); },
+          "lanes: 8 rows of 4, as a fragment is held; tile: rows x columns; heat: a map of errors")
+      ->type_name("lanes|tile|heat");
+  show->add_flag("--watch", show_options.watch,
+                 "follow the site over the tiles; for a lane of m, alpha or l with its invariants");
 
   try {
     app.parse(argc, argv);
@@ -166,6 +177,10 @@ int run(int argc, char** argv) {
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
+  if (!mapped_site.empty()) {
+    show_options.site = mapped_site;
+    if (!show_options.as && !show_options.watch) show_options.as = ShowAs::heat;
+  }
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -60,6 +61,14 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       ->check(CLI::Range(0, 1024));
 }
 
+/// The arguments of a `watch` as those of the `diff` that it runs.
+std::vector<std::string> diff_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  *std::find(arguments.begin(), arguments.end(), "watch") = "diff";
+  arguments.insert(arguments.end(), {"--format", "json"});
+  return arguments;
+}
+
 Style terminal_style() {
   Style style;
   style.colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
@@ -89,7 +98,9 @@ int run(int argc, char** argv) {
   std::string format = "text";
   app.add_flag("-v,--verbose", verbose, "say more on stderr");
   app.add_flag("-q,--quiet", quiet, "say only errors on stderr");
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 
   bool list_maps = false;
   std::string list_backend = "auto";
@@ -119,6 +130,14 @@ int run(int argc, char** argv) {
   diff->add_flag("--stale-ok", diff_options.stale_ok,
                  "judge a dump although the sources have changed since");
   add_run_options(*diff, diff_options.run);
+
+  WatchOptions watch_options;
+  CLI::App* watch = app.add_subcommand("watch", "diff again whenever a source is saved");
+  watch->add_option("kernel", watch_options.run.kernel, "a kernel, or the path of a module")
+      ->required();
+  watch->add_option("gate", watch_options.run.gate, "qk_only, softmax_only, pv_only or fused")
+      ->required();
+  add_run_options(*watch, watch_options.run);
 
   RunOptions check_options;
   CLI::App* check = app.add_subcommand("check", "run one gate on sim under the memory checker");
@@ -175,6 +194,10 @@ int run(int argc, char** argv) {
   }
   if (run->parsed()) code = run_command(run_options, run_path, output);
   if (diff->parsed()) code = diff_command(diff_options, output);
+  if (watch->parsed()) {
+    watch_options.arguments = diff_arguments(argc, argv);
+    code = watch_command(watch_options, output);
+  }
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
   if (!mapped_site.empty()) {

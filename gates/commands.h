@@ -32,6 +32,11 @@ struct ReportOptions {
   bool stale_ok = false;
 };
 
+struct WatchOptions {
+  RunOptions run;
+  std::vector<std::string> arguments;  ///< of the `diff --format json` that is run each time
+};
+
 // The commands: results go to stdout, everything else to stderr through spdlog. They throw Error.
 ExitCode list_command(bool causes, const Output& output);
 ExitCode list_maps_command(const std::string& backend, const Output& output);
@@ -39,6 +44,8 @@ ExitCode run_command(const RunOptions& options, const std::string& path, const O
 ExitCode diff_command(DiffOptions options, const Output& output);
 ExitCode check_command(const RunOptions& options, const Output& output);
 ExitCode locate_command(const RunOptions& options, const Output& output);
+/// Runs `diff` now and whenever a source has been saved, and says what changed; until Ctrl-C.
+ExitCode watch_command(const WatchOptions& options, const Output& output);
 ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
 ExitCode report_command(const ReportOptions& options, const Output& output);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,6 +58,10 @@ struct ModuleWish {
 /// The declared module for a wish: the smallest head dimension that holds d, the kernel's default
 /// tile where none is given. Throws UsageError that lists what there is.
 ModuleName choose_module(const ModuleWish& wish);
+
+/// The sources of a kernel's modules, a specimen's patch included; empty where there is no such
+/// kernel.
+std::vector<std::filesystem::path> sources_of(const std::string& kernel);
 
 /// The hash of a kernel's sources as they lie in the checkout now; empty where there is no checkout
 /// or no such kernel.

@@ -161,6 +161,12 @@ class CommandLineTest(unittest.TestCase):
         self.assertIn(f"{value['bits']}", text)
         self.assertRegex(self.call("show", self.dump, "s").stdout, "warp 0 of 4")
         self.assertEqual(len(self.json_of("show", self.dump, "q")["values"]), 64 * 128)
+        piped = self.call("show", self.dump, "--site", "s", "--tile", "1").stdout
+        self.assertEqual(piped, self.call("show", self.dump, "s", "--tile", "1", "--as", "heat").stdout)
+        self.assertNotIn("\x1b", piped)
+        self.assertRegex(piped, r"\n   63 [.:]{64}\n")
+        self.assertRegex(self.call("show", self.dump, "--site", "s", "--watch").stdout, r"\n   1 +64 +local +4096")
+        self.refuses(USAGE, "Exactly 1 option", "show", self.dump)
 
     def test_two_dumps(self):
         for i, options in enumerate([[], ["--threads", "1"], ["--threads", "2"]]):

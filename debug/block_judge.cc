@@ -88,7 +88,7 @@ void BlockJudge::judge_scores(std::int64_t tile, const TileState& truth) {
   const bool as_loaded = equal(q, q_true) && equal(k, k_true);
   judge(SiteId::s, tile, Judgement::local,
         as_loaded ? truth.s
-                  : qk(q, k, reference_.visible(tile), reference::softmax_scale(info_.problem),
+                  : qk(q, k, reference_.visible(tile), reference_.score_factor(),
                        judge_.walk_.arithmetic));
 }
 
@@ -159,7 +159,8 @@ void BlockJudge::judge_outputs() {
   const bool saw_the_end = info_.tiles.end >= needed_;
   if (!saw_the_end || !m_before_ || !l_before_ || !o_before_) return;
   judge_both(Judgement::local, epilogue(Bounded::exact(*o_before_), Bounded::exact(*l_before_),
-                                        Bounded::exact(*m_before_), judge_.walk_.arithmetic));
+                                        Bounded::exact(*m_before_), reference_.output_factor(),
+                                        judge_.walk_.arithmetic));
 }
 
 bool BlockJudge::traced(SiteId id, std::int64_t tile) const {

@@ -59,7 +59,7 @@ class Formulas {
 void try_scores(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
   const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, tile);
-  const double factor = reference::softmax_scale(scene.info().problem) * log2_e;
+  const double factor = scene.reference().score_factor().value;
   if (!q) return;
   const reference::Visible seen = scene.reference().visible(tile);
   const auto scores = [&](const Array& keys) {
@@ -94,8 +94,10 @@ void try_scores(const Scene& scene, const Formulas& fits) {
     const Array dot = scores(*k) / factor;
     const double scale = reference::softmax_scale(scene.info().problem);
     fits(Cause::wrong_scale, "s = Q.K without any factor", dot);
-    fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing", dot * scale);
-    fits(Cause::wrong_scale, "s = Q.K * log2(e), the factor 1/sqrt(d) is missing", dot * log2_e);
+    fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing",
+         factor / log2_e * dot);
+    fits(Cause::wrong_scale, "s = Q.K * log2(e), the factor 1/sqrt(d) is missing",
+         factor / scale * dot);
   }
 }
 
@@ -230,10 +232,13 @@ void try_output(const Scene& scene, const Formulas& fits) {
 
 void try_epilogue(const Scene& scene, const Formulas& fits) {
   const std::int64_t last = scene.last_tile();
-  const auto o = scene.held(SiteId::o, last), l = scene.held(SiteId::l, last),
-             m = scene.held(SiteId::m, last);
+  auto o = scene.held(SiteId::o, last), o_before = scene.before(SiteId::o, last);
+  const auto l = scene.held(SiteId::l, last), m = scene.held(SiteId::m, last);
   if (!l) return;
-  const auto l_before = scene.before(SiteId::l, last), o_before = scene.before(SiteId::o, last);
+  const auto l_before = scene.before(SiteId::l, last);
+  const double factor = scene.reference().output_factor().value;
+  if (o) *o *= factor;
+  if (o_before) *o_before *= factor;
   if (scene.site() == SiteId::o_final && o) {
     fits(Cause::not_normalised, "O = o: not divided by l", *o);
     fits(Cause::normalised_twice, "O = o / l^2", scaled(*o, 1 / l->square()));

@@ -242,7 +242,8 @@ void find_other_row(const Scene& scene, Findings& findings) {
     attempt("P",
             [&](Index r, Index x, Index c) { return (*alpha)(r) * (*o_prev)(r, c) + pv(x, c); });
   } else if (scene.site() == SiteId::o_final && o && l) {
-    attempt("l", [&](Index r, Index x, Index c) { return (*o)(r, c) / (*l)(x); });
+    const double factor = scene.reference().output_factor().value;
+    attempt("l", [&](Index r, Index x, Index c) { return (*o)(r, c) / (*l)(x)*factor; });
   } else if (scene.site() == SiteId::lse && m && l) {
     attempt("m", [&](Index r, Index x, Index) {
       return ((*m)(x) + std::log2((*l)(r))) * std::log(2.0);

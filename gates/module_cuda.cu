@@ -68,7 +68,10 @@ ModuleStatus run_module(ModuleRun* run) {
   const std::int64_t row = std::int64_t{head_dim} * size_of(Element::type);
   const std::int64_t queries = std::int64_t{run->batch} * run->heads * run->len_q;
   const std::int64_t keys = std::int64_t{run->batch} * run->heads_kv * run->len_kv;
-  Buffer q, k, v, o, lse, injected, left, traced;
+  const std::int64_t o_row = std::int64_t{head_dim} * size_of(operand_type(Element::type));
+  const std::int64_t of_heads = run->q_scale ? std::int64_t{run->batch} * run->heads * 4 : 0;
+  const std::int64_t of_heads_kv = run->q_scale ? std::int64_t{run->batch} * run->heads_kv * 4 : 0;
+  Buffer q, k, v, q_scale, k_scale, v_scale, o, lse, injected, left, traced;
   const struct {
     Buffer& buffer;
     const void* host;
@@ -76,7 +79,10 @@ ModuleStatus run_module(ModuleRun* run) {
   } uploads[] = {{q, run->q, queries * row},
                  {k, run->k, keys * row},
                  {v, run->v, keys * row},
-                 {o, run->o, queries * row},
+                 {q_scale, run->q_scale, of_heads},
+                 {k_scale, run->k_scale, of_heads_kv},
+                 {v_scale, run->v_scale, of_heads_kv},
+                 {o, run->o, queries * o_row},
                  {lse, run->lse, queries * static_cast<std::int64_t>(sizeof(float))},
                  {injected, run->injected, run->injected_bytes},
                  {left, run->left, run->left_bytes},
@@ -89,6 +95,9 @@ ModuleStatus run_module(ModuleRun* run) {
   on_device.q = q.data();
   on_device.k = k.data();
   on_device.v = v.data();
+  on_device.q_scale = static_cast<const float*>(q_scale.data());
+  on_device.k_scale = static_cast<const float*>(k_scale.data());
+  on_device.v_scale = static_cast<const float*>(v_scale.data());
   on_device.o = o.data();
   on_device.lse = static_cast<float*>(lse.data());
   on_device.injected = injected.data();

@@ -27,7 +27,7 @@ namespace lanescope {
 
 /// Everything that a kernel is launched with, by value.
 struct KernelArguments {
-  kernels::Attention attention;
+  kernels::AttentionOf<device::LANESCOPE_TYPE> attention;
   Slots injected;
   Slots left;
   Slots traced;
@@ -54,9 +54,24 @@ LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& s
   Kernel::run(a.attention, smem, seam, trace);
 }
 
+inline void take_scales(kernels::Attention&, const ModuleRun&) {}
+inline void take_scales(kernels::ScaledAttention& a, const ModuleRun& r) {
+  a.q_scale = r.q_scale;
+  a.k_scale = r.k_scale;
+  a.v_scale = r.v_scale;
+}
+
+inline kernels::AttentionOf<Element> attention_of(const ModuleRun& r) {
+  kernels::AttentionOf<Element> a;
+  static_cast<kernels::Attention&>(a) = {r.q,     r.k,      r.v,          r.o,
+                                         r.lse,   r.batch,  r.heads,      r.heads_kv,
+                                         r.len_q, r.len_kv, r.scale_log2, r.causal};
+  take_scales(a, r);
+  return a;
+}
+
 inline KernelArguments arguments_of(const ModuleRun& r) {
-  return {{r.q, r.k, r.v, r.o, r.lse, r.batch, r.heads, r.heads_kv, r.len_q, r.len_kv, r.scale_log2,
-           r.causal},
+  return {attention_of(r),
           {static_cast<std::byte*>(const_cast<void*>(r.injected)), r.all},
           {static_cast<std::byte*>(r.left), r.all},
           {static_cast<std::byte*>(r.traced), r.window}};

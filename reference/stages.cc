@@ -56,18 +56,19 @@ Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
 
 }  // namespace
 
-// The dot product is wrong by at most f·T (Accumulation), the factor scale·log2(e) is rounded to
-// fp32 and so is the product with it: 2u of the result.
-Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
+// The dot product is wrong by at most f·T (Accumulation), the factor by its own error, and their
+// product is rounded to fp32.
+Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic) {
   const Accumulation& products = arithmetic.products;
-  const double factor = scale * log2_e;
   const double f = products.relative_error(q.cols());
   const Array dot = q.matrix() * k.matrix().transpose();
-  const Array dot_error = f * (products.magnitude(q, arithmetic.dtype).matrix() *
-                               products.magnitude(k, arithmetic.dtype).matrix().transpose())
+  const Array dot_error = f * (products.magnitude(q, arithmetic.operands).matrix() *
+                               products.magnitude(k, arithmetic.operands).matrix().transpose())
                                   .array();
-  Bounded s{factor * dot, factor * (dot_error + 2 * unit * (dot.abs() + dot_error)) + dot_flush};
+  const double relative = unit * factor.value + factor.error;
+  Bounded s{factor.value * dot,
+            factor.value * dot_error + relative * (dot.abs() + dot_error) + dot_flush};
   for (Index row = 0; row < s.value.rows(); ++row) {
     const Index masked = s.value.cols() - visible(row);
     s.value.row(row).tail(masked).setConstant(-infinity);
@@ -139,15 +140,16 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   o.value += (weights.value.matrix() * v.matrix()).array();
   const Array weight_error =
       weights.error + f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
-  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.dtype).matrix()).array();
+  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.operands).matrix()).array();
   return o;
 }
 
-// o_final = o·(1/l): the quotient of the anchored o and l, in which the common shift cancels, then
-// a division and a multiplication in fp32 and the rounding to the input type.
-// lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so it cancels here too; lg2's
-// own error, the addition, the rounded constant ln2 and the multiplication (3u).
-Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
+// o_final = o·(1/l·factor): the quotient of the anchored o and l, in which the common shift
+// cancels, then a division and a multiplication in fp32, the error of the factor, and the rounding
+// to the type of the output. lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so
+// it cancels here too; lg2's own error, the addition, the rounded constant ln2 and the
+// multiplication (3u).
+Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
                  const Arithmetic& arithmetic) {
   const Index rows = o.value.rows(), d = o.value.cols();
   Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
@@ -159,11 +161,13 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
       const double error = smallest > 0
                                ? (o.error(row, col) + std::abs(quotient) * l.error(row)) / smallest
                                : infinity;
-      out.o_final.value(row, col) = quotient;
-      out.o_final.error(row, col) = error + 2 * unit * (std::abs(quotient) + error);
+      out.o_final.value(row, col) = factor.value * quotient;
+      out.o_final.error(row, col) =
+          factor.value * error +
+          (2 * unit * factor.value + factor.error) * (std::abs(quotient) + error);
     }
   }
-  out.o_final = rounded(out.o_final, arithmetic.dtype);
+  out.o_final = rounded(out.o_final, arithmetic.operands);
 
   for (Index row = 0; row < rows; ++row) {
     if (l.value(row) == 0) {

@@ -17,8 +17,14 @@ namespace lanescope::reference {
 /// How many keys of a tile each row sees; they are the first ones, the others are masked. [rows]
 using Visible = Eigen::ArrayXi;
 
-/// s = q·kᵀ · scale · log2(e), masked positions −infinity. q [rows, d], k [keys, d] → [rows, keys].
-Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
+/// A factor and how far the one that a kernel multiplies by may be from it.
+struct Factor {
+  double value, error;
+};
+
+/// s = q·kᵀ · factor, masked positions −infinity. q [rows, d], k [keys, d] → [rows, keys].
+/// factor = log2(e) / sqrt(d), times the scales of q and k.
+Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic);
 
 /// What one tile does to the softmax. m, alpha, l [rows, 1]; p, weights [rows, keys].
@@ -41,12 +47,13 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
 
 /// What a block stores.
 struct Outputs {
-  Bounded o_final;  ///< o / l in the input type; 0 where l = 0. [rows, d]
+  Bounded o_final;  ///< o / l · factor as stored; 0 where l = 0. [rows, d]
   Bounded lse;      ///< ln 2 · (m + log2 l); −infinity where l = 0. [rows, 1]
 };
 
-/// o [rows, d] and l [rows, 1] anchored, m [rows, 1].
-Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
+/// o [rows, d] and l [rows, 1] anchored, m [rows, 1]. factor = 1, or the scale of v, its error that
+/// of one multiplication more.
+Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
                  const Arithmetic& arithmetic);
 
 /// The bound on what is held of an anchored `x` where the maxima it refers to are held within

@@ -115,12 +115,14 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
       judge_.slots(SiteId::m_prev) ? held(SiteId::m_prev, tile) : m_before_;
   if (!s || !m_prev) return;
   const Array l_prev = l_before_.value_or(Array::Zero(reference_.rows(), 1));
-  const reference::Softmax local = softmax(Bounded::exact(*s), Bounded::exact(*m_prev),
-                                           Bounded::exact(l_prev), judge_.walk_.arithmetic);
+  const reference::Softmax local =
+      softmax(Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
+              Bounded::exact(l_prev), judge_.walk_.arithmetic);
+  const auto as_shifted = [&](const Bounded& x) { return shifted(x, local.m.error); };
   judge(SiteId::m, tile, Judgement::local, local.m);
-  judge(SiteId::alpha, tile, Judgement::local, local.alpha);
-  judge(SiteId::p, tile, Judgement::local, as_held(local.p));
-  if (l_before_) judge(SiteId::l, tile, Judgement::local, local.l);
+  judge(SiteId::alpha, tile, Judgement::local, as_shifted(local.alpha));
+  judge(SiteId::p, tile, Judgement::local, as_held(as_shifted(local.p)));
+  if (l_before_) judge(SiteId::l, tile, Judgement::local, as_shifted(local.l));
 }
 
 void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {

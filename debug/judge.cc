@@ -1,5 +1,7 @@
 #include "debug/judge.h"
 
+#include <algorithm>
+
 #include "debug/block_judge.h"
 #include "debug/error.h"
 
@@ -44,6 +46,8 @@ Judge::Judge(const Dump& dump)
                                                   : reference::Accumulation::fma_chain(),
                           .operands = operands,
                           .p_type = p_type},
+           .unscaled_scores = std::ranges::any_of(
+               info.sites, [](const DumpSite& entry) { return entry.site.unscaled; }),
            .injected = injected_by(gate_),
            .injected_p = p ? p->site().type : p_type};
 }

@@ -9,7 +9,10 @@ namespace lanescope {
 __global__ void __launch_bounds__(Kernel::threads)
     kernel_entry(const __grid_constant__ KernelArguments arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  run_lane(arguments, *reinterpret_cast<Kernel::SharedMemory*>(memory));
+  // Causal: the last query rows have most to do, so they start first.
+  const std::int64_t at = device::block();
+  const std::int64_t block = arguments.attention.causal ? gridDim.x - 1 - at : at;
+  run_lane(arguments, *reinterpret_cast<Kernel::SharedMemory*>(memory), block);
 }
 
 namespace {

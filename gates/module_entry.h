@@ -40,9 +40,9 @@ using Element = device::LANESCOPE_TYPE;
 using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
 using Sites = Kernel::Sites;
 
-/// The body of the launched kernel: one lane.
-LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem) {
-  const std::int64_t block = device::block();
+/// The body of the launched kernel: one lane of a block.
+LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem,
+                               std::int64_t block) {
   const Seam<gate, Sites> seam{a.injected, a.left, block};
 #if LANESCOPE_TRACE == 0
   const NoTrace trace;

@@ -102,11 +102,11 @@ TileState OnlineBlock::step(std::int64_t tile) {
   const Array k = k_tile(tile).topRows(keys), v = v_tile(tile).topRows(keys);
 
   TileState state;
-  Bounded s = qk(q_, k, seen, score_factor_, arithmetic);
+  Bounded s = qk(q_, k, seen, score_factor(), arithmetic);
   if (walk_.injected == Injected::scores) {
     s = Bounded::exact(round_values(s.value, ElementType::f32));
   }
-  Softmax next = softmax(s, m_, l_, arithmetic);
+  Softmax next = softmax(s, softmax_factor(), m_, l_, arithmetic);
   state.s = widened(s, walk_.bc, -infinity);
   state.m_prev = m_;
   state.m = next.m;

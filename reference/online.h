@@ -19,6 +19,8 @@ struct Walk {
   std::int64_t br = 64, bc = 64;
   std::int64_t width = 64;  ///< columns of the tiles of Q, K, V; zero from problem.d on
   Arithmetic arithmetic;
+  /// Whether s is held as the products are and gets its factor in the softmax.
+  bool unscaled_scores = false;
   Injected injected = Injected::nothing;
   ElementType injected_p = ElementType::f32;
 };
@@ -56,8 +58,10 @@ class OnlineBlock {
   /// What the block stores after the tiles so far: o_final [rows, width], lse [rows, 1].
   Outputs finish() const { return epilogue(o_, l_, m_, output_factor_, walk_.arithmetic); }
 
-  /// What the block's dot products of elements, and its o / l, are multiplied by.
-  const Factor& score_factor() const { return score_factor_; }
+  /// What the block's dot products of elements are multiplied by in qk, what the scores in the
+  /// softmax, and what o / l.
+  Factor score_factor() const { return walk_.unscaled_scores ? Factor{} : score_factor_; }
+  Factor softmax_factor() const { return walk_.unscaled_scores ? score_factor_ : Factor{}; }
   const Factor& output_factor() const { return output_factor_; }
 
  private:
@@ -68,7 +72,8 @@ class OnlineBlock {
   Walk walk_;
   std::int64_t first_q_row_;   ///< in q seen as [·, d]
   std::int64_t first_kv_row_;  ///< in k and v seen as [·, d]
-  Factor score_factor_, output_factor_;
+  Factor score_factor_;        ///< from a dot product to a score in base 2
+  Factor output_factor_;
   Visible visible_;    ///< keys that each row sees, of all
   Array q_;            ///< [rows, width]
   Bounded m_, l_, o_;  ///< l and o anchored

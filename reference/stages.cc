@@ -39,6 +39,21 @@ Number ex2(double x, double anchored, double held) {
   return {value, widened + ex2_error * (value + widened) + ex2_flush};
 }
 
+/// s · factor, not rounded.
+Bounded in_base_2(const Bounded& s, const Factor& factor) {
+  if (factor.none()) return s;
+  const auto finite = s.value.isFinite();
+  return {s.value * factor.value,
+          finite.select(factor.value * s.error + factor.error * (s.value.abs() + s.error), 0.0)};
+}
+
+/// s · factor, rounded to fp32.
+Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
+  Bounded x = in_base_2(s, factor);
+  if (!factor.none()) x.error += x.value.isFinite().select(unit * (x.value.abs() + x.error), 0.0);
+  return x;
+}
+
 /// max(m_prev, max s), exact in fp32: wrong by no more than its operands.
 Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
   Array top = m_prev.value;
@@ -66,7 +81,7 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor&
   const Array dot_error = f * (products.magnitude(q, arithmetic.operands).matrix() *
                                products.magnitude(k, arithmetic.operands).matrix().transpose())
                                   .array();
-  const double relative = unit * factor.value + factor.error;
+  const double relative = factor.none() ? 0 : unit * factor.value + factor.error;
   Bounded s{factor.value * dot,
             factor.value * dot_error + relative * (dot.abs() + dot_error) + dot_flush};
   for (Index row = 0; row < s.value.rows(); ++row) {
@@ -79,11 +94,12 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor&
 
 // l: n additions, a multiplication with alpha, one more addition: gamma(n + 2) of the sum of the
 // magnitudes, on top of what its operands are wrong by.
-Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
-                const Arithmetic& arithmetic) {
+Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
+                const Bounded& l_prev, const Arithmetic& arithmetic) {
   const Index rows = s.value.rows(), keys = s.value.cols();
+  const Bounded x = in_base_2(s, factor);
   Softmax out;
-  out.m = row_maximum(s, m_prev);
+  out.m = row_maximum(rounded_in_base_2(s, factor), m_prev);
   out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
   out.p = Bounded::exact(Array::Zero(rows, keys));
   // 2^(−inf − −inf) is what kernels guard against: a row without a visible key subtracts 0.
@@ -98,8 +114,8 @@ Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
   }
   for (Index key = 0; key < keys; ++key) {
     for (Index row = 0; row < rows; ++row) {
-      const double error = s.error(row, key);
-      const Number p = ex2(s.value(row, key) - safe(row), error, error + out.m.error(row));
+      const double error = x.error(row, key);
+      const Number p = ex2(x.value(row, key) - safe(row), error, error + out.m.error(row));
       out.p.value(row, key) = p.value;
       out.p.error(row, key) = p.error;
     }

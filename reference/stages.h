@@ -19,26 +19,30 @@ using Visible = Eigen::ArrayXi;
 
 /// A factor and how far the one that a kernel multiplies by may be from it.
 struct Factor {
-  double value, error;
+  double value = 1, error = 0;
+  /// Whether there is nothing to multiply by.
+  bool none() const { return value == 1 && error == 0; }
 };
 
 /// s = q·kᵀ · factor, masked positions −infinity. q [rows, d], k [keys, d] → [rows, keys].
-/// factor = log2(e) / sqrt(d), times the scales of q and k.
+/// factor = log2(e) / sqrt(d), times the scales of q and k; none where the softmax has it.
 Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic);
 
 /// What one tile does to the softmax. m, alpha, l [rows, 1]; p, weights [rows, keys].
 struct Softmax {
-  Bounded m;        ///< max(m_prev, max s)
+  Bounded m;        ///< max(m_prev, max s), s in base 2
   Bounded alpha;    ///< 2^(m_prev − m), anchored; 0 within 1 where the row has no visible key yet
   Bounded p;        ///< 2^(s − m), anchored, as fp32
   Bounded l;        ///< alpha·l_prev + Σ p, anchored
   Bounded weights;  ///< p in the type in which it enters P·V, anchored
 };
 
-/// s [rows, keys]; m_prev, l_prev [rows, 1], l_prev anchored. NaN scores do not reach m (fmaxf).
-Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
-                const Arithmetic& arithmetic);
+/// s [rows, keys], to be multiplied by `factor` to be in base 2: rounded where m takes it, in one
+/// fused multiply-add with m where p does. m_prev, l_prev [rows, 1], l_prev anchored. NaN scores do
+/// not reach m (fmaxf).
+Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
+                const Bounded& l_prev, const Arithmetic& arithmetic);
 
 /// o = alpha·o_prev + weights·v, all anchored. weights [rows, keys], alpha [rows, 1],
 /// v [keys, d] exact, o_prev [rows, d] → [rows, d].

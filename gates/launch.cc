@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <numbers>
 
 #include "debug/error.h"
 #include "debug/simt/checker.h"
-#include "gates/declared_modules.h"
+#include "gates/dump_of_run.h"
 #include "gates/injection.h"
 #include "gates/printed_trace.h"
+#include "gates/run_memory.h"
 #include "gates/slot_layout.h"
 #include "reference/inputs.h"
 
@@ -21,56 +20,6 @@ namespace {
 bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id); }
 bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
-/// Memory aligned as kernels want it, filled with the poison pattern, as are its guards.
-class Buffer {
- public:
-  explicit Buffer(std::int64_t bytes)
-      : bytes_(static_cast<std::size_t>(bytes)), words_((bytes_ + 15) / 16 + 2 * guard) {
-    std::fill_n(reinterpret_cast<std::uint32_t*>(words_.data()), words_.size() * 4, poison32);
-  }
-  std::byte* data() { return reinterpret_cast<std::byte*>(words_.data() + guard); }
-  simt::Region region(const char* name, simt::Region::Use use, int element = 4) {
-    return {name, data(), bytes_, use, static_cast<std::size_t>(element)};
-  }
-
- private:
-  struct alignas(16) Word {
-    std::uint32_t x[4];
-  };
-  static constexpr std::size_t guard = simt::guard_bytes / sizeof(Word);
-  std::size_t bytes_;
-  std::vector<Word> words_;
-};
-
-/// The elements of `tensor`.
-Buffer buffer_of(const Tensor& tensor) {
-  Buffer buffer(static_cast<std::int64_t>(tensor.bytes.size()));
-  std::copy(tensor.bytes.begin(), tensor.bytes.end(), buffer.data());
-  return buffer;
-}
-
-/// `tensor` [..., d] with its rows widened to `width` columns, zeros behind d.
-void copy_rows(const Tensor& tensor, int width, std::byte* to) {
-  const auto row = static_cast<std::size_t>(tensor.dims.back() * size_of(tensor.type));
-  const auto stride = static_cast<std::size_t>(width * size_of(tensor.type));
-  for (std::size_t from = 0; from < tensor.bytes.size(); from += row, to += stride) {
-    std::memcpy(to, tensor.bytes.data() + from, row);
-    std::memset(to + row, 0, stride - row);
-  }
-}
-
-/// The inverse of copy_rows: the first d columns of every row.
-Tensor take_rows(ElementType type, std::vector<std::int64_t> dims, int width,
-                 const std::byte* from) {
-  Tensor tensor(type, std::move(dims));
-  const auto row = static_cast<std::size_t>(tensor.dims.back() * size_of(type));
-  const auto stride = static_cast<std::size_t>(width * size_of(type));
-  for (std::size_t to = 0; to < tensor.bytes.size(); to += row, from += stride) {
-    std::memcpy(tensor.bytes.data() + to, from, row);
-  }
-  return tensor;
-}
-
 Range checked(const std::optional<Range>& wish, std::int64_t count, const char* what) {
   if (!wish) return {0, count};
   if (wish->begin < 0 || wish->end > count || wish->begin >= wish->end) {
@@ -78,28 +27,6 @@ Range checked(const std::optional<Range>& wish, std::int64_t count, const char* 
                      std::to_string(count - 1));
   }
   return *wish;
-}
-
-std::string megabytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
-
-/// Bytes that programs can still have, as the kernel estimates it.
-std::int64_t available_memory() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string name; in >> name;) {
-    std::int64_t kilobytes = 0;
-    if (name == "MemAvailable:" && in >> kilobytes) return kilobytes << 10;
-    in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return std::numeric_limits<std::int64_t>::max();
-}
-
-/// Refuses before anything is launched what would not fit.
-void check_memory(std::int64_t bytes) {
-  const std::int64_t available = available_memory();
-  if (bytes <= available) return;
-  throw EnvironmentError("the run needs " + megabytes(bytes) + " and " + megabytes(available) +
-                         " are free: narrow it with --where block=0..N,tile=A..B, or take a "
-                         "smaller --shape");
 }
 
 void check_fits(const Module& module, const RunRequest& request) {
@@ -117,58 +44,6 @@ void check_fits(const Module& module, const RunRequest& request) {
   for (const std::int64_t side : {p.batch, p.heads, p.len_q, p.len_kv}) {
     if (side > most - module.br - module.bc) throw UsageError("a side of the shape passes 2^31");
   }
-}
-
-DumpSite describe(const Module& module, const Site& site) {
-  DumpSite described{site, {}, {}};
-  if (site.space == Space::registers) {
-    for (int warp = 0; warp < site.warps; ++warp) {
-      for (int lane = 0; lane < 32; ++lane) {
-        for (int reg = 0; reg < site.regs; ++reg) {
-          int row = 0, col = 0;
-          module.coordinate(site.id, warp, lane, reg, &row, &col);
-          described.coordinates.push_back(static_cast<std::int16_t>(row));
-          described.coordinates.push_back(static_cast<std::int16_t>(col));
-        }
-      }
-    }
-  } else if (site.space == Space::shared) {
-    for (int row = 0; row < site.rows; ++row) {
-      for (int col = 0; col < site.cols; ++col) {
-        described.owners.push_back(static_cast<std::int16_t>(module.owner(site.id, row, col)));
-      }
-    }
-  }
-  return described;
-}
-
-DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request) {
-  char device[256] = "", arch[32] = "";
-  if (module.device(device, sizeof device, arch, sizeof arch) != ModuleStatus::ok) {
-    throw EnvironmentError(std::string("no device for the ") + module.backend +
-                           " backend: " + device);
-  }
-  DumpInfo info;
-  info.lanescope_version = LANESCOPE_VERSION;
-  info.kernel = module.kernel;
-  info.gate = name_of(module.gate);
-  info.backend = module.backend;
-  info.device = device;
-  info.arch = arch;
-  info.module = module_name;
-  // Printed text is not in the dump.
-  info.trace = std::string_view(module.trace) == "on" ? "on" : "off";
-  info.dtype = module.dtype;
-  info.products = module.products;
-  info.problem = request.problem;
-  info.head_dim = module.head_dim;
-  info.br = module.br;
-  info.bc = module.bc;
-  info.input = request.input;
-  info.seed = request.seed;
-  info.source_hash = module.source_hash;
-  info.compile_flags = module.compile_flags;
-  return info;
 }
 
 }  // namespace
@@ -294,26 +169,9 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     dump.tensors.push_back({"k_scale", inputs.k_scale});
     dump.tensors.push_back({"v_scale", inputs.v_scale});
   }
-  for (int i = 0; i < module.site_count; ++i) {
-    const Site& site = module.sites[i];
-    const std::string name = name_of(site.id);
-    const auto keep = [&](const SlotLayout& layout, const std::byte* buffer) {
-      for (std::size_t j = 0; j < layout.sites().size(); ++j) {
-        if (layout.sites()[j].id != site.id) continue;
-        info.sites.push_back(describe(module, site));
-        dump.tensors.push_back({name, layout.unpack(j, buffer, info.blocks, info.tiles)});
-      }
-    };
-    keep(left, left_buffer.data());
-    if (traced_bytes > 0) keep(traced, traced_buffer.data());
-    if (module.gate != Gate::fused || site.space != Space::global) continue;
-    info.sites.push_back(describe(module, site));
-    dump.tensors.push_back({name, site.axes == Axes::query
-                                      ? take_rows(site.type, {p.batch, p.heads, p.len_q},
-                                                  static_cast<int>(p.len_q), lse.data())
-                                      : take_rows(site.type, {p.batch, p.heads, p.len_q, p.d},
-                                                  module.head_dim, o.data())});
-  }
+  add_sites(module, {left, left_buffer.data()},
+            {traced, traced_bytes > 0 ? traced_buffer.data() : nullptr}, o.data(), lse.data(),
+            dump);
   return dump;
 }
 

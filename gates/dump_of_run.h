@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "gates/launch.h"
+#include "gates/slot_layout.h"
+
+namespace lanescope {
+
+/// What is known of a run before it: everything but the traced range, the hash of the inputs and
+/// the sites. Throws EnvironmentError where no device answers.
+DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request);
+
+/// A buffer of slots and what lies in it; bytes nullptr: nothing.
+struct FilledSlots {
+  const SlotLayout& layout;
+  const std::byte* bytes;
+};
+
+/// Adds to `dump`, whose info is complete but for the sites, what a run left: every site with its
+/// description, in the order of the module's table, and for `fused` the outputs.
+/// o [batch, heads, len_q, head_dim], lse [batch, heads, len_q].
+void add_sites(const Module& module, const FilledSlots& left, const FilledSlots& traced,
+               const std::byte* o, const std::byte* lse, Dump& dump);
+
+}  // namespace lanescope

@@ -20,6 +20,7 @@
 
 #include "debug/trace.h"
 #include "gates/module.h"
+#include "kernels/scaled_inputs.h"
 #include LANESCOPE_SOURCE_HASH_FILE
 #include "compile_flags.h"
 
@@ -82,6 +83,15 @@ ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_by
 ModuleStatus run_module(ModuleRun* run);
 
 inline constexpr const char* trace_names[] = {"off", "on", "printf"};
+
+/// Of 8 bits, nothing tells a value that was never written.
+constexpr bool all_sites_are_wide() {
+  for (int i = 0; i < Sites::count; ++i) {
+    if (size_of(Sites::table[i].type) < 2) return false;
+  }
+  return true;
+}
+static_assert(all_sites_are_wide(), "a site of 8 bits");
 
 inline const Module module_description = {
     module_abi,

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/device/device.h"
 
 namespace lanescope::kernels {
 
-/// What a kernel is launched with. q, o: [batch, heads, len_q, D]; k, v: [batch, heads_kv,
+/// What every kernel is launched with. q, o: [batch, heads, len_q, D]; k, v: [batch, heads_kv,
 /// len_kv, D]; lse: [batch, heads, len_q]. Rows are contiguous, the base addresses aligned to 16.
 struct Attention {
   const void* q;
@@ -20,18 +19,6 @@ struct Attention {
   float scale_log2;  ///< log2(e) / sqrt(d): the softmax runs in base 2
   int causal;        ///< 1: query i sees the keys j <= i + len_kv − len_q
 };
-
-/// What a kernel of 8-bit inputs is launched with: an element stands for itself times the scale of
-/// its head.
-struct ScaledAttention : Attention {
-  const float* q_scale;  ///< [batch, heads]
-  const float* k_scale;  ///< [batch, heads_kv]
-  const float* v_scale;  ///< [batch, heads_kv]
-};
-
-/// What a kernel of inputs of type T is launched with.
-template <class T>
-using AttentionOf = std::conditional_t<sizeof(T) == 1, ScaledAttention, Attention>;
 
 /// The part of the problem that one block computes: Br query rows of one head.
 /// block = (batch · heads + head) · ceil(len_q / Br) + q_tile
@@ -73,19 +60,6 @@ struct Mask {
   /// Whether all rows from `row` on see all keys up to `key`.
   LANESCOPE_DEVICE bool all_see(int row, int key) const { return sees(row, key); }
 };
-
-/// What a dot product of a row of Q and a row of K is multiplied by to be a score in base 2.
-LANESCOPE_DEVICE float score_factor(const Attention& a, const Work&) { return a.scale_log2; }
-LANESCOPE_DEVICE float score_factor(const ScaledAttention& a, const Work& w) {
-  return a.scale_log2 * a.q_scale[w.batch * a.heads + w.head] *
-         a.k_scale[w.batch * a.heads_kv + w.head_kv];
-}
-
-/// Takes `x`, a factor of a sum of rows of V, into the scale of V.
-LANESCOPE_DEVICE void apply_scale_of_v(const Attention&, const Work&, float&) {}
-LANESCOPE_DEVICE void apply_scale_of_v(const ScaledAttention& a, const Work& w, float& x) {
-  x = x * a.v_scale[w.batch * a.heads_kv + w.head_kv];
-}
 
 /// First element of a head's rows; 64-bit, since B·H·S·D passes 2^31.
 template <class T, int D>

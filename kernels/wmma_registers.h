@@ -6,6 +6,7 @@
 #include "kernels/device/tiles.h"
 #include "kernels/load_tile.h"
 #include "kernels/online_softmax.h"
+#include "kernels/scaled_inputs.h"
 
 namespace lanescope::kernels {
 
@@ -100,6 +101,7 @@ struct WmmaRegisters {
   };
 
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.
+  template <class Work>
   LANESCOPE_DEVICE static void qk(const Attention& a, const Work& work, const Queries& q_smem,
                                   const Keys& k_smem, int first_key, Scores& s) {
     const int lane = device::lane();
@@ -178,7 +180,7 @@ struct WmmaRegisters {
   }
 
   /// O / l, in V's scale, and the log-sum-exp, to global memory.
-  template <class Trace>
+  template <class Work, class Trace>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, Output& o,
                                         const Rows& m, const Rows& l, const Trace& trace) {
     const int lane = device::lane();
@@ -187,7 +189,7 @@ struct WmmaRegisters {
     LANESCOPE_UNROLL
     for (int r = 0; r < Rows::count; ++r) {
       inverse[r] = inverse_sum(l[r]);
-      apply_scale_of_v(a, work, inverse[r]);
+      apply_scale_of_v(work, inverse[r]);
       lse[r] = log_sum_exp(m[r], l[r]);
     }
     LANESCOPE_UNROLL
@@ -212,7 +214,7 @@ struct WmmaRegisters {
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
                                    const Seam<G, Sites>& seam, const Trace& trace) {
-    const Work work = work_of<Br, Bc>(a, seam.block);
+    const auto work = work_of<Br, Bc>(a, seam.block);
     const Input* q = rows_of<Input, D>(a.q, work.batch, a.heads, work.head, a.len_q);
     const Input* k = rows_of<Input, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
     const Input* v = rows_of<Input, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);

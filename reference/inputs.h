@@ -26,9 +26,9 @@ std::vector<std::string> input_kinds();
 
 /// Q, K, V of `problem` in `type`; e4m3 from the same random numbers, with the scales that
 /// `quantise` gives (`counting` and `rising`: 1, so that their numbers stay exact, those of
-/// `rising` up to 14336 keys). The same bits on every machine (a counter-based hash and exact
-/// arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind` is none,
-/// and where `type` is f32, which no kernel reads.
+/// `rising` up to 14336 keys, from d = 2 on). The same bits on every machine (a counter-based hash
+/// and exact arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind`
+/// is none, and where `type` is f32, which no kernel reads.
 Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed);
 

@@ -11,6 +11,7 @@
 #include "debug/simt/checker.h"
 #include "gates/declared_modules.h"
 #include "gates/injection.h"
+#include "gates/partition.h"
 #include "gates/printed_trace.h"
 #include "gates/slot_layout.h"
 #include "reference/inputs.h"
@@ -18,7 +19,10 @@
 namespace lanescope {
 namespace {
 
-bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id); }
+bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id) && !is_partial(site.id); }
+bool is_shared_by_passes(Gate gate, const Site& site) {
+  return has(gate, site.id) && is_partial(site.id);
+}
 bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
 /// Memory aligned as kernels want it, filled with the poison pattern, as are its guards.
@@ -157,6 +161,9 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.head_dim = module.head_dim;
   info.br = module.br;
   info.bc = module.bc;
+  const Partition partition = partition_of(module, request.problem, request.splits);
+  info.splits = static_cast<int>(partition.splits);
+  info.heads_per_tile = static_cast<int>(partition.heads_per_tile);
   info.input = request.input;
   info.seed = request.seed;
   info.source_hash = module.source_hash;
@@ -195,12 +202,13 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
 
   const SlotLayout taken(module, is_taken, all);
   const SlotLayout left(module, is_left, all);
+  const SlotLayout partials(module, is_shared_by_passes, all);
   const SlotLayout traced(module, traces, window);
   const std::int64_t traced_bytes = std::string_view(module.trace) == "on" ? traced.bytes() : 0;
   const std::int64_t row_bytes = std::int64_t{module.head_dim} * size_of(module.dtype);
   const std::int64_t queries = p.batch * p.heads * p.len_q;
   const std::int64_t keys = p.batch * p.heads_kv * p.len_kv;
-  check_memory(2 * (taken.bytes() + left.bytes() + traced_bytes) +
+  check_memory(2 * (taken.bytes() + left.bytes() + partials.bytes() + traced_bytes) +
                3 * (queries + 2 * keys) * row_bytes + 2 * queries * (row_bytes + 4));
 
   const bool given = !request.inputs.q.dims.empty();
@@ -210,12 +218,16 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   info.input_hash = hash_inputs(inputs);
   Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * row_bytes);
   Buffer lse(queries * 4), left_buffer(left.bytes()), traced_buffer(traced_bytes);
+  Buffer partials_buffer(partials.bytes());
   copy_rows(inputs.q, module.head_dim, q.data());
   copy_rows(inputs.k, module.head_dim, k.data());
   copy_rows(inputs.v, module.head_dim, v.data());
   Buffer injected(taken.bytes());
-  const std::vector<std::byte> from_reference = inject(module, taken, inputs, p, request.threads);
-  std::copy(from_reference.begin(), from_reference.end(), injected.data());
+  inject(module, taken, inputs, info, request.threads, injected.data());
+  const bool gives_partials = takes(module.gate, SiteId::o_partial);
+  if (gives_partials) {
+    inject(module, partials, inputs, info, request.threads, partials_buffer.data());
+  }
 
   char message[4096] = "";
   ModuleRun run{};
@@ -231,7 +243,12 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.len_kv = static_cast<int>(p.len_kv);
   run.scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(p.d)));
   run.causal = p.causal;
+  run.splits = info.splits;
+  run.heads_per_tile = info.heads_per_tile;
   run.blocks = info.block_count();
+  run.combine_blocks = info.row_tiles();
+  run.partials = partials_buffer.data();
+  run.partials_bytes = partials.bytes();
   run.injected = injected.data();
   run.injected_bytes = taken.bytes();
   run.left = left_buffer.data();
@@ -245,12 +262,13 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.schedule = request.schedule;
   if (request.checker) {
     using enum simt::Region::Use;
-    const auto written = module.gate == Gate::fused ? output_once : output;
+    const auto written = stores_outputs(module.gate) ? output_once : output;
     request.checker->watch({q.region("q", input), k.region("k", input), v.region("v", input),
                             o.region("o", written, static_cast<std::size_t>(size_of(module.dtype))),
                             lse.region("lse", written), injected.region("injected slots", input),
                             left_buffer.region("left slots", output),
-                            traced_buffer.region("trace slots", output)});
+                            traced_buffer.region("trace slots", output),
+                            partials_buffer.region("partials", gives_partials ? input : output)});
     run.checker = request.checker;
   }
   run.message = message;
@@ -282,8 +300,9 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
       }
     };
     keep(left, left_buffer.data());
+    keep(partials, partials_buffer.data());
     if (traced_bytes > 0) keep(traced, traced_buffer.data());
-    if (module.gate != Gate::fused || site.space != Space::global) continue;
+    if (!stores_outputs(module.gate) || !is_output(site.id)) continue;
     info.sites.push_back(describe(module, site));
     dump.tensors.push_back({name, site.axes == Axes::query
                                       ? take_rows(site.type, {p.batch, p.heads, p.len_q},

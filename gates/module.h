@@ -29,7 +29,12 @@ struct ModuleRun {
   int batch, heads, heads_kv, len_q, len_kv;
   float scale_log2;
   int causal;
-  std::int64_t blocks;   ///< of the grid
+  int splits;                   ///< 1 but for kernels in two passes, as is heads_per_tile
+  int heads_per_tile;           ///< (kernels/row_tile.h)
+  std::int64_t blocks;          ///< of the first pass's grid
+  std::int64_t combine_blocks;  ///< of the combine pass's grid
+  void* partials;  ///< slots that the passes share, window: all; in and out; given to combine_only
+  std::int64_t partials_bytes;
   const void* injected;  ///< slots that the gate takes, window: all blocks and tiles
   std::int64_t injected_bytes;
   void* left;  ///< slots that the gate leaves, window: all blocks and tiles; in and out
@@ -57,6 +62,7 @@ struct Module {
   ElementType dtype;    ///< of Q, K and V
   Products products;
   int head_dim, br, bc, threads;
+  bool combines;  ///< in two passes: blocks of a split of the keys each, then the combine pass
   std::int64_t shared_bytes;
   const char* trace;        ///< "on", "off" or "printf"
   bool checked;             ///< compiled for the memory checker

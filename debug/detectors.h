@@ -21,12 +21,16 @@ void find_mask(const Scene& scene, Findings& findings);
 /// Formulas close to the right one (a factor, a term, an operand more or less) that give the
 /// values.
 void find_formula(const Scene& scene, Findings& findings);
+/// The same of the combine pass: weights and sums of the partials that give the values.
+void find_combine(const Scene& scene, Findings& findings);
 /// The right formula with an operand of another row.
 void find_other_row(const Scene& scene, Findings& findings);
 /// Row maxima and sums over a part of the row.
 void find_incomplete_reduction(const Scene& scene, Findings& findings);
 /// Products from which part of the depth is missing, or in which it counts twice or out of order.
 void find_product(const Scene& scene, Findings& findings);
+/// Scales of 8-bit inputs that are missing, applied twice, or of another head.
+void find_input_scale(const Scene& scene, Findings& findings);
 /// Factors that are constant over the tile, a row or a column.
 void find_scale(const Scene& scene, Findings& findings);
 /// Right values in wrong places of the tile.

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t rows_reported = 16;
 
-/// The order of the data: the epilogue follows all tiles.
+/// The order of the data: what follows the last tile follows all tiles.
 auto order_of(const Divergence& at) {
-  const bool last = at.stage == Stage::epilogue;
+  const bool last = at.stage >= Stage::epilogue;
   const std::int64_t tile = last ? std::numeric_limits<std::int64_t>::max() : at.tile;
   return std::tuple(tile, at.stage, at.site, at.block);
 }
@@ -75,32 +75,25 @@ void keep_worst(std::vector<RowError>& rows) {
 
 DiffReport diff_against_reference(const Dump& dump, int threads) {
   check_dump(dump);
-  std::vector<std::int64_t> blocks(static_cast<std::size_t>(dump.info.block_count()));
-  std::iota(blocks.begin(), blocks.end(), 0);
-  return diff_blocks(dump, blocks, threads);
+  std::vector<std::int64_t> row_tiles(static_cast<std::size_t>(dump.info.row_tiles()));
+  std::iota(row_tiles.begin(), row_tiles.end(), 0);
+  return diff_row_tiles(dump, row_tiles, threads);
 }
 
-DiffReport diff_blocks(const Dump& dump, std::span<const std::int64_t> blocks, int threads,
-                       const BlocksObserver& observer) {
+DiffReport diff_row_tiles(const Dump& dump, std::span<const std::int64_t> row_tiles, int threads,
+                          const JudgeObserver& observer) {
   check_dump(dump);
   const Judge judge(dump);
-  std::vector<BlockVerdict> verdicts(blocks.size());
-  reference::parallel_for(std::ssize(blocks), threads, [&](std::int64_t i) {
+  std::vector<RowTileVerdict> verdicts(row_tiles.size());
+  reference::parallel_for(std::ssize(row_tiles), threads, [&](std::int64_t i) {
     const auto index = static_cast<std::size_t>(i);
-    JudgeObserver of_block;
-    if (observer) {
-      of_block = [&](SiteId site, std::int64_t tile, Judgement judgement,
-                     const reference::Bounded& want) {
-        observer(index, site, tile, judgement, want);
-      };
-    }
-    verdicts[index] = judge.judge(blocks[index], of_block);
+    verdicts[index] = judge.judge(row_tiles[index], observer);
   });
 
   DiffReport report;
   std::map<std::pair<SiteId, Judgement>, SiteReport> sites;
   std::int64_t compared = 0, failed = 0;
-  for (const BlockVerdict& verdict : verdicts) {
+  for (const RowTileVerdict& verdict : verdicts) {
     for (const auto& [key, site] : verdict.sites) {
       const auto [entry, is_new] = sites.try_emplace(key, site);
       if (!is_new) merge(entry->second, site);

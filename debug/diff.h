@@ -19,6 +19,12 @@ struct Bounded;
 ///   local: the reference applied to what this stage really received, as traced
 enum class Judgement : std::uint8_t { local, chain };
 
+/// Called with what every site of every tile of a block is judged against, in the order of the
+/// data; the tile of an output is −1, its block the first of its row tile. The rows that exist;
+/// padding rows of q_smem too.
+using JudgeObserver = std::function<void(SiteId site, std::int64_t block, std::int64_t tile,
+                                         Judgement judgement, const reference::Bounded& want)>;
+
 /// One diverged element. Fields that do not apply are −1.
 struct Divergence {
   SiteId site{};
@@ -73,14 +79,10 @@ struct DiffReport {
 /// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 
-/// Called with what each site of each tile is judged against, as a JudgeObserver (debug/judge.h)
-/// is; `index` counts the blocks that are judged. Several threads call at once, one for each block.
-using BlocksObserver = std::function<void(std::size_t index, SiteId site, std::int64_t tile,
-                                          Judgement judgement, const reference::Bounded& want)>;
-
-/// The same, of these blocks of the problem alone.
-DiffReport diff_blocks(const Dump& dump, std::span<const std::int64_t> blocks, int threads = 0,
-                       const BlocksObserver& observer = {});
+/// The same, of the blocks of these row tiles alone. Several threads call `observer` at once, each
+/// with another row tile.
+DiffReport diff_row_tiles(const Dump& dump, std::span<const std::int64_t> row_tiles,
+                          int threads = 0, const JudgeObserver& observer = {});
 
 /// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
 /// an unwritten slot equals only an unwritten slot).

@@ -174,7 +174,11 @@ Problem problem_of(const ordered_json& json) {
 SafetensorsMetadata metadata_of(const DumpInfo& info) {
   ordered_json sites = ordered_json::array();
   for (const DumpSite& entry : info.sites) sites.push_back(site_json(entry.site));
-  const ordered_json tile = {{"head_dim", info.head_dim}, {"br", info.br}, {"bc", info.bc}};
+  const ordered_json tile = {{"head_dim", info.head_dim},
+                             {"br", info.br},
+                             {"bc", info.bc},
+                             {"splits", info.splits},
+                             {"heads_per_tile", info.heads_per_tile}};
   const ordered_json traced = {{"blocks", range_json(info.blocks)},
                                {"tiles", range_json(info.tiles)}};
   return {{format_key, format_version},
@@ -188,6 +192,7 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
           {"trace", info.trace},
           {"dtype", name_of(info.dtype)},
           {"products", name_of(info.products)},
+          {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
           {"shape", shape_json(info.problem).dump()},
           {"tile", tile.dump()},
           {"traced", traced.dump()},
@@ -219,10 +224,13 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.trace = strings.one_of("trace", "on", "off");
   info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
   info.products = enum_of<Products>(strings.text("products"), "kind of products");
+  info.unscaled_scores = strings.one_of("scores", "scaled", "unscaled") == "unscaled";
   info.problem = problem_of(strings.json("shape"));
   info.head_dim = tile.small("head_dim");
   info.br = tile.small("br");
   info.bc = tile.small("bc");
+  info.splits = tile.small("splits");
+  info.heads_per_tile = tile.small("heads_per_tile");
   info.input = strings.text("input");
   info.seed = strings.number("seed");
   info.input_hash = strings.text("input_hash");

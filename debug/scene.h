@@ -52,6 +52,9 @@ class Scene {
   SiteId site() const { return first_.site; }
   std::int64_t tile() const { return first_.tile; }
   std::int64_t block() const { return first_.block; }
+  BlockPlace place() const { return info().place(block()); }
+  /// Whether the site is an output, which is no tile's and comes after all of them.
+  bool at_end() const { return is_output(site()); }
 
   /// Every judged slot; several may stand for the same place.
   const std::vector<Element>& elements() const { return elements_; }
@@ -71,6 +74,8 @@ class Scene {
   /// The values of another site as traced: the rows that exist of sites over queries, all keys of
   /// sites over keys. Nothing where they were not traced or not written.
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
+  /// The scores of `tile` as the softmax takes them: in base 2, rounded to fp32.
+  std::optional<Array> scores(std::int64_t tile) const;
   /// m, l or o after the tile before; what they start from for tile 0.
   std::optional<Array> before(SiteId id, std::int64_t tile) const;
   /// The last tile that was traced and holds a key.

@@ -19,15 +19,12 @@ void write_title(Page& page, const Dump& dump, const Selection& at, const ShowOp
              std::to_string(site.rows) + " x " + std::to_string(site.cols) + " per tile";
   }
   page.line(title, Colour::bold);
-  const BlockPlace place = place_of(info, at.block);
-  std::string text = "block " + std::to_string(at.block) + " (batch " +
-                     std::to_string(place.batch) + ", head " + std::to_string(place.head) +
-                     ", queries from " + std::to_string(place.query) + ")";
+  std::string text = "block " + std::to_string(at.block) + " (" + block_text(info, at.block) + ")";
   const bool per_tile =
       name == "k" || name == "v" || (at.site != nullptr && at.site->site.per_tile);
   if (per_tile && !options.watch) {
     text += ", tile " + std::to_string(at.tile) + " (keys from " +
-            std::to_string(at.tile * info.bc) + ")";
+            std::to_string(info.key_of(info.place(at.block), at.tile)) + ")";
   }
   page.whole(text);
   if (!info.incomplete.empty()) {
@@ -38,7 +35,7 @@ void write_title(Page& page, const Dump& dump, const Selection& at, const ShowOp
 /// Why a tile is not judged.
 std::string unjudged_reason(const Selection& at, const ShowOptions& options,
                             const BlockWants& wants) {
-  if (options.site == "q" || options.site == "k" || options.site == "v") return "an input";
+  if (is_input(options.site)) return "an input";
   if (!wants.missing().empty()) return wants.missing();
   if (at.site != nullptr && at.site->site.per_tile) {
     return "no row of the block sees a key of this tile, or the gate does not make the site";

@@ -71,7 +71,7 @@ ordered_json watched_json(const Dump& dump, const Selection& at, const BlockWant
 
 std::string show_json(const Dump& dump, const ShowOptions& options) {
   const Selection at = select(dump, options);
-  const BlockPlace place = place_of(dump.info, at.block);
+  const BlockPlace place = dump.info.place(at.block);
   const Site* site = at.site != nullptr ? &at.site->site : nullptr;
   ordered_json json = {{"kernel", dump.info.kernel},
                        {"gate", dump.info.gate},
@@ -82,8 +82,9 @@ std::string show_json(const Dump& dump, const ShowOptions& options) {
                        {"type", name_of(at.tensor->type)},
                        {"block", at.block},
                        {"batch", place.batch},
-                       {"head", place.head},
-                       {"query", place.query}};
+                       {"head", dump.info.head_of(place, 0)},
+                       {"query", dump.info.query_of(place, 0)},
+                       {"split", place.split}};
   const BlockWants wants(dump, at.block, [&](SiteId id) { return name_of(id) == options.site; });
   if (options.watch) {
     json["tiles"] = watched_json(dump, at, wants);

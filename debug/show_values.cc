@@ -78,7 +78,8 @@ std::string extent_text(const ShownTile& tile, std::int64_t warp, int first, int
 
 /// A tile of one column as a table, a row of it per line.
 void write_column(Page& page, const ShownTile& tile, const TileElements& elements) {
-  const std::int64_t query = place_of(tile.dump.info, tile.at.block).query;
+  const DumpInfo& info = tile.dump.info;
+  const BlockPlace block = info.place(tile.at.block);
   std::vector<std::vector<std::string>> rows = {
       {"row", "query", "value", "want", "bound", "error"}};
   std::vector<Judged> verdicts;
@@ -88,7 +89,7 @@ void write_column(Page& page, const ShownTile& tile, const TileElements& element
     const Judged judged = tile.judge(*place);
     const bool known = judged.verdict != Verdict::unjudged;
     verdicts.push_back(judged);
-    rows.push_back({std::to_string(row), std::to_string(query + row),
+    rows.push_back({std::to_string(row), std::to_string(info.query_of(block, row)),
                     is_unwritten(*tile.at.tensor, place->index)
                         ? std::string(unwritten_text)
                         : number_text(tile.at.tensor->at(place->index), 9),

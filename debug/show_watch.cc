@@ -126,7 +126,7 @@ void write_register(Page& page, const Dump& dump, const Selection& at, const Blo
   std::string text = "register " + std::to_string(slot % site.regs);
   if (slots.row(slot) >= 0) {
     text += ": row " + std::to_string(slots.row(slot)) + " (query " +
-            std::to_string(place_of(dump.info, at.block).query + slots.row(slot)) + ")";
+            std::to_string(dump.info.query_of(dump.info.place(at.block), slots.row(slot))) + ")";
     if (site.cols > 1) text += ", column " + std::to_string(slots.col(slot));
   }
   page.line();
@@ -233,12 +233,13 @@ void write_watch(Page& page, const Dump& dump, const Selection& at, const BlockW
   std::vector<std::vector<std::string>> rows = {
       {"tile", "keys from", "judged", "of", "wrong", "unwritten", "nan", "inf", "worst error"}};
   for (const WatchedTile& tile : watched) {
-    rows.push_back({std::to_string(tile.tile),
-                    per_tile ? std::to_string(tile.tile * dump.info.bc) : "-",
-                    tile.want ? name_of(tile.want->judgement) : "-",
-                    std::to_string(tile.tally.judged), std::to_string(tile.tally.wrong),
-                    std::to_string(tile.tally.unwritten), std::to_string(tile.tally.nan),
-                    std::to_string(tile.tally.inf), number_text(tile.tally.worst, 3)});
+    rows.push_back(
+        {std::to_string(tile.tile),
+         per_tile ? std::to_string(dump.info.key_of(dump.info.place(at.block), tile.tile)) : "-",
+         tile.want ? name_of(tile.want->judgement) : "-", std::to_string(tile.tally.judged),
+         std::to_string(tile.tally.wrong), std::to_string(tile.tally.unwritten),
+         std::to_string(tile.tally.nan), std::to_string(tile.tally.inf),
+         number_text(tile.tally.worst, 3)});
   }
   const std::vector<std::string> lines = table_lines(rows, 0);
   page.line();

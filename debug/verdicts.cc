@@ -66,12 +66,13 @@ BlockWants::BlockWants(const Dump& dump, std::int64_t block,
                        const std::function<bool(SiteId)>& keep) {
   std::map<std::pair<SiteId, std::int64_t>, TileWant> chain;
   try {
-    Judge(dump).judge(block, [&](SiteId site, std::int64_t tile, Judgement judgement,
-                                 const reference::Bounded& want) {
-      if (!keep(site)) return;
-      auto& wants = judgement == Judgement::local ? wants_ : chain;
-      wants.emplace(std::pair(site, viewed(tile)), TileWant{judgement, want});
-    });
+    Judge(dump).judge(block / dump.info.splits,
+                      [&](SiteId site, std::int64_t of, std::int64_t tile, Judgement judgement,
+                          const reference::Bounded& want) {
+                        if (!keep(site) || (of != block && !is_output(site))) return;
+                        auto& wants = judgement == Judgement::local ? wants_ : chain;
+                        wants.emplace(std::pair(site, viewed(tile)), TileWant{judgement, want});
+                      });
   } catch (const UsageError& error) {
     missing_ = error.what();
     return;

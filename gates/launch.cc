@@ -9,6 +9,7 @@
 #include "debug/simt/checker.h"
 #include "gates/dump_of_run.h"
 #include "gates/injection.h"
+#include "gates/partition.h"
 #include "gates/printed_trace.h"
 #include "gates/run_memory.h"
 #include "gates/slot_layout.h"
@@ -17,7 +18,10 @@
 namespace lanescope {
 namespace {
 
-bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id); }
+bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id) && !is_partial(site.id); }
+bool is_shared_by_passes(Gate gate, const Site& site) {
+  return has(gate, site.id) && is_partial(site.id);
+}
 bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
 Range checked(const std::optional<Range>& wish, std::int64_t count, const char* what) {
@@ -77,33 +81,47 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
 
   const SlotLayout taken(module, is_taken, all);
   const SlotLayout left(module, is_left, all);
+  const SlotLayout partials(module, is_shared_by_passes, all);
   const SlotLayout traced(module, traces, window);
   const std::int64_t traced_bytes = std::string_view(module.trace) == "on" ? traced.bytes() : 0;
-  const std::int64_t row_bytes = std::int64_t{module.head_dim} * size_of(module.dtype);
+  const int element = size_of(module.dtype), o_element = size_of(operand_type(module.dtype));
+  const std::int64_t row_bytes = std::int64_t{module.head_dim} * element;
+  const std::int64_t o_row_bytes = std::int64_t{module.head_dim} * o_element;
   const std::int64_t queries = p.batch * p.heads * p.len_q;
   const std::int64_t keys = p.batch * p.heads_kv * p.len_kv;
-  check_memory(2 * (taken.bytes() + left.bytes() + traced_bytes) +
-               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (row_bytes + 4));
+  check_memory(2 * (taken.bytes() + left.bytes() + partials.bytes() + traced_bytes) +
+               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (o_row_bytes + 4));
 
   const bool given = !request.inputs.q.dims.empty();
   Inputs generated;
   if (!given) generated = generate_inputs(p, module.dtype, request.input, request.seed);
   const Inputs& inputs = given ? request.inputs : generated;
   info.input_hash = hash_inputs(inputs);
-  Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * row_bytes);
+  Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * o_row_bytes);
   Buffer lse(queries * 4), left_buffer(left.bytes()), traced_buffer(traced_bytes);
+  Buffer partials_buffer(partials.bytes());
   copy_rows(inputs.q, module.head_dim, q.data());
   copy_rows(inputs.k, module.head_dim, k.data());
   copy_rows(inputs.v, module.head_dim, v.data());
+  Buffer q_scale = buffer_of(inputs.q_scale), k_scale = buffer_of(inputs.k_scale),
+         v_scale = buffer_of(inputs.v_scale);
   Buffer injected(taken.bytes());
-  const std::vector<std::byte> from_reference = inject(module, taken, inputs, p, request.threads);
-  std::copy(from_reference.begin(), from_reference.end(), injected.data());
+  inject(module, taken, inputs, info, request.threads, injected.data());
+  const bool gives_partials = takes(module.gate, SiteId::o_partial);
+  if (gives_partials) {
+    inject(module, partials, inputs, info, request.threads, partials_buffer.data());
+  }
 
   char message[4096] = "";
   ModuleRun run{};
   run.q = q.data();
   run.k = k.data();
   run.v = v.data();
+  if (inputs.scaled()) {
+    run.q_scale = reinterpret_cast<const float*>(q_scale.data());
+    run.k_scale = reinterpret_cast<const float*>(k_scale.data());
+    run.v_scale = reinterpret_cast<const float*>(v_scale.data());
+  }
   run.o = o.data();
   run.lse = reinterpret_cast<float*>(lse.data());
   run.batch = static_cast<int>(p.batch);
@@ -113,7 +131,12 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.len_kv = static_cast<int>(p.len_kv);
   run.scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(p.d)));
   run.causal = p.causal;
+  run.splits = info.splits;
+  run.heads_per_tile = info.heads_per_tile;
   run.blocks = info.block_count();
+  run.combine_blocks = info.row_tiles();
+  run.partials = partials_buffer.data();
+  run.partials_bytes = partials.bytes();
   run.injected = injected.data();
   run.injected_bytes = taken.bytes();
   run.left = left_buffer.data();
@@ -127,12 +150,15 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.schedule = request.schedule;
   if (request.checker) {
     using enum simt::Region::Use;
-    const auto written = module.gate == Gate::fused ? output_once : output;
-    request.checker->watch({q.region("q", input), k.region("k", input), v.region("v", input),
-                            o.region("o", written, static_cast<std::size_t>(size_of(module.dtype))),
-                            lse.region("lse", written), injected.region("injected slots", input),
+    const auto written = stores_outputs(module.gate) ? output_once : output;
+    request.checker->watch({q.region("q", input, element), k.region("k", input, element),
+                            v.region("v", input, element), q_scale.region("q_scale", input),
+                            k_scale.region("k_scale", input), v_scale.region("v_scale", input),
+                            o.region("o", written, o_element), lse.region("lse", written),
+                            injected.region("injected slots", input),
                             left_buffer.region("left slots", output),
-                            traced_buffer.region("trace slots", output)});
+                            traced_buffer.region("trace slots", output),
+                            partials_buffer.region("partials", gives_partials ? input : output)});
     run.checker = request.checker;
   }
   run.message = message;
@@ -153,9 +179,15 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   dump.tensors.push_back({"q", inputs.q});
   dump.tensors.push_back({"k", inputs.k});
   dump.tensors.push_back({"v", inputs.v});
-  add_sites(module, {left, left_buffer.data()},
-            {traced, traced_bytes > 0 ? traced_buffer.data() : nullptr}, o.data(), lse.data(),
-            dump);
+  if (inputs.scaled()) {
+    dump.tensors.push_back({"q_scale", inputs.q_scale});
+    dump.tensors.push_back({"k_scale", inputs.k_scale});
+    dump.tensors.push_back({"v_scale", inputs.v_scale});
+  }
+  const FilledSlots buffers[] = {{left, left_buffer.data()},
+                                 {partials, partials_buffer.data()},
+                                 {traced, traced_bytes > 0 ? traced_buffer.data() : nullptr}};
+  add_sites(module, buffers, o.data(), lse.data(), dump);
   return dump;
 }
 

@@ -13,20 +13,28 @@ class Checker;
 }
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 2;
+inline constexpr int module_abi = 3;
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
 struct ModuleRun {
-  const void* q;  ///< [batch, heads, len_q, D]
-  const void* k;  ///< [batch, heads_kv, len_kv, D]
-  const void* v;  ///< as k
-  void* o;        ///< as q; in and out, so that unwritten elements keep their poison
-  float* lse;     ///< [batch, heads, len_q]; in and out
+  const void* q;         ///< [batch, heads, len_q, D]
+  const void* k;         ///< [batch, heads_kv, len_kv, D]
+  const void* v;         ///< as k
+  const float* q_scale;  ///< [batch, heads]; of e4m3 inputs, else null
+  const float* k_scale;  ///< [batch, heads_kv]; likewise
+  const float* v_scale;  ///< as k_scale
+  void* o;     ///< as q, of the operand type; in and out: unwritten elements keep their poison
+  float* lse;  ///< [batch, heads, len_q]; in and out
   int batch, heads, heads_kv, len_q, len_kv;
   float scale_log2;
   int causal;
-  std::int64_t blocks;   ///< of the grid
+  int splits;                   ///< 1 but for kernels in two passes, as is heads_per_tile
+  int heads_per_tile;           ///< (kernels/row_tile.h)
+  std::int64_t blocks;          ///< of the first pass's grid
+  std::int64_t combine_blocks;  ///< of the combine pass's grid
+  void* partials;  ///< slots that the passes share, window: all; in and out; given to combine_only
+  std::int64_t partials_bytes;
   const void* injected;  ///< slots that the gate takes, window: all blocks and tiles
   std::int64_t injected_bytes;
   void* left;  ///< slots that the gate leaves, window: all blocks and tiles; in and out
@@ -51,9 +59,10 @@ struct Module {
   const char* kernel;  ///< "mma"
   Gate gate;
   const char* backend;  ///< "sim" or "cuda"
-  ElementType dtype;
+  ElementType dtype;    ///< of Q, K and V
   Products products;
   int head_dim, br, bc, threads;
+  bool combines;  ///< in two passes: blocks of a split of the keys each, then the combine pass
   std::int64_t shared_bytes;
   const char* trace;        ///< "on", "off" or "printf"
   bool checked;             ///< compiled for the memory checker

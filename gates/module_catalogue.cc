@@ -19,8 +19,6 @@ struct KernelSources {
 };
 constexpr KernelSources declared_sources[] = {LANESCOPE_DECLARED_SOURCES};
 
-constexpr Gate gates[] = {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused};
-
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   std::istringstream in{std::string(text)};
@@ -74,6 +72,17 @@ void narrow(std::vector<ModuleName>& candidates, const std::string& what, Holds 
   candidates = std::move(kept);
 }
 
+/// Which kernels take inputs of a type.
+std::string takers_text(ElementType type) {
+  std::vector<ModuleName> takers = declared_modules();
+  std::erase_if(takers,
+                [&](const ModuleName& m) { return m.dtype != type || is_specimen(m.kernel); });
+  if (takers.empty()) return {};
+  return " (" + list_of(takers, [](const ModuleName& m) { return m.kernel; }) +
+         (distinct(takers, [](const ModuleName& m) { return m.kernel; }).size() == 1 ? " does)"
+                                                                                     : " do)");
+}
+
 }  // namespace
 
 std::string ModuleName::text() const {
@@ -110,11 +119,11 @@ std::vector<std::string> declared_backends() {
 }
 
 Gate parse_gate(std::string_view name) {
-  for (const Gate gate : gates) {
+  for (const Gate gate : all_gates) {
     if (name == name_of(gate)) return gate;
   }
-  throw UsageError("there is no gate '" + std::string(name) +
-                   "'; gates: " + list_of(gates, [](Gate g) { return std::string(name_of(g)); }));
+  throw UsageError("there is no gate '" + std::string(name) + "'; gates: " +
+                   list_of(all_gates, [](Gate g) { return std::string(name_of(g)); }));
 }
 
 ElementType parse_dtype(std::string_view name) {
@@ -138,9 +147,11 @@ ModuleName choose_module(const ModuleWish& wish) {
       left, "kernel " + wish.kernel + " is not built for backend '" + wish.backend + "'",
       [&](const ModuleName& m) { return m.backend == wish.backend; },
       [](const ModuleName& m) { return m.backend; });
+  const ElementType dtype = wish.dtype.value_or(left.front().dtype);
   narrow(
-      left, "kernel " + wish.kernel + " does not take " + name_of(wish.dtype) + " inputs",
-      [&](const ModuleName& m) { return m.dtype == wish.dtype; },
+      left,
+      "kernel " + wish.kernel + " does not take " + name_of(dtype) + " inputs" + takers_text(dtype),
+      [&](const ModuleName& m) { return m.dtype == dtype; },
       [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
   narrow(
       left,

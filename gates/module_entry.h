@@ -20,14 +20,26 @@
 
 #include "debug/trace.h"
 #include "gates/module.h"
+#include "kernels/scaled_inputs.h"
 #include LANESCOPE_SOURCE_HASH_FILE
 #include "compile_flags.h"
 
 namespace lanescope {
 
+/// Whether kernel K has a second pass.
+template <class K>
+inline constexpr bool combines = requires {
+  K::combine_threads;
+};
+/// Whether gate G of kernel K launches its first pass, and its second.
+template <class K, Gate G>
+inline constexpr bool launches_first = !combines<K> || G != Gate::combine_only;
+template <class K, Gate G>
+inline constexpr bool launches_second = combines<K>&& runs<G, Stage::combine>;
+
 /// Everything that a kernel is launched with, by value.
 struct KernelArguments {
-  kernels::Attention attention;
+  kernels::AttentionOf<device::LANESCOPE_TYPE> attention;
   Slots injected;
   Slots left;
   Slots traced;
@@ -40,23 +52,68 @@ using Element = device::LANESCOPE_TYPE;
 using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
 using Sites = Kernel::Sites;
 
-/// The body of the launched kernel: one lane.
-LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem) {
-  const std::int64_t block = device::block();
-  const Seam<gate, Sites> seam{a.injected, a.left, block};
+/// The sink of trace calls in `block`.
+LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
+                               [[maybe_unused]] std::int64_t block) {
 #if LANESCOPE_TRACE == 0
-  const NoTrace trace;
+  return NoTrace{};
 #elif LANESCOPE_TRACE == 1
-  const BufferTrace<gate, Sites> trace{a.traced, block};
+  return BufferTrace<gate, Sites>{a.traced, block};
 #else
-  const PrintTrace<gate, Sites> trace{a.traced.window, block};
+  return PrintTrace<gate, Sites>{a.traced.window, block};
 #endif
-  Kernel::run(a.attention, smem, seam, trace);
+}
+
+/// The body of the launched kernel: one lane of `block`.
+template <class K>
+LANESCOPE_DEVICE void run_lane(const KernelArguments& a, typename K::SharedMemory& smem,
+                               std::int64_t block) {
+  const Seam<gate, Sites> seam{a.injected, a.left, block};
+  K::run(a.attention, smem, seam, trace_of(a, block));
+}
+/// The same of the second pass, whose blocks go by the first one's of their row tile.
+template <class K>
+LANESCOPE_DEVICE void combine_lane(const KernelArguments& a) {
+  const std::int64_t block = device::block();
+  K::combine(a.attention, block, trace_of(a, block * a.attention.splits));
+}
+
+/// The slots of o_partial, m_partial and l_partial, one site behind the other (debug/window.h).
+inline kernels::Partials partials_of(void* slots, std::int64_t blocks) {
+  auto* o = static_cast<float*>(slots);
+  return {o, o + blocks * br * head_dim, o + blocks * br * (head_dim + 1)};
+}
+
+inline void take_scales(kernels::Attention&, const ModuleRun&) {}
+inline void take_scales(kernels::ScaledAttention& a, const ModuleRun& r) {
+  a.q_scale = r.q_scale;
+  a.k_scale = r.k_scale;
+  a.v_scale = r.v_scale;
+}
+
+inline kernels::AttentionOf<Element> attention_of(const ModuleRun& r) {
+  kernels::AttentionOf<Element> a;
+  static_cast<kernels::Attention&>(a) = {r.q,
+                                         r.k,
+                                         r.v,
+                                         r.o,
+                                         r.lse,
+                                         r.batch,
+                                         r.heads,
+                                         r.heads_kv,
+                                         r.len_q,
+                                         r.len_kv,
+                                         r.scale_log2,
+                                         r.causal,
+                                         r.splits,
+                                         r.heads_per_tile,
+                                         partials_of(r.partials, r.blocks)};
+  take_scales(a, r);
+  return a;
 }
 
 inline KernelArguments arguments_of(const ModuleRun& r) {
-  return {{r.q, r.k, r.v, r.o, r.lse, r.batch, r.heads, r.heads_kv, r.len_q, r.len_kv, r.scale_log2,
-           r.causal},
+  return {attention_of(r),
           {static_cast<std::byte*>(const_cast<void*>(r.injected)), r.all},
           {static_cast<std::byte*>(r.left), r.all},
           {static_cast<std::byte*>(r.traced), r.window}};
@@ -67,6 +124,15 @@ ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_by
 ModuleStatus run_module(ModuleRun* run);
 
 inline constexpr const char* trace_names[] = {"off", "on", "printf"};
+
+/// Of 8 bits, nothing tells a value that was never written.
+constexpr bool all_sites_are_wide() {
+  for (int i = 0; i < Sites::count; ++i) {
+    if (size_of(Sites::table[i].type) < 2) return false;
+  }
+  return true;
+}
+static_assert(all_sites_are_wide(), "a site of 8 bits");
 
 inline const Module module_description = {
     module_abi,
@@ -79,6 +145,7 @@ inline const Module module_description = {
     br,
     bc,
     Kernel::threads,
+    combines<Kernel>,
     static_cast<std::int64_t>(sizeof(Kernel::SharedMemory)),
     trace_names[LANESCOPE_TRACE],
     LANESCOPE_CHECKED,

@@ -39,6 +39,28 @@ Number ex2(double x, double anchored, double held) {
   return {value, widened + ex2_error * (value + widened) + ex2_flush};
 }
 
+/// s · factor, not rounded.
+Bounded in_base_2(const Bounded& s, const Factor& factor) {
+  if (factor.none()) return s;
+  const auto finite = s.value.isFinite();
+  return {s.value * factor.value,
+          finite.select(factor.value * s.error + factor.error * (s.value.abs() + s.error), 0.0)};
+}
+
+/// s · factor, rounded to fp32.
+Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
+  Bounded x = in_base_2(s, factor);
+  if (!factor.none()) x.error += x.value.isFinite().select(unit * (x.value.abs() + x.error), 0.0);
+  return x;
+}
+
+/// 2^(m_from − m_to), the weight of what refers to m_from among what refers to m_to, anchored.
+Number weight(const Bounded& m_from, const Bounded& m_to, Index row) {
+  const double top = m_to.value(row);
+  return ex2(m_from.value(row) - (top == -infinity ? 0 : top), 0,
+             m_from.error(row) + m_to.error(row));
+}
+
 /// max(m_prev, max s), exact in fp32: wrong by no more than its operands.
 Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
   Array top = m_prev.value;
@@ -56,18 +78,19 @@ Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
 
 }  // namespace
 
-// The dot product is wrong by at most f·T (Accumulation), the factor scale·log2(e) is rounded to
-// fp32 and so is the product with it: 2u of the result.
-Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
+// The dot product is wrong by at most f·T (Accumulation), the factor by its own error, and their
+// product is rounded to fp32.
+Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic) {
   const Accumulation& products = arithmetic.products;
-  const double factor = scale * log2_e;
   const double f = products.relative_error(q.cols());
   const Array dot = q.matrix() * k.matrix().transpose();
-  const Array dot_error = f * (products.magnitude(q, arithmetic.dtype).matrix() *
-                               products.magnitude(k, arithmetic.dtype).matrix().transpose())
+  const Array dot_error = f * (products.magnitude(q, arithmetic.operands).matrix() *
+                               products.magnitude(k, arithmetic.operands).matrix().transpose())
                                   .array();
-  Bounded s{factor * dot, factor * (dot_error + 2 * unit * (dot.abs() + dot_error)) + dot_flush};
+  const double relative = factor.none() ? 0 : unit * factor.value + factor.error;
+  Bounded s{factor.value * dot,
+            factor.value * dot_error + relative * (dot.abs() + dot_error) + dot_flush};
   for (Index row = 0; row < s.value.rows(); ++row) {
     const Index masked = s.value.cols() - visible(row);
     s.value.row(row).tail(masked).setConstant(-infinity);
@@ -78,27 +101,27 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
 
 // l: n additions, a multiplication with alpha, one more addition: gamma(n + 2) of the sum of the
 // magnitudes, on top of what its operands are wrong by.
-Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
-                const Arithmetic& arithmetic) {
+Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
+                const Bounded& l_prev, const Arithmetic& arithmetic) {
   const Index rows = s.value.rows(), keys = s.value.cols();
+  const Bounded x = in_base_2(s, factor);
   Softmax out;
-  out.m = row_maximum(s, m_prev);
+  out.m = row_maximum(rounded_in_base_2(s, factor), m_prev);
   out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
   out.p = Bounded::exact(Array::Zero(rows, keys));
   // 2^(−inf − −inf) is what kernels guard against: a row without a visible key subtracts 0.
   const Array safe = (out.m.value == -infinity).select(0.0, out.m.value);
 
   for (Index row = 0; row < rows; ++row) {
-    const double held = out.m.error(row) + m_prev.error(row);
     const bool empty = out.m.value(row) == -infinity;
-    const Number alpha = empty ? Number{0, 1} : ex2(m_prev.value(row) - safe(row), 0, held);
+    const Number alpha = empty ? Number{0, 1} : weight(m_prev, out.m, row);
     out.alpha.value(row) = alpha.value;
     out.alpha.error(row) = alpha.error;
   }
   for (Index key = 0; key < keys; ++key) {
     for (Index row = 0; row < rows; ++row) {
-      const double error = s.error(row, key);
-      const Number p = ex2(s.value(row, key) - safe(row), error, error + out.m.error(row));
+      const double error = x.error(row, key);
+      const Number p = ex2(x.value(row, key) - safe(row), error, error + out.m.error(row));
       out.p.value(row, key) = p.value;
       out.p.error(row, key) = p.error;
     }
@@ -139,15 +162,45 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   o.value += (weights.value.matrix() * v.matrix()).array();
   const Array weight_error =
       weights.error + f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
-  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.dtype).matrix()).array();
+  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.operands).matrix()).array();
   return o;
 }
 
-// o_final = o·(1/l): the quotient of the anchored o and l, in which the common shift cancels, then
-// a division and a multiplication in fp32 and the rounding to the input type.
-// lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so it cancels here too; lg2's
-// own error, the addition, the rounded constant ln2 and the multiplication (3u).
-Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
+// Weights are the alphas of partials against their maximum: what is held of the m_i beyond their
+// value cancels against the anchors of o_i and l_i. Each sum is a chain of fused multiply-adds.
+Partial combine(const std::vector<Partial>& partials) {
+  const Bounded& first = partials.front().o;
+  const Index rows = first.value.rows(), d = first.value.cols();
+  Partial all{Bounded::exact(Array::Zero(rows, d)),
+              Bounded::exact(Array::Constant(rows, 1, -infinity)),
+              Bounded::exact(Array::Zero(rows, 1))};
+  for (const Partial& part : partials) all.m = row_maximum(part.m, all.m);
+  Array o_magnitude = Array::Zero(rows, d), l_magnitude = Array::Zero(rows, 1);
+  const auto add = [](Bounded& sum, Array& magnitude, const Bounded& x, const Number& w,
+                      Index row) {
+    sum.value.row(row) += x.value.row(row) * w.value;
+    magnitude.row(row) += x.value.row(row).abs() * w.value;
+    sum.error.row(row) += x.error.row(row) * (w.value + w.error) + x.value.row(row).abs() * w.error;
+  };
+  for (const Partial& part : partials) {
+    for (Index row = 0; row < rows; ++row) {
+      const Number w = weight(part.m, all.m, row);
+      add(all.o, o_magnitude, part.o, w, row);
+      add(all.l, l_magnitude, part.l, w, row);
+    }
+  }
+  const double rounding = gamma(static_cast<std::int64_t>(partials.size()));
+  all.o.error += rounding * (o_magnitude + all.o.error) + dot_flush;
+  all.l.error += rounding * (l_magnitude + all.l.error);
+  return all;
+}
+
+// o_final = o·(1/l·factor): the quotient of the anchored o and l, in which the common shift
+// cancels, then a division and a multiplication in fp32, the error of the factor, and the rounding
+// to the type of the output. lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so
+// it cancels here too; lg2's own error, the addition, the rounded constant ln2 and the
+// multiplication (3u).
+Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
                  const Arithmetic& arithmetic) {
   const Index rows = o.value.rows(), d = o.value.cols();
   Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
@@ -159,11 +212,13 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
       const double error = smallest > 0
                                ? (o.error(row, col) + std::abs(quotient) * l.error(row)) / smallest
                                : infinity;
-      out.o_final.value(row, col) = quotient;
-      out.o_final.error(row, col) = error + 2 * unit * (std::abs(quotient) + error);
+      out.o_final.value(row, col) = factor.value * quotient;
+      out.o_final.error(row, col) =
+          factor.value * error +
+          (2 * unit * factor.value + factor.error) * (std::abs(quotient) + error);
     }
   }
-  out.o_final = rounded(out.o_final, arithmetic.dtype);
+  out.o_final = rounded(out.o_final, arithmetic.operands);
 
   for (Index row = 0; row < rows; ++row) {
     if (l.value(row) == 0) {

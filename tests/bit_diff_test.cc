@@ -95,7 +95,10 @@ TEST_CASE("diff_dumps: dumps that do not belong together are refused") {
   b = a;
   b.info.input_hash = "0";
   refused(b, "inputs");
-  b = synthetic_dump({.problem = causal, .tiles = {0, 1}});
+  refused(synthetic_dump({.problem = causal, .tiles = {0, 1}}), "traced tiles");
+  refused(synthetic_dump({.problem = causal, .blocks = {1, 2}}), "traced blocks");
+  b = a;
+  tensor_of(b, SiteId::m).dims.push_back(1);
   refused(b, "shapes");
   b = a;
   std::erase_if(b.tensors, [](const Dump::Entry& entry) {

@@ -13,6 +13,7 @@ namespace lanescope::testing {
 struct Specimen {
   std::string name, kernel, stage, site, cause, shape;
   std::string finding;  ///< what check must find, empty: it is not asked
+  std::string dtype;    ///< empty: f16
   bool causal = false;
 };
 
@@ -32,6 +33,10 @@ inline std::vector<Specimen> all_specimens() {
       s.finding = s.shape.substr(at + 7);
       s.shape.erase(at);
     }
+    if (const std::size_t at = s.shape.find(",dtype="); at != std::string::npos) {
+      s.dtype = s.shape.substr(at + 7);
+      s.shape.erase(at);
+    }
     if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
       s.shape.erase(at);
       s.causal = true;
@@ -44,8 +49,15 @@ inline std::vector<Specimen> all_specimens() {
 /// Those that show in values.
 inline std::vector<Specimen> specimens() {
   auto shown = all_specimens();
-  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
+  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check" || s.stage == "clean"; });
   return shown;
+}
+
+/// Those that look like a bug and are none.
+inline std::vector<Specimen> controls() {
+  auto clean = all_specimens();
+  std::erase_if(clean, [](const Specimen& s) { return s.stage != "clean"; });
+  return clean;
 }
 
 }  // namespace lanescope::testing

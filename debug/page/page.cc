@@ -79,7 +79,7 @@ ordered_json sites_json(const Dump& dump, const PageContent& content) {
     const Tensor* tensor = dump.find(name_of(id));
     if (!tensor) continue;
     const DumpSite* entry = dump.find_site(name_of(id));
-    const bool traced = entry && entry->site.space != Space::global;
+    const bool traced = entry && !is_output(id);
     const Axes axes = entry ? entry->site.axes : id == SiteId::lse ? Axes::query : Axes::query_d;
     ordered_json site = {{"site", name_of(id)},
                          {"stage", name_of(entry ? entry->site.stage : Stage::epilogue)},
@@ -87,6 +87,7 @@ ordered_json sites_json(const Dump& dump, const PageContent& content) {
                          {"type", name_of(tensor->type)},
                          {"axes", name_of(axes)},
                          {"per_tile", traced && entry->site.per_tile},
+                         {"per_row_tile", !traced},
                          {"rows", dump.info.br},
                          {"cols", axes == Axes::query ? 1 : dump.info.problem.d},
                          {"warps", traced ? entry->site.warps : 0},

@@ -46,19 +46,39 @@ std::vector<std::int64_t> spread(const Range& range, std::int64_t count) {
   return blocks;
 }
 
-std::vector<std::int64_t> blocks_to_judge(const Dump& dump, const PageChoice& choice) {
+bool has_outputs(const Dump& dump) { return dump.find("o_final") || dump.find("lse"); }
+
+/// Those whose blocks are chosen; else as many, evenly spread, as a page can afford.
+std::vector<std::int64_t> row_tiles_to_judge(const Dump& dump, const PageChoice& choice) {
   const DumpInfo& info = dump.info;
-  const bool outputs = dump.find("o_final") || dump.find("lse");
-  const Range all = outputs ? Range{0, info.block_count()} : info.blocks;
+  const auto row_tiles = [&](const Range& blocks) {
+    return Range{blocks.begin / info.splits, (blocks.end - 1) / info.splits + 1};
+  };
+  const Range all = has_outputs(dump) ? Range{0, info.block_count()} : info.blocks;
   if (choice.blocks) {
-    const Range blocks = chosen(choice.blocks, all, "block");
-    return spread(blocks, blocks.count());
+    const Range chosen_tiles = row_tiles(chosen(choice.blocks, all, "block"));
+    return spread(chosen_tiles, chosen_tiles.count());
   }
-  const double work = double(info.kv_tiles()) * info.br * info.bc * info.head_dim;
+  const double tiles = double(info.kv_tiles()) * info.splits;
+  const double work = tiles * info.br * info.bc * info.head_dim;
   const auto affordable = static_cast<std::int64_t>(std::max(judged_work / work, 1.0));
-  if (affordable >= all.count()) return spread(all, all.count());
-  const Range traced = info.sites.empty() ? all : info.blocks;
+  if (affordable >= row_tiles(all).count()) return spread(row_tiles(all), row_tiles(all).count());
+  const Range traced = row_tiles(info.sites.empty() ? all : info.blocks);
   return spread(traced, std::min(affordable, traced.count()));
+}
+
+/// The blocks of `row_tiles` of which the dump holds something.
+std::vector<std::int64_t> blocks_of_row_tiles(const Dump& dump,
+                                              const std::vector<std::int64_t>& row_tiles) {
+  std::vector<std::int64_t> blocks;
+  for (const std::int64_t row_tile : row_tiles) {
+    for (std::int64_t split = 0; split < dump.info.splits; ++split) {
+      const std::int64_t block = row_tile * dump.info.splits + split;
+      const bool outputs = split == 0 && has_outputs(dump);
+      if (outputs || dump.info.blocks.contains(block)) blocks.push_back(block);
+    }
+  }
+  return blocks;
 }
 
 /// Calls visit(slot, comparison, want, bound) for each slot that is judged against `want`.
@@ -114,7 +134,7 @@ std::vector<Kept> sites_of(const Dump& dump) {
     sites.push_back({id, per_tile, slots * (size_of(type) + judged)});
   };
   for (const auto& [site, coordinates, owners] : info.sites) {
-    if (site.space == Space::global) continue;
+    if (is_output(site.id)) continue;
     add(site.id, site.per_tile, site.bytes() / size_of(site.type), site.type,
         site.stage == Stage::load);
   }
@@ -171,11 +191,13 @@ class WorstTiles {
     }
   }
 
-  void operator()(std::size_t index, SiteId id, std::int64_t tile, Judgement judgement,
+  void operator()(SiteId id, std::int64_t block, std::int64_t tile, Judgement judgement,
                   const Bounded& want) const {
+    const auto found = std::lower_bound(content_.blocks.begin(), content_.blocks.end(), block);
+    const auto index = static_cast<std::size_t>(found - content_.blocks.begin());
     const std::int64_t count = tiles(id), own = count == 1 ? 0 : tile - dump_.info.tiles.begin;
     float worst = std::numeric_limits<float>::quiet_NaN();
-    for_each_judged(PageSlots(dump_, id, content_.blocks[index], tile), want,
+    for_each_judged(PageSlots(dump_, id, block, tile), want,
                     [&](std::int64_t, const Comparison& outcome, double, double) {
                       worst = std::fmax(worst, ratio_of(outcome));
                     });
@@ -195,20 +217,21 @@ class WorstTiles {
 /// Judges the kept tiles again, with everything about each of their slots.
 void judge_kept(const Dump& dump, int threads, PageContent& content) {
   std::map<std::tuple<std::int64_t, SiteId, std::int64_t>, PageTile*> find;
-  std::vector<std::int64_t> blocks;
+  std::vector<std::int64_t> row_tiles;
   for (PageTile& kept : content.kept) {
     find[{kept.block, kept.site, kept.tile}] = &kept;
-    if (blocks.empty() || blocks.back() != kept.block) blocks.push_back(kept.block);
+    const std::int64_t row_tile = kept.block / dump.info.splits;
+    if (row_tiles.empty() || row_tiles.back() != row_tile) row_tiles.push_back(row_tile);
   }
-  diff_blocks(
-      dump, blocks, threads,
-      [&](std::size_t index, SiteId site, std::int64_t tile, Judgement judgement,
-          const Bounded& want) {
-        const auto found = find.find({blocks[index], site, std::max<std::int64_t>(tile, 0)});
-        if (found == find.end()) return;
-        const PageSlots slots(dump, site, blocks[index], tile);
-        found->second->verdicts[static_cast<std::size_t>(judgement)] = verdict_of(slots, want);
-      });
+  diff_row_tiles(dump, row_tiles, threads,
+                 [&](SiteId site, std::int64_t block, std::int64_t tile, Judgement judgement,
+                     const Bounded& want) {
+                   const auto found = find.find({block, site, std::max<std::int64_t>(tile, 0)});
+                   if (found == find.end()) return;
+                   const PageSlots slots(dump, site, block, tile);
+                   found->second->verdicts[static_cast<std::size_t>(judgement)] =
+                       verdict_of(slots, want);
+                 });
 }
 
 }  // namespace
@@ -216,7 +239,7 @@ void judge_kept(const Dump& dump, int threads, PageContent& content) {
 PageSlots::PageSlots(const Dump& dump, SiteId site, std::int64_t block, std::int64_t tile) {
   const DumpSite* entry = dump.find_site(name_of(site));
   if (entry && entry->site.space == Space::registers) registers_ = entry;
-  if (entry && entry->site.space != Space::global) {
+  if (entry && !is_output(site)) {
     const SiteSlots slots(dump, *entry);
     tensor_ = &slots.tensor();
     first_ = slots.first(block, tile);
@@ -243,17 +266,20 @@ std::int64_t PageSlots::col(std::int64_t slot) const {
 PageContent page_content(const Dump& dump, const PageChoice& choice, int threads) {
   check_dump(dump);
   PageContent content;
-  content.blocks = blocks_to_judge(dump, choice);
+  const std::vector<std::int64_t> row_tiles = row_tiles_to_judge(dump, choice);
+  content.blocks = blocks_of_row_tiles(dump, row_tiles);
   content.tiles = chosen(choice.tiles, dump.info.tiles, "tile");
   if (content.tiles.count() == 0) content.tiles = {0, 1};  // only what a block has once
-  content.report = diff_blocks(dump, content.blocks, threads, WorstTiles(dump, content));
+  content.report = diff_row_tiles(dump, row_tiles, threads, WorstTiles(dump, content));
 
   const std::vector<Kept> sites = sites_of(dump);
   for (const auto& [block, tile] : tiles_to_keep(sites, content)) {
     const bool first_of_block = content.kept.empty() || content.kept.back().block != block;
     for (const Kept& site : sites) {
-      const bool output = site.site == SiteId::o_final || site.site == SiteId::lse;
-      if (!output && !dump.info.blocks.contains(block)) continue;
+      // The outputs are those of the row tile, judged with the first of its blocks.
+      const bool there =
+          is_output(site.site) ? block % dump.info.splits == 0 : dump.info.blocks.contains(block);
+      if (!there) continue;
       if (site.per_tile) {
         content.kept.push_back({site.site, block, tile, {}});
       } else if (first_of_block) {

@@ -51,14 +51,20 @@ function show_stages(select, link, current) {
 
 /** What the row and column of an element are in the problem. */
 function logical_rows(tile, slot) {
-  const {heads} = data.report.shape, {br, bc} = data.report.tile, {axes} = tile.site;
-  const sequence = Math.floor(tile.block / data.q_tiles);
+  const {heads, len_q} = data.report.shape, {br, bc, splits, heads_per_tile} = data.report.tile, {axes} = tile.site;
+  const row_tile = Math.floor(tile.block / splits), split = tile.block % splits;
+  const group = Math.floor(row_tile / data.q_tiles), groups = heads / heads_per_tile;
   const row = tile.rows[slot], col = tile.cols[slot];
-  const lines = [["batch, head", `${Math.floor(sequence / heads)}, ${sequence % heads}`]];
+  // The rows of a group of heads stand behind each other.
+  const group_row = (row_tile % data.q_tiles) * br + (axes.startsWith("query") ? Math.max(row, 0) : 0);
+  const head = (group % groups) * heads_per_tile + Math.floor(group_row / len_q);
+  const key = (split * data.kv_tiles + tile.tile) * bc;
+  const lines = [["batch, head", `${Math.floor(group / groups)}, ${head}`]];
+  if (splits > 1) lines.push(["split", split]);
   if (row < 0) return [...lines, ["element", "none: the slot stands for none, or another lane speaks for it"]];
-  if (axes === "key_d") lines.push(["key", tile.tile * bc + row]);
-  else lines.push(["query", (tile.block % data.q_tiles) * br + row]);
-  if (axes === "query_key") lines.push(["key", tile.tile * bc + col]);
+  if (axes === "key_d") lines.push(["key", key + row]);
+  else lines.push(["query", group_row % len_q]);
+  if (axes === "query_key") lines.push(["key", key + col]);
   if (axes.endsWith("_d")) lines.push(["d", col]);
   return [...lines, ["row, column", `${row}, ${col} of the tile`]];
 }

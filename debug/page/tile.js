@@ -2,9 +2,16 @@
 
 const sites = new Map(data.sites.map((site) => [site.site, site]));
 
+/** The block that a site's values are counted to: the outputs are those of a row tile, counted to
+ *  the first of its blocks, of which there is one per split. */
+function home_of(site, block) {
+  return site.per_row_tile ? block - block % data.report.tile.splits : block;
+}
+
 /** The tile that stands for a site that a block has once is 0. */
-function key_of(site, block, tile) {
-  return `${site} ${block} ${sites.get(site).per_tile ? tile : 0}`;
+function key_of(name, block, tile) {
+  const site = sites.get(name);
+  return `${name} ${home_of(site, block)} ${site.per_tile ? tile : 0}`;
 }
 
 const kept = new Map(data.kept.map((tile) => [key_of(tile.site, tile.block, tile.tile), tile]));
@@ -25,7 +32,7 @@ function worst_of(name, block, tile, by) {
   site.worst_numbers ??= {};
   const numbers = (site.worst_numbers[by] ??= numbers_of(Float32Array, site.worst[by]));
   const tiles = site.per_tile ? data.tiles[1] - data.tiles[0] : 1;
-  const index = data.judged.indexOf(block);
+  const index = data.judged.indexOf(home_of(site, block));
   return index < 0 ? NaN : numbers[index * tiles + (site.per_tile ? tile - data.tiles[0] : 0)];
 }
 

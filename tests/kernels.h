@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gates/module_build.h"
+#include "gates/module_catalogue.h"
+#include "tests/catch.h"
+#include "tests/skip.h"
+
+namespace lanescope::testing {
+
+/// The kernels of the lab.
+inline const std::vector<std::string> all_kernels = {"scalar", "mma", "wmma", "wmma_registers",
+                                                     "splitk"};
+
+/// The gates that this build declares modules of for a kernel, a specimen's included.
+inline std::vector<Gate> gates_of(const std::string& kernel) {
+  std::vector<Gate> gates;
+  for (const ModuleName& m : declared_modules()) {
+    const bool known = std::find(gates.begin(), gates.end(), m.gate) != gates.end();
+    if (m.kernel == kernel && !known) gates.push_back(m.gate);
+  }
+  return gates;
+}
+
+/// The types of inputs that a kernel is declared for.
+inline std::vector<std::string> dtypes_of(const std::string& kernel) {
+  std::vector<std::string> types;
+  for (const ModuleName& m : declared_modules()) {
+    if (m.kernel != kernel) continue;
+    if (std::find(types.begin(), types.end(), name_of(m.dtype)) == types.end()) {
+      types.push_back(name_of(m.dtype));
+    }
+  }
+  return types;
+}
+
+/// Runs `body` where the backend is there, else says that the case is skipped.
+template <class Body>
+void on_backend(const std::string& backend, Body&& body) {
+  const auto built = declared_backends();
+  const std::string name = Catch::getResultCapture().getCurrentTestName();
+  if (std::find(built.begin(), built.end(), backend) == built.end()) {
+    skipped(name, "this build has no " + backend + " modules");
+  } else if (backend == "cuda" && !cuda_device_answers()) {
+    skipped(name, "no CUDA device answers");
+  } else {
+    body();
+  }
+}
+
+}  // namespace lanescope::testing

@@ -76,6 +76,14 @@ std::string extent_text(const ShownTile& tile, std::int64_t warp, int first, int
   return ": rows " + text(rows) + (site.cols > 1 ? ", columns " + text(cols) : "");
 }
 
+/// The query that `row` of a block is, with its head where the block has several.
+std::string query_text(const DumpInfo& info, const BlockPlace& block, std::int64_t row) {
+  if (row >= info.rows(block)) return "-";
+  const std::string query = std::to_string(info.query_of(block, row));
+  if (info.heads_per_tile == 1) return query;
+  return query + " of head " + std::to_string(info.head_of(block, row));
+}
+
 /// A tile of one column as a table, a row of it per line.
 void write_column(Page& page, const ShownTile& tile, const TileElements& elements) {
   const DumpInfo& info = tile.dump.info;
@@ -89,7 +97,7 @@ void write_column(Page& page, const ShownTile& tile, const TileElements& element
     const Judged judged = tile.judge(*place);
     const bool known = judged.verdict != Verdict::unjudged;
     verdicts.push_back(judged);
-    rows.push_back({std::to_string(row), std::to_string(info.query_of(block, row)),
+    rows.push_back({std::to_string(row), query_text(info, block, row),
                     is_unwritten(*tile.at.tensor, place->index)
                         ? std::string(unwritten_text)
                         : number_text(tile.at.tensor->at(place->index), 9),

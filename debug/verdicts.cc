@@ -103,6 +103,7 @@ TileTally tally(const Tensor& tensor, const std::vector<Place>& places, const Ti
   for (const Place& place : places) {
     if (place.row < 0) continue;
     const Judged judged = want != nullptr ? want->judge(tensor, place) : Judged{};
+    if (want != nullptr && judged.verdict == Verdict::unjudged) continue;  // padding
     if (is_unwritten(tensor, place.index)) {
       ++tally.unwritten;
     } else {

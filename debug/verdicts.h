@@ -67,7 +67,7 @@ class BlockWants {
   std::string missing_;
 };
 
-/// How the values of one tile came out.
+/// How the values of one tile came out: those that are judged, all where none is.
 struct TileTally {
   std::int64_t judged = 0, wrong = 0, unwritten = 0;
   std::int64_t nan = 0, inf = 0;          ///< values; an inf that is wanted counts as well

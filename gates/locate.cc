@@ -1,66 +1,16 @@
 #include "gates/locate.h"
 
-#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "debug/commands.h"
 #include "debug/error.h"
+#include "gates/check.h"
 #include "gates/gate.h"
-#include "gates/presets.h"
+#include "gates/locate_plan.h"
 
 namespace lanescope {
 namespace {
-
-/// A problem that shows a class of faults.
-struct Probe {
-  std::string about;
-  RunOptions options;
-};
-
-bool is_given(const RunOptions& options) {
-  return !options.shape.empty() || !options.preset.empty() || options.causal ||
-         options.input != "random" || options.seed != 0;
-}
-
-std::string length_text(std::int64_t queries, std::int64_t keys) {
-  return "s=" + std::to_string(queries) + (queries == keys ? "" : ",skv=" + std::to_string(keys));
-}
-
-/// The problems of the plan, cheapest first, for tiles of br queries and bc keys.
-std::vector<Probe> plan(const RunOptions& given, int br, int bc) {
-  std::vector<Probe> probes;
-  if (is_given(given)) probes.push_back({"as given", given});
-  const std::string d =
-      "," + ("d=" + std::to_string(given.input.ends_with(".safetensors")
-                                       ? 64
-                                       : parse_shape(given.preset, given.shape, false).d));
-  const auto add = [&](const std::string& about, const std::string& shape, bool causal,
-                       const std::string& input = "random") {
-    RunOptions options = given;
-    options.preset.clear();
-    options.shape = (shape.starts_with("b=") || shape.starts_with("h=") ? "" : "b=1,h=1,") + shape +
-                    (given.shape.empty() && given.preset.empty() ? ",d=64" : d);
-    options.causal = causal;
-    options.input = input;
-    options.seed = given.seed;
-    probes.push_back({about, options});
-  };
-  const int side = std::max(br, bc);
-  add("a single tile", length_text(br, bc), false);
-  add("several tiles", length_text(br, 3 * bc), false);
-  add("the maximum rises in every tile", length_text(br, 3 * bc), false, "rising");
-  add("a ragged tail", length_text(side + br / 2 + 4, side + bc / 2 + 5), false);
-  add("causal", length_text(side, side), true);
-  add("causal, ragged, several tiles", length_text(2 * side + 1, 2 * side + 1), true);
-  add("causal, fewer queries than keys", length_text(br / 2 + 8, side + 32), true);
-  add("causal, rows that see no key", length_text(side + 32, side), true);
-  add("several heads, grouped", "b=2,h=4,hkv=2," + length_text(br, 2 * bc), false);
-  add("large scores", length_text(br, 2 * bc), false, "large");
-  add("as many tiles as rings of buffers may hold", length_text(br, 6 * bc), false);
-  add("a padded head dimension", length_text(br, 2 * bc), false);
-  probes.back().options.shape = "b=1,h=1," + length_text(br, 2 * bc) + ",d=40";
-  return probes;
-}
 
 /// "mma fused --shape ... --causal", as on the command line.
 std::string options_text(const RunOptions& options, const Problem& problem) {
@@ -105,21 +55,28 @@ class Search {
 
   Location run() {
     const Tile tile = tile_of_module();
-    for (const Probe& probe : plan(given_, tile.br, tile.bc)) {
+    const std::vector<Probe> probes = plan(given_, tile.br, tile.bc);
+    bool checked = false;
+    for (const Probe& probe : probes) {
       if (!attempt(probe)) continue;
-      const bool sure = location_.diagnosis->certain && !location_.diagnosis->ambiguous;
-      if (sure || probe.about == "as given") break;
+      const bool open = !is_sure() || may_be_memory(location_.diagnosis->cause);
+      if (open && !std::exchange(checked, true) && check(probe)) break;
+      if (is_sure() || probe.about == as_given) break;
     }
-    // The memory checker's findings (races, uninitialised reads) enter here: between the plan,
-    // which says where values differ, and the gate, which says whether the stage alone is to blame.
     if (location_.diagnosis) {
       add_dependence();
-      confirm();
+      if (location_.diagnosis->memory.empty()) confirm();
+      return std::move(location_);
+    }
+    for (const Probe& probe : probes) {
+      if (probe.checked && check(probe)) break;
     }
     return std::move(location_);
   }
 
  private:
+  bool is_sure() const { return location_.diagnosis->certain && !location_.diagnosis->ambiguous; }
+
   struct Tile {
     int br, bc;
   };
@@ -136,14 +93,14 @@ class Search {
     try {
       run = prepare(probe.options);
     } catch (const UsageError&) {
-      if (probe.about == "as given") throw;
+      if (probe.about == as_given) throw;
       return false;  // the kernel is not built for such a problem
     }
     const Dump dump = launch(*run->module, run->module_name, run->request);
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.backend = dump.info.backend;
     const std::string text = options_text(probe.options, dump.info.problem);
-    location_.runs.push_back({text, probe.about, report.match});
+    location_.runs.push_back({text, probe.about, report.match, false});
     if (report.match) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     if (location_.diagnosis && !(diagnosis.certain && !diagnosis.ambiguous)) return false;
@@ -153,10 +110,60 @@ class Search {
     return true;
   }
 
+  /// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
+  /// what values show in the same site or behind it.
+  bool check(const Probe& probe) {
+    if (location_.kernel.ends_with(".so")) {
+      if (location_.diagnosis) {
+        location_.diagnosis->evidence.push_back(
+            "a module given by its path does not run under the memory checker: give the kernel "
+            "with -Dextra_kernels= to have races found");
+      }
+      return false;
+    }
+    RunOptions options = probe.options;
+    options.backend = "sim";
+    CheckReport report;
+    try {
+      report = check_kernel(options);
+    } catch (const UsageError&) {
+      if (probe.about == as_given) throw;
+      return false;  // the kernel is not built for such a problem
+    }
+    const std::string text = options_text(probe.options, report.problem);
+    location_.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
+    if (report.clean()) return false;
+    Diagnosis memory = diagnose(report);
+    if (!location_.diagnosis) {
+      location_.diagnosis = std::move(memory);
+      location_.options = text;
+      return true;
+    }
+    Diagnosis& values = *location_.diagnosis;
+    const bool upstream =
+        !memory.first || !values.first || memory.first->site <= values.first->site;
+    if (memory.cause == values.cause || !upstream) {
+      values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
+                                ": " + memory.evidence.front());
+      return false;
+    }
+    if (values.first) {
+      const Divergence& at = *values.first;
+      memory.evidence.push_back(
+          std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
+          (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
+          ", on; by values alone: " + name_of(values.cause) + (is_sure() ? "" : " (not certain)"));
+    }
+    location_.diagnosis = std::move(memory);
+    return true;
+  }
+
   /// What the runs say together: which of them are right.
   void add_dependence() {
     std::map<bool, std::vector<std::string>> about;
-    for (const LocateRun& run : location_.runs) about[run.match].push_back(run.about);
+    for (const LocateRun& run : location_.runs) {
+      if (!run.checked) about[run.match].push_back(run.about);
+    }
     if (about[true].empty()) return;
     const auto listed = [](const std::vector<std::string>& names) {
       std::string text;
@@ -179,7 +186,7 @@ class Search {
     const Dump dump = launch(*run.module, run.module_name, run.request);
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.runs.push_back(
-        {options_text(options, dump.info.problem), "the stage alone", report.match});
+        {options_text(options, dump.info.problem), "the stage alone", report.match, false});
     diagnosis.evidence.push_back(
         report.match ? options.gate +
                            " alone matches: it fails only in fused, so suspect what "

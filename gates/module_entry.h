@@ -44,7 +44,9 @@ using Sites = Kernel::Sites;
 LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem) {
   const std::int64_t block = device::block();
   const Seam<gate, Sites> seam{a.injected, a.left, block};
-#if LANESCOPE_TRACE == 0
+#if LANESCOPE_CHECKED
+  const ProgressTrace trace;
+#elif LANESCOPE_TRACE == 0
   const NoTrace trace;
 #elif LANESCOPE_TRACE == 1
   const BufferTrace<gate, Sites> trace{a.traced, block};

@@ -143,7 +143,8 @@ class CommandLineTest(unittest.TestCase):
         report = self.json_of(*planted, code=DIVERGED)
         self.assertEqual((report["kernel"], report["verdict"]), ("mma+out_of_bounds_write", "fault"))
         finding = report["findings"][0]
-        self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "access", "earlier"})
+        self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "passed", "access",
+                                         "earlier"})
         self.assertEqual((finding["kind"], finding["region"], finding["earlier"]), ("out of bounds", "o", None))
         self.assertEqual(set(finding["access"]), {"access", "line", "block", "warp", "lane"})
         self.assertRegex(finding["access"]["line"], r"^kernels/mma\.h:\d+$")

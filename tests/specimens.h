@@ -13,6 +13,7 @@ namespace lanescope::testing {
 struct Specimen {
   std::string name, kernel, stage, site, cause, shape;
   std::string finding;  ///< what check must find, empty: it is not asked
+  bool clean = false;   ///< no bug
   bool causal = false;
 };
 
@@ -27,10 +28,10 @@ inline std::vector<Specimen> all_specimens() {
     if (line.starts_with("#") ||
         !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.cause >> s.shape))
       continue;
-    if (s.stage == "check") s.finding = s.cause;
-    if (const std::size_t at = s.shape.find(",check="); at != std::string::npos) {
-      s.finding = s.shape.substr(at + 7);
-      s.shape.erase(at);
+    s.clean = s.stage == "clean";
+    for (const char* kind :
+         {"race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read"}) {
+      if (s.cause == kind) s.finding = kind;
     }
     if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
       s.shape.erase(at);
@@ -44,7 +45,7 @@ inline std::vector<Specimen> all_specimens() {
 /// Those that show in values.
 inline std::vector<Specimen> specimens() {
   auto shown = all_specimens();
-  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
+  std::erase_if(shown, [](const Specimen& s) { return s.clean || !s.finding.empty(); });
   return shown;
 }
 

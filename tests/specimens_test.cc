@@ -6,6 +6,7 @@
 #include <string>
 
 #include "debug/diff.h"
+#include "gates/check.h"
 #include "gates/run_options.h"
 #include "tests/catch.h"
 
@@ -55,6 +56,25 @@ TEST_CASE("specimens: a planted bug fails its own gate and fused, and no other")
       if (gate == Gate::fused) CHECK(name_of(report.first->site) == specimen.site);
     }
   }
+}
+
+TEST_CASE("specimens: what looks like a bug and is none is clean in every gate") {
+  int controls = 0;
+  for (const Specimen& specimen : lanescope::testing::all_specimens()) {
+    if (!specimen.clean) continue;
+    ++controls;
+    const std::string kernel = specimen.kernel + "+" + specimen.name;
+    for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+      INFO(kernel << " " << name_of(gate));
+      CHECK(diff(specimen, kernel, gate).match);
+    }
+    RunOptions options;
+    options.kernel = kernel;
+    options.gate = "fused";
+    options.shape = specimen.shape;
+    CHECK(check_kernel(options).clean());
+  }
+  CHECK(controls >= 1);
 }
 
 TEST_CASE("specimens: the clean kernels match at the shapes that show the bugs") {

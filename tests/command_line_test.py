@@ -8,6 +8,7 @@ import pathlib
 import re
 import resource
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -197,6 +198,27 @@ class CommandLineTest(unittest.TestCase):
         self.refuses(MISMATCH, f"(?s){other}.*{built_from}.*--stale-ok", "diff", stale)
         self.call("diff", stale, "--stale-ok")
 
+    def test_module_of_other_sources(self):
+        """An edit after the build: exit 4 and both hashes, before any verdict."""
+        module = pathlib.Path(program).parent / "mma.fused.f16.d64.64x64.sim.so"
+        shape = ["--shape", "s=64,d=64"]
+        self.call("diff", "mma", "fused", "--backend", "sim", *shape)  # it is built
+        self.call("check", "mma", "fused", *shape)
+        sources = self.folder / "sources"
+        for folder in ["kernels", "gates", "debug"]:
+            shutil.copytree(root / folder, sources / folder)
+        stale = {"LANESCOPE_NINJA": "", "LANESCOPE_SOURCES": str(sources)}
+        commands = [["diff", "mma", "fused", "--backend", "sim", *shape], ["diff", module, "fused", *shape],
+                    ["locate", module, *shape], ["locate", "mma", "--backend", "sim", *shape],
+                    ["check", "mma", "fused", *shape]]
+        for command in commands:
+            self.call(*command, **stale)
+        kernel = sources / "kernels" / "mma.h"
+        kernel.write_text(kernel.read_text() + "// an edit\n")
+        for command in commands:
+            self.refuses(MISMATCH, "built from ([0-9a-f]{16}), at hand (?!\\1)[0-9a-f]{16}", *command, **stale)
+        self.call("diff", module, "fused", *shape, "--stale-ok", **stale)
+
     def test_where(self):
         self.call("run", *RUN, "--where", "block=1,tile=0..0", "-o", "part.safetensors")
         self.assertRegex(self.call("diff", "part.safetensors").stdout, "match: ")
@@ -316,4 +338,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     program, ninja = os.path.abspath(sys.argv[1]), sys.argv[2]
+    root = pathlib.Path(__file__).resolve().parent.parent
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -33,10 +33,13 @@ inline std::vector<Specimen> all_specimens() {
          {"race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read"}) {
       if (s.cause == kind) s.finding = kind;
     }
-    if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
-      s.shape.erase(at);
-      s.causal = true;
-    }
+    const auto take_flag = [&](const std::string& flag) {
+      const std::size_t at = s.shape.find("," + flag);
+      if (at != std::string::npos) s.shape.erase(at, flag.size() + 1);
+      return at != std::string::npos;
+    };
+    s.causal = take_flag("causal");
+    take_flag("small");
     all.push_back(s);
   }
   return all;

@@ -9,8 +9,8 @@ namespace lanescope {
 enum class Cause : std::uint8_t {
   machine_rule,
   out_of_bounds,
-  missing_wait,
   race,
+  missing_wait,
   written_twice,
   misaligned,
   write_to_input,
@@ -67,8 +67,8 @@ constexpr CauseText text_of(Cause cause) {
   constexpr CauseText texts[] = {
       {"machine_rule", "the kernel broke a rule of the machine (barrier, shuffle, deadlock)"},
       {"out_of_bounds", "an access outside of every buffer"},
-      {"missing_wait", "an async copy into these bytes may still be under way"},
       {"race", "no barrier orders two accesses of different lanes, one of them a write"},
+      {"missing_wait", "an async copy into these bytes may still be under way"},
       {"written_twice", "an element that one lane should write once is written twice"},
       {"misaligned", "an address is no multiple of the access's size"},
       {"write_to_input", "the kernel writes where it may only read"},

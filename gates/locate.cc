@@ -59,7 +59,7 @@ class Search {
     bool checked = false;
     for (const Probe& probe : probes) {
       if (!attempt(probe)) continue;
-      const bool open = !is_sure() || may_be_memory(location_.diagnosis->cause);
+      const bool open = !is_sure() || in_shared_ || may_be_memory(location_.diagnosis->cause);
       if (open && !std::exchange(checked, true) && check(probe)) break;
       if (is_sure() || probe.about == as_given) break;
     }
@@ -107,6 +107,8 @@ class Search {
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
     failed_ = probe;
+    const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
+    in_shared_ = site && site->site.space == Space::shared;
     return true;
   }
 
@@ -199,6 +201,7 @@ class Search {
   RunOptions given_;
   Location location_;
   Probe failed_;
+  bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "gates/locate.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -61,6 +62,7 @@ class Search {
       if (!attempt(probe)) continue;
       const bool open = !is_sure() || in_shared_ || may_be_memory(location_.diagnosis->cause);
       if (open && !std::exchange(checked, true) && check(probe)) break;
+      doubt_trace();
       if (is_sure() || probe.about == as_given) break;
     }
     if (location_.diagnosis) {
@@ -108,6 +110,10 @@ class Search {
     location_.options = text;
     failed_ = probe;
     const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
+    outputs_right_ =
+        std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site_report) {
+          return site_report.stage != Stage::epilogue || site_report.failed == 0;
+        });
     in_shared_ = site && site->site.space == Space::shared;
     return true;
   }
@@ -160,6 +166,21 @@ class Search {
     return true;
   }
 
+  /// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
+  /// was traced before it was complete: the kernel may be right.
+  void doubt_trace() {
+    Diagnosis& values = *location_.diagnosis;
+    const bool unfinished =
+        values.cause == Cause::never_written || values.cause == Cause::stale_value;
+    if (!unfinished || !values.first || values.first->stage != Stage::load || !outputs_right_) {
+      return;
+    }
+    values.certain = false;
+    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
+                              "nothing: the trace point of " + name_of(values.first->site) +
+                              " may come before the barrier that completes the tile");
+  }
+
   /// What the runs say together: which of them are right.
   void add_dependence() {
     std::map<bool, std::vector<std::string>> about;
@@ -201,6 +222,7 @@ class Search {
   RunOptions given_;
   Location location_;
   Probe failed_;
+  bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };
 

@@ -154,6 +154,26 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(text, self.call(*planted, code=DIVERGED).stdout, "not the same text again")
         self.refuses(USAGE, "check runs on sim", "check", "mma", "fused", "--backend", "cuda")
 
+    def test_locate(self):
+        given = ["--backend", "sim", "--shape", "s=64,d=64"]
+        planted = ["locate", "wmma", "--specimen", "missing_barrier_p", *given]
+        report = self.json_of(*planted, code=DIVERGED)
+        self.assertEqual([report[key] for key in ["verdict", "stage", "site", "tile", "cause", "certain"]],
+                         ["fault", "softmax", "p", 0, "race", True])
+        finding = report["memory"][0]
+        for access in [finding["access"], finding["earlier"]]:
+            self.assertRegex(access["line"], r"^kernels/wmma\.h:\d+$")
+        self.assertEqual({finding["access"]["access"], finding["earlier"]["access"]}, {"read", "write"})
+        self.assertNotEqual(finding["access"]["warp"], finding["earlier"]["warp"])
+        self.assertEqual([(run["match"], run["checked"]) for run in report["runs"]], [(False, False), (False, True)])
+        text = self.call(*planted, code=DIVERGED).stdout
+        self.assertEqual(text.splitlines()[-1], "fault: softmax / p: race")
+        command = re.search("^  lanescope (check .*)$", text, re.MULTILINE)[1]
+        self.call(*shlex.split(command), code=DIVERGED)
+        wrong = self.json_of("locate", "wmma", "--specimen", "rescale_dropped", "--backend", "sim", code=DIVERGED)
+        self.assertEqual((wrong["stage"], wrong["cause"], wrong["memory"]), ("pv", "not_rescaled", []))
+        self.refuses(USAGE, "--untraced", "locate", "mma", "--untraced")
+
     def test_show(self):
         values = self.json_of("show", self.dump, "m", "--block", "1", "--warp", "2")["values"]
         self.assertEqual({(v["warp"], v["lane"], v["reg"]) for v in values},

@@ -21,7 +21,6 @@ struct DiffOptions {
   std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
   RunOptions run;
   std::string output;  ///< where to keep the dump, empty: nowhere
-  bool stale_ok = false;
 };
 
 // The commands: results go to stdout, everything else to stderr through spdlog. They throw Error.

@@ -54,6 +54,7 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       "--where", run.where,
       "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
+  command.add_option("--arch", run.arch, "sim: round like hopper or ampere [hopper]");
   command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
       ->check(check_seed);
   command.add_option("--threads", run.threads, "of this machine [0: all]")
@@ -132,6 +133,11 @@ int run(int argc, char** argv) {
       ->required();
   add_run_options(*locate, locate_options);
 
+  std::string calibrate_backend = "cuda", calibrate_arch;
+  CLI::App* calibrate = app.add_subcommand("calibrate", "which rounding rules the device follows");
+  calibrate->add_option("--backend", calibrate_backend, "cuda or sim [cuda]");
+  calibrate->add_option("--arch", calibrate_arch, "sim: round like hopper or ampere [hopper]");
+
   ShowOptions show_options;
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
@@ -166,6 +172,7 @@ int run(int argc, char** argv) {
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
+  if (calibrate->parsed()) code = calibrate_command(calibrate_backend, calibrate_arch, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

@@ -10,10 +10,11 @@ namespace lanescope {
 
 namespace simt {
 class Checker;
-}
+struct RuleSet;
+}  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 2;
+inline constexpr int module_abi = 3;
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
@@ -33,11 +34,12 @@ struct ModuleRun {
   std::int64_t left_bytes;
   void* traced;  ///< slots of the trace buffer; in and out
   std::int64_t traced_bytes;
-  Window all;              ///< of injected and left
-  Window window;           ///< of traced
-  int workers;             ///< sim: OS threads, 0: one per core
-  std::uint64_t schedule;  ///< sim: 0, or the seed of another order of the lanes
-  simt::Checker* checker;  ///< sim: the memory checker, or null
+  Window all;                  ///< of injected and left
+  Window window;               ///< of traced
+  int workers;                 ///< sim: OS threads, 0: one per core
+  std::uint64_t schedule;      ///< sim: 0, or the seed of another order of the lanes
+  simt::Checker* checker;      ///< sim: the memory checker, or null
+  const simt::RuleSet* rules;  ///< sim: what it rounds like
   /// Filled by the module.
   char* message;  ///< why it failed, where it did
   int message_bytes;

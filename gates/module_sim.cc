@@ -8,8 +8,8 @@
 namespace lanescope {
 
 ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes) {
-  std::snprintf(name, static_cast<std::size_t>(name_bytes), "SIMT machine (Hopper rules)");
-  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "sm_90");
+  std::snprintf(name, static_cast<std::size_t>(name_bytes), "SIMT machine");
+  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "any");
   return ModuleStatus::ok;
 }
 
@@ -59,8 +59,9 @@ bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col) {
 
 ModuleStatus run_module(ModuleRun* run) {
   const KernelArguments arguments = arguments_of(*run);
-  const simt::Launch launch{run->blocks,  Kernel::threads, sizeof(Kernel::SharedMemory),
-                            run->workers, run->schedule,   run->checker};
+  const simt::Launch launch{
+      run->blocks,   Kernel::threads, sizeof(Kernel::SharedMemory), run->workers,
+      run->schedule, run->checker,    run->rules->tensor_core};
   try {
     simt::launch(
         launch,

@@ -138,6 +138,18 @@ int run(int argc, char** argv) {
   calibrate->add_option("--backend", calibrate_backend, "cuda or sim [cuda]");
   calibrate->add_option("--arch", calibrate_arch, "sim: round like hopper or ampere [hopper]");
 
+  ResourceOptions resource_options;
+  CLI::App* resources =
+      app.add_subcommand("resources", "registers, spills, shared memory of cuda modules");
+  resources->add_option("kernel", resource_options.kernel, "a kernel, or the path of a cuda module")
+      ->required();
+  resources->add_option("--gate", resource_options.gate, "only this gate");
+  resources->add_option("--dtype", resource_options.dtype, "only this type");
+  resources->add_option("--d", resource_options.d, "only this head dimension");
+  resources->add_option("--tile-shape", resource_options.tile_shape, "only this tile, e.g. 64x32");
+  resources->add_flag("--record", resource_options.record,
+                      "write what they take as their budgets (kernels/budgets)");
+
   ShowOptions show_options;
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
@@ -173,6 +185,7 @@ int run(int argc, char** argv) {
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
   if (calibrate->parsed()) code = calibrate_command(calibrate_backend, calibrate_arch, output);
+  if (resources->parsed()) code = resources_command(resource_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

@@ -45,6 +45,14 @@ struct ModuleRun {
   int message_bytes;
 };
 
+/// A function that a cuda module launches.
+struct ModulePass {
+  const char* name;           ///< "kernel": the function is called kernel_entry
+  int threads;                ///< of a block
+  std::int64_t shared_bytes;  ///< of a block, asked for at the launch
+  int blocks;  ///< that fit on a multiprocessor, says the driver; −1 where no device answers
+};
+
 enum class ModuleStatus : int { ok = 0, kernel_fault = 1, no_device = 2, no_memory = 3 };
 
 /// What one module is and does. A module exports `lanescope_module`, which returns it.
@@ -73,6 +81,8 @@ struct Module {
   /// A name of the device that `run` would use; ok, or no_device with a reason.
   ModuleStatus (*device)(char* name, int name_bytes, char* arch, int arch_bytes);
   ModuleStatus (*run)(ModuleRun* run);
+  /// Fills in the functions that it launches, `most` or fewer, and returns their number; sim: 0.
+  int (*passes)(ModulePass* passes, int most);
 };
 
 }  // namespace lanescope

@@ -64,6 +64,20 @@ ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_by
   return ModuleStatus::ok;
 }
 
+int describe_passes(ModulePass* passes, int most) {
+  constexpr int shared = sizeof(Kernel::SharedMemory);
+  int blocks = -1;
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel_entry, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_entry, Kernel::threads,
+                                                          shared);
+  }
+  if (most < 1) return 0;
+  passes[0] = {"kernel", Kernel::threads, shared, error == cudaSuccess ? blocks : -1};
+  return 1;
+}
+
 ModuleStatus run_module(ModuleRun* run) {
   const std::int64_t row = std::int64_t{head_dim} * size_of(Element::type);
   const std::int64_t queries = std::int64_t{run->batch} * run->heads * run->len_q;

@@ -14,9 +14,8 @@ namespace lanescope {
 struct CheckReport {
   std::string kernel, gate, module;
   Problem problem;
-  int head_dim = 0;         ///< columns of the rows of o
-  std::size_t element = 2;  ///< bytes of an element of q, k, v and o
-  std::string fault;        ///< where the machine ended the run: its words
+  int head_dim = 0;   ///< columns of the rows of o
+  std::string fault;  ///< where the machine ended the run: its words
   std::vector<std::string> warnings;
   struct Item {
     simt::Finding finding;

@@ -79,22 +79,26 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   const SlotLayout left(module, is_left, all);
   const SlotLayout traced(module, traces, window);
   const std::int64_t traced_bytes = std::string_view(module.trace) == "on" ? traced.bytes() : 0;
-  const std::int64_t row_bytes = std::int64_t{module.head_dim} * size_of(module.dtype);
+  const int element = size_of(module.dtype), o_element = size_of(operand_type(module.dtype));
+  const std::int64_t row_bytes = std::int64_t{module.head_dim} * element;
+  const std::int64_t o_row_bytes = std::int64_t{module.head_dim} * o_element;
   const std::int64_t queries = p.batch * p.heads * p.len_q;
   const std::int64_t keys = p.batch * p.heads_kv * p.len_kv;
   check_memory(2 * (taken.bytes() + left.bytes() + traced_bytes) +
-               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (row_bytes + 4));
+               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (o_row_bytes + 4));
 
   const bool given = !request.inputs.q.dims.empty();
   Inputs generated;
   if (!given) generated = generate_inputs(p, module.dtype, request.input, request.seed);
   const Inputs& inputs = given ? request.inputs : generated;
   info.input_hash = hash_inputs(inputs);
-  Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * row_bytes);
+  Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * o_row_bytes);
   Buffer lse(queries * 4), left_buffer(left.bytes()), traced_buffer(traced_bytes);
   copy_rows(inputs.q, module.head_dim, q.data());
   copy_rows(inputs.k, module.head_dim, k.data());
   copy_rows(inputs.v, module.head_dim, v.data());
+  Buffer q_scale = buffer_of(inputs.q_scale), k_scale = buffer_of(inputs.k_scale),
+         v_scale = buffer_of(inputs.v_scale);
   Buffer injected(taken.bytes());
   const std::vector<std::byte> from_reference = inject(module, taken, inputs, p, request.threads);
   std::copy(from_reference.begin(), from_reference.end(), injected.data());
@@ -104,6 +108,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.q = q.data();
   run.k = k.data();
   run.v = v.data();
+  if (inputs.scaled()) {
+    run.q_scale = reinterpret_cast<const float*>(q_scale.data());
+    run.k_scale = reinterpret_cast<const float*>(k_scale.data());
+    run.v_scale = reinterpret_cast<const float*>(v_scale.data());
+  }
   run.o = o.data();
   run.lse = reinterpret_cast<float*>(lse.data());
   run.batch = static_cast<int>(p.batch);
@@ -129,9 +138,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = module.gate == Gate::fused ? output_once : output;
-    request.checker->watch({q.region("q", input), k.region("k", input), v.region("v", input),
-                            o.region("o", written, static_cast<std::size_t>(size_of(module.dtype))),
-                            lse.region("lse", written), injected.region("injected slots", input),
+    request.checker->watch({q.region("q", input, element), k.region("k", input, element),
+                            v.region("v", input, element), q_scale.region("q_scale", input),
+                            k_scale.region("k_scale", input), v_scale.region("v_scale", input),
+                            o.region("o", written, o_element), lse.region("lse", written),
+                            injected.region("injected slots", input),
                             left_buffer.region("left slots", output),
                             traced_buffer.region("trace slots", output)});
     run.checker = request.checker;
@@ -154,6 +165,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   dump.tensors.push_back({"q", inputs.q});
   dump.tensors.push_back({"k", inputs.k});
   dump.tensors.push_back({"v", inputs.v});
+  if (inputs.scaled()) {
+    dump.tensors.push_back({"q_scale", inputs.q_scale});
+    dump.tensors.push_back({"k_scale", inputs.k_scale});
+    dump.tensors.push_back({"v_scale", inputs.v_scale});
+  }
   add_sites(module, {left, left_buffer.data()},
             {traced, traced_bytes > 0 ? traced_buffer.data() : nullptr}, o.data(), lse.data(),
             dump);

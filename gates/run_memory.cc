@@ -26,6 +26,12 @@ std::int64_t available_memory() {
 
 }  // namespace
 
+Buffer buffer_of(const Tensor& tensor) {
+  Buffer buffer(static_cast<std::int64_t>(tensor.bytes.size()));
+  std::copy(tensor.bytes.begin(), tensor.bytes.end(), buffer.data());
+  return buffer;
+}
+
 void copy_rows(const Tensor& tensor, int width, std::byte* to) {
   const auto row = static_cast<std::size_t>(tensor.dims.back() * size_of(tensor.type));
   const auto stride = static_cast<std::size_t>(width * size_of(tensor.type));

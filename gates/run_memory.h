@@ -18,8 +18,8 @@ class Buffer {
     std::fill_n(reinterpret_cast<std::uint32_t*>(words_.data()), words_.size() * 4, poison32);
   }
   std::byte* data() { return reinterpret_cast<std::byte*>(words_.data() + guard); }
-  simt::Region region(const char* name, simt::Region::Use use, std::size_t element = 4) {
-    return {name, data(), bytes_, use, element};
+  simt::Region region(const char* name, simt::Region::Use use, int element = 4) {
+    return {name, data(), bytes_, use, static_cast<std::size_t>(element)};
   }
 
  private:
@@ -30,6 +30,9 @@ class Buffer {
   std::size_t bytes_;
   std::vector<Word> words_;
 };
+
+/// The elements of `tensor`.
+Buffer buffer_of(const Tensor& tensor);
 
 /// `tensor` [..., d] with its rows widened to `width` columns, zeros behind d.
 void copy_rows(const Tensor& tensor, int width, std::byte* to);

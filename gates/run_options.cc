@@ -227,7 +227,7 @@ PreparedRun prepare(const RunOptions& options) {
   const std::string backend = choose_backend(options.backend);
   check_rounds_by_choice(options, backend);
   const bool from_file = !request.inputs.q.dims.empty();
-  const ElementType type = from_file ? request.inputs.type() : dtype.value_or(ElementType::f16);
+const auto type = from_file ? std::optional(request.inputs.type()) : dtype;
   const ModuleName name = choose_module({kernel_name(options), gate, type, request.problem.d, tile,
                                          backend, options.untraced, options.checked});
   return {name.text(), open_module(name), std::move(request), std::move(warnings)};

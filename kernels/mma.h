@@ -19,7 +19,7 @@ struct MmaSites : MmaStages<T, D, Br, Bc, 4> {
       {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
       {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
       {SiteId::s, Stage::qk, Space::registers, f32, Axes::query_key, true, Br, Bc, warps,
-       Stages::Scores::count},
+       Stages::Scores::count, /*unscaled=*/true},
       {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps,
        rows},
       {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
@@ -129,14 +129,14 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
       trace(site::v_smem, tile, smem.v[tile % 2]);
 
       if constexpr (runs<G, Stage::qk>) {
-        Stages::qk(smem.q, smem.k[tile % 2], a.scale_log2, mask, tile * Bc, s);
+        Stages::qk(smem.q, smem.k[tile % 2], mask, tile * Bc, s);
       }
       seam.take(site::s, tile, s);
       seam.leave(site::s, tile, s);
       trace(site::s, tile, s);
 
       trace(site::m_prev, tile, m);
-      if constexpr (runs<G, Stage::softmax>) Stages::softmax(s, m, alpha, l, p);
+      if constexpr (runs<G, Stage::softmax>) Stages::softmax(a.scale_log2, s, m, alpha, l, p);
       seam.take(site::alpha, tile, alpha);
       seam.take(site::p, tile, p);
       seam.leave(site::m, tile, m);

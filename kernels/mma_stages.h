@@ -45,11 +45,11 @@ struct MmaStages {
     }
   }
 
-  /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key. `mask` knows what the
-  /// rows of the block see.
+  /// S = Q·Kᵀ, −inf where the row does not see the key. `mask` knows what the rows of the block
+  /// see.
   template <class Mask>
-  LANESCOPE_DEVICE static void qk(const Queries& q, const Keys& k, float scale_log2,
-                                  const Mask& mask, int first_key, Scores& s) {
+  LANESCOPE_DEVICE static void qk(const Queries& q, const Keys& k, const Mask& mask, int first_key,
+                                  Scores& s) {
     const int lane = device::lane();
     const int warp_row = device::warp() * 16 * Mt;
     s.fill(0.0f);
@@ -73,8 +73,6 @@ struct MmaStages {
         }
       }
     }
-    LANESCOPE_UNROLL
-    for (int i = 0; i < Scores::count; ++i) s[i] = s[i] * scale_log2;
     // A tile that every row of the warp sees whole needs no mask; the branch is the warp's own.
     if (mask.all_see(warp_row, first_key + Bc - 1)) return;
     LANESCOPE_UNROLL
@@ -84,17 +82,22 @@ struct MmaStages {
     }
   }
 
-  /// m = max(m_prev, max_j S_j)   alpha = 2^(m_prev − m)   P_j = 2^(S_j − m)   l = l·alpha + Σ P_j
+  /// m = max(m_prev, c · max_j S_j)   alpha = 2^(m_prev − m)   P_j = 2^(c · S_j − m)
+  /// l = l·alpha + Σ P_j   with c = scale · log2(e): scaled here, a score costs one fused
+  /// multiply-add instead of a multiplication and a subtraction.
   /// A row's scores lie in the four lanes of a quad, which agree on m, alpha and l.
-  LANESCOPE_DEVICE static void softmax(Scores& s, Rows& m, Rows& alpha, Rows& l, Weights& p) {
+  LANESCOPE_DEVICE static void softmax(float scale_log2, Scores& s, Rows& m, Rows& alpha, Rows& l,
+                                       Weights& p) {
     LANESCOPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       const int mt = r / 2, half = r % 2 * 2;
       const float m_prev = m[r];
+      float top = device::minus_infinity;
       LANESCOPE_UNROLL
       for (int nt = 0; nt < Bc / 8; ++nt) {
-        m[r] = device::max(m[r], device::max(s.at(mt, nt, half), s.at(mt, nt, half + 1)));
+        top = device::max(top, device::max(s.at(mt, nt, half), s.at(mt, nt, half + 1)));
       }
+      m[r] = device::max(m[r], top * scale_log2);
       m[r] = device::max(m[r], device::shfl_xor(m[r], 1));
       m[r] = device::max(m[r], device::shfl_xor(m[r], 2));
       alpha[r] = rescale(m_prev, m[r]);
@@ -104,7 +107,7 @@ struct MmaStages {
       for (int nt = 0; nt < Bc / 8; ++nt) {
         LANESCOPE_UNROLL
         for (int i = half; i < half + 2; ++i) {
-          s.at(mt, nt, i) = device::ex2(s.at(mt, nt, i) - shift);
+          s.at(mt, nt, i) = device::ex2(device::fma(s.at(mt, nt, i), scale_log2, -shift));
           sum = sum + s.at(mt, nt, i);
         }
         // Two accumulator fragments side by side are one A fragment.

@@ -19,8 +19,8 @@ inline constexpr const char* as_given = "as given";
 /// Whether the user asks for a problem of their own.
 bool is_given(const RunOptions& options);
 
-/// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, with several splits
-/// where the kernel combines them. The first is the one that is given, if any.
+/// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, with several
+/// splits where the kernel combines them. The first is the one that is given, if any.
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines);
 
 }  // namespace lanescope

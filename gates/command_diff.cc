@@ -6,6 +6,7 @@
 #include "debug/diff.h"
 #include "debug/report.h"
 #include "gates/commands.h"
+#include "reference/arithmetic.h"
 
 namespace lanescope {
 namespace {
@@ -21,8 +22,21 @@ ExitCode judge(const Dump& dump, const std::string& path, int threads, const Out
   return report.match ? ExitCode::ok : ExitCode::diverged;
 }
 
+/// Dumps of devices that round in different ways differ where nothing is wrong.
+void warn_of_other_rules(const DumpInfo& a, const DumpInfo& b) {
+  if (a.products != Products::tensor_core || b.products != Products::tensor_core) return;
+  using reference::Accumulation;
+  if (Accumulation::tensor_core(a.arch) == Accumulation::tensor_core(b.arch)) return;
+  spdlog::warn(
+      "the dumps follow different rounding rules of matrix products: a {} ({}), b {} ({}); bits "
+      "may "
+      "differ where both are right. sim rounds like either with --arch (`calibrate` says which)",
+      a.device, a.arch, b.device, b.arch);
+}
+
 ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Output& output) {
   const Dump a = read_dump(a_path), b = read_dump(b_path);
+  warn_of_other_rules(a.info, b.info);
   const std::vector<BitReport> reports = diff_dumps(a, b);
   const std::string text = output.json ? bits_json(a.info, b.info, reports) + "\n"
                                        : bits_text(a, b, reports, output.style);
@@ -33,18 +47,15 @@ ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Ou
 }  // namespace
 
 void check_fresh(const Dump& dump, const std::string& path) {
-  const std::string at_hand = hash_of_sources_at_hand(dump.info.kernel);
-  if (at_hand.empty() || at_hand == dump.info.source_hash) return;
-  throw MismatchError(path + " was made by a build of other sources than those at hand: dump " +
-                      dump.info.source_hash + ", at hand " + at_hand +
-                      ". Run it again, or judge it all the same with --stale-ok");
+  demand_fresh("what made " + path, dump.info.kernel, dump.info.source_hash,
+               "Run it again, or judge it all the same with --stale-ok");
 }
 
 ExitCode diff_command(DiffOptions options, const Output& output) {
   const std::vector<std::string>& what = options.what;
   if (what.size() == 1 && is_dump(what[0])) {
     const Dump dump = read_dump(what[0]);
-    if (!options.stale_ok) check_fresh(dump, what[0]);
+    if (!options.run.stale_ok) check_fresh(dump, what[0]);
     return judge(dump, what[0], options.run.threads, output);
   }
   if (what.size() == 2 && is_dump(what[0]) && is_dump(what[1])) {

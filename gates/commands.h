@@ -7,6 +7,7 @@
 #include "debug/error.h"
 #include "debug/show.h"
 #include "debug/text.h"
+#include "gates/resources.h"
 #include "gates/run_options.h"
 
 namespace lanescope {
@@ -21,7 +22,6 @@ struct DiffOptions {
   std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
   RunOptions run;
   std::string output;  ///< where to keep the dump, empty: nowhere
-  bool stale_ok = false;
 };
 
 struct ReportOptions {
@@ -46,6 +46,9 @@ ExitCode check_command(const RunOptions& options, const Output& output);
 ExitCode locate_command(const RunOptions& options, const Output& output);
 /// Runs `diff` now and whenever a source has been saved, and says what changed; until Ctrl-C.
 ExitCode watch_command(const WatchOptions& options, const Output& output);
+ExitCode calibrate_command(const std::string& backend, const std::string& arch,
+                           const Output& output);
+ExitCode resources_command(const ResourceOptions& options, const Output& output);
 ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
 ExitCode report_command(const ReportOptions& options, const Output& output);
 

@@ -46,8 +46,9 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.kernel = module.kernel;
   info.gate = name_of(module.gate);
   info.backend = module.backend;
-  info.device = device;
-  info.arch = arch;
+  const bool is_sim = info.backend == "sim";
+  info.device = is_sim ? std::string(device) + " (" + request.rules->title + " rules)" : device;
+  info.arch = is_sim ? request.rules->arch : arch;
   info.module = module_name;
   // Printed text is not in the dump.
   info.trace = std::string_view(module.trace) == "on" ? "on" : "off";

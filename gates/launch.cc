@@ -148,6 +148,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   // Text of blocks that run side by side would mix within a line.
   run.workers = prints ? 1 : request.threads;
   run.schedule = request.schedule;
+  run.rules = request.rules;
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = stores_outputs(module.gate) ? output_once : output;

@@ -60,6 +60,7 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       "--where", run.where,
       "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
+  command.add_option("--arch", run.arch, "sim: round like hopper or ampere [hopper]");
   command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
       ->check(check_seed);
   command.add_option("--threads", run.threads, "of this machine [0: all]")
@@ -133,8 +134,8 @@ int run(int argc, char** argv) {
   diff->add_option("what", diff_options.what, "KERNEL GATE, or one dump, or two")->required();
   diff->add_option("-o,--output", diff_options.output, "keep the dump: x.safetensors")
       ->check(check_dump_path);
-  diff->add_flag("--stale-ok", diff_options.stale_ok,
-                 "judge a dump although the sources have changed since");
+  diff->add_flag("--stale-ok", diff_options.run.stale_ok,
+                 "judge a dump or a module (.so) although the sources have changed since");
   add_run_options(*diff, diff_options.run);
 
   WatchOptions watch_options;
@@ -157,6 +158,23 @@ int run(int argc, char** argv) {
   locate->add_option("kernel", locate_options.kernel, "a kernel, or the path of a fused module")
       ->required();
   add_run_options(*locate, locate_options);
+
+  std::string calibrate_backend = "cuda", calibrate_arch;
+  CLI::App* calibrate = app.add_subcommand("calibrate", "which rounding rules the device follows");
+  calibrate->add_option("--backend", calibrate_backend, "cuda or sim [cuda]");
+  calibrate->add_option("--arch", calibrate_arch, "sim: round like hopper or ampere [hopper]");
+
+  ResourceOptions resource_options;
+  CLI::App* resources =
+      app.add_subcommand("resources", "registers, spills, shared memory of cuda modules");
+  resources->add_option("kernel", resource_options.kernel, "a kernel, or the path of a cuda module")
+      ->required();
+  resources->add_option("--gate", resource_options.gate, "only this gate");
+  resources->add_option("--dtype", resource_options.dtype, "only this type");
+  resources->add_option("--d", resource_options.d, "only this head dimension");
+  resources->add_option("--tile-shape", resource_options.tile_shape, "only this tile, e.g. 64x32");
+  resources->add_flag("--record", resource_options.record,
+                      "write what they take as their budgets (kernels/budgets)");
 
   ShowOptions show_options;
   std::string show_path;
@@ -219,6 +237,8 @@ int run(int argc, char** argv) {
   }
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
+  if (calibrate->parsed()) code = calibrate_command(calibrate_backend, calibrate_arch, output);
+  if (resources->parsed()) code = resources_command(resource_options, output);
   if (!mapped_site.empty()) {
     show_options.site = mapped_site;
     if (!show_options.as && !show_options.watch) show_options.as = ShowAs::heat;

@@ -67,4 +67,9 @@ std::vector<std::filesystem::path> sources_of(const std::string& kernel);
 /// or no such kernel.
 std::string hash_of_sources_at_hand(const std::string& kernel);
 
+/// Throws MismatchError, with both hashes and then `advice`, where the sources of `kernel` at hand
+/// are not those of `hash`, from which `what` was built.
+void demand_fresh(const std::string& what, const std::string& kernel, const std::string& hash,
+                  const std::string& advice);
+
 }  // namespace lanescope

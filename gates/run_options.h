@@ -27,7 +27,9 @@ struct RunOptions {
   bool causal = false;
   bool untraced = false;
   bool checked = false;        ///< for the memory checker
+  bool stale_ok = false;       ///< also a module or dump of other sources than those at hand
   std::uint64_t schedule = 0;  ///< sim: 0, or the seed of another order of the lanes
+  std::string arch;            ///< sim: whose rounding rules, empty: Hopper's
   int threads = 0;
 };
 
@@ -37,6 +39,9 @@ Problem parse_shape(const std::string& preset, const std::string& shape, bool ca
 
 /// "3" or "0..3", the end included. Throws UsageError that begins with `what`.
 Range parse_range(const std::string& text, const std::string& what);
+
+/// The rule set of that name. Throws UsageError, listing them, where there is none.
+const simt::RuleSet& parse_rules(const std::string& name);
 
 /// A run that can be launched: its module, opened, and its request.
 struct PreparedRun {

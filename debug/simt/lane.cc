@@ -113,7 +113,7 @@ std::string do_mma(void* const (&slots)[32], std::uint32_t) {
     }
   }
   const auto& first = *static_cast<MatrixProductSlot*>(slots[0]);
-  multiply_accumulate(first.type, hopper_rule, a, b, c);
+  multiply_accumulate(first.type, BlockRunner::current()->tensor_core(), a, b, c);
   for (int lane = 0; lane < 32; ++lane) {
     auto& slot = *static_cast<MatrixProductSlot*>(slots[lane]);
     for (int i = 0; i < 4; ++i) slot.c[i] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
@@ -149,6 +149,10 @@ void check_aligned(const char* name, const void* address, Here here) {
 
 int thread_index() { return BlockRunner::current()->thread_index(); }
 std::int64_t block_index() { return BlockRunner::current()->block_index(); }
+void pass_site(SiteId site, int tile) {
+  BlockRunner& runner = *BlockRunner::current();
+  if (runner.checker()) runner.checker()->pass({site, tile}, runner.thread_index());
+}
 std::byte* shared_memory() { return BlockRunner::current()->shared_memory(); }
 
 void block_barrier(Here here) { BlockRunner::current()->meet_block(here); }

@@ -183,6 +183,30 @@ class ReportPageTest(unittest.TestCase):
         self.assertIn(text, seen["metadata"])
         self.assertIn(f"the run did not end: illegal address {text}", seen["notes"])
 
+    def test_splits_and_heads(self):
+        """Three splits, with four heads in a tile of Q: places, holders and the outputs of a row tile."""
+        self.call("run", "splitk", "fused", "--backend", "sim", "--shape", "b=1,h=8,hkv=2,s=3,skv=230,d=64", "--splits", 3,
+                  "-o", "split.safetensors")
+        places = ["site=s&block=4&tile=1&slot=64", "site=k_smem&block=4&tile=2&slot=65", "site=o_partial&block=4&tile=0&slot=330",
+                  "site=o_partial&block=4&tile=0&slot=1000", "site=o_final&block=4&tile=0&slot=330"]
+        scores, keys, partial, padding, output = self.look_at(self.page("split.safetensors"), "".join(
+            f'location.hash = "#{place}&by=local"; await wait(); look();' for place in places))
+        for seen in [scores, keys, partial]:
+            self.assertEqual((seen["value"]["split"], seen["value"]["local"]), ("1", "holds"))
+        shown = json.loads(self.call("show", "split.safetensors", "s", "--block", 4, "--tile", 1, "--format", "json").stdout)
+        value = shown["values"][64]
+        first_key = (1 * 3 + 1) * 32  # 8 tiles of 32 keys in 3 splits
+        self.assertEqual(scores["value"]["bits"], value["bits"])
+        self.assertEqual(scores["value"]["key"], str(first_key + value["col"]))
+        self.assertEqual(keys["value"]["key"], str(first_key + 32 + 1))
+        head, query = divmod(5, 3)  # row 5 of three queries of each head
+        self.assertEqual((partial["value"]["batch, head"], partial["value"]["query"]), (f"0, {4 + head}", str(query)))
+        self.assertIn("warp, lane", partial["value"])
+        self.assertEqual(padding["value"]["value"], "never written")
+        self.assertEqual(output["value"]["local"], "holds")
+        self.assertNotIn("split", output["value"])
+        self.assertNotIn("warp, lane", output["value"], "its tiles' registers are not those of the combine pass")
+
     def test_two_dumps(self):
         header, _ = read_dump(self.folder / "bad.safetensors")
         self.assertEqual(header["p"]["dtype"], "F16")

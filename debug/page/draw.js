@@ -30,7 +30,8 @@ function slot_colour(tile, slot, by) {
     const steps = tile.other ? tile.steps(slot) : NaN;
     return ratio_colour(steps, steps > 0);
   }
-  if (tile.unwritten(slot)) return palette.unwritten;
+  const padding = by in tile.verdicts && !tile.judged(slot, by);
+  if (tile.unwritten(slot) && !padding) return palette.unwritten;
   if (!tile.judged(slot, by)) return palette.none;
   const wrong = tile.wrong(slot, by);
   if (wrong && !Number.isFinite(tile.value(slot))) return palette.special;

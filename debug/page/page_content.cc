@@ -19,8 +19,8 @@ namespace {
 
 using reference::Bounded;
 
-/// Multiply-adds of the reference that are done at once, about a second of one core.
-constexpr double judged_work = 1.4e8;
+/// Multiply-adds of the reference that are done at once, about half a second of one core.
+constexpr double judged_work = 0.7e8;
 /// Bytes of the tiles kept; a page holds them in base 64, a third more.
 constexpr std::int64_t kept_bytes = 3'400'000;
 

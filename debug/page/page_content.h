@@ -51,7 +51,7 @@ struct PageChoice {
 };
 
 /// What a page tells of a dump. A large dump is judged in part: as many blocks, evenly spread, as a
-/// second or so allows; and tiles are kept slot by slot up to a size that a browser opens at once,
+/// second allows; and tiles are kept slot by slot up to a size that a browser opens at once,
 /// those first where a site first diverged or is worst.
 struct PageContent {
   std::vector<std::int64_t> blocks;  ///< judged

@@ -60,7 +60,7 @@ function logical_rows(tile, slot) {
   const head = (group % groups) * heads_per_tile + Math.floor(group_row / len_q);
   const key = (split * data.kv_tiles + tile.tile) * bc;
   const lines = [["batch, head", `${Math.floor(group / groups)}, ${head}`]];
-  if (splits > 1) lines.push(["split", split]);
+  if (splits > 1 && !tile.site.per_row_tile) lines.push(["split", split]);
   if (row < 0) return [...lines, ["element", "none: the slot stands for none, or another lane speaks for it"]];
   if (axes === "key_d") lines.push(["key", key + row]);
   else lines.push(["query", group_row % len_q]);

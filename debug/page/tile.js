@@ -125,12 +125,13 @@ class Tile {
   }
 
   /** {warp, lane, reg} of who holds it; reg is null where a thread wrote it to memory; null where
-   *  nobody is known. An output is held by the registers that it is stored from. */
+   *  nobody is known. What a stage of the tiles stores is held by the registers that it comes from. */
   holder(slot) {
     const {site} = this;
     if (site.space === "registers") return register_at(site, slot);
     if (site.space === "global") {
-      const source = sites.get(site.site === "lse" ? "m" : "o");
+      const names = {lse: "m", m_partial: "m", l_partial: "l"};
+      const source = site.stage === "combine" ? null : sites.get(names[site.site] ?? "o");
       const held = source ? slot_of(source, this.rows[slot], this.cols[slot]) : undefined;
       return held === undefined ? null : register_at(source, held);
     }

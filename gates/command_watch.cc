@@ -9,11 +9,11 @@
 #include <cstdlib>
 
 #include "debug/verdict_change.h"
-#include "gates/child_process.h"
 #include "gates/commands.h"
 #include "gates/compiler_words.h"
 #include "gates/declared_modules.h"
 #include "gates/module_catalogue.h"
+#include "gates/program.h"
 #include "gates/source_watch.h"
 
 namespace lanescope {
@@ -114,7 +114,7 @@ class Watch {
     std::string error = rebuild_program(changed);
     ordered_json report;
     if (error.empty() && !stopped_) {
-      const ChildOutcome outcome = run_child(diff_, stop_);
+      const ProgramOutcome outcome = run_program(diff_, stop_);
       stopped_ |= outcome.stopped;
       if (stopped_) return ExitCode::ok;
       report = ordered_json::parse(outcome.out, nullptr, false);
@@ -150,8 +150,8 @@ class Watch {
           LANESCOPE_BUILD_ROOT);
       return {};
     }
-    const ChildOutcome built =
-        run_child({ninja_, "-C", LANESCOPE_BUILD_ROOT, "gates/lanescope"}, stop_);
+    const ProgramOutcome built =
+        run_program({ninja_, "-C", LANESCOPE_BUILD_ROOT, "gates/lanescope"}, stop_);
     stopped_ |= built.stopped;
     if (stopped_) return {};
     if (built.code != 0) return "lanescope itself does not build\n" + words_of(built);
@@ -161,7 +161,7 @@ class Watch {
     return {};
   }
 
-  static std::string words_of(const ChildOutcome& outcome) {
+  static std::string words_of(const ProgramOutcome& outcome) {
     std::string errors = compile_errors(outcome.out + outcome.err);
     if (!errors.empty()) return errors;
     errors = outcome.err;

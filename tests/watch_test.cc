@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "debug/verdict_change.h"
-#include "gates/child_process.h"
 #include "gates/compiler_words.h"
+#include "gates/program.h"
 #include "gates/source_watch.h"
 #include "tests/catch.h"
 #include "tests/files.h"
@@ -55,19 +55,19 @@ TEST_CASE("watch: a file that is rewritten, replaced or saved several times is o
   CHECK(watch.wait(stop.ends[0]).empty());
 }
 
-TEST_CASE("watch: a child's words, codes and end") {
+TEST_CASE("watch: a program's words, codes and end") {
   const Stop stop;
-  const ChildOutcome outcome =
-      run_child({"sh", "-c", "echo out; echo err >&2; exit 3"}, stop.ends[0]);
+  const ProgramOutcome outcome =
+      run_program({"sh", "-c", "echo out; echo err >&2; exit 3"}, stop.ends[0]);
   CHECK(outcome.code == 3);
   CHECK(outcome.out == "out\n");
   CHECK(outcome.err == "err\n");
-  CHECK(run_child({"sh", "-c", "kill -SEGV $$"}, stop.ends[0]).signal == SIGSEGV);
-  CHECK_THROWS_AS(run_child({"no-such-program-at-all"}, stop.ends[0]), EnvironmentError);
+  CHECK(run_program({"sh", "-c", "kill -SEGV $$"}, stop.ends[0]).signal == SIGSEGV);
+  CHECK_THROWS_AS(run_program({"no-such-program-at-all"}, stop.ends[0]), EnvironmentError);
 
   stop.stop();
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(run_child({"sh", "-c", "trap '' INT; sleep 100 & sleep 100"}, stop.ends[0]).stopped);
+  CHECK(run_program({"sh", "-c", "trap '' INT; sleep 100 & sleep 100"}, stop.ends[0]).stopped);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
 }
 

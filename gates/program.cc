@@ -1,4 +1,4 @@
-#include "gates/child_process.h"
+#include "gates/program.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -71,12 +71,12 @@ bool take(pollfd& source, std::string& text) {
 
 }  // namespace
 
-ChildOutcome run_child(const std::vector<std::string>& words, int stop) {
+ProgramOutcome run_program(const std::vector<std::string>& words, int stop) {
   Pipe out, err;
   const pid_t child = start(words, out, err);
   out.close_write_end();
   err.close_write_end();
-  ChildOutcome outcome;
+  ProgramOutcome outcome;
   pollfd sources[] = {{out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}, {stop, POLLIN, 0}};
   while (sources[0].fd >= 0 || sources[1].fd >= 0) {
     if (::poll(sources, 3, outcome.stopped ? 2000 : -1) == 0) break;  // it does not end

@@ -123,8 +123,8 @@ class CommandLineTest(unittest.TestCase):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        self.refuses(USAGE, "list run diff check locate calibrate resources show", "nothing")
-        self.refuses(USAGE, "list run diff check locate calibrate resources show")
+        self.refuses(USAGE, "list run diff watch check locate calibrate resources show report", "nothing")
+        self.refuses(USAGE, "list run diff watch check locate calibrate resources show report")
 
     def test_diff_that_matches(self):
         done = self.call("diff", *RUN)

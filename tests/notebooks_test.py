@@ -73,12 +73,18 @@ def environment_in(build, requirements):
     python = folder / "bin" / "python"
     if (folder / "complete").exists():
         return python
-    venv.create(folder, clear=True, with_pip=True)
+    try:
+        venv.create(folder, clear=True, with_pip=True)
+    except subprocess.CalledProcessError:
+        print("skipped: this Python makes no virtual environments (Debian: apt-get install python3-venv)")
+        return None
     done = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", "-r", requirements],
                           capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        print("skipped: pip could not install notebooks/requirements.txt:", done.stderr[-1000:])
+    if re.search("NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError", done.stderr) and done.returncode:
+        print("skipped: pip does not reach PyPI:", done.stderr[-1000:])
         return None
+    if done.returncode:
+        raise SystemExit(f"pip does not install notebooks/requirements.txt:\n{done.stderr[-4000:]}")
     (folder / "complete").touch()
     return python
 

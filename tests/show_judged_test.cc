@@ -76,6 +76,17 @@ TEST_CASE("show judged: NaN, inf and unwritten slots are wrong and named") {
              ContainsSubstring(" nan "));
 }
 
+TEST_CASE("show judged: padding rows are shown and not counted") {
+  Dump dump = synthetic_dump({.problem = {.len_q = 20, .len_kv = 32, .d = 32}, .br = 32, .bc = 32});
+  const ShowOptions options = {.site = "l", .as = ShowAs::tile};
+  testing::poison(tensor_of(dump, SiteId::l), slot_index(dump, SiteId::l, 0, 0, 19, 0));
+  testing::poison(tensor_of(dump, SiteId::l), slot_index(dump, SiteId::l, 0, 0, 20, 0));
+  const std::string text = show_text(dump, options, {});
+  CHECK_THAT(text, ContainsSubstring("\nwrong: 1 of 80 values, unwritten 1, worst"));
+  CHECK_THAT(lines_with(text, "19 ").at(0), ContainsSubstring(" 19 ") && ContainsSubstring("····"));
+  CHECK_THAT(lines_with(text, "20 ").at(0), ContainsSubstring(" - ") && ContainsSubstring("····"));
+}
+
 TEST_CASE("show judged: a tile that holds locally and not in the chain shows the chain") {
   Dump dump = clean_dump();
   Tensor& s = tensor_of(dump, SiteId::s);

@@ -134,7 +134,9 @@ TEST_CASE("bench: what is right is timed, what is wrong is not") {
     options.repeats = 5;
     const BenchReport report = bench(options);
     CHECK(report.all_right());
-    const ModuleWish wish{.kernel = "mma", .d = 64, .backend = "cuda"};
+    ModuleWish wish;
+    wish.kernel = "mma";
+    wish.backend = "cuda";
     CHECK(report.results.size() == 2 * choose_tiles(wish).size());
     for (const BenchResult& result : report.results) {
       INFO(result.module << ": " << result.fault);

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -79,10 +78,13 @@ struct DiffReport {
 /// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 
-/// The same, of the blocks of these row tiles alone. Several threads call `observer` at once, each
-/// with another row tile.
-DiffReport diff_row_tiles(const Dump& dump, std::span<const std::int64_t> row_tiles,
+/// The same of these row tiles alone, without warnings. Several threads call `observer` at once,
+/// each with another row tile.
+DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
                           int threads = 0, const JudgeObserver& observer = {});
+
+/// What else is to be said of `dump`, a checked one, e.g. inf or NaN in the inputs.
+std::vector<std::string> warnings_about(const Dump& dump);
 
 /// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
 /// an unwritten slot equals only an unwritten slot).

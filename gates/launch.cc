@@ -149,6 +149,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.workers = prints ? 1 : request.threads;
   run.schedule = request.schedule;
   run.rules = request.rules;
+  run.timing = request.timing;
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = stores_outputs(module.gate) ? output_once : output;

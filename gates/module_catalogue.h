@@ -58,6 +58,8 @@ struct ModuleWish {
 /// The declared module for a wish: the smallest head dimension that holds d, the kernel's first
 /// type and tile where none is given. Throws UsageError that lists what there is.
 ModuleName choose_module(const ModuleWish& wish);
+/// The same with every tile of the kernel where none is given, its first one first.
+std::vector<ModuleName> choose_tiles(const ModuleWish& wish);
 
 /// The sources of a kernel's modules, a specimen's patch included; empty where there is no such
 /// kernel.

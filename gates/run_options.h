@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gates/launch.h"
 #include "gates/module_catalogue.h"
@@ -39,6 +40,9 @@ Problem parse_shape(const std::string& preset, const std::string& shape, bool ca
 
 /// "3" or "0..3", the end included. Throws UsageError that begins with `what`.
 Range parse_range(const std::string& text, const std::string& what);
+
+/// "64x32" as Br and Bc; nothing where it is empty. Throws UsageError where it is no tile.
+std::optional<std::pair<int, int>> parse_tile(const std::string& text);
 
 /// The rule set of that name. Throws UsageError, listing them, where there is none.
 const simt::RuleSet& parse_rules(const std::string& name);

@@ -271,6 +271,7 @@ PageContent page_content(const Dump& dump, const PageChoice& choice, int threads
   content.tiles = chosen(choice.tiles, dump.info.tiles, "tile");
   if (content.tiles.count() == 0) content.tiles = {0, 1};  // only what a block has once
   content.report = diff_row_tiles(dump, row_tiles, threads, WorstTiles(dump, content));
+  content.report.warnings = warnings_about(dump);
 
   const std::vector<Kept> sites = sites_of(dump);
   for (const auto& [block, tile] : tiles_to_keep(sites, content)) {

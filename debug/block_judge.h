@@ -30,7 +30,8 @@ class BlockJudge {
   /// Whether `id` was traced for the tile. A tile that holds no key for any row of the block may be
   /// left out by a kernel, in any site; another one counts as traced even if nothing was written.
   bool traced(SiteId id, std::int64_t tile) const;
-  /// The tile as traced, its valid rows; nothing where it was not traced.
+  /// The tile as traced, its valid rows; nothing where it was not traced, or the run broke off
+  /// before all of it was written.
   std::optional<Array> held(SiteId id, std::int64_t tile, std::int64_t rows) const;
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
   /// What the stage received of a site: as traced, else as injected, else it is not known.
@@ -47,6 +48,7 @@ class BlockJudge {
   const Judge& judge_;
   const JudgeObserver& observer_;
   const DumpInfo& info_;
+  bool broke_off_;  ///< the run: what it did not write is a consequence of that
   std::int64_t block_, batch_, head_, q_tile_;
   reference::OnlineBlock reference_;
   std::int64_t needed_;  ///< tiles that the kernel may not leave out: the first ones

@@ -7,6 +7,8 @@ namespace lanescope {
 /// Why a site is wrong, as `locate` names it. Where several hold, the earlier one is named: it says
 /// more than those after it.
 enum class Cause : std::uint8_t {
+  crash,
+  hang,
   machine_rule,
   tile_skipped,
   never_written,
@@ -56,6 +58,8 @@ struct CauseText {
 /// The name in reports and what it means, one line.
 constexpr CauseText text_of(Cause cause) {
   constexpr CauseText texts[] = {
+      {"crash", "the kernel crashed: it ended its process, or the device gave up"},
+      {"hang", "the kernel did not end"},
       {"machine_rule", "the kernel broke a rule of the machine (barrier, shuffle, deadlock)"},
       {"tile_skipped", "nothing of the tile was written: the loop over the tiles left it out"},
       {"never_written", "slots were never written"},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/dump.h"
 #include "debug/simt/checker.h"
 #include "debug/text.h"
 #include "reference/problem.h"
@@ -16,7 +17,8 @@ struct CheckReport {
   Problem problem;
   int head_dim = 0;         ///< columns of the rows of o
   std::size_t element = 2;  ///< bytes of an element of q, k, v and o
-  std::string fault;        ///< where the machine ended the run: its words
+  std::string fault;        ///< where the run did not end: why
+  Stop::Kind stop = Stop::Kind::none;
   std::vector<std::string> warnings;
   struct Item {
     simt::Finding finding;

@@ -7,6 +7,7 @@
 #include "debug/dump_metadata.h"
 #include "debug/error.h"
 #include "debug/judge.h"
+#include "debug/last_sites.h"
 #include "debug/tally.h"
 #include "reference/inputs.h"
 #include "reference/parallel.h"
@@ -100,6 +101,7 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   for (auto& [key, site] : sites) report.sites.push_back(site);
   keep_worst(report.rows);
   report.warnings = warnings_about(dump, judge);
+  if (!dump.info.incomplete.empty()) report.last_sites = last_sites(dump);
   report.match = failed == 0 && dump.info.incomplete.empty() && !judge.lacks_outputs();
   return report;
 }

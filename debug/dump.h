@@ -31,6 +31,23 @@ struct DumpSite {
   std::vector<std::int16_t> owners;
 };
 
+/// What broke a run off, and where, as far as that is known (−1: it is not).
+struct Stop {
+  enum class Kind : std::uint8_t {
+    none,   ///< nothing: the run ended by itself
+    rule,   ///< the kernel broke a rule of its backend
+    crash,  ///< it ended its process, or the device refused to go on
+    hang,   ///< it did not end in time
+  };
+  Kind kind = Kind::none;
+  std::int64_t block = -1, warp = -1, lane = -1;
+};
+
+constexpr const char* name_of(Stop::Kind kind) {
+  constexpr const char* names[] = {"none", "rule", "crash", "hang"};
+  return names[static_cast<int>(kind)];
+}
+
 /// Everything about a run that its tensors do not hold.
 struct DumpInfo {
   std::string lanescope_version;
@@ -55,6 +72,7 @@ struct DumpInfo {
   Range blocks;            ///< the blocks and tiles that the dump holds; block =
   Range tiles;             ///<   (batch · heads + head) · ceil(len_q / br) + q_tile
   std::string incomplete;  ///< empty, or why the run did not end
+  Stop stop;               ///< the same for programs
   std::vector<DumpSite> sites;
 
   std::int64_t q_tiles() const { return (problem.len_q + br - 1) / br; }

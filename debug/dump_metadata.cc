@@ -14,7 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* format_key = "lanescope_dump";
-constexpr const char* format_version = "1";
+constexpr const char* format_version = "2";
 /// JSON in the metadata: far above what any dump needs, far below what could hurt.
 constexpr std::size_t max_json_bytes = 1 << 16;
 
@@ -23,6 +23,7 @@ constexpr const char* name_of(Products products) {
   return names[static_cast<int>(products)];
 }
 
+constexpr int count_of(Stop::Kind) { return 4; }
 constexpr int count_of(ElementType) { return 4; }
 constexpr int count_of(Products) { return 2; }
 constexpr int count_of(SiteId) { return site_id_count; }
@@ -169,6 +170,24 @@ Problem problem_of(const ordered_json& json) {
           .causal = shape.boolean("causal")};
 }
 
+/// Block, warp and lane as they are counted, −1 left out.
+ordered_json stop_json(const Stop& stop) {
+  ordered_json json = {{"kind", name_of(stop.kind)}};
+  if (stop.block >= 0) json["block"] = stop.block;
+  if (stop.warp >= 0) json["warp"] = stop.warp;
+  if (stop.lane >= 0) json["lane"] = stop.lane;
+  return json;
+}
+
+Stop stop_of(const ordered_json& json) {
+  const Members stop(json, "the stop");
+  const auto index = [&](const char* key) { return json.contains(key) ? stop.integer(key) : -1; };
+  return {.kind = enum_of<Stop::Kind>(stop.text("kind"), "kind of stop"),
+          .block = index("block"),
+          .warp = index("warp"),
+          .lane = index("lane")};
+}
+
 }  // namespace
 
 SafetensorsMetadata metadata_of(const DumpInfo& info) {
@@ -197,6 +216,7 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
           {"source_hash", info.source_hash},
           {"compile_flags", info.compile_flags},
           {"incomplete", info.incomplete},
+          {"stop", stop_json(info.stop).dump()},
           {"sites", sites.dump()}};
 }
 
@@ -231,6 +251,7 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.blocks = traced.range("blocks");
   info.tiles = traced.range("tiles");
   info.incomplete = strings.text("incomplete");
+  info.stop = stop_of(strings.json("stop"));
   const ordered_json sites = strings.json("sites");
   if (!sites.is_array() || sites.size() > site_id_count) {
     throw UsageError("'sites' of its metadata is no JSON array of at most " +

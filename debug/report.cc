@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "debug/commands.h"
+#include "debug/last_sites.h"
 #include "debug/site_slots.h"
 #include "debug/tile_view.h"
 
@@ -163,13 +164,23 @@ std::int64_t total_compared(const DiffReport& report) {
   return compared;
 }
 
-std::string verdict_reason(const DiffReport& report) {
+void write_last_sites(Page& page, const DiffReport& report) {
+  if (report.last_sites.empty()) return;
+  page.line();
+  page.line("last site reached", Colour::bold);
+  for (const std::string& line : last_site_lines(report.last_sites)) page.whole("  " + line);
+}
+
+std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
   if (report.match) {
     return std::to_string(total_compared(report)) + " comparisons within their bounds";
   }
   if (report.first) {
     return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
            slot_text(*report.first);
+  }
+  if (!info.incomplete.empty()) {
+    return "the run did not end: " + info.incomplete.substr(0, info.incomplete.find('\n'));
   }
   return "what was compared holds, but see the warnings";
 }
@@ -187,11 +198,12 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
     write_worst(page, report);
     write_command(page, path, *report.first);
   }
+  write_last_sites(page, report);
   if (!report.warnings.empty()) page.line();
   for (const std::string& warning : report.warnings) {
     page.whole("warning: " + warning, Colour::yellow);
   }
-  write_verdict(page, report.match, verdict_reason(report));
+  write_verdict(page, report.match, verdict_reason(dump.info, report));
   return page.text();
 }
 

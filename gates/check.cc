@@ -25,6 +25,7 @@ CheckReport check_kernel(RunOptions options) {
   report.head_dim = module.head_dim;
   report.element = static_cast<std::size_t>(size_of(module.dtype));
   report.fault = dump.info.incomplete;
+  report.stop = dump.info.stop.kind;
   report.warnings = run.warnings;
   const auto shared_element = [&](std::int64_t offset) {
     const char* tile = nullptr;

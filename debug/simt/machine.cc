@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "debug/simt/block.h"
 #include "debug/simt/checker.h"
+#include "debug/simt/last_words.h"
 
 namespace lanescope::simt {
 
@@ -27,8 +29,9 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   // Blocks are handed out in order, so every block below a faulty one runs to its end and the
   // lowest fault is found whatever the timing.
   const auto work = [&] {
-    BlockRunner runner(launch);
-    while (!stop) {
+    Sitting sitting;
+    BlockRunner runner(launch, sitting);
+    while (!stop && !Sitting::must_stop()) {
       const std::int64_t block = next++;
       if (block >= launch.blocks) return;
       try {
@@ -41,7 +44,11 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < workers; ++i) others.emplace_back(work);
+  try {
+    others.reserve(static_cast<std::size_t>(workers));
+    for (int i = 1; i < workers; ++i) others.emplace_back(work);
+  } catch (const std::exception&) {  // fewer threads do as well
+  }
   work();
   for (std::thread& other : others) other.join();
   if (launch.checker) launch.checker->end(first ? first->block() : launch.blocks - 1, !first);

@@ -1,6 +1,5 @@
 #include "gates/dump_of_run.h"
 
-#include "debug/error.h"
 #include "gates/declared_modules.h"
 #include "gates/run_memory.h"
 
@@ -33,18 +32,11 @@ DumpSite describe(const Module& module, const Site& site) {
 }  // namespace
 
 DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request) {
-  char device[256] = "", arch[32] = "";
-  if (module.device(device, sizeof device, arch, sizeof arch) != ModuleStatus::ok) {
-    throw EnvironmentError(std::string("no device for the ") + module.backend +
-                           " backend: " + device);
-  }
   DumpInfo info;
   info.lanescope_version = LANESCOPE_VERSION;
   info.kernel = module.kernel;
   info.gate = name_of(module.gate);
   info.backend = module.backend;
-  info.device = device;
-  info.arch = arch;
   info.module = module_name;
   // Printed text is not in the dump.
   info.trace = std::string_view(module.trace) == "on" ? "on" : "off";

@@ -9,6 +9,7 @@
 #include "debug/simt/checker.h"
 #include "gates/dump_of_run.h"
 #include "gates/injection.h"
+#include "gates/isolated_run.h"
 #include "gates/printed_trace.h"
 #include "gates/run_memory.h"
 #include "gates/slot_layout.h"
@@ -44,6 +45,15 @@ void check_fits(const Module& module, const RunRequest& request) {
   for (const std::int64_t side : {p.batch, p.heads, p.len_q, p.len_kv}) {
     if (side > most - module.br - module.bc) throw UsageError("a side of the shape passes 2^31");
   }
+}
+
+/// A fault takes the device's memory with it: the run once more, with what it writes in the host's.
+void run_again(const Module& module, const IsolatedRun& isolated, RunEnd& end) {
+  const RunEnd again = run_isolated(module, isolated, true);
+  end.message += again.status == ModuleStatus::kernel_fault
+                     ? "\n(run again with its buffers in host memory, to keep what it writes)"
+                     : "\n(run again with its buffers in host memory, it did not fault: what was "
+                       "kept is of that run)";
 }
 
 }  // namespace
@@ -90,22 +100,22 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (!given) generated = generate_inputs(p, module.dtype, request.input, request.seed);
   const Inputs& inputs = given ? request.inputs : generated;
   info.input_hash = hash_inputs(inputs);
-  Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * row_bytes);
-  Buffer lse(queries * 4), left_buffer(left.bytes()), traced_buffer(traced_bytes);
-  copy_rows(inputs.q, module.head_dim, q.data());
-  copy_rows(inputs.k, module.head_dim, k.data());
-  copy_rows(inputs.v, module.head_dim, v.data());
-  Buffer injected(taken.bytes());
+  enum Buffer : std::size_t { q, k, v, o, lse, injected, left_slots, trace_slots };
+  RunMemory memory(run_record_bytes(),
+                   {queries * row_bytes, keys * row_bytes, keys * row_bytes, queries * row_bytes,
+                    queries * 4, taken.bytes(), left.bytes(), traced_bytes});
+  copy_rows(inputs.q, module.head_dim, memory.buffer(q));
+  copy_rows(inputs.k, module.head_dim, memory.buffer(k));
+  copy_rows(inputs.v, module.head_dim, memory.buffer(v));
   const std::vector<std::byte> from_reference = inject(module, taken, inputs, p, request.threads);
-  std::copy(from_reference.begin(), from_reference.end(), injected.data());
+  std::copy(from_reference.begin(), from_reference.end(), memory.buffer(injected));
 
-  char message[4096] = "";
   ModuleRun run{};
-  run.q = q.data();
-  run.k = k.data();
-  run.v = v.data();
-  run.o = o.data();
-  run.lse = reinterpret_cast<float*>(lse.data());
+  run.q = memory.buffer(q);
+  run.k = memory.buffer(k);
+  run.v = memory.buffer(v);
+  run.o = memory.buffer(o);
+  run.lse = reinterpret_cast<float*>(memory.buffer(lse));
   run.batch = static_cast<int>(p.batch);
   run.heads = static_cast<int>(p.heads);
   run.heads_kv = static_cast<int>(p.heads_kv);
@@ -114,11 +124,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(p.d)));
   run.causal = p.causal;
   run.blocks = info.block_count();
-  run.injected = injected.data();
+  run.injected = memory.buffer(injected);
   run.injected_bytes = taken.bytes();
-  run.left = left_buffer.data();
+  run.left = memory.buffer(left_slots);
   run.left_bytes = left.bytes();
-  run.traced = traced_buffer.data();
+  run.traced = memory.buffer(trace_slots);
   run.traced_bytes = traced_bytes;
   run.all = all;
   run.window = window;
@@ -128,34 +138,41 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = module.gate == Gate::fused ? output_once : output;
-    request.checker->watch({q.region("q", input), k.region("k", input), v.region("v", input),
-                            o.region("o", written, static_cast<std::size_t>(size_of(module.dtype))),
-                            lse.region("lse", written), injected.region("injected slots", input),
-                            left_buffer.region("left slots", output),
-                            traced_buffer.region("trace slots", output)});
+    request.checker->watch(
+        {memory.region(q, "q", input), memory.region(k, "k", input), memory.region(v, "v", input),
+         memory.region(o, "o", written, static_cast<std::size_t>(size_of(module.dtype))),
+         memory.region(lse, "lse", written), memory.region(injected, "injected slots", input),
+         memory.region(left_slots, "left slots", output),
+         memory.region(trace_slots, "trace slots", output)});
     run.checker = request.checker;
   }
-  run.message = message;
-  run.message_bytes = sizeof message;
-  ModuleStatus status{};
-  if (prints) {
-    PrintedTrace text;
-    status = module.run(&run);
-    text.finish(request.printed_to);
-  } else {
-    status = module.run(&run);
+  std::optional<PrintedTrace> text;
+  if (prints) text.emplace();
+  const IsolatedRun isolated{run, memory, request.timeout_seconds, text ? text->file() : nullptr,
+                             request.checker};
+  RunEnd end = run_isolated(module, isolated);
+  if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
+    for (const Buffer written : {o, lse, left_slots, trace_slots}) memory.poison(written);
+    run_again(module, isolated, end);
   }
-  if (status == ModuleStatus::no_device || status == ModuleStatus::no_memory) {
-    throw EnvironmentError(message);
+  if (text) text->finish(request.printed_to);
+  if (end.status == ModuleStatus::no_device || end.status == ModuleStatus::no_memory) {
+    throw EnvironmentError(module_name + ": " + end.message);
   }
-  if (status == ModuleStatus::kernel_fault) info.incomplete = message;
+  if (end.status == ModuleStatus::refused) {
+    throw UsageError(module_name + " does not take this problem: " + end.message);
+  }
+  info.device = end.device;
+  info.arch = end.arch;
+  info.incomplete = end.message;
+  info.stop = end.stop;
 
   dump.tensors.push_back({"q", inputs.q});
   dump.tensors.push_back({"k", inputs.k});
   dump.tensors.push_back({"v", inputs.v});
-  add_sites(module, {left, left_buffer.data()},
-            {traced, traced_bytes > 0 ? traced_buffer.data() : nullptr}, o.data(), lse.data(),
-            dump);
+  add_sites(module, {left, memory.buffer(left_slots)},
+            {traced, traced_bytes > 0 ? memory.buffer(trace_slots) : nullptr}, memory.buffer(o),
+            memory.buffer(lse), dump);
   return dump;
 }
 

@@ -10,6 +10,8 @@
 
 namespace lanescope {
 
+inline constexpr double default_timeout_seconds = 30;
+
 /// What to run a module on.
 struct RunRequest {
   Problem problem;
@@ -21,12 +23,15 @@ struct RunRequest {
   int threads = 0;                   ///< of this machine, 0: one per core
   std::uint64_t schedule = 0;        ///< sim: 0, or the seed of another order of the lanes
   simt::Checker* checker = nullptr;  ///< sim: told of the buffers, gathers what it finds
-  std::FILE* printed_to = stdout;    ///< the text of a module built with -Dtrace=printf
+  /// How long the kernel may take to end a block (sim) or to end (cuda).
+  double timeout_seconds = default_timeout_seconds;
+  std::FILE* printed_to = stdout;  ///< the text of a module built with -Dtrace=printf
 };
 
-/// Runs the module's kernel once and collects what it leaves and what was traced. Text of a module
-/// built with -Dtrace=printf comes sorted. A kernel that breaks a rule of its backend
-/// gives a dump that says so in `incomplete`. Throws UsageError where the request does not fit the
+/// Runs the module's kernel once, in a process of its own, and collects what it leaves and what was
+/// traced. Text of a module built with -Dtrace=printf comes sorted. A kernel that breaks a rule of
+/// its backend, crashes or does not end gives a dump of what it wrote until then, which says so in
+/// `incomplete` and `stop`. Throws UsageError where the request does not fit the
 /// module, EnvironmentError where the machine lacks a device or memory.
 Dump launch(const Module& module, const std::string& module_name, const RunRequest& request);
 

@@ -56,6 +56,10 @@ void add_run_options(CLI::App& command, RunOptions& run) {
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
   command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
       ->check(check_seed);
+  command
+      .add_option("--timeout", run.timeout_seconds,
+                  "seconds that a kernel may take to end a block (cuda: to end) [30]")
+      ->check(CLI::Range(0.1, 1e6));
   command.add_option("--threads", run.threads, "of this machine [0: all]")
       ->check(CLI::Range(0, 1024));
 }

@@ -13,7 +13,7 @@ class Checker;
 }
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 2;
+inline constexpr int module_abi = 3;
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
@@ -37,13 +37,20 @@ struct ModuleRun {
   Window window;           ///< of traced
   int workers;             ///< sim: OS threads, 0: one per core
   std::uint64_t schedule;  ///< sim: 0, or the seed of another order of the lanes
+  int surviving;  ///< cuda: o, lse, left and traced stay in host memory, where they outlive a fault
   simt::Checker* checker;  ///< sim: the memory checker, or null
   /// Filled by the module.
   char* message;  ///< why it failed, where it did
   int message_bytes;
 };
 
-enum class ModuleStatus : int { ok = 0, kernel_fault = 1, no_device = 2, no_memory = 3 };
+enum class ModuleStatus : int {
+  ok = 0,
+  kernel_fault = 1,
+  no_device = 2,
+  no_memory = 3,
+  refused = 4,  ///< the kernel does not take such a problem
+};
 
 /// What one module is and does. A module exports `lanescope_module`, which returns it.
 struct Module {

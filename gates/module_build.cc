@@ -1,6 +1,5 @@
 #include "gates/module_build.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "debug/error.h"
+#include "gates/cuda_process.h"
 #include "gates/declared_modules.h"
 
 extern char** environ;

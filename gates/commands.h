@@ -22,6 +22,7 @@ struct DiffOptions {
   RunOptions run;
   std::string output;  ///< where to keep the dump, empty: nowhere
   bool stale_ok = false;
+  std::vector<std::string> for_runs;  ///< options given that say how to run: not for dumps
 };
 
 // The commands: results go to stdout, everything else to stderr through spdlog. They throw Error.

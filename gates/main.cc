@@ -13,6 +13,7 @@
 
 #include "gates/commands.h"
 #include "gates/declared_modules.h"
+#include "gates/module_build.h"
 
 namespace {
 
@@ -123,6 +124,10 @@ int run(int argc, char** argv) {
                  "judge a dump although the sources have changed since");
   add_run_options(*diff, diff_options.run);
 
+  const auto dump_options = [](const std::string& name) {
+    return name == "what" || name == "--stale-ok" || name == "--threads";
+  };
+
   RunOptions check_options;
   CLI::App* check = app.add_subcommand("check", "run one gate on sim under the memory checker");
   check->add_option("kernel", check_options.kernel, "a kernel, or the path of a module")
@@ -161,12 +166,17 @@ int run(int argc, char** argv) {
     return static_cast<int>(ExitCode::usage);
   }
   set_up_logging(verbose, quiet);
+  if (quiet) build_quietly();
   const Output output{format == "json", terminal_style()};
   ExitCode code = ExitCode::ok;
   if (list->parsed()) {
     code = list_maps ? list_maps_command(list_backend, output) : list_command(list_causes, output);
   }
   if (run->parsed()) code = run_command(run_options, run_path, output);
+  for (const CLI::Option* option : diff->get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && !dump_options(name)) diff_options.for_runs.push_back(name);
+  }
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);

@@ -27,8 +27,10 @@ std::filesystem::path module_folder() {
   return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
 }
 
+bool quiet = false;
+
 /// Runs ninja for one target; its output goes to stderr, but for the line that says that there was
-/// nothing to do. Returns its exit code.
+/// nothing to do; where builds are quiet only if it fails. Returns its exit code.
 int run_ninja(const char* ninja, const std::string& target) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe for ninja");
@@ -47,17 +49,27 @@ int run_ninja(const char* ninja, const std::string& target) {
   if (error != 0) throw EnvironmentError(std::string("cannot start ") + ninja);
   char* line = nullptr;
   std::size_t size = 0;
+  std::string held_back;
   while (getline(&line, &size, out.get()) > 0) {
     const std::string_view text(line);
-    if (!text.starts_with("ninja: ")) std::fprintf(stderr, "%s", line);
+    if (text.starts_with("ninja: ")) continue;
+    if (quiet) {
+      held_back += text;
+    } else {
+      std::fputs(line, stderr);
+    }
   }
   std::free(line);
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (code != 0) std::fputs(held_back.c_str(), stderr);
+  return code;
 }
 
 }  // namespace
+
+void build_quietly() { quiet = true; }
 
 std::filesystem::path build_module(const std::string& name) {
   const std::filesystem::path path = module_folder() / (name + ".so");
@@ -90,14 +102,7 @@ ModuleFile open_module(const ModuleName& name) {
 
 ModuleFile open_module_at(const std::filesystem::path& path) { return ModuleFile(path); }
 
-bool cuda_device_answers() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!driver) return false;
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get_count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  int count = 0;
-  return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
-}
+bool cuda_device_answers() { return CudaProcess::instance().device_answers(); }
 
 std::string choose_backend(const std::string& wish) {
   const std::vector<std::string> built = declared_backends();

@@ -187,6 +187,7 @@ TEST_CASE("show: what the dump does not have is refused with what it has") {
   CHECK_THAT(error({.site = "k_smem", .lane = 3}),
              ContainsSubstring("not in registers and has no lanes: leave out --warp and --lane"));
   CHECK_THAT(error({.site = "lse", .warp = 0}), ContainsSubstring("leave out --warp"));
+  CHECK_THAT(error({.site = "m", .col = 1}), ContainsSubstring("--col is for matrices"));
   CHECK(error({.site = "k_smem", .col = 8}) == "--col 8: the tile has the columns 0 to 7");
 }
 

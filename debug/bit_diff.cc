@@ -99,7 +99,7 @@ std::vector<BitReport> diff_dumps(const Dump& a, const Dump& b) {
   std::int64_t compared = 0;
   for (const auto& [name, tensor] : a.tensors) {
     const Tensor* other = b.find(name);
-    if (name == "q" || name == "k" || name == "v") {
+    if (is_input(name)) {
       demand_same("inputs", other && tensor.bytes == other->bytes);
       continue;
     }

@@ -89,7 +89,7 @@ void BlockJudge::judge_scores(std::int64_t tile, const TileState& truth) {
   const bool as_loaded = equal(q, q_true) && equal(k, k_true);
   judge(SiteId::s, tile, Judgement::local,
         as_loaded ? truth.s
-                  : qk(q, k, reference_.visible(tile), reference::softmax_scale(info_.problem),
+                  : qk(q, k, reference_.visible(tile), reference_.score_factor(),
                        judge_.walk_.arithmetic));
 }
 
@@ -116,12 +116,14 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
       judge_.slots(SiteId::m_prev) ? held(SiteId::m_prev, tile) : m_before_;
   if (!s || !m_prev) return;
   const Array l_prev = l_before_.value_or(Array::Zero(reference_.rows(), 1));
-  const reference::Softmax local = softmax(Bounded::exact(*s), Bounded::exact(*m_prev),
-                                           Bounded::exact(l_prev), judge_.walk_.arithmetic);
+  const reference::Softmax local =
+      softmax(Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
+              Bounded::exact(l_prev), judge_.walk_.arithmetic);
+  const auto as_shifted = [&](const Bounded& x) { return shifted(x, local.m.error); };
   judge(SiteId::m, tile, Judgement::local, local.m);
-  judge(SiteId::alpha, tile, Judgement::local, local.alpha);
-  judge(SiteId::p, tile, Judgement::local, as_held(local.p));
-  if (l_before_) judge(SiteId::l, tile, Judgement::local, local.l);
+  judge(SiteId::alpha, tile, Judgement::local, as_shifted(local.alpha));
+  judge(SiteId::p, tile, Judgement::local, as_held(as_shifted(local.p)));
+  if (l_before_) judge(SiteId::l, tile, Judgement::local, as_shifted(local.l));
 }
 
 void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {
@@ -160,7 +162,8 @@ void BlockJudge::judge_outputs() {
   const bool saw_the_end = info_.tiles.end >= needed_;
   if (!saw_the_end || !m_before_ || !l_before_ || !o_before_) return;
   judge_both(Judgement::local, epilogue(Bounded::exact(*o_before_), Bounded::exact(*l_before_),
-                                        Bounded::exact(*m_before_), judge_.walk_.arithmetic));
+                                        Bounded::exact(*m_before_), reference_.output_factor(),
+                                        judge_.walk_.arithmetic));
 }
 
 bool BlockJudge::traced(SiteId id, std::int64_t tile) const {

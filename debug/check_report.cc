@@ -77,15 +77,20 @@ std::string index(const char* name, std::int64_t i) {
 std::string element_of_tensor(const CheckReport& report, const simt::Region& region,
                               std::int64_t offset) {
   const Problem& p = report.problem;
+  const auto element = offset / static_cast<std::int64_t>(region.element);
+  const bool is_scale = region.name.ends_with("_scale");
+  if (is_scale) {
+    const std::int64_t heads = region.name == "q_scale" ? p.heads : p.heads_kv;
+    return region.name + index("batch", element / heads) + index("head", element % heads);
+  }
   const bool is_lse = region.name == "lse";
   const bool is_key = region.name == "k" || region.name == "v";
   if (!is_lse && !is_key && region.name != "q" && region.name != "o") {
     return region.name + " + " + std::to_string(offset) + " bytes";
   }
-  const std::int64_t size = is_lse ? 4 : static_cast<std::int64_t>(report.element);
   const std::int64_t width = is_lse ? 1 : report.head_dim;
   const std::int64_t rows = is_key ? p.len_kv : p.len_q, heads = is_key ? p.heads_kv : p.heads;
-  const std::int64_t element = offset / size, row = element / width;
+  const std::int64_t row = element / width;
   std::string text = region.name + index("batch", row / rows / heads) +
                      index("head", row / rows % heads) + index("row", row % rows);
   return is_lse ? text : text + index("d", element % width);

@@ -15,9 +15,8 @@ namespace lanescope {
 struct CheckReport {
   std::string kernel, gate, module;
   Problem problem;
-  int head_dim = 0;         ///< columns of the rows of o
-  std::size_t element = 2;  ///< bytes of an element of q, k, v and o
-  std::string fault;        ///< where the run did not end: why
+  int head_dim = 0;   ///< columns of the rows of o
+  std::string fault;  ///< where the run did not end: why
   Stop::Kind stop = Stop::Kind::none;
   std::vector<std::string> warnings;
   struct Item {

@@ -59,7 +59,7 @@ class Formulas {
 void try_scores(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
   const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, tile);
-  const double factor = reference::softmax_scale(scene.info().problem) * log2_e;
+  const double factor = scene.reference().score_factor().value;
   if (!q) return;
   const reference::Visible seen = scene.reference().visible(tile);
   const auto scores = [&](const Array& keys) {
@@ -94,14 +94,34 @@ void try_scores(const Scene& scene, const Formulas& fits) {
     const Array dot = scores(*k) / factor;
     const double scale = reference::softmax_scale(scene.info().problem);
     fits(Cause::wrong_scale, "s = Q.K without any factor", dot);
-    fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing", dot * scale);
-    fits(Cause::wrong_scale, "s = Q.K * log2(e), the factor 1/sqrt(d) is missing", dot * log2_e);
+    fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing",
+         factor / log2_e * dot);
+    fits(Cause::wrong_scale, "s = Q.K * log2(e), the factor 1/sqrt(d) is missing",
+         factor / scale * dot);
+    fits(Cause::wrong_scale, "s has the factor that the softmax multiplies with",
+         factor * scene.reference().softmax_factor().value * dot);
   }
+}
+
+/// Scores with another factor than the one that the softmax owes them.
+struct ScaledScores {
+  std::string what;
+  Array s;
+};
+std::vector<ScaledScores> wrongly_scaled(const Scene& scene) {
+  const auto s = scene.held(SiteId::s, scene.tile());
+  const double factor = scene.reference().softmax_factor().value;
+  const double scale = reference::softmax_scale(scene.info().problem);
+  if (!s || scene.reference().softmax_factor().none()) return {};
+  return {{"without any factor", *s},
+          {"without the factor log2(e)", *s * (factor / log2_e)},
+          {"without the factor 1/sqrt(d)", *s * (factor / scale)},
+          {"with their factor twice", *s * (factor * factor)}};
 }
 
 void try_softmax(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
-  const auto s = scene.held(SiteId::s, tile);
+  const auto s = scene.scores(tile);
   auto m_prev = scene.held(SiteId::m_prev, tile);
   if (!m_prev) m_prev = scene.before(SiteId::m, tile);
   if (!s || !m_prev) return;
@@ -113,6 +133,10 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::never_updated, "m equals m_prev although larger scores exist", *m_prev);
     fits(Cause::accumulator_lost, "m is the maximum of this tile alone, m_prev is left out",
          row_max(*s));
+    for (const auto& [what, scores] : wrongly_scaled(scene)) {
+      fits(Cause::wrong_scale, "m is the maximum of the scores " + what,
+           m_prev->max(row_max(scores)));
+    }
     fits(Cause::wrong_formula, "m is the minimum of the scores", s->rowwise().minCoeff());
     fits(Cause::wrong_formula, "m is a maximum with 0", m_prev->max(row_max(*s)).max(0));
     fits(Cause::wrong_formula, "m is the minimum of m_prev and the maximum of the scores",
@@ -145,6 +169,9 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
   } else if (scene.site() == SiteId::p) {
     const Array sum = row_sum(p);
     fits(Cause::never_updated, "p still holds the scores", *s);
+    for (const auto& [what, scores] : wrongly_scaled(scene)) {
+      fits(Cause::wrong_scale, "p = 2^(s - m) of the scores " + what, exp2(minus(scores, shift)));
+    }
     fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
          exp2(minus(*s, (*m_prev == -infinity).select(0.0, *m_prev))));
     fits(Cause::wrong_formula, "p = 2^s: the maximum is not subtracted", exp2(*s));
@@ -230,10 +257,13 @@ void try_output(const Scene& scene, const Formulas& fits) {
 
 void try_epilogue(const Scene& scene, const Formulas& fits) {
   const std::int64_t last = scene.last_tile();
-  const auto o = scene.held(SiteId::o, last), l = scene.held(SiteId::l, last),
-             m = scene.held(SiteId::m, last);
+  auto o = scene.held(SiteId::o, last), o_before = scene.before(SiteId::o, last);
+  const auto l = scene.held(SiteId::l, last), m = scene.held(SiteId::m, last);
   if (!l) return;
-  const auto l_before = scene.before(SiteId::l, last), o_before = scene.before(SiteId::o, last);
+  const auto l_before = scene.before(SiteId::l, last);
+  const double factor = scene.reference().output_factor().value;
+  if (o) *o *= factor;
+  if (o_before) *o_before *= factor;
   if (scene.site() == SiteId::o_final && o) {
     fits(Cause::not_normalised, "O = o: not divided by l", *o);
     fits(Cause::normalised_twice, "O = o / l^2", scaled(*o, 1 / l->square()));

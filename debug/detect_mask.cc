@@ -109,7 +109,7 @@ std::pair<double, double> agreement(const Scene& scene, const Rule& rule) {
 bool is_product(const Scene& scene, const Element& e) {
   const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, scene.tile());
   if (!q || !k || !std::isfinite(e.got)) return false;
-  const double factor = reference::softmax_scale(scene.info().problem) * std::numbers::log2e;
+  const double factor = scene.reference().score_factor().value;
   const double score = factor * (q->row(e.row) * k->row(e.col)).sum();
   return std::abs(score - e.got) <= 1e-4 * (1 + std::abs(score));
 }

@@ -53,7 +53,7 @@ std::optional<Effective> effective_keys(const Scene& scene) {
   if (!q || !k || !scene.want().isFinite().all() || !scene.got().isFinite().all())
     return std::nullopt;
   const Index d = scene.info().problem.d;
-  const double factor = reference::softmax_scale(scene.info().problem) / std::log(2.0);
+  const double factor = scene.reference().score_factor().value;
   const Array columns = q->topRows(scene.rows()).leftCols(d).transpose();
   const auto solved =
       solve(columns, scene.got().transpose() / factor, scene.bound().transpose() * 2 / factor);
@@ -82,7 +82,7 @@ std::optional<Effective> effective_queries(const Scene& scene) {
     return std::nullopt;
   }
   const Index d = scene.info().problem.d;
-  const double factor = reference::softmax_scale(scene.info().problem) / std::log(2.0);
+  const double factor = scene.reference().score_factor().value;
   const auto solved =
       solve(k->leftCols(d).transpose(), scene.got() / factor, scene.bound() * 2 / factor);
   if (!solved) return std::nullopt;

@@ -21,7 +21,7 @@ class Reduction {
   explicit Reduction(const Scene& scene) {
     const std::int64_t tile = scene.tile();
     is_maximum_ = scene.site() == SiteId::m;
-    const auto s = scene.held(SiteId::s, tile), m = scene.held(SiteId::m, tile);
+    const auto s = scene.scores(tile), m = scene.held(SiteId::m, tile);
     auto start = scene.held(SiteId::m_prev, tile);
     if (!start) start = scene.before(SiteId::m, tile);
     if (!s || !start || (scene.site() != SiteId::m && scene.site() != SiteId::l)) return;
@@ -209,7 +209,7 @@ void find_incomplete_reduction(const Scene& scene, Findings& findings) {
 void find_other_row(const Scene& scene, Findings& findings) {
   const bool at_end = scene.first().stage == Stage::epilogue;
   const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
-  const auto s = scene.held(SiteId::s, tile), m = scene.held(SiteId::m, tile),
+  const auto s = scene.scores(tile), m = scene.held(SiteId::m, tile),
              p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile),
              l = scene.held(SiteId::l, tile), o = scene.held(SiteId::o, tile);
   const auto l_prev = scene.before(SiteId::l, tile), o_prev = scene.before(SiteId::o, tile);
@@ -242,7 +242,8 @@ void find_other_row(const Scene& scene, Findings& findings) {
     attempt("P",
             [&](Index r, Index x, Index c) { return (*alpha)(r) * (*o_prev)(r, c) + pv(x, c); });
   } else if (scene.site() == SiteId::o_final && o && l) {
-    attempt("l", [&](Index r, Index x, Index c) { return (*o)(r, c) / (*l)(x); });
+    const double factor = scene.reference().output_factor().value;
+    attempt("l", [&](Index r, Index x, Index c) { return (*o)(r, c) / (*l)(x)*factor; });
   } else if (scene.site() == SiteId::lse && m && l) {
     attempt("m", [&](Index r, Index x, Index) {
       return ((*m)(x) + std::log2((*l)(r))) * std::log(2.0);

@@ -132,8 +132,7 @@ void find_other_sites(const Scene& scene, Findings& findings) {
   // The nearest place counts: this tile before earlier ones, the own site before others.
   std::unordered_map<double, Place> places;
   int values = 0;
-  const auto add = [&](SiteId id, std::int64_t tile) {
-    const auto held = scene.held(id, tile);
+  const auto add = [&](SiteId id, std::int64_t tile, const std::optional<Scene::Array>& held) {
     if (!held) return;
     for (Index row = 0; row < held->rows(); ++row) {
       for (Index col = 0; col < held->cols(); ++col) {
@@ -148,7 +147,9 @@ void find_other_sites(const Scene& scene, Findings& findings) {
     for (int id = static_cast<int>(SiteId::s); id <= static_cast<int>(SiteId::o); ++id) {
       const auto other = static_cast<SiteId>(id);
       if (tile == last && other >= scene.site()) continue;
-      add(other, tile);
+      add(other, tile, scene.held(other, tile));
+      // As the softmax takes them, where that is not how they are held.
+      if (other == SiteId::s) add(other, tile, scene.scores(tile));
     }
   }
   std::map<std::pair<SiteId, std::int64_t>, int> sites;

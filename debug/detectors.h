@@ -27,6 +27,8 @@ void find_other_row(const Scene& scene, Findings& findings);
 void find_incomplete_reduction(const Scene& scene, Findings& findings);
 /// Products from which part of the depth is missing, or in which it counts twice or out of order.
 void find_product(const Scene& scene, Findings& findings);
+/// Scales of 8-bit inputs that are missing, applied twice, or of another head.
+void find_input_scale(const Scene& scene, Findings& findings);
 /// Factors that are constant over the tile, a row or a column.
 void find_scale(const Scene& scene, Findings& findings);
 /// Right values in wrong places of the tile.

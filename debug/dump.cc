@@ -1,6 +1,8 @@
 #include "debug/dump.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <span>
 
 #include "debug/dump_metadata.h"
@@ -62,6 +64,20 @@ const DumpSite* Dump::find_site(std::string_view name) const {
     if (name_of(site.site.id) == name) return &site;
   }
   return nullptr;
+}
+
+Inputs inputs_of(const Dump& dump) {
+  const auto tensor = [&](const char* name) {
+    const Tensor* found = dump.find(name);
+    return found ? *found : Tensor();
+  };
+  return {tensor("q"),       tensor("k"),       tensor("v"),
+          tensor("q_scale"), tensor("k_scale"), tensor("v_scale")};
+}
+
+bool is_input(std::string_view name) {
+  constexpr std::string_view names[] = {"q", "k", "v", "q_scale", "k_scale", "v_scale"};
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 void write_dump(const Dump& dump, const std::filesystem::path& path) {

@@ -66,7 +66,7 @@ struct DumpInfo {
   int bc = 64;        ///< keys of a tile
   std::string input;  ///< "random", ... or the path of the file
   std::uint64_t seed = 0;
-  std::string input_hash;   ///< of the bytes of q, k, v
+  std::string input_hash;   ///< of the bytes of the inputs
   std::string source_hash;  ///< of the sources that went into the module
   std::string compile_flags;
   Range blocks;            ///< the blocks and tiles that the dump holds; block =
@@ -80,9 +80,10 @@ struct DumpInfo {
   std::int64_t block_count() const { return problem.batch * problem.heads * q_tiles(); }
 };
 
-/// What a run leaves: the inputs q, k, v, the outputs o_final [batch, heads, len_q, d] and
-/// lse [batch, heads, len_q] (gate `fused`), and a tensor per traced site, with the dimensions
-/// [block, tile, warp, lane, reg] (registers) or [block, tile, row, col] (shared memory).
+/// What a run leaves: the inputs q, k, v (of e4m3 their scales q_scale, k_scale, v_scale), the
+/// outputs o_final [batch, heads, len_q, d] and lse [batch, heads, len_q] (gate `fused`), and a
+/// tensor per traced site, with the dimensions [block, tile, warp, lane, reg] (registers) or
+/// [block, tile, row, col] (shared memory).
 struct Dump {
   struct Entry {
     std::string name;
@@ -95,6 +96,12 @@ struct Dump {
   const Tensor* find(std::string_view name) const;
   const DumpSite* find_site(std::string_view name) const;
 };
+
+/// The inputs that `dump`, a checked one, holds.
+Inputs inputs_of(const Dump& dump);
+
+/// Whether `name` is that of a tensor of Inputs.
+bool is_input(std::string_view name);
 
 /// Writes `dump` as one safetensors file; the bytes depend on nothing but the dump.
 /// Throws UsageError where the file cannot be written (nothing half-written stays behind).

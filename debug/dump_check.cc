@@ -148,6 +148,9 @@ void check_site(const Dump& dump, const DumpSite& entry) {
     fail(subject, std::string("is in the memory space ") + name_of(site.space) +
                       "; o_final and lse alone are global");
   }
+  if (size_of(site.type) < 2) {
+    fail(subject, "is of 8 bits, where nothing tells a value that was never written");
+  }
   check_size(dump.info, site, subject);
   check_coordinates(entry, subject);
   check_owners(entry, subject);
@@ -171,13 +174,21 @@ void check_dump(const Dump& dump) {
   check_tensor("q", dump.find("q"), info.dtype, query_dims(problem));
   check_tensor("k", dump.find("k"), info.dtype, key_dims);
   check_tensor("v", dump.find("v"), info.dtype, key_dims);
+  if (info.dtype == ElementType::e4m3) {
+    const Dims of_heads = {problem.batch, problem.heads};
+    const Dims of_heads_kv = {problem.batch, problem.heads_kv};
+    check_tensor("q_scale", dump.find("q_scale"), ElementType::f32, of_heads);
+    check_tensor("k_scale", dump.find("k_scale"), ElementType::f32, of_heads_kv);
+    check_tensor("v_scale", dump.find("v_scale"), ElementType::f32, of_heads_kv);
+  }
   check_output(dump, "o_final", query_dims(problem));
   check_output(dump, "lse", {problem.batch, problem.heads, problem.len_q});
   check_ranges(info);
   for (const DumpSite& site : info.sites) check_site(dump, site);
   for (const auto& [name, tensor] : dump.tensors) {
-    const bool known = name == "q" || name == "k" || name == "v" || name == "o_final" ||
-                       name == "lse" || dump.find_site(name) != nullptr;
+    const bool scale = name.ends_with("_scale");
+    const bool known = (is_input(name) && (!scale || info.dtype == ElementType::e4m3)) ||
+                       name == "o_final" || name == "lse" || dump.find_site(name) != nullptr;
     if (!known) fail("tensor '" + printable(name) + "'", "belongs to no site");
     if (dump.find(name) != &tensor) fail("tensor '" + printable(name) + "'", "is there twice");
   }

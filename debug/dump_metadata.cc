@@ -51,7 +51,8 @@ ordered_json site_json(const Site& site) {
           {"rows", site.rows},
           {"cols", site.cols},
           {"warps", site.warps},
-          {"regs", site.regs}};
+          {"regs", site.regs},
+          {"unscaled", site.unscaled}};
 }
 
 /// The members of one JSON object, each of the type that is asked for.
@@ -156,7 +157,8 @@ Site site_of(const ordered_json& json) {
           .rows = site.small("rows"),
           .cols = site.small("cols"),
           .warps = site.small("warps"),
-          .regs = site.small("regs")};
+          .regs = site.small("regs"),
+          .unscaled = site.boolean("unscaled")};
 }
 
 Problem problem_of(const ordered_json& json) {

@@ -18,9 +18,11 @@ DumpInfo info_of(const SafetensorsMetadata& metadata);
 ///   sizes     every length of the problem and the tile is positive, heads_kv divides heads, d fits
 ///             head_dim, the ranges of blocks and tiles lie in the problem (not empty where there
 ///             are sites)
-///   inputs    q, k, v are there, of type `dtype`, with the problem's dimensions
+///   inputs    q, k, v are there, of type `dtype`, with the problem's dimensions; their scales of
+///             e4m3, and of nothing else
 ///   outputs   o_final and lse, where there, have the problem's dimensions
-///   sites     each at most once, as large as its axes say, its tensor there with its type and
+///   sites     each at most once, of 16 or 32 bits, as large as its axes say, its tensor there with
+///   its type and
 ///             dimensions; o_final and lse are the only ones in global memory; every coordinate
 ///             and owner lies in the tile and in the block
 ///   tensors   nothing else is there, nothing twice

@@ -12,6 +12,12 @@ constexpr int size_of(ElementType type) {
   return type == ElementType::f32 ? 4 : type == ElementType::e4m3 ? 1 : 2;
 }
 
+/// The type in which inputs of `type` enter matrix products, and in which their O is stored: e4m3
+/// becomes f16 on the way, the others stay.
+constexpr ElementType operand_type(ElementType type) {
+  return type == ElementType::e4m3 ? ElementType::f16 : type;
+}
+
 /// The name on the command line and in a module's name.
 constexpr const char* name_of(ElementType type) {
   constexpr const char* names[] = {"f32", "f16", "bf16", "e4m3"};

@@ -1,13 +1,16 @@
 #include "debug/input_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "debug/error.h"
 #include "debug/safetensors.h"
 #include "debug/text.h"
 #include "reference/inputs.h"
+#include "reference/quantise.h"
 
 namespace lanescope {
 namespace {
@@ -29,9 +32,10 @@ class Reader {
            names());
     }
     const std::string subject = "tensor '" + std::string(name) + "' ";
-    if (entry->dtype != "F16" && entry->dtype != "BF16" && entry->dtype != "F32") {
+    const std::string_view known[] = {"F16", "BF16", "F32", "F8_E4M3"};
+    if (std::find(std::begin(known), std::end(known), entry->dtype) == std::end(known)) {
       fail(subject + "has dtype " + printable(entry->dtype, 20) +
-           "; F16, BF16 or F32 is needed, so convert it first");
+           "; F16, BF16, F32 or F8_E4M3 is needed, so convert it first");
     }
     if (entry->dims.size() != 4) {
       fail(subject + "has " + std::to_string(entry->dims.size()) +
@@ -42,6 +46,32 @@ class Reader {
     }
     const Tensor tensor = file_.tensor(*entry);
     return layout_ == Layout::bhsd ? tensor : heads_first(tensor);
+  }
+
+  /// The scales of the heads of `tensor` [batch, heads, length, d], as [batch, heads].
+  Tensor read_scales(const std::string& name, const Tensor& tensor,
+                     std::vector<std::string>& warnings) const {
+    const std::int64_t batch = tensor.dims[0], heads = tensor.dims[1];
+    const SafetensorsEntry* entry = file_.find(name);
+    if (entry == nullptr) {
+      warnings.push_back("there is no tensor '" + name + "' in the file: every scale is 1");
+      Tensor ones(ElementType::f32, {batch, heads});
+      for (std::int64_t i = 0; i < ones.size(); ++i) ones.set(i, 1);
+      return ones;
+    }
+    const std::string subject = "tensor '" + name + "' ";
+    if (entry->dtype != "F32" || entry->dims != std::vector<std::int64_t>{batch, heads}) {
+      fail(subject + "is not F32 [batch, heads] = [" + std::to_string(batch) + ", " +
+           std::to_string(heads) + "], a scale for each head");
+    }
+    Tensor scales = file_.tensor(*entry);
+    for (std::int64_t i = 0; i < scales.size(); ++i) {
+      if (scales.at(i) > 0 && std::isfinite(scales.at(i))) continue;
+      fail(subject + "holds " + number_text(scales.at(i), 6) + " for batch " +
+           std::to_string(i / heads) + ", head " + std::to_string(i % heads) +
+           "; a scale is positive and finite");
+    }
+    return scales;
   }
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -78,6 +108,7 @@ class Reader {
   Layout layout_;
 };
 
+/// A problem that fits the inputs.
 Problem problem_of(const Inputs& inputs, bool causal, const Reader& reader) {
   const auto &q = inputs.q.dims, &k = inputs.k.dims, &v = inputs.v.dims;
   const auto same = [&](std::int64_t a, std::int64_t b, const std::string& what) {
@@ -116,22 +147,43 @@ void warn_non_finite(const Inputs& inputs, std::vector<std::string>& warnings) {
   }
 }
 
-/// `from` rounded into `type`; a NaN stays one and counts as unchanged.
-Tensor rounded(const char* name, const Tensor& from, ElementType type,
-               std::vector<std::string>& warnings) {
-  Tensor to(type, from.dims);
+/// What a tensor and its scales stand for.
+double value_at(const Tensor& elements, const Tensor& scales, std::int64_t i) {
+  if (scales.dims.empty()) return elements.at(i);
+  return elements.at(i) * scales.at(i / (elements.dims[2] * elements.dims[3]));
+}
+
+/// Rounds `elements` with their `scales` into `type`, or quantises them; a NaN stays one and counts
+/// as unchanged.
+void convert(const char* name, Tensor& elements, Tensor& scales, ElementType type,
+             std::vector<std::string>& warnings) {
+  const Tensor from = std::exchange(elements, {}), from_scales = std::exchange(scales, {});
+  std::int64_t saturated = 0;
+  if (type == ElementType::e4m3) {
+    Quantised quantised = quantise(from);
+    elements = std::move(quantised.elements);
+    scales = std::move(quantised.scales);
+    saturated = quantised.saturated;
+  } else {
+    elements = Tensor(type, from.dims);
+    for (std::int64_t i = 0; i < from.size(); ++i) {
+      elements.set(i, value_at(from, from_scales, i));
+    }
+  }
   std::int64_t changed = 0, overflowed = 0;
   for (std::int64_t i = 0; i < from.size(); ++i) {
-    const double value = from.at(i);
-    to.set(i, value);
-    changed += !std::isnan(value) && to.at(i) != value;
-    overflowed += std::isfinite(value) && std::isinf(to.at(i));
+    const double value = value_at(from, from_scales, i), now = value_at(elements, scales, i);
+    changed += !std::isnan(value) && now != value;
+    overflowed += std::isfinite(value) && std::isinf(now);
   }
-  warnings.push_back(std::string(name) + " was rounded from " + name_of(from.type) + " to " +
-                     name_of(type) + ": " + counted(changed, "of ") +
+  const bool quantised = type == ElementType::e4m3;
+  warnings.push_back(std::string(name) +
+                     (quantised ? " was quantised from " : " was rounded from ") +
+                     name_of(from.type) + " to " + name_of(type) +
+                     (quantised ? " with a scale per head: " : ": ") + counted(changed, "of ") +
                      counted(from.size(), "values changed, ") +
-                     counted(overflowed, "overflowed to inf"));
-  return to;
+                     (quantised ? counted(saturated, "infinities saturated")
+                                : counted(overflowed, "overflowed to inf")));
 }
 
 }  // namespace
@@ -139,13 +191,11 @@ Tensor rounded(const char* name, const Tensor& from, ElementType type,
 InputFile read_input_file(const std::filesystem::path& path, Layout layout,
                           std::optional<ElementType> dtype, bool causal) {
   const Reader reader(path, layout);
-  if (dtype && *dtype != ElementType::f16 && *dtype != ElementType::bf16) {
-    throw UsageError(std::string("--dtype ") + name_of(*dtype) +
-                     ": inputs from a file can be f16 or bf16");
-  }
   InputFile result;
   Inputs& inputs = result.inputs;
-  inputs = {reader.read("q"), reader.read("k"), reader.read("v")};
+  inputs.q = reader.read("q");
+  inputs.k = reader.read("k");
+  inputs.v = reader.read("v");
   if (inputs.q.type != inputs.k.type || inputs.k.type != inputs.v.type) {
     reader.fail(std::string("q, k and v have different dtypes: ") +
                 safetensors_name(inputs.q.type) + ", " + safetensors_name(inputs.k.type) + " and " +
@@ -154,15 +204,18 @@ InputFile read_input_file(const std::filesystem::path& path, Layout layout,
   result.problem = problem_of(inputs, causal, reader);
 
   const ElementType as_given = inputs.type();
+  if (as_given == ElementType::e4m3) {
+    inputs.q_scale = reader.read_scales("q_scale", inputs.q, result.warnings);
+    inputs.k_scale = reader.read_scales("k_scale", inputs.k, result.warnings);
+    inputs.v_scale = reader.read_scales("v_scale", inputs.v, result.warnings);
+  }
   const ElementType type =
       dtype.value_or(as_given == ElementType::f32 ? ElementType::f16 : as_given);
   warn_non_finite(inputs, result.warnings);
   if (type == as_given) return result;
-  const std::pair<const char*, Tensor*> tensors[] = {
-      {"q", &inputs.q}, {"k", &inputs.k}, {"v", &inputs.v}};
-  for (const auto& [name, tensor] : tensors) {
-    *tensor = rounded(name, *tensor, type, result.warnings);
-  }
+  convert("q", inputs.q, inputs.q_scale, type, result.warnings);
+  convert("k", inputs.k, inputs.k_scale, type, result.warnings);
+  convert("v", inputs.v, inputs.v_scale, type, result.warnings);
   return result;
 }
 

@@ -1,5 +1,7 @@
 #include "debug/judge.h"
 
+#include <algorithm>
+
 #include "debug/block_judge.h"
 #include "debug/error.h"
 
@@ -22,9 +24,7 @@ reference::Injected injected_by(Gate gate) {
 }  // namespace
 
 Judge::Judge(const Dump& dump)
-    : dump_(dump),
-      gate_(gate_of(dump.info.gate)),
-      inputs_{*dump.find("q"), *dump.find("k"), *dump.find("v")} {
+    : dump_(dump), gate_(gate_of(dump.info.gate)), inputs_(inputs_of(dump)) {
   const DumpInfo& info = dump.info;
   for (const DumpSite& entry : info.sites) {
     if (entry.site.space == Space::global) continue;
@@ -37,14 +37,17 @@ Judge::Judge(const Dump& dump)
 
   const SiteSlots* p = slots(SiteId::p);
   const bool matrix_unit = info.products == Products::tensor_core;
-  const ElementType p_type = matrix_unit ? info.dtype : p ? p->site().type : ElementType::f32;
+  const ElementType operands = operand_type(info.dtype);
+  const ElementType p_type = matrix_unit ? operands : p ? p->site().type : ElementType::f32;
   walk_ = {.br = info.br,
            .bc = info.bc,
            .width = info.head_dim,
            .arithmetic = {.products = matrix_unit ? reference::Accumulation::tensor_core(info.arch)
                                                   : reference::Accumulation::fma_chain(),
-                          .dtype = info.dtype,
+                          .operands = operands,
                           .p_type = p_type},
+           .unscaled_scores = std::ranges::any_of(
+               info.sites, [](const DumpSite& entry) { return entry.site.unscaled; }),
            .injected = injected_by(gate_),
            .injected_p = p ? p->site().type : p_type};
 }

@@ -104,6 +104,13 @@ std::optional<Scene::Array> Scene::held(SiteId id, std::int64_t tile) const {
   return slots->elements(block(), own_tile, keys ? info().bc : reference_.rows());
 }
 
+std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {
+  std::optional<Array> s = held(SiteId::s, tile);
+  const reference::Factor factor = reference_.softmax_factor();
+  if (!s || factor.none()) return s;
+  return (s->cast<float>() * static_cast<float>(factor.value)).cast<double>();
+}
+
 std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
   if (tile > 0) return held(id, tile - 1);
   if (id == SiteId::o) return Array::Zero(reference_.rows(), info().head_dim);

@@ -71,6 +71,8 @@ class Scene {
   /// The values of another site as traced: the rows that exist of sites over queries, all keys of
   /// sites over keys. Nothing where they were not traced or not written.
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
+  /// The scores of `tile` as the softmax takes them: in base 2, rounded to fp32.
+  std::optional<Array> scores(std::int64_t tile) const;
   /// m, l or o after the tile before; what they start from for tile 0.
   std::optional<Array> before(SiteId id, std::int64_t tile) const;
   /// The last tile that was traced and holds a key.

@@ -20,9 +20,9 @@ enum class Products : std::uint8_t { fp32_fma, tensor_core };
 
 /// Every named place where a value can be traced, in the order in which a tile passes them.
 ///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory
-///   s       scores Q·Kᵀ · scale · log2(e), masked positions −inf
-///   m_prev  row maximum before this tile; m: after it (base-2 units, like s)
-///   alpha   2^(m_prev − m);  p: 2^(s − m);  l: running row sum of p
+///   s       scores Q·Kᵀ · scale · log2(e), or Q·Kᵀ (Site::unscaled); masked positions −inf
+///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it
+///   alpha   2^(m_prev − m);  p: 2^(scaled s − m);  l: running row sum of p
 ///   o       unnormalised output after this tile
 ///   o_final O = o / l as stored;  lse: natural log-sum-exp of the scaled scores
 enum class SiteId : std::uint8_t {
@@ -48,11 +48,12 @@ struct Site {
   Space space;
   ElementType type;
   Axes axes;
-  bool per_tile;  ///< false: one value per block (Q, the outputs), its tile index is 0
-  int rows;       ///< of the tile
-  int cols;       ///< of the tile
-  int warps;      ///< registers: warps that hold it, else 0
-  int regs;       ///< registers: elements per lane, else 0
+  bool per_tile;          ///< false: one value per block (Q, the outputs), its tile index is 0
+  int rows;               ///< of the tile
+  int cols;               ///< of the tile
+  int warps;              ///< registers: warps that hold it, else 0
+  int regs;               ///< registers: elements per lane, else 0
+  bool unscaled = false;  ///< of s: the softmax multiplies with scale · log2(e)
 
   /// Bytes of one (block, tile) in the trace buffer.
   constexpr std::int64_t bytes() const {

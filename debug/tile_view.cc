@@ -11,6 +11,7 @@ bool is_query_rows(std::string_view name) {
   return name == "q" || name == "o_final" || name == "lse";
 }
 bool is_key_rows(std::string_view name) { return name == "k" || name == "v"; }
+bool is_scale(std::string_view name) { return is_input(name) && name.ends_with("_scale"); }
 
 }  // namespace
 
@@ -22,14 +23,17 @@ BlockPlace place_of(const DumpInfo& info, std::int64_t block) {
 }
 
 Range blocks_of(const Dump& dump, std::string_view name) {
-  if (is_query_rows(name) || is_key_rows(name)) return {0, dump.info.block_count()};
+  if (is_query_rows(name) || is_key_rows(name) || is_scale(name)) {
+    return {0, dump.info.block_count()};
+  }
   return dump.info.blocks;
 }
 
 Range tiles_of(const Dump& dump, std::string_view name) {
   if (is_key_rows(name)) return {0, dump.info.kv_tiles()};
+  if (is_query_rows(name) || is_scale(name)) return {0, 1};
   const DumpSite* site = dump.find_site(name);
-  if (is_query_rows(name) || !site->site.per_tile) return {0, 1};
+  if (!site->site.per_tile) return {0, 1};
   return dump.info.tiles;
 }
 
@@ -55,6 +59,12 @@ TileView tile_view(const Dump& dump, std::string_view name, std::int64_t block, 
             .stride = cols,
             .rows = std::min<std::int64_t>(info.br, problem.len_q - place.query),
             .cols = cols};
+  }
+  if (is_scale(name)) {
+    const std::int64_t head = name == "q_scale"
+                                  ? place.batch * problem.heads + place.head
+                                  : place.batch * problem.heads_kv + problem.kv_head(place.head);
+    return {.tensor = tensor, .first = head, .stride = 1, .rows = 1, .cols = 1};
   }
   const DumpSite& entry = *dump.find_site(name);
   return {.tensor = tensor,

@@ -23,7 +23,6 @@ CheckReport check_kernel(RunOptions options) {
   report.module = run.module_name;
   report.problem = run.request.problem;
   report.head_dim = module.head_dim;
-  report.element = static_cast<std::size_t>(size_of(module.dtype));
   report.fault = dump.info.incomplete;
   report.stop = dump.info.stop.kind;
   report.warnings = run.warnings;

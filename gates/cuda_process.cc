@@ -80,6 +80,7 @@ void run_task(Task& task, const int* files) {
   close(files[1]);
   if (memory == MAP_FAILED) _exit(1);
   const auto here = [&](auto*& pointer) {
+    if (!pointer) return;
     using Pointer = std::remove_reference_t<decltype(pointer)>;
     const auto offset = reinterpret_cast<const std::byte*>(pointer) - task.memory;
     pointer = reinterpret_cast<Pointer>(static_cast<std::byte*>(memory) + offset);
@@ -88,6 +89,9 @@ void run_task(Task& task, const int* files) {
   here(run.q);
   here(run.k);
   here(run.v);
+  here(run.q_scale);
+  here(run.k_scale);
+  here(run.v_scale);
   here(run.o);
   here(run.lse);
   here(run.injected);

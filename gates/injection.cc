@@ -65,6 +65,7 @@ std::vector<std::byte> inject(const Module& module, const SlotLayout& layout, co
                                                     : reference::Injected::weights;
   for (const Site& site : layout.sites()) {
     if (site.id == SiteId::p) walk.injected_p = site.type;
+    if (site.unscaled) walk.unscaled_scores = true;
   }
   const std::int64_t q_tiles = (problem.len_q + module.br - 1) / module.br;
   const std::int64_t kv_tiles = (problem.len_kv + module.bc - 1) / module.bc;

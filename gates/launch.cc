@@ -30,6 +30,10 @@ Range checked(const std::optional<Range>& wish, std::int64_t count, const char* 
   return *wish;
 }
 
+std::int64_t bytes_of(const Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.bytes.size());
+}
+
 void check_fits(const Module& module, const RunRequest& request) {
   const Problem& p = request.problem;
   constexpr std::int64_t most = std::numeric_limits<int>::max();
@@ -89,21 +93,36 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   const SlotLayout left(module, is_left, all);
   const SlotLayout traced(module, traces, window);
   const std::int64_t traced_bytes = std::string_view(module.trace) == "on" ? traced.bytes() : 0;
-  const std::int64_t row_bytes = std::int64_t{module.head_dim} * size_of(module.dtype);
+  const int element = size_of(module.dtype), o_element = size_of(operand_type(module.dtype));
+  const std::int64_t row_bytes = std::int64_t{module.head_dim} * element;
+  const std::int64_t o_row_bytes = std::int64_t{module.head_dim} * o_element;
   const std::int64_t queries = p.batch * p.heads * p.len_q;
   const std::int64_t keys = p.batch * p.heads_kv * p.len_kv;
   check_memory(2 * (taken.bytes() + left.bytes() + traced_bytes) +
-               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (row_bytes + 4));
+               3 * (queries + 2 * keys) * row_bytes + 2 * queries * (o_row_bytes + 4));
 
   const bool given = !request.inputs.q.dims.empty();
   Inputs generated;
   if (!given) generated = generate_inputs(p, module.dtype, request.input, request.seed);
   const Inputs& inputs = given ? request.inputs : generated;
   info.input_hash = hash_inputs(inputs);
-  enum Buffer : std::size_t { q, k, v, o, lse, injected, left_slots, trace_slots };
+  enum Buffer : std::size_t {
+    q,
+    k,
+    v,
+    q_scale,
+    k_scale,
+    v_scale,
+    o,
+    lse,
+    injected,
+    left_slots,
+    trace_slots
+  };
   RunMemory memory(run_record_bytes(),
-                   {queries * row_bytes, keys * row_bytes, keys * row_bytes, queries * row_bytes,
-                    queries * 4, taken.bytes(), left.bytes(), traced_bytes});
+                   {queries * row_bytes, keys * row_bytes, keys * row_bytes,
+                    bytes_of(inputs.q_scale), bytes_of(inputs.k_scale), bytes_of(inputs.v_scale),
+                    queries * o_row_bytes, queries * 4, taken.bytes(), left.bytes(), traced_bytes});
   copy_rows(inputs.q, module.head_dim, memory.buffer(q));
   copy_rows(inputs.k, module.head_dim, memory.buffer(k));
   copy_rows(inputs.v, module.head_dim, memory.buffer(v));
@@ -114,6 +133,15 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.q = memory.buffer(q);
   run.k = memory.buffer(k);
   run.v = memory.buffer(v);
+  if (inputs.scaled()) {
+    const auto scale = [&](const Tensor& tensor, Buffer index) {
+      std::copy(tensor.bytes.begin(), tensor.bytes.end(), memory.buffer(index));
+      return reinterpret_cast<const float*>(memory.buffer(index));
+    };
+    run.q_scale = scale(inputs.q_scale, q_scale);
+    run.k_scale = scale(inputs.k_scale, k_scale);
+    run.v_scale = scale(inputs.v_scale, v_scale);
+  }
   run.o = memory.buffer(o);
   run.lse = reinterpret_cast<float*>(memory.buffer(lse));
   run.batch = static_cast<int>(p.batch);
@@ -139,9 +167,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     using enum simt::Region::Use;
     const auto written = module.gate == Gate::fused ? output_once : output;
     request.checker->watch(
-        {memory.region(q, "q", input), memory.region(k, "k", input), memory.region(v, "v", input),
-         memory.region(o, "o", written, static_cast<std::size_t>(size_of(module.dtype))),
-         memory.region(lse, "lse", written), memory.region(injected, "injected slots", input),
+        {memory.region(q, "q", input, element), memory.region(k, "k", input, element),
+         memory.region(v, "v", input, element), memory.region(q_scale, "q_scale", input),
+         memory.region(k_scale, "k_scale", input), memory.region(v_scale, "v_scale", input),
+         memory.region(o, "o", written, o_element), memory.region(lse, "lse", written),
+         memory.region(injected, "injected slots", input),
          memory.region(left_slots, "left slots", output),
          memory.region(trace_slots, "trace slots", output)});
     run.checker = request.checker;
@@ -170,6 +200,11 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   dump.tensors.push_back({"q", inputs.q});
   dump.tensors.push_back({"k", inputs.k});
   dump.tensors.push_back({"v", inputs.v});
+  if (inputs.scaled()) {
+    dump.tensors.push_back({"q_scale", inputs.q_scale});
+    dump.tensors.push_back({"k_scale", inputs.k_scale});
+    dump.tensors.push_back({"v_scale", inputs.v_scale});
+  }
   add_sites(module, {left, memory.buffer(left_slots)},
             {traced, traced_bytes > 0 ? memory.buffer(trace_slots) : nullptr}, memory.buffer(o),
             memory.buffer(lse), dump);

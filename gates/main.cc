@@ -43,7 +43,7 @@ void add_run_options(CLI::App& command, RunOptions& run) {
   command.add_option("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
   command.add_option("--shape", run.shape,
                      "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's");
-  command.add_option("--dtype", run.dtype, "f16 or bf16 [f16, or as the input file]");
+  command.add_option("--dtype", run.dtype, "f16, bf16 or e4m3 [f16, or as the input file]");
   command.add_flag("--causal", run.causal, "query i sees the keys up to i + skv - s");
   command.add_option("--tile-shape", run.tile_shape, "Br x Bc, e.g. 64x32 [the kernel's first]");
   command.add_option("--input", run.input,

@@ -13,16 +13,19 @@ class Checker;
 }
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 3;
+inline constexpr int module_abi = 4;
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
 struct ModuleRun {
-  const void* q;  ///< [batch, heads, len_q, D]
-  const void* k;  ///< [batch, heads_kv, len_kv, D]
-  const void* v;  ///< as k
-  void* o;        ///< as q; in and out, so that unwritten elements keep their poison
-  float* lse;     ///< [batch, heads, len_q]; in and out
+  const void* q;         ///< [batch, heads, len_q, D]
+  const void* k;         ///< [batch, heads_kv, len_kv, D]
+  const void* v;         ///< as k
+  const float* q_scale;  ///< [batch, heads]; of e4m3 inputs, else null
+  const float* k_scale;  ///< [batch, heads_kv]; likewise
+  const float* v_scale;  ///< as k_scale
+  void* o;     ///< as q, of the operand type; in and out: unwritten elements keep their poison
+  float* lse;  ///< [batch, heads, len_q]; in and out
   int batch, heads, heads_kv, len_q, len_kv;
   float scale_log2;
   int causal;
@@ -58,7 +61,7 @@ struct Module {
   const char* kernel;  ///< "mma"
   Gate gate;
   const char* backend;  ///< "sim" or "cuda"
-  ElementType dtype;
+  ElementType dtype;    ///< of Q, K and V
   Products products;
   int head_dim, br, bc, threads;
   std::int64_t shared_bytes;

@@ -74,6 +74,17 @@ void narrow(std::vector<ModuleName>& candidates, const std::string& what, Holds 
   candidates = std::move(kept);
 }
 
+/// Which kernels take inputs of a type.
+std::string takers_text(ElementType type) {
+  std::vector<ModuleName> takers = declared_modules();
+  std::erase_if(takers,
+                [&](const ModuleName& m) { return m.dtype != type || is_specimen(m.kernel); });
+  if (takers.empty()) return {};
+  return " (" + list_of(takers, [](const ModuleName& m) { return m.kernel; }) +
+         (distinct(takers, [](const ModuleName& m) { return m.kernel; }).size() == 1 ? " does)"
+                                                                                     : " do)");
+}
+
 }  // namespace
 
 std::string ModuleName::text() const {
@@ -138,9 +149,11 @@ ModuleName choose_module(const ModuleWish& wish) {
       left, "kernel " + wish.kernel + " is not built for backend '" + wish.backend + "'",
       [&](const ModuleName& m) { return m.backend == wish.backend; },
       [](const ModuleName& m) { return m.backend; });
+  const ElementType dtype = wish.dtype.value_or(left.front().dtype);
   narrow(
-      left, "kernel " + wish.kernel + " does not take " + name_of(wish.dtype) + " inputs",
-      [&](const ModuleName& m) { return m.dtype == wish.dtype; },
+      left,
+      "kernel " + wish.kernel + " does not take " + name_of(dtype) + " inputs" + takers_text(dtype),
+      [&](const ModuleName& m) { return m.dtype == dtype; },
       [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
   narrow(
       left,

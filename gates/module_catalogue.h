@@ -46,7 +46,7 @@ ElementType parse_dtype(std::string_view name);
 struct ModuleWish {
   std::string kernel;
   Gate gate = Gate::fused;
-  ElementType dtype = ElementType::f16;
+  std::optional<ElementType> dtype;
   std::int64_t d = 64;                      ///< columns of Q, K and V
   std::optional<std::pair<int, int>> tile;  ///< Br, Bc
   std::string backend;
@@ -54,8 +54,8 @@ struct ModuleWish {
   bool checked = false;
 };
 
-/// The declared module for a wish: the smallest head dimension that holds d, the kernel's default
-/// tile where none is given. Throws UsageError that lists what there is.
+/// The declared module for a wish: the smallest head dimension that holds d, the kernel's first
+/// type and tile where none is given. Throws UsageError that lists what there is.
 ModuleName choose_module(const ModuleWish& wish);
 
 /// The hash of a kernel's sources as they lie in the checkout now; empty where there is no checkout

@@ -9,7 +9,10 @@ namespace lanescope {
 __global__ void __launch_bounds__(Kernel::threads)
     kernel_entry(const __grid_constant__ KernelArguments arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  run_lane(arguments, *reinterpret_cast<Kernel::SharedMemory*>(memory));
+  // Causal: the last query rows have most to do, so they start first.
+  const std::int64_t at = device::block();
+  const std::int64_t block = arguments.attention.causal ? gridDim.x - 1 - at : at;
+  run_lane(arguments, *reinterpret_cast<Kernel::SharedMemory*>(memory), block);
 }
 
 namespace {
@@ -84,7 +87,10 @@ ModuleStatus run_module(ModuleRun* run) {
   const std::int64_t row = std::int64_t{head_dim} * size_of(Element::type);
   const std::int64_t queries = std::int64_t{run->batch} * run->heads * run->len_q;
   const std::int64_t keys = std::int64_t{run->batch} * run->heads_kv * run->len_kv;
-  Buffer q, k, v, o, lse, injected, left, traced;
+  const std::int64_t o_row = std::int64_t{head_dim} * size_of(operand_type(Element::type));
+  const std::int64_t of_heads = run->q_scale ? std::int64_t{run->batch} * run->heads * 4 : 0;
+  const std::int64_t of_heads_kv = run->q_scale ? std::int64_t{run->batch} * run->heads_kv * 4 : 0;
+  Buffer q, k, v, q_scale, k_scale, v_scale, o, lse, injected, left, traced;
   const struct {
     Buffer& buffer;
     const void* host;
@@ -92,12 +98,15 @@ ModuleStatus run_module(ModuleRun* run) {
   } inputs[] = {{q, run->q, queries * row},
                 {k, run->k, keys * row},
                 {v, run->v, keys * row},
+                {q_scale, run->q_scale, of_heads},
+                {k_scale, run->k_scale, of_heads_kv},
+                {v_scale, run->v_scale, of_heads_kv},
                 {injected, run->injected, run->injected_bytes}};
   const struct {
     Buffer& buffer;
     void* host;
     std::int64_t bytes;
-  } results[] = {{o, run->o, queries * row},
+  } results[] = {{o, run->o, queries * o_row},
                  {lse, run->lse, queries * static_cast<std::int64_t>(sizeof(float))},
                  {left, run->left, run->left_bytes},
                  {traced, run->traced, run->traced_bytes}};
@@ -114,6 +123,9 @@ ModuleStatus run_module(ModuleRun* run) {
   on_device.q = q.data();
   on_device.k = k.data();
   on_device.v = v.data();
+  on_device.q_scale = static_cast<const float*>(q_scale.data());
+  on_device.k_scale = static_cast<const float*>(k_scale.data());
+  on_device.v_scale = static_cast<const float*>(v_scale.data());
   on_device.o = o.data();
   on_device.lse = static_cast<float*>(lse.data());
   on_device.injected = injected.data();

@@ -20,6 +20,7 @@
 
 #include "debug/trace.h"
 #include "gates/module.h"
+#include "kernels/scaled_inputs.h"
 #include LANESCOPE_SOURCE_HASH_FILE
 #include "compile_flags.h"
 
@@ -27,7 +28,7 @@ namespace lanescope {
 
 /// Everything that a kernel is launched with, by value.
 struct KernelArguments {
-  kernels::Attention attention;
+  kernels::AttentionOf<device::LANESCOPE_TYPE> attention;
   Slots injected;
   Slots left;
   Slots traced;
@@ -40,9 +41,9 @@ using Element = device::LANESCOPE_TYPE;
 using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
 using Sites = Kernel::Sites;
 
-/// The body of the launched kernel: one lane.
-LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem) {
-  const std::int64_t block = device::block();
+/// The body of the launched kernel: one lane of a block.
+LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem,
+                               std::int64_t block) {
   const Seam<gate, Sites> seam{a.injected, a.left, block};
 #if LANESCOPE_TRACE == 0
   const NoTrace trace;
@@ -54,9 +55,24 @@ LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& s
   Kernel::run(a.attention, smem, seam, trace);
 }
 
+inline void take_scales(kernels::Attention&, const ModuleRun&) {}
+inline void take_scales(kernels::ScaledAttention& a, const ModuleRun& r) {
+  a.q_scale = r.q_scale;
+  a.k_scale = r.k_scale;
+  a.v_scale = r.v_scale;
+}
+
+inline kernels::AttentionOf<Element> attention_of(const ModuleRun& r) {
+  kernels::AttentionOf<Element> a;
+  static_cast<kernels::Attention&>(a) = {r.q,     r.k,      r.v,          r.o,
+                                         r.lse,   r.batch,  r.heads,      r.heads_kv,
+                                         r.len_q, r.len_kv, r.scale_log2, r.causal};
+  take_scales(a, r);
+  return a;
+}
+
 inline KernelArguments arguments_of(const ModuleRun& r) {
-  return {{r.q, r.k, r.v, r.o, r.lse, r.batch, r.heads, r.heads_kv, r.len_q, r.len_kv, r.scale_log2,
-           r.causal},
+  return {attention_of(r),
           {static_cast<std::byte*>(const_cast<void*>(r.injected)), r.all},
           {static_cast<std::byte*>(r.left), r.all},
           {static_cast<std::byte*>(r.traced), r.window}};
@@ -67,6 +83,15 @@ ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_by
 ModuleStatus run_module(ModuleRun* run);
 
 inline constexpr const char* trace_names[] = {"off", "on", "printf"};
+
+/// Of 8 bits, nothing tells a value that was never written.
+constexpr bool all_sites_are_wide() {
+  for (int i = 0; i < Sites::count; ++i) {
+    if (size_of(Sites::table[i].type) < 2) return false;
+  }
+  return true;
+}
+static_assert(all_sites_are_wide(), "a site of 8 bits");
 
 inline const Module module_description = {
     module_abi,

@@ -66,7 +66,7 @@ ModuleStatus run_module(ModuleRun* run) {
         launch,
         [](const void* a) {
           auto* smem = reinterpret_cast<Kernel::SharedMemory*>(simt::shared_memory());
-          run_lane(*static_cast<const KernelArguments*>(a), *smem);
+          run_lane(*static_cast<const KernelArguments*>(a), *smem, device::block());
         },
         &arguments);
   } catch (const simt::Fault& fault) {

@@ -25,8 +25,8 @@ class RunMemory {
   void* head() const { return memory_; }
   std::byte* buffer(std::size_t index) const { return memory_ + buffers_[index].begin; }
   simt::Region region(std::size_t index, const char* name, simt::Region::Use use,
-                      std::size_t element = 4) const {
-    return {name, buffer(index), buffers_[index].bytes, use, element};
+                      int element = 4) const {
+    return {name, buffer(index), buffers_[index].bytes, use, static_cast<std::size_t>(element)};
   }
   /// Fills a buffer with the pattern again.
   void poison(std::size_t index);

@@ -209,7 +209,7 @@ PreparedRun prepare(const RunOptions& options) {
     return {options.kernel, std::move(module), std::move(request), std::move(warnings)};
   }
   const bool from_file = !request.inputs.q.dims.empty();
-  const ElementType type = from_file ? request.inputs.type() : dtype.value_or(ElementType::f16);
+  const auto type = from_file ? std::optional(request.inputs.type()) : dtype;
   const ModuleName name =
       choose_module({kernel_name(options), gate, type, request.problem.d, tile,
                      choose_backend(options.backend), options.untraced, options.checked});

@@ -52,6 +52,15 @@ LANESCOPE_DEVICE bool visible(const Attention& a, int row, int key) {
   return key < a.len_kv && (!a.causal || key <= row + a.len_kv - a.len_q);
 }
 
+/// What the rows of a block see, the row of query `first_query` being row 0.
+struct Mask {
+  const Attention& a;
+  int first_query;
+  LANESCOPE_DEVICE bool sees(int row, int key) const { return visible(a, first_query + row, key); }
+  /// Whether all rows from `row` on see all keys up to `key`.
+  LANESCOPE_DEVICE bool all_see(int row, int key) const { return sees(row, key); }
+};
+
 /// First element of a head's rows; 64-bit, since B·H·S·D passes 2^31.
 template <class T, int D>
 LANESCOPE_DEVICE const T* rows_of(const void* base, int batch, int heads, int head, int len) {

@@ -6,14 +6,16 @@
 #include "kernels/device/tiles.h"
 #include "kernels/load_tile.h"
 #include "kernels/online_softmax.h"
+#include "kernels/scaled_inputs.h"
 
 namespace lanescope::kernels {
 
 /// What the `wmma_registers` kernel lets be traced. Warp w owns the query rows [16·w, 16·w + 16) of
 /// the block; S and O are accumulator fragments, m, alpha and l are replicated over the four lanes
 /// of a row, P lies in shared memory.
-template <class T, int D, int Br, int Bc>
+template <class Input, int D, int Br, int Bc>
 struct WmmaRegistersSites {
+  using T = device::OperandType<Input>;
   static constexpr int warps = Br / 16;
   static constexpr int threads = 32 * warps;
   using Scores = device::WmmaAccumulators<Bc / 16>;
@@ -56,16 +58,19 @@ struct WmmaRegistersSites {
   /// The thread that wrote an element of shared memory.
   static constexpr int owner(SiteId id, int row, int col) {
     return id == SiteId::p ? row / 16 * 32 + device::lane_of_m16n16(row, col)
-                           : (row * D + col) % threads;
+                           : (row * D + col) / elements_at_once<Input> % threads;
   }
 };
 
 /// FlashAttention-2 on nvcuda::wmma with the softmax in the accumulator registers, by the map of
 /// their elements; P passes through shared memory to become a left operand. K is transposed while
-/// it is loaded.
-template <Gate G, class T, int D, int Br, int Bc>
+/// it is loaded. Inputs of 8 bits become f16 while they are loaded; their scales enter with the
+/// factors of S and of the output, so that O counts in units of V's scale until then.
+template <Gate G, class Input, int D, int Br, int Bc>
 struct WmmaRegisters {
-  using Sites = WmmaRegistersSites<T, D, Br, Bc>;
+  using T = device::OperandType<Input>;  ///< of the tiles, P and the output
+  using Attention = AttentionOf<Input>;
+  using Sites = WmmaRegistersSites<Input, D, Br, Bc>;
   using Scores = typename Sites::Scores;
   using Output = typename Sites::Output;
   using Rows = typename Sites::Rows;
@@ -96,8 +101,9 @@ struct WmmaRegisters {
   };
 
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.
-  LANESCOPE_DEVICE static void qk(const Attention& a, const Queries& q_smem, const Keys& k_smem,
-                                  int first_query, int first_key, Scores& s) {
+  template <class Work>
+  LANESCOPE_DEVICE static void qk(const Attention& a, const Work& work, const Queries& q_smem,
+                                  const Keys& k_smem, int first_key, Scores& s) {
     const int lane = device::lane();
     const int warp_row = device::warp() * 16;
     s.fill(0.0f);
@@ -115,8 +121,8 @@ struct WmmaRegisters {
     LANESCOPE_UNROLL
     for (int i = 0; i < Scores::count; ++i) {
       const device::Coordinate c = Scores::coordinate(lane, i);
-      const bool seen = visible(a, first_query + warp_row + c.row, first_key + c.col);
-      s[i] = seen ? s[i] * a.scale_log2 : device::minus_infinity;
+      const bool seen = visible(a, work.q_begin + warp_row + c.row, first_key + c.col);
+      s[i] = seen ? s[i] * score_factor(a, work) : device::minus_infinity;
     }
   }
 
@@ -173,8 +179,8 @@ struct WmmaRegisters {
     }
   }
 
-  /// O / l and the log-sum-exp, to global memory.
-  template <class Trace>
+  /// O / l, in V's scale, and the log-sum-exp, to global memory.
+  template <class Work, class Trace>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, Output& o,
                                         const Rows& m, const Rows& l, const Trace& trace) {
     const int lane = device::lane();
@@ -183,6 +189,7 @@ struct WmmaRegisters {
     LANESCOPE_UNROLL
     for (int r = 0; r < Rows::count; ++r) {
       inverse[r] = inverse_sum(l[r]);
+      apply_scale_of_v(work, inverse[r]);
       lse[r] = log_sum_exp(m[r], l[r]);
     }
     LANESCOPE_UNROLL
@@ -207,10 +214,10 @@ struct WmmaRegisters {
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
                                    const Seam<G, Sites>& seam, const Trace& trace) {
-    const Work work = work_of<Br, Bc>(a, seam.block);
-    const T* q = rows_of<T, D>(a.q, work.batch, a.heads, work.head, a.len_q);
-    const T* k = rows_of<T, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
-    const T* v = rows_of<T, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);
+    const auto work = work_of<Br, Bc>(a, seam.block);
+    const Input* q = rows_of<Input, D>(a.q, work.batch, a.heads, work.head, a.len_q);
+    const Input* k = rows_of<Input, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
+    const Input* v = rows_of<Input, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);
     Scores s;
     Rows m, alpha, l;
     Output o;
@@ -229,7 +236,7 @@ struct WmmaRegisters {
       trace(site::k_smem, tile, smem.k);
       trace(site::v_smem, tile, smem.v);
 
-      if constexpr (runs<G, Stage::qk>) qk(a, smem.q, smem.k, work.q_begin, tile * Bc, s);
+      if constexpr (runs<G, Stage::qk>) qk(a, work, smem.q, smem.k, tile * Bc, s);
       seam.take(site::s, tile, s);
       seam.leave(site::s, tile, s);
       trace(site::s, tile, s);

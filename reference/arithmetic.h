@@ -50,8 +50,8 @@ struct Accumulation {
 /// The arithmetic that the error bounds of a kernel follow from.
 struct Arithmetic {
   Accumulation products;
-  ElementType dtype = ElementType::f16;   ///< of Q, K, V and the stored O
-  ElementType p_type = ElementType::f32;  ///< in which P enters P·V
+  ElementType operands = ElementType::f16;  ///< in which Q, K, V enter products and O is stored
+  ElementType p_type = ElementType::f32;    ///< in which P enters P·V
 };
 
 /// `x` after a rounding to `type`, nearest even: relative error 2^-(fraction bits + 1), absolute

@@ -59,16 +59,20 @@ AttentionResult attention(const Inputs& inputs, const Problem& problem, int thre
   result.lse.resize(static_cast<std::size_t>(queries));
 
   const std::int64_t group = problem.heads / problem.heads_kv;  // query heads of one kv head
+  const auto scale = [&](const Tensor& of_heads, std::int64_t head) {
+    return inputs.scaled() ? of_heads.at(head) : 1.0;
+  };
   const std::int64_t blocks = (problem.len_q + block_rows - 1) / block_rows;
   for (std::int64_t kv = 0; kv < problem.batch * problem.heads_kv; ++kv) {
     const std::int64_t keys = problem.len_kv, d = problem.d;
-    const Matrix k = load_rows(inputs.k, kv * keys, keys, keys, d);
-    const Matrix v = load_rows(inputs.v, kv * keys, keys, keys, d);
+    const Matrix k = load_rows(inputs.k, kv * keys, keys, keys, d) * scale(inputs.k_scale, kv);
+    const Matrix v = load_rows(inputs.v, kv * keys, keys, keys, d) * scale(inputs.v_scale, kv);
     parallel_for(group * blocks, threads, [&](std::int64_t task) {
       const std::int64_t first = task % blocks * block_rows;
       const std::int64_t row = (kv * group + task / blocks) * problem.len_q + first;
       const std::int64_t rows = std::min(block_rows, problem.len_q - first);
-      const Matrix q = load_rows(inputs.q, row, rows, rows, d);
+      const Matrix q = load_rows(inputs.q, row, rows, rows, d) *
+                       scale(inputs.q_scale, kv * group + task / blocks);
       attend(q, k, v, problem, first, result.o.data() + row * d, result.lse.data() + row);
     });
   }

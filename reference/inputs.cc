@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "debug/error.h"
+#include "reference/quantise.h"
 
 namespace lanescope {
 namespace {
@@ -110,9 +111,11 @@ std::vector<std::string> input_kinds() {
   return {"random", "counting", "large", "equal", "rising"};
 }
 
-Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
+namespace {
+
+/// Inputs of `kind` without scales. Throws UsageError where it is none.
+Inputs unscaled_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed) {
-  if (type == ElementType::f32) throw UsageError("inputs are f16, bf16 or e4m3, not f32");
   const std::vector<std::int64_t> q_dims{problem.batch, problem.heads, problem.len_q, problem.d};
   const std::vector<std::int64_t> kv_dims{problem.batch, problem.heads_kv, problem.len_kv,
                                           problem.d};
@@ -142,10 +145,36 @@ Inputs generate_inputs(const Problem& problem, ElementType type, std::string_vie
   return inputs;
 }
 
+/// The scale of every head of `tensor` is 1.
+Tensor scales_of_one(const Tensor& tensor) {
+  Tensor scales(ElementType::f32, {tensor.dims[0], tensor.dims[1]});
+  for (std::int64_t head = 0; head < scales.size(); ++head) scales.set(head, 1);
+  return scales;
+}
+
+}  // namespace
+
+Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
+                       std::uint64_t seed) {
+  if (type == ElementType::f32) throw UsageError("inputs are f16, bf16 or e4m3, not f32");
+  if (type != ElementType::e4m3) return unscaled_inputs(problem, type, kind, seed);
+  if (kind == "counting" || kind == "rising") {
+    Inputs inputs = unscaled_inputs(problem, type, kind, seed);
+    inputs.q_scale = scales_of_one(inputs.q);
+    inputs.k_scale = inputs.v_scale = scales_of_one(inputs.k);
+    return inputs;
+  }
+  const Inputs values = unscaled_inputs(problem, ElementType::f32, kind, seed);
+  Quantised q = quantise(values.q), k = quantise(values.k), v = quantise(values.v);
+  return {std::move(q.elements), std::move(k.elements), std::move(v.elements),
+          std::move(q.scales),   std::move(k.scales),   std::move(v.scales)};
+}
+
 std::string hash_inputs(const Inputs& inputs) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
-  for (const Tensor* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+  for (const Tensor* tensor :
+       {&inputs.q, &inputs.k, &inputs.v, &inputs.q_scale, &inputs.k_scale, &inputs.v_scale}) {
     for (const std::int64_t dim : tensor->dims) {
       for (int shift = 0; shift < 64; shift += 8) add(static_cast<std::uint8_t>(dim >> shift));
     }

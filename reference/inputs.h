@@ -24,14 +24,16 @@ namespace lanescope {
 /// Q, K and V differ from each other in every kind.
 std::vector<std::string> input_kinds();
 
-/// Q, K, V of `problem` in `type`; the same bits on every machine (a counter-based hash and exact
-/// arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind` is none,
-/// and where `type` is f32, which no kernel reads.
+/// Q, K, V of `problem` in `type`; e4m3 from the same random numbers, with the scales that
+/// `quantise` gives (`counting` and `rising`: 1, so that their numbers stay exact, those of
+/// `rising` up to 14336 keys, from d = 2 on). The same bits on every machine (a counter-based hash
+/// and exact arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind`
+/// is none, and where `type` is f32, which no kernel reads.
 Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed);
 
 /// 16 hex digits: FNV-1a (64 bits) over the dimensions (8 bytes each, little endian) and the bytes
-/// of q, k, v. Source: Fowler, Noll, Vo; draft-eastlake-fnv.
+/// of q, k, v and, where there are, their scales. Source: Fowler, Noll, Vo; draft-eastlake-fnv.
 std::string hash_inputs(const Inputs& inputs);
 
 /// NaN and infinities of one tensor.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/elementary.h"
+
 namespace lanescope::reference {
 namespace {
 
@@ -20,6 +22,27 @@ Bounded widened(const Bounded& x, Index cols, double fill) {
   return wide;
 }
 
+/// What a dot product of elements of q and k is multiplied by to be a score in base 2. The constant
+/// is rounded to fp32, and so is each multiplication with a scale, which is fp32 already; one that
+/// is too small for a normal number is wrong by up to 2^-150, which the other scale may enlarge.
+Factor scores_of(const Inputs& inputs, const Problem& problem, std::int64_t batch,
+                 std::int64_t head) {
+  const double constant = softmax_scale(problem) * log2_e;
+  if (!inputs.scaled()) return {constant, unit * constant};
+  const double q = inputs.q_scale.at(batch * problem.heads + head);
+  const double k = inputs.k_scale.at(batch * problem.heads_kv + problem.kv_head(head));
+  const double factor = constant * q * k;
+  return {factor, 3 * unit * factor + 0x1p-149 * (1 + std::fmax(q, k))};
+}
+
+/// What o / l is multiplied by to be the output.
+Factor output_of(const Inputs& inputs, const Problem& problem, std::int64_t batch,
+                 std::int64_t head) {
+  if (!inputs.scaled()) return {1, 0};
+  const double v = inputs.v_scale.at(batch * problem.heads_kv + problem.kv_head(head));
+  return {v, unit * v + 0x1p-149};
+}
+
 }  // namespace
 
 double softmax_scale(const Problem& problem) {
@@ -28,7 +51,11 @@ double softmax_scale(const Problem& problem) {
 
 OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Walk& walk,
                          std::int64_t batch, std::int64_t head, std::int64_t q_tile)
-    : inputs_(inputs), problem_(problem), walk_(walk) {
+    : inputs_(inputs),
+      problem_(problem),
+      walk_(walk),
+      score_factor_(scores_of(inputs, problem, batch, head)),
+      output_factor_(output_of(inputs, problem, batch, head)) {
   pin_product_order();
   const std::int64_t first = q_tile * walk.br;
   const std::int64_t rows = std::min(walk.br, problem.len_q - first);
@@ -75,11 +102,11 @@ TileState OnlineBlock::step(std::int64_t tile) {
   const Array k = k_tile(tile).topRows(keys), v = v_tile(tile).topRows(keys);
 
   TileState state;
-  Bounded s = qk(q_, k, seen, softmax_scale(problem_), arithmetic);
+  Bounded s = qk(q_, k, seen, score_factor(), arithmetic);
   if (walk_.injected == Injected::scores) {
     s = Bounded::exact(round_values(s.value, ElementType::f32));
   }
-  Softmax next = softmax(s, m_, l_, arithmetic);
+  Softmax next = softmax(s, softmax_factor(), m_, l_, arithmetic);
   state.s = widened(s, walk_.bc, -infinity);
   state.m_prev = m_;
   state.m = next.m;

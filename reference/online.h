@@ -19,6 +19,8 @@ struct Walk {
   std::int64_t br = 64, bc = 64;
   std::int64_t width = 64;  ///< columns of the tiles of Q, K, V; zero from problem.d on
   Arithmetic arithmetic;
+  /// Whether s is held as the products are and gets its factor in the softmax.
+  bool unscaled_scores = false;
   Injected injected = Injected::nothing;
   ElementType injected_p = ElementType::f32;
 };
@@ -31,8 +33,8 @@ struct TileState {
 };
 
 /// The recurrence tile by tile for one block of query rows. Bounds follow the errors from the
-/// given values on. What injection needs is the `value` of s, or of p and alpha, of a walk with the
-/// same `injected`: already rounded as given.
+/// given values on. v and with it o are without their scale. What injection needs is the `value` of
+/// s, or of p and alpha, of a walk with the same `injected`: already rounded as given.
 class OnlineBlock {
  public:
   /// Rows [q_tile·br, ...) of (batch, head). `inputs` must outlive the block.
@@ -45,7 +47,8 @@ class OnlineBlock {
   std::int64_t needed_tiles() const;
   /// Keys of `tile` that each row sees. [rows]
   Visible visible(std::int64_t tile) const;
-  /// The tiles as a kernel loads them, zero beyond the inputs. q: [br, width]; k, v: [bc, width].
+  /// The tiles as a kernel loads them, without their scales, zero beyond the inputs. q: [br,
+  /// width]; k, v: [bc, width].
   Array q_tile() const;
   Array k_tile(std::int64_t tile) const;
   Array v_tile(std::int64_t tile) const;
@@ -53,7 +56,13 @@ class OnlineBlock {
   /// Advances over `tile`. Tiles go upwards; those that are not needed may be left out.
   TileState step(std::int64_t tile);
   /// What the block stores after the tiles so far: o_final [rows, width], lse [rows, 1].
-  Outputs finish() const { return epilogue(o_, l_, m_, walk_.arithmetic); }
+  Outputs finish() const { return epilogue(o_, l_, m_, output_factor_, walk_.arithmetic); }
+
+  /// What the block's dot products of elements are multiplied by in qk, what the scores in the
+  /// softmax, and what o / l.
+  Factor score_factor() const { return walk_.unscaled_scores ? Factor{} : score_factor_; }
+  Factor softmax_factor() const { return walk_.unscaled_scores ? score_factor_ : Factor{}; }
+  const Factor& output_factor() const { return output_factor_; }
 
  private:
   Array kv_tile(const Tensor& tensor, std::int64_t tile) const;
@@ -63,9 +72,11 @@ class OnlineBlock {
   Walk walk_;
   std::int64_t first_q_row_;   ///< in q seen as [·, d]
   std::int64_t first_kv_row_;  ///< in k and v seen as [·, d]
-  Visible visible_;            ///< keys that each row sees, of all
-  Array q_;                    ///< [rows, width]
-  Bounded m_, l_, o_;          ///< l and o anchored
+  Factor score_factor_;        ///< from a dot product to a score in base 2
+  Factor output_factor_;
+  Visible visible_;    ///< keys that each row sees, of all
+  Array q_;            ///< [rows, width]
+  Bounded m_, l_, o_;  ///< l and o anchored
 };
 
 /// 1 / sqrt(d).

@@ -39,6 +39,21 @@ Number ex2(double x, double anchored, double held) {
   return {value, widened + ex2_error * (value + widened) + ex2_flush};
 }
 
+/// s · factor, not rounded.
+Bounded in_base_2(const Bounded& s, const Factor& factor) {
+  if (factor.none()) return s;
+  const auto finite = s.value.isFinite();
+  return {s.value * factor.value,
+          finite.select(factor.value * s.error + factor.error * (s.value.abs() + s.error), 0.0)};
+}
+
+/// s · factor, rounded to fp32.
+Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
+  Bounded x = in_base_2(s, factor);
+  if (!factor.none()) x.error += x.value.isFinite().select(unit * (x.value.abs() + x.error), 0.0);
+  return x;
+}
+
 /// max(m_prev, max s), exact in fp32: wrong by no more than its operands.
 Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
   Array top = m_prev.value;
@@ -56,18 +71,19 @@ Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
 
 }  // namespace
 
-// The dot product is wrong by at most f·T (Accumulation), the factor scale·log2(e) is rounded to
-// fp32 and so is the product with it: 2u of the result.
-Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
+// The dot product is wrong by at most f·T (Accumulation), the factor by its own error, and their
+// product is rounded to fp32.
+Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic) {
   const Accumulation& products = arithmetic.products;
-  const double factor = scale * log2_e;
   const double f = products.relative_error(q.cols());
   const Array dot = q.matrix() * k.matrix().transpose();
-  const Array dot_error = f * (products.magnitude(q, arithmetic.dtype).matrix() *
-                               products.magnitude(k, arithmetic.dtype).matrix().transpose())
+  const Array dot_error = f * (products.magnitude(q, arithmetic.operands).matrix() *
+                               products.magnitude(k, arithmetic.operands).matrix().transpose())
                                   .array();
-  Bounded s{factor * dot, factor * (dot_error + 2 * unit * (dot.abs() + dot_error)) + dot_flush};
+  const double relative = factor.none() ? 0 : unit * factor.value + factor.error;
+  Bounded s{factor.value * dot,
+            factor.value * dot_error + relative * (dot.abs() + dot_error) + dot_flush};
   for (Index row = 0; row < s.value.rows(); ++row) {
     const Index masked = s.value.cols() - visible(row);
     s.value.row(row).tail(masked).setConstant(-infinity);
@@ -78,11 +94,12 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, double scale,
 
 // l: n additions, a multiplication with alpha, one more addition: gamma(n + 2) of the sum of the
 // magnitudes, on top of what its operands are wrong by.
-Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
-                const Arithmetic& arithmetic) {
+Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
+                const Bounded& l_prev, const Arithmetic& arithmetic) {
   const Index rows = s.value.rows(), keys = s.value.cols();
+  const Bounded x = in_base_2(s, factor);
   Softmax out;
-  out.m = row_maximum(s, m_prev);
+  out.m = row_maximum(rounded_in_base_2(s, factor), m_prev);
   out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
   out.p = Bounded::exact(Array::Zero(rows, keys));
   // 2^(−inf − −inf) is what kernels guard against: a row without a visible key subtracts 0.
@@ -97,8 +114,8 @@ Softmax softmax(const Bounded& s, const Bounded& m_prev, const Bounded& l_prev,
   }
   for (Index key = 0; key < keys; ++key) {
     for (Index row = 0; row < rows; ++row) {
-      const double error = s.error(row, key);
-      const Number p = ex2(s.value(row, key) - safe(row), error, error + out.m.error(row));
+      const double error = x.error(row, key);
+      const Number p = ex2(x.value(row, key) - safe(row), error, error + out.m.error(row));
       out.p.value(row, key) = p.value;
       out.p.error(row, key) = p.error;
     }
@@ -139,15 +156,16 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   o.value += (weights.value.matrix() * v.matrix()).array();
   const Array weight_error =
       weights.error + f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
-  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.dtype).matrix()).array();
+  o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.operands).matrix()).array();
   return o;
 }
 
-// o_final = o·(1/l): the quotient of the anchored o and l, in which the common shift cancels, then
-// a division and a multiplication in fp32 and the rounding to the input type.
-// lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so it cancels here too; lg2's
-// own error, the addition, the rounded constant ln2 and the multiplication (3u).
-Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
+// o_final = o·(1/l·factor): the quotient of the anchored o and l, in which the common shift
+// cancels, then a division and a multiplication in fp32, the error of the factor, and the rounding
+// to the type of the output. lse = (m + lg2(l))·ln2: m as held carries the shift that l lacks, so
+// it cancels here too; lg2's own error, the addition, the rounded constant ln2 and the
+// multiplication (3u).
+Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
                  const Arithmetic& arithmetic) {
   const Index rows = o.value.rows(), d = o.value.cols();
   Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
@@ -159,11 +177,13 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m,
       const double error = smallest > 0
                                ? (o.error(row, col) + std::abs(quotient) * l.error(row)) / smallest
                                : infinity;
-      out.o_final.value(row, col) = quotient;
-      out.o_final.error(row, col) = error + 2 * unit * (std::abs(quotient) + error);
+      out.o_final.value(row, col) = factor.value * quotient;
+      out.o_final.error(row, col) =
+          factor.value * error +
+          (2 * unit * factor.value + factor.error) * (std::abs(quotient) + error);
     }
   }
-  out.o_final = rounded(out.o_final, arithmetic.dtype);
+  out.o_final = rounded(out.o_final, arithmetic.operands);
 
   for (Index row = 0; row < rows; ++row) {
     if (l.value(row) == 0) {

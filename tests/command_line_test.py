@@ -91,6 +91,23 @@ class CommandLineTest(unittest.TestCase):
         for word in ["mma", "softmax_only", "o_final", "swapped_row_max", "mission", "sim", "random"]:
             self.assertIn(word, text)
 
+    def test_eight_bits(self):
+        run = ["wmma_registers", "fused", "--backend", "sim", "--dtype", "e4m3", "--shape", "h=4,hkv=2,s=40,d=64"]
+        self.call("diff", *run, "-o", "eight.safetensors")
+        header, _ = read_file(self.folder / "eight.safetensors")
+        self.assertEqual([header[name]["dtype"] for name in ["q", "k", "v", "o_final", "k_smem"]],
+                         ["F8_E4M3"] * 3 + ["F16"] * 2)
+        self.assertEqual([header[name]["shape"] for name in ["q_scale", "k_scale", "v_scale"]], [[1, 4], [1, 2], [1, 2]])
+        self.call("diff", "eight.safetensors")
+        self.call("run", *run, "-o", "again.safetensors")
+        self.call("diff", "eight.safetensors", "again.safetensors")
+        self.assertRegex(self.call("show", "eight.safetensors", "k_scale", "--block", "7").stdout, "k_scale  f32")
+        # A dump holds inputs of the form that --input takes.
+        report = self.json_of("diff", "wmma_registers", "fused", "--backend", "sim", "--input", "eight.safetensors")
+        self.assertEqual((report["verdict"], report["dtype"]), ("match", "e4m3"))
+        self.refuses(USAGE, "mma does not take e4m3.*wmma_registers", "diff", "mma", "fused", "--backend", "sim",
+                     "--input", "eight.safetensors")
+
     def test_list_maps(self):
         shown = self.json_of("list", "--maps", "--backend", "sim")
         self.assertEqual(shown["backend"], "sim")
@@ -247,7 +264,7 @@ class CommandLineTest(unittest.TestCase):
                 ("1 or more", "--shape", "s=0"), ("not a number", "--shape", "s=-4"), ("twice", "--shape", "s=1,s=2"),
                 ("name=value", "--shape", "64"), ("multiple", "--shape", "h=3,hkv=2"), ("d=64", "--shape", "d=129"),
                 ("1 TiB", "--shape", "s=999999999999"), ("no type 'nope'.*bf16", "--dtype", "nope"),
-                ("e4m3.*bf16", "--dtype", "e4m3"), ("no backend 'nope'.*sim", "--backend", "nope"),
+                ("mma does not take e4m3.*wmma_registers does.*f16, bf16", "--dtype", "e4m3"), ("no backend 'nope'.*sim", "--backend", "nope"),
                 ("like 64x32", "--tile-shape", "64"), ("16x16.*64x32", "--tile-shape", "16x16"),
                 ("64x32", "--tile-shape", "4294967360x64"), ("counting.*safetensors", "--input", "nope"),
                 ("counting.*safetensors", "--input", "."), ("bhsd, bshd", "--layout", "nope"), ("seed", "--seed", "-1"),

@@ -192,6 +192,48 @@ TEST_CASE("dump: an error names the file and says what to do") {
   CHECK_THAT(error("v", "I32", {128}), ContainsSubstring("tensor 'v' has dtype I32"));
 }
 
+TEST_CASE("dump: the scales of e4m3 inputs belong to it, and 8 bits to no site") {
+  const auto scaled_dump = [] {
+    Dump dump = sample_dump();
+    dump.info.dtype = ElementType::e4m3;
+    for (auto& [name, tensor] : dump.tensors) {
+      if (name == "q" || name == "k" || name == "v") {
+        tensor = sample_tensor(ElementType::e4m3, tensor.dims, 1);
+      }
+    }
+    dump.tensors.push_back({"q_scale", sample_tensor(ElementType::f32, {1, 4}, 1)});
+    dump.tensors.push_back({"k_scale", sample_tensor(ElementType::f32, {1, 2}, 2)});
+    dump.tensors.push_back({"v_scale", sample_tensor(ElementType::f32, {1, 2}, 3)});
+    return dump;
+  };
+  const auto error = [](const Dump& dump) { return usage_error([&] { check_dump(dump); }); };
+  const TemporaryFolder folder;
+  const Dump dump = scaled_dump();
+  CHECK(error(dump) == "");
+  write_dump(dump, folder / "x");
+  const Inputs inputs = inputs_of(read_dump(folder / "x"));
+  CHECK(inputs.scaled());
+  CHECK(inputs.k.bytes == dump.find("k")->bytes);
+  CHECK(inputs.v_scale.bytes == dump.find("v_scale")->bytes);
+  CHECK_THAT(show_text(dump, {.site = "q_scale", .block = 5}, {}),
+             ContainsSubstring("q_scale  f32"));
+
+  Dump without = scaled_dump();
+  without.tensors.pop_back();
+  CHECK(error(without) == "tensor 'v_scale' is missing");
+  Dump wide = scaled_dump();
+  wide.tensors.back().tensor = sample_tensor(ElementType::f32, {1, 4}, 3);
+  CHECK(error(wide) == "tensor 'v_scale' has shape [1, 4] instead of [1, 2]");
+  Dump half = sample_dump();
+  half.tensors.push_back({"q_scale", sample_tensor(ElementType::f32, {1, 4}, 1)});
+  CHECK(error(half) == "tensor 'q_scale' belongs to no site");
+  Dump narrow = scaled_dump();
+  for (DumpSite& entry : narrow.info.sites) {
+    if (entry.site.id == SiteId::k_smem) entry.site.type = ElementType::e4m3;
+  }
+  CHECK_THAT(error(narrow), ContainsSubstring("site k_smem is of 8 bits"));
+}
+
 /// Reads the file and, where that works, looks at everything in it.
 void read_and_show(const std::filesystem::path& path) {
   const Dump dump = read_dump(path);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "debug/safetensors.h"
+#include "reference/inputs.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 
@@ -34,7 +35,7 @@ class File {
     std::vector<SafetensorsEntry> entries;
     for (const auto& [name, tensor] : tensors) {
       const auto& [dtype, dims] = tensor;
-      std::size_t bytes = dtype == "F32" ? 4 : 2;
+      std::size_t bytes = dtype == "F32" ? 4 : dtype == "F8_E4M3" ? 1 : 2;
       for (const std::int64_t dim : dims) bytes *= static_cast<std::size_t>(dim);
       entries.push_back({name, dtype, dims, std::span(zeros_).first(bytes)});
     }
@@ -118,16 +119,82 @@ TEST_CASE("input file: f16 becomes bf16 only where that is asked for") {
   const InputFile file = read_input_file(path, Layout::bhsd, ElementType::bf16, false);
   CHECK(file.inputs.type() == ElementType::bf16);
   CHECK_THAT(file.warnings.at(0), ContainsSubstring("q was rounded from f16 to bf16"));
-  CHECK_THAT(usage_error([&] { read_input_file(path, Layout::bhsd, ElementType::e4m3, false); }),
-             ContainsSubstring("--dtype e4m3: inputs from a file can be f16 or bf16"));
+}
+
+TEST_CASE("input file: any type becomes e4m3 with a scale per head where that is asked for") {
+  const auto path = data_file("inputs_f32_bhsd.safetensors");
+  const InputFile file = read_input_file(path, Layout::bhsd, ElementType::e4m3, false);
+  CHECK(file.inputs.type() == ElementType::e4m3);
+  CHECK(file.inputs.q_scale.dims == Dims{2, 4});
+  CHECK(file.inputs.v_scale.dims == Dims{2, 2});
+  CHECK(std::isnan(file.inputs.q.at(3)));
+  CHECK(file.inputs.q.at(4) == 448);
+  const double first = file.inputs.k.at(0) * file.inputs.k_scale.at(0);
+  CHECK(std::abs(first / expected(0, 2) - 1) <= 0x1p-4);
+  CHECK(file.warnings.at(0) == "q of the file holds 1 NaN and 1 inf");
+  CHECK_THAT(file.warnings.at(1),
+             ContainsSubstring("q was quantised from f32 to e4m3 with a scale per head: ") &&
+                 ContainsSubstring(" of 320 values changed, 1 infinities saturated"));
+  CHECK(read_input_file(data_file("inputs_f16_bshd.safetensors"), Layout::bshd, ElementType::e4m3,
+                        false)
+            .inputs.k_scale.bytes == read_input_file(data_file("inputs_f16_bhsd.safetensors"),
+                                                     Layout::bhsd, ElementType::e4m3, false)
+                                         .inputs.k_scale.bytes);
+}
+
+TEST_CASE("input file: e4m3 and its scales are read as they are, or with scales of 1") {
+  const Dims dims = {1, 2, 3, 4};
+  const std::pair<std::string, Dims> codes{"F8_E4M3", dims}, scales{"F32", {1, 2}};
+  const InputFile bare = File({{"q", codes}, {"k", codes}, {"v", codes}}).read();
+  CHECK(bare.inputs.type() == ElementType::e4m3);
+  CHECK(bare.inputs.q_scale.dims == Dims{1, 2});
+  CHECK(bare.inputs.q_scale.at(1) == 1);
+  CHECK(bare.warnings ==
+        std::vector<std::string>{"there is no tensor 'q_scale' in the file: every scale is 1",
+                                 "there is no tensor 'k_scale' in the file: every scale is 1",
+                                 "there is no tensor 'v_scale' in the file: every scale is 1"});
+  CHECK_THAT(File({{"q", codes}, {"k", codes}, {"v", codes}, {"k_scale", scales}}).error(),
+             ContainsSubstring("tensor 'k_scale' holds 0 for batch 0, head 0; a scale is positive "
+                               "and finite"));
+  CHECK_THAT(File({{"q", codes}, {"k", codes}, {"v", codes}, {"v_scale", {"F32", {2}}}}).error(),
+             ContainsSubstring("tensor 'v_scale' is not F32 [batch, heads] = [1, 2]"));
+}
+
+TEST_CASE("input file: e4m3 with its scales, written, is read back and becomes f16") {
+  const Problem problem{1, 4, 2, 8, 12, 16, false};
+  const Inputs inputs = generate_inputs(problem, ElementType::e4m3, "random", 3);
+  const TemporaryFolder folder;
+  const auto path = folder / "in.safetensors";
+  std::vector<SafetensorsEntry> entries;
+  const std::pair<const char*, const Tensor*> tensors[] = {{"q", &inputs.q},
+                                                           {"k", &inputs.k},
+                                                           {"v", &inputs.v},
+                                                           {"q_scale", &inputs.q_scale},
+                                                           {"k_scale", &inputs.k_scale},
+                                                           {"v_scale", &inputs.v_scale}};
+  for (const auto& [name, tensor] : tensors) {
+    entries.push_back({name, safetensors_name(tensor->type), tensor->dims, tensor->bytes});
+  }
+  write_safetensors(path, entries, {});
+  const InputFile same = read_input_file(path, Layout::bhsd, {}, false);
+  CHECK(hash_inputs(same.inputs) == hash_inputs(inputs));
+  CHECK(same.warnings.empty());
+  const InputFile half = read_input_file(path, Layout::bhsd, ElementType::f16, false);
+  CHECK_FALSE(half.inputs.scaled());
+  int wrong = 0;
+  for (std::int64_t i = 0; i < inputs.k.size(); ++i) {
+    const double value = inputs.k.at(i) * inputs.k_scale.at(i / (12 * 16));
+    wrong += half.inputs.k.at(i) != value_of(ElementType::f16, round_to(ElementType::f16, value));
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("input file: tensors that cannot be used are named") {
   CHECK_THAT(usage_error([] {
                read_input_file(data_file("inputs_f64.safetensors"), Layout::bhsd, {}, false);
              }),
-             ContainsSubstring("inputs_f64.safetensors: tensor 'q' has dtype F64; F16, BF16 or "
-                               "F32 is needed"));
+             ContainsSubstring("inputs_f64.safetensors: tensor 'q' has dtype F64; F16, BF16, "
+                               "F32 or F8_E4M3 is needed"));
   const Dims dims = {1, 2, 3, 4};
   CHECK_THAT(File({}).error(), ContainsSubstring("no tensor 'q'; q, k and v are needed, and it has "
                                                  "none"));

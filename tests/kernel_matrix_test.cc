@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "debug/diff.h"
-#include "gates/module_build.h"
 #include "gates/run_options.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
+#include "tests/kernels.h"
 
 using namespace lanescope;
 
@@ -83,7 +82,7 @@ void judge(const RunOptions& options, Tally& tally) {
 
 /// All shapes with the kernel's first tile, a few with the others and with the other inputs.
 void run_gate(const std::string& kernel, Gate gate, const std::string& backend) {
-  for (const char* dtype : {"f16", "bf16"}) {
+  for (const std::string& dtype : testing::dtypes_of(kernel)) {
     Tally tally;
     for (const bool causal : {false, true}) {
       RunOptions options = options_for(kernel, gate, backend);
@@ -115,22 +114,8 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
       }
     }
     std::printf("%-14s %-13s %-4s %-5s %3d of %3d runs match, largest error/bound %.3f\n",
-                kernel.c_str(), name_of(gate), backend.c_str(), dtype, tally.matches, tally.runs,
-                tally.worst);
-  }
-}
-
-/// Runs `body` where the backend is there, else says that the case is skipped.
-template <class Body>
-void on_backend(const std::string& backend, Body&& body) {
-  const auto built = declared_backends();
-  const std::string name = Catch::getResultCapture().getCurrentTestName();
-  if (std::find(built.begin(), built.end(), backend) == built.end()) {
-    testing::skipped(name, "this build has no " + backend + " modules");
-  } else if (backend == "cuda" && !cuda_device_answers()) {
-    testing::skipped(name, "no CUDA device answers");
-  } else {
-    body();
+                kernel.c_str(), name_of(gate), backend.c_str(), dtype.c_str(), tally.matches,
+                tally.runs, tally.worst);
   }
 }
 
@@ -140,7 +125,7 @@ void on_backend(const std::string& backend, Body&& body) {
 #define TEST_GATE(KERNEL, GATE)                                                  \
   TEST_CASE(KERNEL " " #GATE " on sim") { run_gate(KERNEL, Gate::GATE, "sim"); } \
   TEST_CASE(KERNEL " " #GATE " on cuda") {                                       \
-    on_backend("cuda", [] { run_gate(KERNEL, Gate::GATE, "cuda"); });            \
+    testing::on_backend("cuda", [] { run_gate(KERNEL, Gate::GATE, "cuda"); });   \
   }
 #define TEST_KERNEL(KERNEL)       \
   TEST_GATE(KERNEL, qk_only)      \
@@ -154,10 +139,10 @@ TEST_KERNEL("wmma")
 TEST_KERNEL("wmma_registers")
 
 TEST_CASE("sim and cuda leave the same bits at every site") {
-  on_backend("cuda", [] {
+  testing::on_backend("cuda", [] {
     for (const std::string& kernel : kernels) {
       for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
-        for (const char* dtype : {"f16", "bf16"}) {
+        for (const std::string& dtype : testing::dtypes_of(kernel)) {
           std::int64_t compared = 0, differing = 0;
           for (const Shape& shape : shapes) {
             for (const bool causal : {false, true}) {
@@ -181,8 +166,8 @@ TEST_CASE("sim and cuda leave the same bits at every site") {
             }
           }
           std::printf("%-14s %-13s %-4s sim against cuda: %lld of %lld values differ\n",
-                      kernel.c_str(), name_of(gate), dtype, static_cast<long long>(differing),
-                      static_cast<long long>(compared));
+                      kernel.c_str(), name_of(gate), dtype.c_str(),
+                      static_cast<long long>(differing), static_cast<long long>(compared));
         }
       }
     }
@@ -217,5 +202,5 @@ void trace_and_compare(const std::string& backend) {
 
 TEST_CASE("tracing changes no output bit on sim") { trace_and_compare("sim"); }
 TEST_CASE("tracing changes no output bit on cuda") {
-  on_backend("cuda", [] { trace_and_compare("cuda"); });
+  testing::on_backend("cuda", [] { trace_and_compare("cuda"); });
 }

@@ -17,10 +17,10 @@ import sys
 import tempfile
 
 TRACE_CALL = re.compile(r"^[^\n/]*\btrace\(site::[^;]*\);[^\n]*\n", re.MULTILINE)
-KERNELS = {"scalar": ("Scalar", [4, 64, 128], [(64, 64), (32, 32)]),
-           "mma": ("Mma", [64, 128], [(64, 64), (64, 32), (128, 64), (128, 32)]),
-           "wmma": ("Wmma", [64, 128], [(32, 32)]),
-           "wmma_registers": ("WmmaRegisters", [64, 128], [(32, 32)])}
+KERNELS = {"scalar": ("Scalar", ["f16", "bf16"], [4, 64, 128], [(64, 64), (32, 32)]),
+           "mma": ("Mma", ["f16", "bf16"], [64, 128], [(64, 64), (64, 32), (128, 64), (128, 32)]),
+           "wmma": ("Wmma", ["f16", "bf16"], [64, 128], [(32, 32)]),
+           "wmma_registers": ("WmmaRegisters", ["f16", "bf16", "e4m3"], [64, 128], [(32, 32)])}
 GATES = ["qk_only", "softmax_only", "pv_only", "fused"]
 
 
@@ -81,8 +81,8 @@ def main():
         bare_folder.mkdir()
         for header in ["source_hash.h", "compile_flags.h"]:
             shutil.copy(folder / header, bare_folder)
-        modules = [(kernel, gate, dtype, d, tile) for kernel, (_, dims, tiles) in KERNELS.items()
-                   for gate in GATES for dtype in ["f16", "bf16"] for d in dims for tile in tiles]
+        modules = [(kernel, gate, dtype, d, tile) for kernel, (_, dtypes, dims, tiles) in KERNELS.items()
+                   for gate in GATES for dtype in dtypes for d in dims for tile in tiles]
 
         def differs(module):
             off = compile_cubin(root, nvcc, arch, folder, *module, 0)

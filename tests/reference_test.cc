@@ -162,9 +162,11 @@ TEST_CASE("reference: the tiled recurrence agrees with NumPy after every tile") 
 
 TEST_CASE("reference: the recurrence ends where the textbook does, for any tile shape") {
   for (const std::string& kind : input_kinds()) {
-    for (const bool causal : {false, true}) {
+    for (const auto& [causal, type] : {std::pair{false, ElementType::bf16},
+                                       {true, ElementType::bf16},
+                                       {true, ElementType::e4m3}}) {
       const Problem problem{1, 4, 2, 50, 90, 32, causal};
-      const Inputs inputs = generate_inputs(problem, ElementType::bf16, kind, 1);
+      const Inputs inputs = generate_inputs(problem, type, kind, 1);
       const AttentionResult want = attention(inputs, problem);
       for (const auto& [br, bc] : {std::pair{64, 64}, {32, 48}, {16, 128}, {7, 5}}) {
         INFO(kind << " causal " << causal << " " << br << " x " << bc);

@@ -13,6 +13,7 @@ namespace lanescope::testing {
 struct Specimen {
   std::string name, kernel, stage, site, cause, shape;
   std::string finding;  ///< what check must find, empty: it is not asked
+  std::string dtype;    ///< empty: f16
   bool causal = false;
 };
 
@@ -30,6 +31,10 @@ inline std::vector<Specimen> all_specimens() {
     if (s.stage == "check") s.finding = s.cause;
     if (const std::size_t at = s.shape.find(",check="); at != std::string::npos) {
       s.finding = s.shape.substr(at + 7);
+      s.shape.erase(at);
+    }
+    if (const std::size_t at = s.shape.find(",dtype="); at != std::string::npos) {
+      s.dtype = s.shape.substr(at + 7);
       s.shape.erase(at);
     }
     if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {

@@ -22,6 +22,7 @@ DiffReport diff(const Specimen& specimen, const std::string& kernel, Gate gate) 
   options.backend = "sim";
   options.shape = specimen.shape;
   options.causal = specimen.causal;
+  options.dtype = specimen.dtype;
   const PreparedRun run = prepare(options);
   return diff_against_reference(launch(*run.module, run.module_name, run.request));
 }

@@ -1,6 +1,7 @@
 #include "debug/simt/block.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -16,7 +17,8 @@ constexpr std::size_t shared_alignment = 1024;
 constexpr const char* barrier_name = "block_sync";
 
 bool same_place(Here a, Here b) {
-  return a.line == b.line && a.column == b.column && std::strcmp(a.file, b.file) == 0;
+  return a.line == b.line && a.column == b.column &&
+         (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
 std::string lane_of_warp(int thread) {
@@ -30,7 +32,7 @@ constinit thread_local BlockRunner* BlockRunner::current_ = nullptr;
 BlockRunner::BlockRunner(const Launch& launch, Sitting& sitting)
     : sitting_(sitting),
       lanes_(static_cast<std::size_t>(launch.threads)),
-      meetings_(static_cast<std::size_t>(launch.threads / 32)),
+      warps_(static_cast<std::size_t>(launch.threads / 32)),
       shared_bytes_((launch.shared_bytes + 3) / 4 * 4),
       schedule_(launch.schedule) {
   std::size_t space = shared_bytes_ + shared_alignment + guard_bytes;
@@ -51,7 +53,7 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
   if (checker_) checker_->begin(block);
   error_.clear();
   ready_.clear();
-  for (auto& meetings : meetings_) meetings.clear();
+  for (Warp& warp : warps_) warp = {};
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
   for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
     Lane& lane = lanes_[static_cast<std::size_t>(i)];
@@ -120,7 +122,9 @@ void BlockRunner::exit_lane(int thread) {
   Lane& lane = lanes_[static_cast<std::size_t>(thread)];
   lane.exited = true;
   ++exited_;
-  for (const Meeting& meeting : meetings_[static_cast<std::size_t>(thread / 32)]) {
+  Warp& warp = warps_[static_cast<std::size_t>(thread / 32)];
+  warp.exited |= 1u << (thread % 32);
+  for (const Meeting& meeting : warp.meetings) {
     if (meeting.mask >> (thread % 32) & 1) {
       error_ = "exited lane: " + lane_of_warp(thread) + " has exited, but lanes " +
                describe_lanes(meeting.arrived) + " wait for it in the call at " +
@@ -168,14 +172,12 @@ void BlockRunner::meet_warp(const char* name, WarpOperation operation, std::uint
   if (!(mask >> bit & 1)) {
     fail(name, here, "the calling lane is not in its own mask " + describe_mask(mask));
   }
-  for (int i = 0; i < 32; ++i) {
-    if (mask >> i & 1 && lanes_[static_cast<std::size_t>(warp * 32 + i)].exited) {
-      fail(name, here,
-           "exited lane: lane " + std::to_string(i) + " is in the mask " + describe_mask(mask) +
-               " but has exited");
-    }
+  auto& [exited, meetings] = warps_[static_cast<std::size_t>(warp)];
+  if (const std::uint32_t gone = mask & exited) {
+    fail(name, here,
+         "exited lane: lane " + std::to_string(std::countr_zero(gone)) + " is in the mask " +
+             describe_mask(mask) + " but has exited");
   }
-  auto& meetings = meetings_[static_cast<std::size_t>(warp)];
   auto meeting = std::find_if(meetings.begin(), meetings.end(), [&](const Meeting& m) {
     return m.mask == mask && same_place(m.here, here);
   });

@@ -49,6 +49,12 @@ struct Meeting {
   void* slots[32] = {};
 };
 
+/// One warp of the running block.
+struct Warp {
+  std::uint32_t exited = 0;       ///< lanes
+  std::vector<Meeting> meetings;  ///< under way
+};
+
 /// Runs the blocks of a grid, one after the other, on the calling thread.
 class BlockRunner {
  public:
@@ -97,8 +103,8 @@ class BlockRunner {
 
   Sitting& sitting_;
   std::vector<Lane> lanes_;
-  std::vector<std::vector<Meeting>> meetings_;  ///< under way, per warp
-  std::deque<int> ready_;                       ///< threads that can go on, in their order
+  std::vector<Warp> warps_;
+  std::deque<int> ready_;  ///< threads that can go on, in their order
   StackPool stacks_;
   std::unique_ptr<std::byte[]> memory_;
   std::byte* shared_ = nullptr;

@@ -27,7 +27,7 @@ struct Region {
   const void* begin = nullptr;
   std::size_t bytes = 0;
   Use use = Use::input;
-  std::size_t element = 4;  ///< bytes; outputs: no two lanes write to the same element
+  std::size_t element = 4;  ///< bytes of an element; no two lanes write to the same one
 };
 
 /// The memory checker of a launch: knows the buffers, and gathers what the blocks' checkers find.

@@ -36,4 +36,14 @@ float f16_to_f32(std::uint16_t bits) {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
 }
 
+std::uint16_t e4m3_to_f16(std::uint8_t bits) {
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  if (exponent == 15 && fraction == 7) return 0x7fff;
+  // Subnormal: fraction/8 · 2^-6, normal: (1 + fraction/8) · 2^(exponent - 7).
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(fraction), -9)
+                              : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+  return f32_to_f16(bits & 0x80 ? -magnitude : magnitude);
+}
+
 }  // namespace lanescope::simt

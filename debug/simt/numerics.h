@@ -19,6 +19,8 @@ std::uint16_t f32_to_f16(float x);
 std::uint16_t f32_to_bf16(float x);
 /// Exact.
 float f16_to_f32(std::uint16_t bits);
+/// Either half of cvt.rn.f16x2.e4m3x2: exact, NaN becomes 0x7fff.
+std::uint16_t e4m3_to_f16(std::uint8_t bits);
 
 /// max.f32 (PTX ISA, max): a NaN loses against a number, and −0 against +0.
 inline float max(float a, float b) {

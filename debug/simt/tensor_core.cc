@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 
 #include "debug/simt/numerics.h"
 
@@ -16,90 +16,96 @@
 namespace lanescope::simt {
 namespace {
 
-constexpr int zero_exponent = -4096;  // of a factor 0: its products never set the largest exponent
+constexpr int zero_exponent = -4096;  // of a zero: it never sets the largest exponent
+
+/// The eight columns of a row of c.
+using Columns [[gnu::vector_size(32)]] = std::int32_t;
+using Floats [[gnu::vector_size(32)]] = float;
+using Longs [[gnu::vector_size(64)]] = std::int64_t;
+using Doubles [[gnu::vector_size(64)]] = double;
 
 /// value = significand · 2^(exponent − fraction bits of the format).
-struct Factor {
-  std::int32_t significand;
-  std::int32_t exponent;
-  bool finite;
+struct Left {
+  std::int32_t significand[16][16], exponent[16][16];  ///< [row][k]
+};
+struct Right {
+  Columns significand[16], exponent[16];  ///< [k], a column each
 };
 
-Factor decode(ElementType type, std::uint16_t bits) {
+/// Splits the bits of f16 or bf16 numbers. Returns whether all of them are finite.
+template <int count>
+[[gnu::always_inline]] inline bool split(ElementType type, const std::uint16_t* bits,
+                                         std::int32_t* significand, std::int32_t* exponent) {
   const int fraction_bits = type == ElementType::f16 ? 10 : 7;
   const int exponent_max = type == ElementType::f16 ? 31 : 255;
-  const int bias = exponent_max / 2;
-  const int exponent = bits >> fraction_bits & exponent_max;
-  std::int32_t significand = bits & ((1 << fraction_bits) - 1);
-  if (exponent != 0) significand |= 1 << fraction_bits;
-  const bool zero = significand == 0;
-  return {bits >> 15 ? -significand : significand,
-          zero ? zero_exponent : std::max(exponent, 1) - bias, exponent != exponent_max};
+  int not_finite = 0;
+  for (int i = 0; i < count; ++i) {
+    const int biased = bits[i] >> fraction_bits & exponent_max;
+    const int magnitude =
+        (bits[i] & ((1 << fraction_bits) - 1)) | (biased != 0 ? 1 << fraction_bits : 0);
+    significand[i] = bits[i] >> 15 ? -magnitude : magnitude;
+    exponent[i] = magnitude == 0 ? zero_exponent : (biased == 0 ? 1 : biased) - (exponent_max >> 1);
+    not_finite |= biased == exponent_max;
+  }
+  return not_finite == 0;
 }
 
-/// Left and right factors of one product, as the vector loop wants them: one column index last.
-struct Operands {
-  std::int32_t a_significand[16][16], a_exponent[16][16];
-  std::int32_t b_significand[16][8], b_exponent[16][8];
-};
+/// value truncated toward zero to fp32, of eight numbers whose exponents are a double's. What
+/// truncates to nothing is +0, also where it was negative.
+[[gnu::always_inline]] inline void truncate_to_f32(const Doubles& values, float (&truncated)[8]) {
+  constexpr std::int64_t kept = ~((std::int64_t{1} << 29) - 1);  // of a double's fraction
+  Doubles sizes = values < 0.0 ? -values : values;
+  const auto subnormal = sizes < 0x1p-126 && sizes > 0.0;
+  std::int64_t any = 0;
+  for (int n = 0; n < 8; ++n) any |= subnormal[n];
+  if (any) [[unlikely]] {
+    for (int n = 0; n < 8; ++n) {
+      if (subnormal[n]) sizes[n] = std::trunc(sizes[n] * 0x1p149) * 0x1p-149;
+    }
+  }
+  const Doubles cut = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(sizes) & kept);
+  const Floats result = __builtin_convertvector(values < 0.0 ? 0.0 - cut : cut, Floats);
+  std::memcpy(truncated, &result, sizeof truncated);
+}
 
-/// One group of one row: c[n] = truncated sum over k in [k_begin, k_end) of a[k]·b[k][n], plus
-/// c[n]. `fraction_bits` are those of a product's exact significand (20 for f16, 14 for bf16).
-LANESCOPE_VECTOR_CLONES
-void add_group(const std::int32_t* a_significand, const std::int32_t* a_exponent,
-               const std::int32_t (*b_significand)[8], const std::int32_t (*b_exponent)[8],
-               int k_begin, int k_end, int fraction_bits, int kept_bits,
-               const std::int32_t* c_significand, const std::int32_t* c_exponent, std::int64_t* sum,
-               std::int32_t* largest) {
-  std::int32_t top[8];
-  for (int n = 0; n < 8; ++n) top[n] = c_exponent[n];
+/// One group of one row: c[n] ← the sum over k in [k_begin, k_end) of a[k]·b[k][n], and of c[n],
+/// every term truncated to `kept_bits` below the largest exponent, the sum truncated to fp32.
+/// `fraction_bits` are those of a product's exact significand (20 for f16, 14 for bf16).
+[[gnu::always_inline]] inline void add_group(const std::int32_t* a_significand,
+                                             const std::int32_t* a_exponent, const Right& b,
+                                             int k_begin, int k_end, int fraction_bits,
+                                             int kept_bits, float (&c)[8]) {
+  Columns c_bits;
+  std::memcpy(&c_bits, c, sizeof c_bits);
+  const Columns c_biased = c_bits >> 23 & 255;
+  const Columns c_magnitude = (c_bits & 0x7fffff) | (c_biased != 0 ? 0x800000 : Columns{});
+  const Columns c_exponent =
+      c_magnitude == 0 ? zero_exponent + Columns{} : (c_biased == 0 ? 1 : c_biased) - 127;
+  Columns top = c_exponent;
   for (int k = k_begin; k < k_end; ++k) {
-    for (int n = 0; n < 8; ++n) top[n] = std::max(top[n], a_exponent[k] + b_exponent[k][n]);
+    const Columns exponent = a_exponent[k] + b.exponent[k];
+    top = exponent > top ? exponent : top;
   }
   // A product has at most 2 + fraction_bits bits before it moves up, 2 + kept_bits after, and 16
   // of them fit 31 bits with kept_bits <= 25.
   const int up = kept_bits - fraction_bits;
-  std::int32_t positive[8] = {}, negative[8] = {};
+  Columns products = {};
   for (int k = k_begin; k < k_end; ++k) {
-    for (int n = 0; n < 8; ++n) {
-      const std::int32_t product = a_significand[k] * b_significand[k][n];
-      const std::int32_t magnitude = (product < 0 ? -product : product) << up;
-      const std::int32_t shift = top[n] - a_exponent[k] - b_exponent[k][n];
-      const std::int32_t term = magnitude >> (shift > 31 ? 31 : shift);
-      positive[n] += product < 0 ? 0 : term;
-      negative[n] += product < 0 ? term : 0;
-    }
+    const Columns product = (a_significand[k] << up) * b.significand[k];
+    const Columns negative = product >> 31;
+    const Columns distance = top - a_exponent[k] - b.exponent[k];
+    const Columns term = ((product ^ negative) - negative) >> (distance > 31 ? 31 : distance);
+    products += (term ^ negative) - negative;
   }
-  for (int n = 0; n < 8; ++n) {
-    const std::int32_t magnitude = std::abs(c_significand[n]) << (kept_bits - 23);
-    const std::int32_t shift = top[n] - c_exponent[n];
-    const std::int32_t term = magnitude >> (shift > 31 ? 31 : shift);
-    sum[n] = std::int64_t{positive[n]} - negative[n] + (c_significand[n] < 0 ? -term : term);
-    largest[n] = top[n];
-  }
-}
-
-/// sum · 2^(largest − kept_bits), truncated toward zero to fp32.
-float truncate_to_f32(std::int64_t sum, int largest, int kept_bits) {
-  if (sum == 0) return 0;
-  auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
-  int exponent = largest - kept_bits;  // of the lowest bit
-  const int excess = std::max(64 - std::countl_zero(magnitude) - 24, -149 - exponent);
-  if (excess > 0) {
-    magnitude = excess > 63 ? 0 : magnitude >> excess;
-    if (magnitude == 0) return 0;  // +0, also of a negative sum
-    exponent += excess;
-  }
-  const float value = std::ldexp(static_cast<float>(magnitude), exponent);
-  return sum < 0 ? -value : value;
-}
-
-void split(float c, std::int32_t& significand, std::int32_t& exponent) {
-  const auto bits = std::bit_cast<std::uint32_t>(c);
-  const auto biased = static_cast<std::int32_t>(bits >> 23 & 255);
-  significand = static_cast<std::int32_t>(bits & 0x7fffff) | (biased ? 0x800000 : 0);
-  exponent = significand == 0 ? zero_exponent : std::max(biased, 1) - 127;
-  if (bits >> 31) significand = -significand;
+  const Columns c_distance = top - c_exponent;
+  const Columns c_term = (c_magnitude << (kept_bits - 23)) >> (c_distance > 31 ? 31 : c_distance);
+  // A sum fits a double, and times a power of two it stays exact.
+  const Doubles sum = __builtin_convertvector(products, Doubles) +
+                      __builtin_convertvector(c_bits < 0 ? -c_term : c_term, Doubles);
+  const Columns unit = top - kept_bits;                  // exponent of the terms' lowest bit
+  const Columns in_range = unit < -1022 ? -1022 : unit;  // all terms are 0 below
+  const Longs unit_bits = (__builtin_convertvector(in_range, Longs) + 1023) << 52;
+  truncate_to_f32(sum * reinterpret_cast<Doubles>(unit_bits), c);
 }
 
 double value_of_factor(ElementType type, std::uint16_t bits) {
@@ -119,39 +125,26 @@ void replace_non_finite(ElementType type, const std::uint16_t (&a)[16],
 
 }  // namespace
 
+LANESCOPE_VECTOR_CLONES
 void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                          const std::uint16_t (&b)[16][8], float (&c)[16][8]) {
-  Operands x;
-  bool finite = true;
-  for (int i = 0; i < 16; ++i) {
-    for (int k = 0; k < 16; ++k) {
-      const Factor f = decode(type, a[i][k]);
-      x.a_significand[i][k] = f.significand;
-      x.a_exponent[i][k] = f.exponent;
-      finite &= f.finite;
-    }
-    for (int n = 0; n < 8; ++n) {
-      const Factor f = decode(type, b[i][n]);
-      x.b_significand[i][n] = f.significand;
-      x.b_exponent[i][n] = f.exponent;
-      finite &= f.finite;
-    }
-  }
+  Left left;
+  Right right;
+  bool finite = split<256>(type, a[0], left.significand[0], left.exponent[0]);
+  std::int32_t significand[16][8], exponent[16][8];
+  finite &= split<128>(type, b[0], significand[0], exponent[0]);
+  std::memcpy(right.significand, significand, sizeof significand);
+  std::memcpy(right.exponent, exponent, sizeof exponent);
   for (const auto& row : c) {
-    for (float value : row) finite &= std::isfinite(value);
+    for (const float value : row) finite &= std::isfinite(value);
   }
   const int fraction_bits = type == ElementType::f16 ? 20 : 14;
   for (int i = 0; i < 16; ++i) {
     float before[8];
     std::copy_n(c[i], 8, before);
     for (int k = 0; k < 16; k += rule.k_block) {
-      std::int32_t c_significand[8], c_exponent[8], largest[8];
-      std::int64_t sum[8];
-      for (int n = 0; n < 8; ++n) split(c[i][n], c_significand[n], c_exponent[n]);
-      add_group(x.a_significand[i], x.a_exponent[i], x.b_significand, x.b_exponent, k,
-                k + rule.k_block, fraction_bits, rule.fraction_bits, c_significand, c_exponent, sum,
-                largest);
-      for (int n = 0; n < 8; ++n) c[i][n] = truncate_to_f32(sum[n], largest[n], rule.fraction_bits);
+      add_group(left.significand[i], left.exponent[i], right, k, k + rule.k_block, fraction_bits,
+                rule.fraction_bits, c[i]);
     }
     for (int n = 0; n < 8 && !finite; ++n) replace_non_finite(type, a[i], b, n, before[n], c[i][n]);
   }

@@ -96,6 +96,14 @@ LANESCOPE_DEVICE void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], s
 LANESCOPE_DEVICE float widen(f16 x) { return __half2float(__ushort_as_half(x.bits)); }
 LANESCOPE_DEVICE float widen(bf16 x) { return __bfloat162float(__ushort_as_bfloat16(x.bits)); }
 
+/// Two e4m3 elements as two f16 in one register, in the same order: exact, a NaN becomes 0x7fff.
+/// From sm_89 on (PTX ISA, cvt.rn.f16x2.e4m3x2).
+LANESCOPE_DEVICE std::uint32_t e4m3x2_to_f16x2(std::uint16_t pair) {
+  std::uint32_t r;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"(pair));
+  return r;
+}
+
 /// Rounds to nearest even.
 template <class T>
 LANESCOPE_DEVICE T narrow(float x) {

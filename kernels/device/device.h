@@ -8,7 +8,7 @@
 //   async copies   copy_async_16() commit_copies() wait_copies<N>()
 //   matrices       ldmatrix_x4() ldmatrix_x4_trans() mma_m16n8k16<T>()
 //   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
-//   numbers        widen() narrow<T>() pack<T>() fma() max() ex2() lg2()
+//   numbers        widen() narrow<T>() pack<T>() e4m3x2_to_f16x2() fma() max() ex2() lg2()
 //
 // A call that needs other lanes takes its place in the source as a last argument, which the SIMT
 // machine names when the lanes do not meet.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "debug/element_type.h"
 
@@ -18,11 +19,22 @@ struct bf16 {
   static constexpr ElementType type = ElementType::bf16;
 };
 
+/// E4M3, held as its bits: sign, 4 bits of exponent, 3 of fraction; no infinity, 0x7f and 0xff are
+/// NaN (OCP 8-bit floating point specification). Only inputs are of it; nothing computes with it.
+struct e4m3 {
+  std::uint8_t bits;
+  static constexpr ElementType type = ElementType::e4m3;
+};
+
 /// fp32 under the interface of the 16-bit types.
 struct f32 {
   float value;
   static constexpr ElementType type = ElementType::f32;
 };
+
+/// The type in which elements of T enter a matrix product: f16 for e4m3, else T itself.
+template <class T>
+using OperandType = std::conditional_t<std::is_same_v<T, e4m3>, f16, T>;
 
 /// Which neighbours of a matrix lie side by side in memory: those of a row, or those of a column.
 enum class Major : std::uint8_t { row, col };

@@ -95,6 +95,13 @@ LANESCOPE_DEVICE float widen(const bf16& x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
 
+/// Two e4m3 elements as two f16 in one register, in the same order: exact, a NaN becomes 0x7fff
+/// (PTX ISA, cvt.rn.f16x2.e4m3x2).
+LANESCOPE_DEVICE std::uint32_t e4m3x2_to_f16x2(std::uint16_t pair) {
+  return simt::e4m3_to_f16(static_cast<std::uint8_t>(pair)) |
+         static_cast<std::uint32_t>(simt::e4m3_to_f16(static_cast<std::uint8_t>(pair >> 8))) << 16;
+}
+
 /// Rounds to nearest even.
 template <class T>
 LANESCOPE_DEVICE T narrow(float x) {

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gates/module_build.h"
+#include "gates/module_catalogue.h"
+#include "tests/catch.h"
+#include "tests/skip.h"
+
+namespace lanescope::testing {
+
+/// The types of inputs that a kernel is declared for.
+inline std::vector<std::string> dtypes_of(const std::string& kernel) {
+  std::vector<std::string> types;
+  for (const ModuleName& m : declared_modules()) {
+    if (m.kernel != kernel) continue;
+    if (std::find(types.begin(), types.end(), name_of(m.dtype)) == types.end()) {
+      types.push_back(name_of(m.dtype));
+    }
+  }
+  return types;
+}
+
+/// Runs `body` where the backend is there, else says that the case is skipped.
+template <class Body>
+void on_backend(const std::string& backend, Body&& body) {
+  const auto built = declared_backends();
+  const std::string name = Catch::getResultCapture().getCurrentTestName();
+  if (std::find(built.begin(), built.end(), backend) == built.end()) {
+    skipped(name, "this build has no " + backend + " modules");
+  } else if (backend == "cuda" && !cuda_device_answers()) {
+    skipped(name, "no CUDA device answers");
+  } else {
+    body();
+  }
+}
+
+}  // namespace lanescope::testing

@@ -18,6 +18,7 @@ void demand_same_run(const DumpInfo& a, const DumpInfo& b) {
   demand_same("type", a.dtype == b.dtype);
   demand_same("shape", a.problem == b.problem && a.head_dim == b.head_dim);
   demand_same("tile", a.br == b.br && a.bc == b.bc);
+  demand_same("splits", a.splits == b.splits && a.heads_per_tile == b.heads_per_tile);
   demand_same("inputs", a.input_hash == b.input_hash);
 }
 
@@ -30,19 +31,24 @@ Divergence place_of(const Dump& dump, const std::string& name, std::int64_t inde
   at.site = entry->site.id;
   at.stage = entry->site.stage;
   const auto locate = [&](std::int64_t block) {
-    const std::int64_t sequence = block / info.q_tiles();
+    const BlockPlace place = info.place(block);
     at.block = block;
-    at.batch = sequence / info.problem.heads;
-    at.head = sequence % info.problem.heads;
-    if (entry->site.axes != Axes::key_d) at.query = block % info.q_tiles() * info.br + at.row;
+    at.batch = place.batch;
+    at.head = place.head;
+    if (entry->site.axes != Axes::key_d) {
+      at.head = info.head_of(place, at.row);
+      at.query = info.query_of(place, at.row);
+    }
+    if (entry->site.axes == Axes::key_d) at.key = info.key_of(place, at.tile) + at.row;
+    if (entry->site.axes == Axes::query_key) at.key = info.key_of(place, at.tile) + at.col;
   };
-  if (entry->site.space == Space::global) {
+  if (is_output(entry->site.id)) {
     const std::int64_t cols = entry->site.axes == Axes::query ? 1 : info.problem.d;
-    const std::int64_t row = index / cols;
-    const std::int64_t query = row % info.problem.len_q;
-    at.row = query % info.br;
+    const std::int64_t group = index / cols / info.group_rows();
+    const std::int64_t row = index / cols % info.group_rows();
+    at.row = row % info.br;
     at.col = index % cols;
-    locate(row / info.problem.len_q * info.q_tiles() + query / info.br);
+    locate((group * info.q_tiles() + row / info.br) * info.splits);
     return at;
   }
   const SiteSlots slots(dump, *entry);
@@ -56,8 +62,6 @@ Divergence place_of(const Dump& dump, const std::string& name, std::int64_t inde
   at.row = slots.row(slot);
   at.col = slots.col(slot);
   locate(info.blocks.begin + index / slots.count() / tiles);
-  if (entry->site.axes == Axes::key_d) at.key = at.tile * info.bc + at.row;
-  if (entry->site.axes == Axes::query_key) at.key = at.tile * info.bc + at.col;
   return at;
 }
 

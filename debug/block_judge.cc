@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
+#include <tuple>
 
 namespace lanescope {
 namespace {
@@ -22,6 +22,7 @@ SiteId result_of(Gate gate) {
     case Gate::pv_only:
       return SiteId::o;
     case Gate::fused:
+    case Gate::combine_only:
       return SiteId::o_final;
   }
   return SiteId::o_final;
@@ -31,28 +32,27 @@ bool equal(const Array& a, const Array& b) { return (a == b).all(); }
 
 }  // namespace
 
-BlockJudge::BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserver& observer)
+BlockJudge::BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserver& observer,
+                       RowTileVerdict& verdict)
     : judge_(judge),
       observer_(observer),
       info_(judge.dump_.info),
       broke_off_(!info_.incomplete.empty()),
       block_(block),
-      batch_(block / info_.q_tiles() / info_.problem.heads),
-      head_(block / info_.q_tiles() % info_.problem.heads),
-      q_tile_(block % info_.q_tiles()),
-      reference_(judge.inputs_, info_.problem, judge.walk_, batch_, head_, q_tile_),
-      needed_(reference_.needed_tiles()) {}
-
-BlockVerdict BlockJudge::run() {
-  const bool outputs = judge_.dump_.find("o_final") || judge_.dump_.find("lse");
-  const bool sites = info_.blocks.contains(block_);
-  if (!outputs && !sites) return {};
-
-  const std::int64_t rows = reference_.rows();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    verdict_.rows.push_back({batch_, head_, q_tile_ * info_.br + row, 0, 0});
+      place_(info_.place(block)),
+      reference_(judge.reference_of(block)),
+      needed_(reference_.needed_tiles()),
+      verdict_(verdict) {
+  for (auto row = std::ssize(verdict_.rows); row < reference_.rows(); ++row) {
+    verdict_.rows.push_back(
+        {place_.batch, info_.head_of(place_, row), info_.query_of(place_, row), 0, 0});
   }
-  if (sites && info_.tiles.begin == 0) {
+}
+
+void BlockJudge::run() {
+  const bool outputs = judge_.dump_.find("o_final") || judge_.dump_.find("lse");
+  const std::int64_t rows = reference_.rows();
+  if (info_.blocks.contains(block_) && info_.tiles.begin == 0) {
     m_before_ = Array::Constant(rows, 1, -infinity);
     l_before_ = Array::Zero(rows, 1);
     o_before_ = Array::Zero(rows, info_.head_dim);
@@ -60,8 +60,7 @@ BlockVerdict BlockJudge::run() {
   judge(SiteId::q_smem, 0, Judgement::local, Bounded::exact(reference_.q_tile()));
   const std::int64_t tiles = outputs ? info_.kv_tiles() : info_.tiles.end;
   for (std::int64_t tile = 0; tile < tiles; ++tile) judge_tile(tile);
-  judge_outputs();
-  return std::move(verdict_);
+  judge_partial();
 }
 
 void BlockJudge::judge_tile(std::int64_t tile) {
@@ -141,6 +140,34 @@ void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {
            arithmetic));
 }
 
+void BlockJudge::judge_partial() {
+  const reference::Partial truth = reference_.partial();
+  const std::tuple<SiteId, Bounded, const std::optional<Array>&> all[] = {
+      {SiteId::o_partial, shifted(truth.o, truth.m.error), o_before_},
+      {SiteId::m_partial, truth.m, m_before_},
+      {SiteId::l_partial, shifted(truth.l, truth.m.error), l_before_}};
+  const bool given = takes(judge_.gate_, SiteId::o_partial);
+  for (const auto& [id, want, before] : all) {
+    judge(id, 0, given ? Judgement::local : Judgement::chain, want);
+    if (!given && saw_the_end() && before) {
+      judge(id, 0, Judgement::local, Bounded::exact(*before));
+    }
+  }
+}
+
+std::optional<reference::Partial> BlockJudge::left() const {
+  const auto exact = [](const std::optional<Array>& o, const std::optional<Array>& m,
+                        const std::optional<Array>& l) -> std::optional<reference::Partial> {
+    if (!o || !m || !l) return std::nullopt;
+    return reference::Partial{Bounded::exact(*o), Bounded::exact(*m), Bounded::exact(*l)};
+  };
+  if (judge_.slots(SiteId::o_partial)) {
+    return exact(held(SiteId::o_partial, 0), held(SiteId::m_partial, 0),
+                 held(SiteId::l_partial, 0));
+  }
+  return saw_the_end() ? exact(o_before_, m_before_, l_before_) : std::nullopt;
+}
+
 void BlockJudge::remember(std::int64_t tile) {
   const auto update = [&](SiteId id, std::optional<Array>& before) {
     if (traced(id, tile) || tile < needed_) before = held(id, tile);
@@ -150,20 +177,11 @@ void BlockJudge::remember(std::int64_t tile) {
   update(SiteId::o, o_before_);
 }
 
-void BlockJudge::judge_outputs() {
-  const reference::Outputs truth = reference_.finish();
-  const auto judge_both = [&](Judgement judgement, const reference::Outputs& want) {
-    const Bounded o{want.o_final.value.leftCols(info_.problem.d),
-                    want.o_final.error.leftCols(info_.problem.d)};
-    judge_output(SiteId::o_final, SiteId::o, judgement, o);
-    judge_output(SiteId::lse, SiteId::m, judgement, want.lse);
-  };
-  judge_both(Judgement::chain, truth);
-  const bool saw_the_end = info_.tiles.end >= needed_;
-  if (!saw_the_end || !m_before_ || !l_before_ || !o_before_) return;
-  judge_both(Judgement::local, epilogue(Bounded::exact(*o_before_), Bounded::exact(*l_before_),
-                                        Bounded::exact(*m_before_), reference_.output_factor(),
-                                        judge_.walk_.arithmetic));
+void BlockJudge::judge_outputs(Judgement judgement, const reference::Outputs& want) {
+  const Bounded o{want.o_final.value.leftCols(info_.problem.d),
+                  want.o_final.error.leftCols(info_.problem.d)};
+  judge_output(SiteId::o_final, SiteId::o, judgement, o);
+  judge_output(SiteId::lse, SiteId::m, judgement, want.lse);
 }
 
 bool BlockJudge::traced(SiteId id, std::int64_t tile) const {
@@ -191,7 +209,7 @@ std::optional<Array> BlockJudge::received(SiteId id, std::int64_t tile,
 
 void BlockJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const Bounded& want) {
   if (!traced(id, tile)) return;
-  if (observer_) observer_(id, tile, judgement, want);
+  if (observer_) observer_(id, block_, tile, judgement, want);
   const SiteSlots& slots = *judge_.slots(id);
   const Site& site = slots.site();
   const Tensor& tensor = slots.tensor();
@@ -220,17 +238,18 @@ void BlockJudge::judge_output(SiteId id, SiteId register_site, Judgement judgeme
                               const Bounded& want) {
   const Tensor* tensor = judge_.dump_.find(name_of(id));
   if (!tensor) return;
-  if (observer_) observer_(id, -1, judgement, want);
+  if (observer_) observer_(id, block_, -1, judgement, want);
   const std::int64_t cols = want.value.cols();
-  const std::int64_t first_query =
-      (batch_ * info_.problem.heads + head_) * info_.problem.len_q + q_tile_ * info_.br;
-  SiteReport& own = report(id, Stage::epilogue, judgement);
+  const std::int64_t first_row = info_.first_q_row(place_);
+  SiteReport& own = report(id, judge_.last_stage(), judgement);
   const bool is_result = id == result_of(judge_.gate_) && judgement == Judgement::chain;
   for (std::int64_t row = 0; row < want.value.rows(); ++row) {
     for (std::int64_t col = 0; col < cols; ++col) {
       const auto where = [&] {
         Divergence at = place(-1, Axes::query_d, row, col);
-        const SiteSlots* slots = judge_.slots(register_site);
+        // The registers of the tiles are those of the outputs where one pass makes both.
+        const bool one_pass = judge_.last_stage() == Stage::epilogue;
+        const SiteSlots* slots = one_pass ? judge_.slots(register_site) : nullptr;
         const std::int64_t slot = slots ? slots->slot_of(row, col) : -1;
         if (slot < 0) return at;
         const Holder holder = slots->holder(slot);
@@ -239,7 +258,7 @@ void BlockJudge::judge_output(SiteId id, SiteId register_site, Judgement judgeme
         at.reg = holder.reg;
         return at;
       };
-      const std::int64_t index = (first_query + row) * cols + col;
+      const std::int64_t index = (first_row + row) * cols + col;
       const Comparison outcome =
           record(own, tensor->at(index), is_unwritten(*tensor, index), want.value(row, col),
                  want.error(row, col), broke_off_, where);
@@ -267,15 +286,16 @@ Divergence BlockJudge::place(std::int64_t tile, Axes axes, std::int64_t row,
   Divergence at;
   at.block = block_;
   at.tile = tile;
-  at.batch = batch_;
-  at.head = head_;
+  at.batch = place_.batch;
+  at.head = place_.head;
   at.row = row;
   at.col = col;
   if (axes == Axes::key_d) {
-    at.key = tile * info_.bc + row;
+    at.key = info_.key_of(place_, tile) + row;
   } else {
-    at.query = q_tile_ * info_.br + row;
-    if (axes == Axes::query_key) at.key = tile * info_.bc + col;
+    at.head = info_.head_of(place_, row);
+    at.query = info_.query_of(place_, row);
+    if (axes == Axes::query_key) at.key = info_.key_of(place_, tile) + col;
   }
   return at;
 }

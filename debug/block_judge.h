@@ -12,8 +12,17 @@ namespace lanescope {
 /// reference makes of the values that the stage received as traced (local).
 class BlockJudge {
  public:
-  BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserver& observer);
-  BlockVerdict run();
+  /// What comes out is added to `verdict`, of the block's row tile.
+  BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserver& observer,
+             RowTileVerdict& verdict);
+  /// Judges the traced sites.
+  void run();
+  /// After `run`: what the block must leave, and what it left, as traced: nothing where it is not
+  /// known.
+  reference::Partial truth() const { return reference_.partial(); }
+  std::optional<reference::Partial> left() const;
+  /// Judges the outputs, of the row tile whose first block this is.
+  void judge_outputs(Judgement judgement, const reference::Outputs& want);
 
  private:
   using Array = reference::Array;
@@ -24,12 +33,14 @@ class BlockJudge {
   void judge_scores(std::int64_t tile, const TileState& truth);
   void judge_softmax(std::int64_t tile, const TileState& truth);
   void judge_product(std::int64_t tile, const TileState& truth);
+  void judge_partial();
   void remember(std::int64_t tile);
-  void judge_outputs();
 
   /// Whether `id` was traced for the tile. A tile that holds no key for any row of the block may be
   /// left out by a kernel, in any site; another one counts as traced even if nothing was written.
   bool traced(SiteId id, std::int64_t tile) const;
+  /// Whether the last tile that holds a key was traced.
+  bool saw_the_end() const { return info_.tiles.end >= needed_; }
   /// The tile as traced, its valid rows; nothing where it was not traced, or the run broke off
   /// before all of it was written.
   std::optional<Array> held(SiteId id, std::int64_t tile, std::int64_t rows) const;
@@ -49,11 +60,12 @@ class BlockJudge {
   const JudgeObserver& observer_;
   const DumpInfo& info_;
   bool broke_off_;  ///< the run: what it did not write is a consequence of that
-  std::int64_t block_, batch_, head_, q_tile_;
+  std::int64_t block_;
+  BlockPlace place_;
   reference::OnlineBlock reference_;
   std::int64_t needed_;  ///< tiles that the kernel may not leave out: the first ones
   std::optional<Array> m_before_, l_before_, o_before_;  ///< as traced after the tile before
-  BlockVerdict verdict_;
+  RowTileVerdict& verdict_;
 };
 
 }  // namespace lanescope

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "debug/detectors.h"
-#include "debug/words.h"
+#include "debug/formulas.h"
 
 namespace lanescope {
 namespace {
@@ -27,34 +27,6 @@ Array row_sum(const Array& x) { return x.rowwise().sum(); }
 Array scaled(const Array& x, const Array& column) { return x.colwise() * column.col(0); }
 Array minus(const Array& x, const Array& column) { return x.colwise() - column.col(0); }
 Array product(const Array& a, const Array& b) { return (a.matrix() * b.matrix()).array(); }
-
-/// Tries formulas on the scene and keeps those that give most of the wrong values.
-class Formulas {
- public:
-  Formulas(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
-
-  void operator()(Cause cause, const std::string& text, const Array& value) const {
-    if (value.rows() != scene_.rows()) return;
-    const Array own = value.cols() == 1 ? value : Array(value.leftCols(scene_.cols()));
-    const std::vector<double> values = scene_.by_element(own);
-    const Fit fit = scene_.fit(values);
-    if (fit.explained < 0.5) return;
-    Finding finding{cause, fit.explained, fit.consistent, true};
-    finding.evidence = {text};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Element& e = scene_.elements()[i];
-      if (!e.wrong || !scene_.fits(e.row, e.col, e.got, values[i])) continue;
-      finding.evidence.push_back("e.g. " + example_text(scene_, e) + "; this formula gives " +
-                                 value_text(values[i]));
-      break;
-    }
-    findings_.push_back(finding);
-  }
-
- private:
-  const Scene& scene_;
-  Findings& findings_;
-};
 
 void try_scores(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();

@@ -89,13 +89,14 @@ std::vector<Rule> rules_for(const Scene& scene) {
 
 /// Share of the wrong and of all the scores that `rule` predicts to be masked or not.
 std::pair<double, double> agreement(const Scene& scene, const Rule& rule) {
-  const std::int64_t first_query = scene.first().query - scene.first().row;
+  const DumpInfo& info = scene.info();
+  const BlockPlace place = scene.place();
   int wrong = 0, explained = 0, all = 0, agreed = 0;
   for (const Element& e : scene.elements()) {
     if (e.unwritten) continue;
     const bool masked = e.got == -infinity;
-    const bool hit =
-        rule.visible(first_query + e.row, scene.tile() * scene.info().bc + e.col) == !masked;
+    const bool hit = rule.visible(info.query_of(place, e.row),
+                                  info.key_of(place, scene.tile()) + e.col) == !masked;
     ++all;
     agreed += hit;
     if (e.wrong) ++wrong;

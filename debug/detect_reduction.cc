@@ -207,7 +207,7 @@ void find_incomplete_reduction(const Scene& scene, Findings& findings) {
 }
 
 void find_other_row(const Scene& scene, Findings& findings) {
-  const bool at_end = scene.first().stage == Stage::epilogue;
+  const bool at_end = scene.at_end();
   const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
   const auto s = scene.scores(tile), m = scene.held(SiteId::m, tile),
              p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile),

@@ -15,10 +15,10 @@ using Eigen::Index;
 /// Rows of the loaded tile that lie beyond the end of the sequence.
 void find_tail(const Scene& scene, Findings& findings) {
   const bool queries = scene.site() == SiteId::q_smem;
-  const Problem& problem = scene.info().problem;
-  const std::int64_t first = queries ? scene.block() % scene.info().q_tiles() * scene.info().br
-                                     : scene.tile() * scene.info().bc;
-  const std::int64_t valid = (queries ? problem.len_q : problem.len_kv) - first;
+  const DumpInfo& info = scene.info();
+  const std::int64_t valid = queries
+                                 ? info.rows(scene.place())
+                                 : info.problem.len_kv - info.key_of(scene.place(), scene.tile());
   int beyond = 0;
   bool written = false;
   std::vector<std::int64_t> rows;
@@ -71,11 +71,8 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
   const Problem& problem = scene.info().problem;
   const bool queries = scene.site() == SiteId::q_smem;
   const std::int64_t length = queries ? problem.len_q : problem.len_kv;
-  const std::int64_t head = queries ? scene.first().head : problem.kv_head(scene.first().head);
-  const std::int64_t first =
-      (scene.first().batch * (queries ? problem.heads : problem.heads_kv) + head) * length +
-      (queries ? scene.block() % scene.info().q_tiles() * scene.info().br
-               : scene.tile() * scene.info().bc);
+  const std::int64_t first = queries ? scene.info().first_q_row(scene.place())
+                                     : scene.info().first_kv_row(scene.place(), scene.tile());
   std::map<std::tuple<SiteId, std::int64_t, std::int64_t>, int> shifts;
   int explained = 0;
   for (Index row = 0; row < scene.rows(); ++row) {
@@ -127,8 +124,7 @@ struct Place {
 
 /// Wrong values that are, bit for bit, values of other sites and tiles.
 void find_other_sites(const Scene& scene, Findings& findings) {
-  const std::int64_t last =
-      scene.first().stage == Stage::epilogue ? scene.last_tile() : scene.tile();
+  const std::int64_t last = scene.at_end() ? scene.last_tile() : scene.tile();
   // The nearest place counts: this tile before earlier ones, the own site before others.
   std::unordered_map<double, Place> places;
   int values = 0;

@@ -145,7 +145,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   if (first == all.end()) return;
   const double share =
       static_cast<double>(std::count_if(all.begin(), all.end(), strange)) / scene.wrong_count();
-  const bool at_end = scene.first().stage == Stage::epilogue;
+  const bool at_end = scene.at_end();
   const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
   const auto value_at = [&](SiteId id, Index col) -> std::optional<double> {
     auto values = scene.held(id, tile);

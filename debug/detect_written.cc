@@ -8,6 +8,7 @@ namespace {
 
 /// Whether no traced site has anything for the scene's tile.
 bool whole_tile_untouched(const Scene& scene) {
+  if (is_partial(scene.site())) return false;
   if (scene.tile() < 0 || scene.judge().slots(scene.site())->site().axes == Axes::query_d) {
     if (scene.site() != SiteId::o) return false;
   }
@@ -64,13 +65,13 @@ void find_unwritten(const Scene& scene, Findings& findings) {
     Finding skipped{Cause::tile_skipped, share};
     skipped.evidence = {"no site of tile " + std::to_string(scene.tile()) + " of block " +
                         std::to_string(scene.block()) + " was written, though its rows see keys " +
-                        std::to_string(scene.tile() * scene.info().bc) + " on"};
+                        std::to_string(scene.info().key_of(scene.place(), scene.tile())) + " on"};
     findings.push_back(skipped);
     return;
   }
   Finding finding{Cause::never_written, share};
   const std::string name = name_of(scene.site());
-  if (scene.first().stage == Stage::epilogue) {
+  if (scene.at_end()) {
     const Tensor& tensor = *scene.dump().find(name);
     std::int64_t empty = 0;
     for (std::int64_t i = 0; i < tensor.size(); ++i) empty += is_unwritten(tensor, i);
@@ -83,7 +84,7 @@ void find_unwritten(const Scene& scene, Findings& findings) {
 }
 
 void find_disagreement(const Scene& scene, Findings& findings) {
-  if (scene.first().stage == Stage::epilogue) return;
+  if (scene.at_end()) return;
   const auto& all = scene.elements();
   const auto differ = [](const Element& a, const Element& b) {
     return a.row == b.row && a.col == b.col && a.got != b.got &&

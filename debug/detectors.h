@@ -21,6 +21,8 @@ void find_mask(const Scene& scene, Findings& findings);
 /// Formulas close to the right one (a factor, a term, an operand more or less) that give the
 /// values.
 void find_formula(const Scene& scene, Findings& findings);
+/// The same of the combine pass: weights and sums of the partials that give the values.
+void find_combine(const Scene& scene, Findings& findings);
 /// The right formula with an operand of another row.
 void find_other_row(const Scene& scene, Findings& findings);
 /// Row maxima and sums over a part of the row.

@@ -23,9 +23,9 @@ auto rank(const Finding& finding) {
 Findings all_findings(const Scene& scene) {
   Findings findings;
   for (const auto detector :
-       {find_unwritten, find_disagreement, find_non_finite, find_mask, find_formula, find_other_row,
-        find_incomplete_reduction, find_permutation, find_product, find_input_scale, find_scale,
-        find_source, find_lost_precision}) {
+       {find_unwritten, find_disagreement, find_non_finite, find_mask, find_formula, find_combine,
+        find_other_row, find_incomplete_reduction, find_permutation, find_product, find_input_scale,
+        find_scale, find_source, find_lost_precision}) {
     detector(scene, findings);
   }
   std::stable_sort(findings.begin(), findings.end(),

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t rows_reported = 16;
 
-/// The order of the data: the epilogue follows all tiles.
+/// The order of the data: what follows the last tile follows all tiles.
 auto order_of(const Divergence& at) {
-  const bool last = at.stage == Stage::epilogue;
+  const bool last = at.stage >= Stage::epilogue;
   const std::int64_t tile = last ? std::numeric_limits<std::int64_t>::max() : at.tile;
   return std::tuple(tile, at.stage, at.site, at.block);
 }
@@ -76,15 +76,15 @@ void keep_worst(std::vector<RowError>& rows) {
 DiffReport diff_against_reference(const Dump& dump, int threads) {
   check_dump(dump);
   const Judge judge(dump);
-  std::vector<BlockVerdict> verdicts(static_cast<std::size_t>(dump.info.block_count()));
-  reference::parallel_for(dump.info.block_count(), threads, [&](std::int64_t block) {
-    verdicts[static_cast<std::size_t>(block)] = judge.judge(block);
+  std::vector<RowTileVerdict> verdicts(static_cast<std::size_t>(dump.info.row_tiles()));
+  reference::parallel_for(dump.info.row_tiles(), threads, [&](std::int64_t row_tile) {
+    verdicts[static_cast<std::size_t>(row_tile)] = judge.judge(row_tile);
   });
 
   DiffReport report;
   std::map<std::pair<SiteId, Judgement>, SiteReport> sites;
   std::int64_t compared = 0, failed = 0;
-  for (const BlockVerdict& verdict : verdicts) {
+  for (const RowTileVerdict& verdict : verdicts) {
     for (const auto& [key, site] : verdict.sites) {
       const auto [entry, is_new] = sites.try_emplace(key, site);
       if (!is_new) merge(entry->second, site);

@@ -41,12 +41,25 @@ struct Stop {
   };
   Kind kind = Kind::none;
   std::int64_t block = -1, warp = -1, lane = -1;
+  /// In the combine pass, whose warps are others: `block` is then the first of those it combines.
+  bool combining = false;
+
+  friend bool operator==(const Stop&, const Stop&) = default;
 };
 
 constexpr const char* name_of(Stop::Kind kind) {
   constexpr const char* names[] = {"none", "rule", "crash", "hang"};
   return names[static_cast<int>(kind)];
 }
+
+/// A block's place in the problem. Its rows are br of those of a group of heads_per_tile
+/// neighbouring heads, which stand behind each other; its keys are those of one split.
+struct BlockPlace {
+  std::int64_t batch;
+  std::int64_t head;    ///< the first of the group
+  std::int64_t q_tile;  ///< of the group's rows
+  std::int64_t split;
+};
 
 /// Everything about a run that its tensors do not hold.
 struct DumpInfo {
@@ -60,24 +73,65 @@ struct DumpInfo {
   std::string trace;    ///< "on" or "off"
   ElementType dtype = ElementType::f16;
   Products products = Products::fp32_fma;
+  bool unscaled_scores = false;  ///< Site::unscaled of s, wherever s is not in the dump too
   Problem problem;
   int head_dim = 64;  ///< D of the module; columns from problem.d on are zero padding
   int br = 64;        ///< query rows of a tile
   int bc = 64;        ///< keys of a tile
+  int splits = 1;     ///< equal ranges of K/V tiles, with blocks of their own
+  int heads_per_tile = 1;
   std::string input;  ///< "random", ... or the path of the file
   std::uint64_t seed = 0;
   std::string input_hash;   ///< of the bytes of the inputs
   std::string source_hash;  ///< of the sources that went into the module
   std::string compile_flags;
-  Range blocks;            ///< the blocks and tiles that the dump holds; block =
-  Range tiles;             ///<   (batch · heads + head) · ceil(len_q / br) + q_tile
+  Range blocks;            ///< the blocks and tiles that the dump holds; place says which they are
+  Range tiles;             ///< counted from the first of the block's split
   std::string incomplete;  ///< empty, or why the run did not end
   Stop stop;               ///< the same for programs
   std::vector<DumpSite> sites;
 
-  std::int64_t q_tiles() const { return (problem.len_q + br - 1) / br; }
-  std::int64_t kv_tiles() const { return (problem.len_kv + bc - 1) / bc; }
-  std::int64_t block_count() const { return problem.batch * problem.heads * q_tiles(); }
+  /// Rows of Q of a group of heads, and their tiles.
+  std::int64_t group_rows() const { return heads_per_tile * problem.len_q; }
+  std::int64_t q_tiles() const { return (group_rows() + br - 1) / br; }
+  /// K/V tiles of a split; the last ones have fewer, or none.
+  std::int64_t kv_tiles() const { return ((problem.len_kv + bc - 1) / bc + splits - 1) / splits; }
+  /// Tiles of Q of the whole problem, each with a block per split.
+  std::int64_t row_tiles() const {
+    return problem.batch * (problem.heads / heads_per_tile) * q_tiles();
+  }
+  std::int64_t block_count() const { return row_tiles() * splits; }
+
+  /// block = ((batch · groups + group) · q_tiles() + q_tile) · splits + split
+  BlockPlace place(std::int64_t block) const {
+    const std::int64_t row_tile = block / splits, group = row_tile / q_tiles();
+    const std::int64_t groups = problem.heads / heads_per_tile;
+    return {group / groups, group % groups * heads_per_tile, row_tile % q_tiles(), block % splits};
+  }
+  /// Rows of the block that exist.
+  std::int64_t rows(const BlockPlace& at) const {
+    const std::int64_t left = group_rows() - at.q_tile * br;
+    return left < br ? left : br;
+  }
+  /// Head and query that `row` of the block is.
+  std::int64_t head_of(const BlockPlace& at, std::int64_t row) const {
+    return at.head + (at.q_tile * br + row) / problem.len_q;
+  }
+  std::int64_t query_of(const BlockPlace& at, std::int64_t row) const {
+    return (at.q_tile * br + row) % problem.len_q;
+  }
+  /// The first key of a tile of the block.
+  std::int64_t key_of(const BlockPlace& at, std::int64_t tile) const {
+    return (at.split * kv_tiles() + tile) * bc;
+  }
+  /// Where the block's first row lies in q, seen as [·, d], and a tile's first key in k.
+  std::int64_t first_q_row(const BlockPlace& at) const {
+    return (at.batch * problem.heads + at.head) * problem.len_q + at.q_tile * br;
+  }
+  std::int64_t first_kv_row(const BlockPlace& at, std::int64_t tile) const {
+    return (at.batch * problem.heads_kv + problem.kv_head(at.head)) * problem.len_kv +
+           key_of(at, tile);
+  }
 };
 
 /// What a run leaves: the inputs q, k, v (of e4m3 their scales q_scale, k_scale, v_scale), the

@@ -14,6 +14,7 @@ constexpr int max_side = 2048;  // of a tile: what the reference computes in tak
 constexpr int max_warps = 32;
 constexpr int max_threads = 1024;  // of a block
 constexpr int max_regs = 1024;
+constexpr int max_splits = 1 << 20;
 
 [[noreturn]] void fail(const std::string& subject, const std::string& what) {
   throw UsageError(subject + " " + what);
@@ -69,9 +70,15 @@ void check_sizes(const DumpInfo& info) {
   if (problem.heads % problem.heads_kv != 0) {
     fail("the number of heads", "is no multiple of the number of kv heads");
   }
+  check_in("the number of splits", info.splits, 1, max_splits);
+  check_in("heads_per_tile", info.heads_per_tile, 1, problem.heads / problem.heads_kv);
+  if (problem.heads / problem.heads_kv % info.heads_per_tile != 0) {
+    fail("heads_per_tile", "does not divide the query heads of a kv head");
+  }
 }
 
-/// Q has as many bytes as the problem says, so no product of the problem's lengths overflows here.
+/// Q has as many bytes as the problem says, and splits are few, so no product of the problem's
+/// lengths overflows here.
 void check_ranges(const DumpInfo& info) {
   check_in("the end of the blocks", info.blocks.end, 0, info.block_count());
   check_in("the end of the tiles", info.tiles.end, 0, info.kv_tiles());
@@ -143,10 +150,10 @@ void check_site(const Dump& dump, const DumpSite& entry) {
   const Site& site = entry.site;
   const std::string name = name_of(site.id), subject = "site " + name;
   if (dump.find_site(name) != &entry) fail(subject, "is there twice");
-  const bool output = site.id == SiteId::o_final || site.id == SiteId::lse;
-  if (output != (site.space == Space::global)) {
+  const bool output = is_output(site.id);
+  if ((output || is_partial(site.id)) != (site.space == Space::global)) {
     fail(subject, std::string("is in the memory space ") + name_of(site.space) +
-                      "; o_final and lse alone are global");
+                      "; the outputs and the partials alone are global");
   }
   if (size_of(site.type) < 2) {
     fail(subject, "is of 8 bits, where nothing tells a value that was never written");

@@ -51,8 +51,7 @@ ordered_json site_json(const Site& site) {
           {"rows", site.rows},
           {"cols", site.cols},
           {"warps", site.warps},
-          {"regs", site.regs},
-          {"unscaled", site.unscaled}};
+          {"regs", site.regs}};
 }
 
 /// The members of one JSON object, each of the type that is asked for.
@@ -157,8 +156,7 @@ Site site_of(const ordered_json& json) {
           .rows = site.small("rows"),
           .cols = site.small("cols"),
           .warps = site.small("warps"),
-          .regs = site.small("regs"),
-          .unscaled = site.boolean("unscaled")};
+          .regs = site.small("regs")};
 }
 
 Problem problem_of(const ordered_json& json) {
@@ -178,6 +176,7 @@ ordered_json stop_json(const Stop& stop) {
   if (stop.block >= 0) json["block"] = stop.block;
   if (stop.warp >= 0) json["warp"] = stop.warp;
   if (stop.lane >= 0) json["lane"] = stop.lane;
+  json["combining"] = stop.combining;
   return json;
 }
 
@@ -187,7 +186,8 @@ Stop stop_of(const ordered_json& json) {
   return {.kind = enum_of<Stop::Kind>(stop.text("kind"), "kind of stop"),
           .block = index("block"),
           .warp = index("warp"),
-          .lane = index("lane")};
+          .lane = index("lane"),
+          .combining = stop.boolean("combining")};
 }
 
 }  // namespace
@@ -195,7 +195,11 @@ Stop stop_of(const ordered_json& json) {
 SafetensorsMetadata metadata_of(const DumpInfo& info) {
   ordered_json sites = ordered_json::array();
   for (const DumpSite& entry : info.sites) sites.push_back(site_json(entry.site));
-  const ordered_json tile = {{"head_dim", info.head_dim}, {"br", info.br}, {"bc", info.bc}};
+  const ordered_json tile = {{"head_dim", info.head_dim},
+                             {"br", info.br},
+                             {"bc", info.bc},
+                             {"splits", info.splits},
+                             {"heads_per_tile", info.heads_per_tile}};
   const ordered_json traced = {{"blocks", range_json(info.blocks)},
                                {"tiles", range_json(info.tiles)}};
   return {{format_key, format_version},
@@ -209,6 +213,7 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
           {"trace", info.trace},
           {"dtype", name_of(info.dtype)},
           {"products", name_of(info.products)},
+          {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
           {"shape", shape_json(info.problem).dump()},
           {"tile", tile.dump()},
           {"traced", traced.dump()},
@@ -241,10 +246,13 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.trace = strings.one_of("trace", "on", "off");
   info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
   info.products = enum_of<Products>(strings.text("products"), "kind of products");
+  info.unscaled_scores = strings.one_of("scores", "scaled", "unscaled") == "unscaled";
   info.problem = problem_of(strings.json("shape"));
   info.head_dim = tile.small("head_dim");
   info.br = tile.small("br");
   info.bc = tile.small("bc");
+  info.splits = tile.small("splits");
+  info.heads_per_tile = tile.small("heads_per_tile");
   info.input = strings.text("input");
   info.seed = strings.number("seed");
   info.input_hash = strings.text("input_hash");

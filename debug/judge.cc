@@ -1,7 +1,5 @@
 #include "debug/judge.h"
 
-#include <algorithm>
-
 #include "debug/block_judge.h"
 #include "debug/error.h"
 
@@ -9,7 +7,7 @@ namespace lanescope {
 namespace {
 
 Gate gate_of(const std::string& name) {
-  for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+  for (const Gate gate : all_gates) {
     if (name == name_of(gate)) return gate;
   }
   throw UsageError("the dump is of the gate '" + name + "', which has no reference");
@@ -18,6 +16,7 @@ Gate gate_of(const std::string& name) {
 reference::Injected injected_by(Gate gate) {
   if (takes(gate, SiteId::s)) return reference::Injected::scores;
   if (takes(gate, SiteId::p)) return reference::Injected::weights;
+  if (takes(gate, SiteId::o_partial)) return reference::Injected::partials;
   return reference::Injected::nothing;
 }
 
@@ -27,7 +26,10 @@ Judge::Judge(const Dump& dump)
     : dump_(dump), gate_(gate_of(dump.info.gate)), inputs_(inputs_of(dump)) {
   const DumpInfo& info = dump.info;
   for (const DumpSite& entry : info.sites) {
-    if (entry.site.space == Space::global) continue;
+    if (is_output(entry.site.id)) {
+      last_stage_ = entry.site.stage;
+      continue;
+    }
     if (has(gate_, entry.site.id)) {
       slots_[static_cast<std::size_t>(entry.site.id)].emplace(dump, entry);
     } else {
@@ -46,20 +48,49 @@ Judge::Judge(const Dump& dump)
                                                   : reference::Accumulation::fma_chain(),
                           .operands = operands,
                           .p_type = p_type},
-           .unscaled_scores = std::ranges::any_of(
-               info.sites, [](const DumpSite& entry) { return entry.site.unscaled; }),
+           .unscaled_scores = info.unscaled_scores,
            .injected = injected_by(gate_),
-           .injected_p = p ? p->site().type : p_type};
+           .injected_p = p ? p->site().type : p_type,
+           .splits = info.splits,
+           .heads_per_tile = info.heads_per_tile};
+  if (info.splits > 1) last_stage_ = Stage::combine;
 }
 
-BlockVerdict Judge::judge(std::int64_t block, const JudgeObserver& observer) const {
-  return BlockJudge(*this, block, observer).run();
+RowTileVerdict Judge::judge(std::int64_t row_tile, const JudgeObserver& observer) const {
+  RowTileVerdict verdict;
+  const std::int64_t splits = dump_.info.splits, first = row_tile * splits;
+  const bool outputs = dump_.find("o_final") || dump_.find("lse");
+  const Range blocks = dump_.info.blocks;
+  if (!outputs && (blocks.end <= first || first + splits <= blocks.begin)) return verdict;
+
+  std::vector<reference::Partial> truth, received;
+  for (std::int64_t split = 0; split < splits; ++split) {
+    BlockJudge block(*this, first + split, observer, verdict);
+    block.run();
+    truth.push_back(block.truth());
+    if (auto left = block.left()) received.push_back(std::move(*left));
+  }
+  const reference::Factor output_factor = reference_of(first).output_factor();
+  const auto finished = [&](const std::vector<reference::Partial>& partials) {
+    const reference::Partial all =
+        last_stage_ == Stage::combine ? reference::combine(partials) : partials.front();
+    return reference::epilogue(all.o, all.l, all.m, output_factor, walk_.arithmetic);
+  };
+  BlockJudge block(*this, first, observer, verdict);
+  block.judge_outputs(Judgement::chain, finished(truth));
+  if (std::ssize(received) == splits) block.judge_outputs(Judgement::local, finished(received));
+  return verdict;
+}
+
+reference::OnlineBlock Judge::reference_of(std::int64_t block) const {
+  const BlockPlace at = dump_.info.place(block);
+  return {inputs_, dump_.info.problem, walk_, at.batch, at.head, at.q_tile, at.split};
 }
 
 bool Judge::lacks_outputs() const {
   // A kernel may leave no lse, and then says so in its table.
   const bool owes_lse = !dump_.find_site("o_final") || dump_.find_site("lse");
-  return gate_ == Gate::fused && !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse));
+  return stores_outputs(gate_) && !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse));
 }
 
 const SiteSlots* Judge::slots(SiteId id) const {

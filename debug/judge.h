@@ -14,16 +14,16 @@
 
 namespace lanescope {
 
-/// What one block's values came to.
-struct BlockVerdict {
+/// What the values of the blocks of one row tile came to.
+struct RowTileVerdict {
   std::map<std::pair<SiteId, Judgement>, SiteReport> sites;
-  std::vector<RowError> rows;  ///< of the gate's result, every query row of the block
+  std::vector<RowError> rows;  ///< of the gate's result, every query row
 };
 
 /// Called with what every site of every tile of a block is judged against, in the order of the
 /// data; the tile of an output is −1. The rows that exist; padding rows of q_smem too.
-using JudgeObserver = std::function<void(SiteId site, std::int64_t tile, Judgement judgement,
-                                         const reference::Bounded& want)>;
+using JudgeObserver = std::function<void(SiteId site, std::int64_t block, std::int64_t tile,
+                                         Judgement judgement, const reference::Bounded& want)>;
 
 /// What the judges of all blocks share: how the dump's gate, kernel and types are to be judged.
 class Judge {
@@ -31,8 +31,12 @@ class Judge {
   /// `dump` (a checked one) must outlive the judge. Throws UsageError on a gate that is not known.
   explicit Judge(const Dump& dump);
 
-  /// Judges everything that the dump holds of `block`: its traced sites and its outputs.
-  BlockVerdict judge(std::int64_t block, const JudgeObserver& observer = {}) const;
+  /// Judges everything that the dump holds of a row tile: the traced sites of its blocks, one per
+  /// split, and the outputs, which count as those of the first of them.
+  RowTileVerdict judge(std::int64_t row_tile, const JudgeObserver& observer = {}) const;
+
+  /// The reference of one block.
+  reference::OnlineBlock reference_of(std::int64_t block) const;
 
   const Inputs& inputs() const { return inputs_; }
   const reference::Walk& walk() const { return walk_; }
@@ -40,14 +44,17 @@ class Judge {
   const SiteSlots* slots(SiteId id) const;
   /// Traced sites that the gate neither makes nor reads; they are not judged.
   const std::vector<SiteId>& foreign_sites() const { return foreign_sites_; }
-  /// Whether `fused`, which owes them, lacks its outputs.
+  /// Whether the gate owes outputs and the dump lacks one.
   bool lacks_outputs() const;
+  /// The stage that makes the outputs.
+  Stage last_stage() const { return last_stage_; }
 
  private:
   friend class BlockJudge;
 
   const Dump& dump_;
   Gate gate_;
+  Stage last_stage_ = Stage::epilogue;
   Inputs inputs_;
   reference::Walk walk_;
   std::array<std::optional<SiteSlots>, site_id_count> slots_;

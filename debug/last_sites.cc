@@ -22,9 +22,11 @@ using Order = decltype(order_of(Site{}, 0));
 class Search {
  public:
   /// Of one lane of a block, or of all.
-  explicit Search(const Dump& dump, const Stop& lane = {}) : dump_(dump), lane_(lane) {
+  explicit Search(const Dump& dump, const Stop& lane = {})
+      : dump_(dump), lane_(lane), warp_of_(static_cast<std::size_t>(dump.info.br), -1) {
+    find_warps();
     for (const DumpSite& entry : dump.info.sites) {
-      if (entry.site.space == Space::global) {
+      if (is_output(entry.site.id)) {
         if (lane.lane < 0) search_output(entry.site);
       } else {
         search_slots(SiteSlots(dump, entry));
@@ -59,6 +61,18 @@ class Search {
   }
 
  private:
+  /// A row of what is stored in global memory belongs to the warp that holds its row of O.
+  void find_warps() {
+    const DumpSite* o = dump_.find_site(name_of(SiteId::o));
+    if (!o) return;
+    const SiteSlots slots(dump_, *o);
+    for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+      const int row = slots.row(slot);
+      if (row >= 0 && row < dump_.info.br)
+        warp_of_[static_cast<std::size_t>(row)] = slots.holder(slot).warp;
+    }
+  }
+
   void reach(std::int64_t block, std::int64_t warp, const Site& site, std::int64_t tile) {
     if (!site.per_tile) tile = -1;
     const auto [entry, is_new] = last_.try_emplace({block, warp});
@@ -79,7 +93,9 @@ class Search {
         for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
           if (is_unwritten(slots.tensor(), first + slot)) continue;
           const Holder holder = slots.holder(slot);
-          const std::int64_t warp = holder.warp;
+          const bool global = slots.site().space == Space::global;
+          const std::int64_t warp =
+              global ? warp_of_[static_cast<std::size_t>(slots.row(slot))] : holder.warp;
           if (warp == reached) continue;
           if (lane_.lane >= 0 && (warp != lane_.warp || holder.lane != lane_.lane)) continue;
           reached = warp;
@@ -89,30 +105,19 @@ class Search {
     }
   }
 
-  /// A row of an output belongs to the warp that holds its row of O.
+  /// Of an output, by the block that stores it: in two passes the first of those it combines.
   void search_output(const Site& site) {
     const DumpInfo& info = dump_.info;
     const Tensor& tensor = *dump_.find(name_of(site.id));
-    const DumpSite* registers = dump_.find_site(name_of(SiteId::o));
-    std::vector<std::int64_t> warp_of(static_cast<std::size_t>(info.br), -1);
-    if (registers) {
-      const SiteSlots slots(dump_, *registers);
-      for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
-        const int row = slots.row(slot);
-        if (row >= 0 && row < info.br) {
-          warp_of[static_cast<std::size_t>(row)] = slots.holder(slot).warp;
-        }
-      }
-    }
-    const std::int64_t cols = tensor.size() / std::max<std::int64_t>(1, rows_of_outputs());
+    const bool combined = site.stage == Stage::combine;
+    const std::int64_t cols = tensor.size() / rows_of_outputs();
     for (std::int64_t block = info.blocks.begin; block < info.blocks.end; ++block) {
-      const std::int64_t first = block % info.q_tiles() * info.br;
-      const std::int64_t rows = std::min<std::int64_t>(info.br, info.problem.len_q - first);
-      const std::int64_t begin = block / info.q_tiles() * info.problem.len_q + first;
-      for (std::int64_t row = 0; row < rows; ++row) {
+      const BlockPlace place = info.place(block);
+      if (place.split != 0) continue;
+      for (std::int64_t row = 0; row < info.rows(place); ++row) {
         for (std::int64_t col = 0; col < cols; ++col) {
-          if (is_unwritten(tensor, (begin + row) * cols + col)) continue;
-          reach(block, warp_of[static_cast<std::size_t>(row)], site, -1);
+          if (is_unwritten(tensor, (info.first_q_row(place) + row) * cols + col)) continue;
+          reach(block, combined ? -1 : warp_of_[static_cast<std::size_t>(row)], site, -1);
           break;
         }
       }
@@ -126,6 +131,7 @@ class Search {
 
   const Dump& dump_;
   Stop lane_;
+  std::vector<std::int64_t> warp_of_;  ///< the rows of a tile, −1: not known
   std::map<std::pair<std::int64_t, std::int64_t>, LastSite> last_;
   std::map<std::pair<std::int64_t, std::int64_t>, Order> order_;
 };
@@ -176,7 +182,7 @@ std::string block_text(const LastSite* begin, const LastSite* end) {
 std::vector<LastSite> last_sites(const Dump& dump) {
   const Stop& stop = dump.info.stop;
   std::vector<LastSite> sites;
-  if (stop.lane >= 0 && dump.info.blocks.contains(stop.block)) {
+  if (stop.lane >= 0 && !stop.combining && dump.info.blocks.contains(stop.block)) {
     sites = Search(dump, stop).of(stop.block, stop.warp);
     sites[0].lane = stop.lane;
   }
@@ -221,6 +227,24 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
                                                  const std::vector<LastSite>& sites) {
   const Stop& stop = dump.info.stop;
   const std::vector<std::pair<Order, Site>> order = order_of_sites(dump.info);
+  const auto place_at = [&](const Order& at, const Site& site, std::int64_t block,
+                            std::int64_t warp) {
+    Divergence place;
+    place.site = site.id;
+    place.stage = site.stage;
+    place.judgement = Judgement::chain;
+    place.block = block;
+    place.tile = site.per_tile ? std::get<0>(at) : -1;
+    place.warp = warp;
+    place.lane = stop.lane;
+    place.unwritten = true;
+    return place;
+  };
+  if (stop.combining) {
+    for (const auto& [at, site] : order) {
+      if (site.stage == Stage::combine) return place_at(at, site, stop.block, stop.warp);
+    }
+  }
   std::optional<Divergence> place;
   std::optional<Order> earliest;
   for (const LastSite& last : sites) {
@@ -232,15 +256,7 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
     });
     if (next == order.end() || (earliest && *earliest <= next->first)) continue;
     earliest = next->first;
-    place.emplace();
-    place->site = next->second.id;
-    place->stage = next->second.stage;
-    place->judgement = Judgement::chain;
-    place->block = last.block;
-    place->tile = next->second.per_tile ? std::get<0>(next->first) : -1;
-    place->warp = last.warp;
-    place->lane = stop.lane;
-    place->unwritten = true;
+    place = place_at(next->first, next->second, last.block, last.warp);
   }
   return place;
 }

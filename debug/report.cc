@@ -17,7 +17,8 @@ constexpr std::size_t rows_shown = 4;  // of the worst rows: one screen holds th
 void write_header(Page& page, const DumpInfo& info) {
   page.line(info.kernel + " " + info.gate + "  " + shape_option(info.problem) +
                 (info.problem.causal ? " causal" : "") + "  " + name_of(info.dtype) + "  tile " +
-                std::to_string(info.br) + " x " + std::to_string(info.bc),
+                std::to_string(info.br) + " x " + std::to_string(info.bc) +
+                (info.splits > 1 ? "  " + std::to_string(info.splits) + " splits" : ""),
             Colour::bold);
   page.whole("input " + info.input + "  seed " + std::to_string(info.seed));
 }
@@ -88,10 +89,7 @@ std::string got_text(const Dump& dump, std::string_view name, const Divergence& 
 
 void write_place(Page& page, const DumpInfo& info, const Divergence& at) {
   if (at.block >= 0) {
-    const BlockPlace place = place_of(info, at.block);
-    page.field("block", std::to_string(at.block) + " (batch " + std::to_string(place.batch) +
-                            ", head " + std::to_string(place.head) + ", queries from " +
-                            std::to_string(place.query) + ")");
+    page.field("block", std::to_string(at.block) + " (" + block_text(info, at.block) + ")");
   }
   page.field("slot", slot_text(at));
   page.field("place", place_text(at));

@@ -66,7 +66,8 @@ ordered_json stop_json(const DumpInfo& info) {
   return {{"kind", name_of(info.stop.kind)},
           {"block", index_json(info.stop.block)},
           {"warp", index_json(info.stop.warp)},
-          {"lane", index_json(info.stop.lane)}};
+          {"lane", index_json(info.stop.lane)},
+          {"combining", info.stop.combining}};
 }
 
 ordered_json machine_json(const DumpInfo& info) {
@@ -104,7 +105,12 @@ std::string diff_json(const DumpInfo& info, const DiffReport& report) {
                   {"module", info.module},
                   {"dtype", name_of(info.dtype)},
                   {"shape", shape_json(info.problem)},
-                  {"tile", {{"br", info.br}, {"bc", info.bc}, {"head_dim", info.head_dim}}},
+                  {"tile",
+                   {{"br", info.br},
+                    {"bc", info.bc},
+                    {"head_dim", info.head_dim},
+                    {"splits", info.splits},
+                    {"heads_per_tile", info.heads_per_tile}}},
                   {"input", info.input},
                   {"seed", info.seed},
                   {"incomplete", info.incomplete},

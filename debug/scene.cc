@@ -18,17 +18,17 @@ constexpr double slack = 0x1p-15;
 }  // namespace
 
 Scene::Scene(const Dump& dump, const Divergence& first)
-    : dump_(dump),
-      judge_(dump),
-      first_(first),
-      reference_(judge_.inputs(), dump.info.problem, judge_.walk(), first.batch, first.head,
-                 first.block % dump.info.q_tiles()) {
-  judge_.judge(first.block, [&](SiteId id, std::int64_t tile, Judgement judgement,
-                                const reference::Bounded& want) {
-    if (id == first.site && tile == first.tile && judgement == first.judgement) want_ = want;
-  });
+    : dump_(dump), judge_(dump), first_(first), reference_(judge_.reference_of(first.block)) {
+  judge_.judge(first.block / dump.info.splits,
+               [&](SiteId id, std::int64_t block, std::int64_t tile, Judgement judgement,
+                   const reference::Bounded& want) {
+                 if (id == first.site && block == first.block && tile == first.tile &&
+                     judgement == first.judgement) {
+                   want_ = want;
+                 }
+               });
   got_ = Array::Constant(rows(), cols(), not_a_number);
-  if (first.stage == Stage::epilogue) {
+  if (is_output(first.site)) {
     add_output();
   } else {
     add_traced();
@@ -56,16 +56,16 @@ void Scene::add_traced() {
 
 void Scene::add_output() {
   const Tensor& tensor = *dump_.find(name_of(site()));
-  const Problem& problem = info().problem;
-  const SiteSlots* slots = judge_.slots(site() == SiteId::lse ? SiteId::m : SiteId::o);
+  const bool one_pass = first_.stage == Stage::epilogue;
+  const SiteSlots* slots =
+      !one_pass ? nullptr : judge_.slots(site() == SiteId::lse ? SiteId::m : SiteId::o);
   std::vector<Holder> holders(static_cast<std::size_t>(rows() * cols()));
   for (std::int64_t slot = slots ? slots->count() - 1 : -1; slot >= 0; --slot) {
     const int row = slots->row(slot), col = slots->col(slot);
     if (row < 0 || row >= rows() || col >= cols()) continue;
     holders[static_cast<std::size_t>(row * cols() + col)] = slots->holder(slot);
   }
-  const std::int64_t begin = (first_.batch * problem.heads + first_.head) * problem.len_q +
-                             block() % info().q_tiles() * info().br;
+  const std::int64_t begin = info().first_q_row(place());
   for (int row = 0; row < rows(); ++row) {
     for (int col = 0; col < cols(); ++col) {
       const std::int64_t index = (begin + row) * cols() + col;

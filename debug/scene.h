@@ -52,6 +52,9 @@ class Scene {
   SiteId site() const { return first_.site; }
   std::int64_t tile() const { return first_.tile; }
   std::int64_t block() const { return first_.block; }
+  BlockPlace place() const { return info().place(block()); }
+  /// Whether the site is an output, which is no tile's and comes after all of them.
+  bool at_end() const { return is_output(site()); }
 
   /// Every judged slot; several may stand for the same place.
   const std::vector<Element>& elements() const { return elements_; }

@@ -36,13 +36,10 @@ void write_title(Page& page, const Dump& dump, const Selection& at, const std::s
              std::to_string(site.rows) + " x " + std::to_string(site.cols) + " per tile";
   }
   page.line(title, Colour::bold);
-  const BlockPlace place = place_of(info, at.block);
-  std::string text = "block " + std::to_string(at.block) + " (batch " +
-                     std::to_string(place.batch) + ", head " + std::to_string(place.head) +
-                     ", queries from " + std::to_string(place.query) + ")";
+  std::string text = "block " + std::to_string(at.block) + " (" + block_text(info, at.block) + ")";
   if (name == "k" || name == "v" || (at.site != nullptr && at.site->site.per_tile)) {
     text += ", tile " + std::to_string(at.tile) + " (keys from " +
-            std::to_string(at.tile * info.bc) + ")";
+            std::to_string(info.key_of(info.place(at.block), at.tile)) + ")";
   }
   page.whole(text);
   if (!info.incomplete.empty()) {

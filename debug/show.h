@@ -25,7 +25,8 @@ struct ShowOptions {
 std::string show_text(const Dump& dump, const ShowOptions& options, const Style& style);
 
 /// The same values for programs, one JSON object: {kernel, gate, backend, site, stage, space, type,
-/// block, batch, head, query (first of the block), tile, values: [...]}; stage is null for inputs.
+/// block, batch, head, query (of the block's first row), split,
+/// tile, values: [...]}; stage is null for inputs.
 ///   registers  values of {warp, lane, reg, row, col, value, bits}; row and col are null where the
 ///              register stands for no element or another lane speaks for it
 ///   else       values of {row, col, value, bits} and, where known, owner: the thread that wrote it

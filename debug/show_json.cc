@@ -66,7 +66,7 @@ ordered_json matrix_values(const Selection& at, const TileView& view) {
 
 std::string show_json(const Dump& dump, const ShowOptions& options) {
   const Selection at = select(dump, options);
-  const BlockPlace place = place_of(dump.info, at.block);
+  const BlockPlace place = dump.info.place(at.block);
   const Site* site = at.site != nullptr ? &at.site->site : nullptr;
   const ordered_json json = {
       {"kernel", dump.info.kernel},
@@ -78,8 +78,9 @@ std::string show_json(const Dump& dump, const ShowOptions& options) {
       {"type", name_of(at.tensor->type)},
       {"block", at.block},
       {"batch", place.batch},
-      {"head", place.head},
-      {"query", place.query},
+      {"head", dump.info.head_of(place, 0)},
+      {"query", dump.info.query_of(place, 0)},
+      {"split", place.split},
       {"tile", at.tile},
       {"values", at.registers()
                      ? register_values(dump, at)

@@ -24,6 +24,9 @@ enum class Products : std::uint8_t { fp32_fma, tensor_core };
 ///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it
 ///   alpha   2^(m_prev − m);  p: 2^(scaled s − m);  l: running row sum of p
 ///   o       unnormalised output after this tile
+///   o_partial m_partial l_partial   o, m and l after the last tile of a block that sees only a
+///   split
+///           of the keys, as stored for the combine pass
 ///   o_final O = o / l as stored;  lse: natural log-sum-exp of the scaled scores
 enum class SiteId : std::uint8_t {
   q_smem,
@@ -36,10 +39,20 @@ enum class SiteId : std::uint8_t {
   p,
   l,
   o,
+  o_partial,
+  m_partial,
+  l_partial,
   o_final,
   lse
 };
-inline constexpr int site_id_count = 12;
+inline constexpr int site_id_count = 15;
+
+/// What a kernel leaves: tensors in global memory.
+constexpr bool is_output(SiteId id) { return id == SiteId::o_final || id == SiteId::lse; }
+/// What the blocks of a first pass leave for the combine pass, in global memory.
+constexpr bool is_partial(SiteId id) {
+  return id == SiteId::o_partial || id == SiteId::m_partial || id == SiteId::l_partial;
+}
 
 /// One traced place of one kernel: its stage, memory space, type, tile shape and lane layout.
 struct Site {
@@ -48,11 +61,11 @@ struct Site {
   Space space;
   ElementType type;
   Axes axes;
-  bool per_tile;          ///< false: one value per block (Q, the outputs), its tile index is 0
-  int rows;               ///< of the tile
-  int cols;               ///< of the tile
-  int warps;              ///< registers: warps that hold it, else 0
-  int regs;               ///< registers: elements per lane, else 0
+  bool per_tile;  ///< false: one value per block (Q, partials, outputs), its tile index is 0
+  int rows;       ///< of the tile
+  int cols;       ///< of the tile
+  int warps;      ///< registers: warps that hold it, else 0
+  int regs;       ///< registers: elements per lane, else 0
   bool unscaled = false;  ///< of s: the softmax multiplies with scale · log2(e)
 
   /// Bytes of one (block, tile) in the trace buffer.
@@ -79,8 +92,9 @@ constexpr const char* name_of(Axes axes) {
 }
 
 constexpr const char* name_of(SiteId id) {
-  constexpr const char* names[] = {"q_smem", "k_smem", "v_smem", "s", "m_prev",  "m",
-                                   "alpha",  "p",      "l",      "o", "o_final", "lse"};
+  constexpr const char* names[] = {"q_smem",    "k_smem",    "v_smem",    "s",       "m_prev",
+                                   "m",         "alpha",     "p",         "l",       "o",
+                                   "o_partial", "m_partial", "l_partial", "o_final", "lse"};
   return names[static_cast<int>(id)];
 }
 

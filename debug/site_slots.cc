@@ -25,12 +25,12 @@ std::int64_t SiteSlots::first(std::int64_t block, std::int64_t tile) const {
 }
 
 int SiteSlots::row(std::int64_t slot) const {
-  if (site().space == Space::shared) return static_cast<int>(slot / site().cols);
+  if (site().space != Space::registers) return static_cast<int>(slot / site().cols);
   return entry_.coordinates[static_cast<std::size_t>(2 * slot)];
 }
 
 int SiteSlots::col(std::int64_t slot) const {
-  if (site().space == Space::shared) return static_cast<int>(slot % site().cols);
+  if (site().space != Space::registers) return static_cast<int>(slot % site().cols);
   return entry_.coordinates[static_cast<std::size_t>(2 * slot + 1)];
 }
 

@@ -26,6 +26,9 @@ inline constexpr SiteTag<SiteId::alpha> alpha;
 inline constexpr SiteTag<SiteId::p> p;
 inline constexpr SiteTag<SiteId::l> l;
 inline constexpr SiteTag<SiteId::o> o;
+inline constexpr SiteTag<SiteId::o_partial> o_partial;
+inline constexpr SiteTag<SiteId::m_partial> m_partial;
+inline constexpr SiteTag<SiteId::l_partial> l_partial;
 inline constexpr SiteTag<SiteId::o_final> o_final;
 inline constexpr SiteTag<SiteId::lse> lse;
 }  // namespace site

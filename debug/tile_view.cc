@@ -15,11 +15,14 @@ bool is_scale(std::string_view name) { return is_input(name) && name.ends_with("
 
 }  // namespace
 
-BlockPlace place_of(const DumpInfo& info, std::int64_t block) {
-  const std::int64_t head = block / info.q_tiles();
-  return {.batch = head / info.problem.heads,
-          .head = head % info.problem.heads,
-          .query = block % info.q_tiles() * info.br};
+std::string block_text(const DumpInfo& info, std::int64_t block) {
+  const BlockPlace at = info.place(block);
+  const std::int64_t first = info.head_of(at, 0), last = info.head_of(at, info.rows(at) - 1);
+  return "batch " + std::to_string(at.batch) +
+         (first == last ? ", head " + std::to_string(first)
+                        : ", heads " + std::to_string(first) + ".." + std::to_string(last)) +
+         ", queries from " + std::to_string(info.query_of(at, 0)) +
+         (info.splits > 1 ? ", split " + std::to_string(at.split) : "");
 }
 
 Range blocks_of(const Dump& dump, std::string_view name) {
@@ -41,23 +44,21 @@ TileView tile_view(const Dump& dump, std::string_view name, std::int64_t block, 
   const DumpInfo& info = dump.info;
   const Problem& problem = info.problem;
   const Tensor* tensor = dump.find(name);
-  const BlockPlace place = place_of(info, block);
+  const BlockPlace place = info.place(block);
   if (is_key_rows(name)) {
-    const std::int64_t first = tile * info.bc;
-    const std::int64_t head = place.batch * problem.heads_kv + problem.kv_head(place.head);
+    const std::int64_t left = problem.len_kv - info.key_of(place, tile);
     return {.tensor = tensor,
-            .first = (head * problem.len_kv + first) * problem.d,
+            .first = info.first_kv_row(place, tile) * problem.d,
             .stride = problem.d,
-            .rows = std::min<std::int64_t>(info.bc, problem.len_kv - first),
+            .rows = std::clamp<std::int64_t>(left, 0, info.bc),
             .cols = problem.d};
   }
   if (is_query_rows(name)) {
     const std::int64_t cols = name == "lse" ? 1 : problem.d;
-    const std::int64_t head = place.batch * problem.heads + place.head;
     return {.tensor = tensor,
-            .first = (head * problem.len_q + place.query) * cols,
+            .first = info.first_q_row(place) * cols,
             .stride = cols,
-            .rows = std::min<std::int64_t>(info.br, problem.len_q - place.query),
+            .rows = info.rows(place),
             .cols = cols};
   }
   if (is_scale(name)) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "debug/diff.h"
@@ -9,12 +10,9 @@
 
 namespace lanescope {
 
-/// A block's place in the problem.
-struct BlockPlace {
-  std::int64_t batch, head;
-  std::int64_t query;  ///< first row of Q in its head
-};
-BlockPlace place_of(const DumpInfo& info, std::int64_t block);
+/// "batch 0, head 1, queries from 64", of the block's first row; "split 2" where there are several,
+/// "heads 0..3" where their rows share a tile.
+std::string block_text(const DumpInfo& info, std::int64_t block);
 
 /// One tile of one block as a matrix in a dump's tensor.
 struct TileView {

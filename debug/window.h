@@ -18,7 +18,7 @@ struct Window {
 ///   site, then block, then tile (both counted from the window's begin), then
 ///   registers  [warp][chunk][lane][bytes of the chunk]: a warp stores chunks of up to 16 bytes of
 ///              its 32 lanes side by side, so every store is coalesced
-///   shared     [row][col], whatever the tile's own order in shared memory
+///   shared     [row][col], whatever the tile's own order in shared memory; global the same
 struct Slots {
   std::byte* base;
   Window window;

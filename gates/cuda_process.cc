@@ -94,6 +94,7 @@ void run_task(Task& task, const int* files) {
   here(run.v_scale);
   here(run.o);
   here(run.lse);
+  here(run.partials);
   here(run.injected);
   here(run.left);
   here(run.traced);

@@ -1,6 +1,9 @@
 #include "gates/dump_of_run.h"
 
+#include <algorithm>
+
 #include "gates/declared_modules.h"
+#include "gates/partition.h"
 #include "gates/run_memory.h"
 
 namespace lanescope {
@@ -42,10 +45,15 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.trace = std::string_view(module.trace) == "on" ? "on" : "off";
   info.dtype = module.dtype;
   info.products = module.products;
+  info.unscaled_scores = std::any_of(module.sites, module.sites + module.site_count,
+                                     [](const Site& site) { return site.unscaled; });
   info.problem = request.problem;
   info.head_dim = module.head_dim;
   info.br = module.br;
   info.bc = module.bc;
+  const Partition partition = partition_of(module, request.problem, request.splits);
+  info.splits = static_cast<int>(partition.splits);
+  info.heads_per_tile = static_cast<int>(partition.heads_per_tile);
   info.input = request.input;
   info.seed = request.seed;
   info.source_hash = module.source_hash;
@@ -53,14 +61,14 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   return info;
 }
 
-void add_sites(const Module& module, const FilledSlots& left, const FilledSlots& traced,
-               const std::byte* o, const std::byte* lse, Dump& dump) {
+void add_sites(const Module& module, std::span<const FilledSlots> buffers, const std::byte* o,
+               const std::byte* lse, Dump& dump) {
   DumpInfo& info = dump.info;
   const Problem& p = info.problem;
   for (int i = 0; i < module.site_count; ++i) {
     const Site& site = module.sites[i];
     const std::string name = name_of(site.id);
-    for (const FilledSlots& slots : {left, traced}) {
+    for (const FilledSlots& slots : buffers) {
       for (std::size_t j = 0; slots.bytes && j < slots.layout.sites().size(); ++j) {
         if (slots.layout.sites()[j].id != site.id) continue;
         info.sites.push_back(describe(module, site));
@@ -68,7 +76,7 @@ void add_sites(const Module& module, const FilledSlots& left, const FilledSlots&
             {name, slots.layout.unpack(j, slots.bytes, info.blocks, info.tiles)});
       }
     }
-    if (module.gate != Gate::fused || site.space != Space::global) continue;
+    if (!stores_outputs(module.gate) || !is_output(site.id)) continue;
     info.sites.push_back(describe(module, site));
     dump.tensors.push_back(
         {name,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "gates/launch.h"
@@ -18,10 +19,11 @@ struct FilledSlots {
   const std::byte* bytes;
 };
 
-/// Adds to `dump`, whose info is complete but for the sites, what a run left: every site with its
-/// description, in the order of the module's table, and for `fused` the outputs.
+/// Adds to `dump`, whose info is complete but for the sites, what a run left in `buffers`: every
+/// site with its description, in the order of the module's table, and the outputs where the gate
+/// stores them.
 /// o [batch, heads, len_q, head_dim], lse [batch, heads, len_q].
-void add_sites(const Module& module, const FilledSlots& left, const FilledSlots& traced,
-               const std::byte* o, const std::byte* lse, Dump& dump);
+void add_sites(const Module& module, std::span<const FilledSlots> buffers, const std::byte* o,
+               const std::byte* lse, Dump& dump);
 
 }  // namespace lanescope

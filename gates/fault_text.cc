@@ -43,16 +43,21 @@ std::string at_line(const Module& module, const Seat& seat) {
   return line.empty() ? "" : ", at " + line;
 }
 
-std::string lane_text(const Seat& seat) {
+bool combines(const Module& module, const LastWords& words) {
+  return module.gate == Gate::combine_only || words.passes > 1;
+}
+
+std::string lane_text(const Seat& seat, bool combining) {
   if (seat.block < 0) return "the kernel";
-  std::string text = "block " + std::to_string(seat.block);
+  std::string text =
+      "block " + std::to_string(seat.block) + (combining ? " of the combine pass" : "");
   if (seat.lane < 0) return text;
   return text + ": lane " + std::to_string(seat.lane % 32) + " of warp " +
          std::to_string(seat.lane / 32);
 }
 
-Stop stop_at(Stop::Kind kind, const Seat& seat) {
-  Stop stop{.kind = kind};
+Stop stop_at(Stop::Kind kind, const Seat& seat, bool combining) {
+  Stop stop{.kind = kind, .combining = combining};
   if (seat.block >= 0) stop.block = seat.block;
   if (seat.block >= 0 && seat.lane >= 0) {
     stop.warp = seat.lane / 32;
@@ -103,7 +108,8 @@ std::string running_text(const Module& module, const LastWords& words) {
   std::string text;
   const std::vector<const Seat*> seats = running(words);
   for (std::size_t i = 0; i < std::min(seats.size(), seats_told); ++i) {
-    text += "\n  " + lane_text(*seats[i]) + " was running" + at_line(module, *seats[i]);
+    text += "\n  " + lane_text(*seats[i], combines(module, words)) + " was running" +
+            at_line(module, *seats[i]);
   }
   if (seats.size() > seats_told) {
     text += "\n  and " + std::to_string(seats.size() - seats_told) + " more";
@@ -127,24 +133,26 @@ Fault fault_of(const Module& module, const LastWords& words, int status) {
   fault.stop.kind = Stop::Kind::crash;
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   const Seat* seat = first_that_ended(words);
+  const bool combining = combines(module, words);
   if (words.out_of_memory || (killed && !seat)) {
     fault.out_of_memory = true;
     fault.text = words.out_of_memory
                      ? "the kernel asked for more memory than there is"
                      : "the kernel's process was killed, most likely since memory ran out";
-    if (seat) fault.text = lane_text(*seat) + ": " + fault.text + at_line(module, *seat);
+    if (seat) fault.text = lane_text(*seat, combining) + ": " + fault.text + at_line(module, *seat);
     return fault;
   }
   if (seat) {
-    fault.stop = stop_at(Stop::Kind::crash, *seat);
-    fault.text = lane_text(*seat) + ": " + cause_text(words, *seat) + at_line(module, *seat);
+    fault.stop = stop_at(Stop::Kind::crash, *seat, combining);
+    fault.text =
+        lane_text(*seat, combining) + ": " + cause_text(words, *seat) + at_line(module, *seat);
     return fault;
   }
   fault.text = WIFSIGNALED(status) ? "the kernel's process ended: " + signal_text(WTERMSIG(status))
                                    : "the kernel ended its process with exit code " +
                                          std::to_string(WEXITSTATUS(status));
   const std::vector<const Seat*> seats = running(words);
-  if (seats.size() == 1) fault.stop = stop_at(Stop::Kind::crash, *seats[0]);
+  if (seats.size() == 1) fault.stop = stop_at(Stop::Kind::crash, *seats[0], combining);
   fault.text += running_text(module, words);
   return fault;
 }
@@ -155,7 +163,7 @@ Fault hang_of(const Module& module, const LastWords& words, double seconds) {
   std::snprintf(time, sizeof time, "%g", seconds);
   const std::vector<const Seat*> seats = running(words);
   fault.stop.kind = Stop::Kind::hang;
-  if (!seats.empty()) fault.stop = stop_at(Stop::Kind::hang, *seats[0]);
+  if (!seats.empty()) fault.stop = stop_at(Stop::Kind::hang, *seats[0], combines(module, words));
   fault.text = (seats.empty() ? "the kernel did not end within " : "no block ended for ") +
                std::string(time) + " s, and it was stopped (--timeout SECONDS gives it longer)" +
                running_text(module, words);

@@ -1,7 +1,6 @@
 #include "gates/injection.h"
 
 #include <cstring>
-#include <limits>
 
 #include "reference/online.h"
 #include "reference/parallel.h"
@@ -14,6 +13,19 @@ const reference::Array& value_at(const Site& site, const reference::TileState& s
   return site.id == SiteId::s   ? state.s.value
          : site.id == SiteId::p ? state.p.value
                                 : state.alpha.value;
+}
+
+/// The value of `site` after the last tile.
+const reference::Array& value_at(const Site& site, const reference::Partial& partial) {
+  return site.id == SiteId::o_partial   ? partial.o.value
+         : site.id == SiteId::m_partial ? partial.m.value
+                                        : partial.l.value;
+}
+
+reference::Injected injected_by(Gate gate) {
+  return takes(gate, SiteId::s)   ? reference::Injected::scores
+         : takes(gate, SiteId::p) ? reference::Injected::weights
+                                  : reference::Injected::partials;
 }
 
 void put(std::byte* to, const Site& site, double value) {
@@ -31,7 +43,7 @@ void inject_tile(const Module& module, const SlotLayout& layout, std::size_t ind
   const auto value_of = [&](int row, int col) {
     return row < value.rows() ? value(row, col) : padding(site);
   };
-  if (site.space == Space::shared) {
+  if (site.space != Space::registers) {
     for (int row = 0; row < site.rows; ++row) {
       for (int col = 0; col < site.cols; ++col) {
         put(buffer + layout.shared_offset(index, block, tile, row, col), site, value_of(row, col));
@@ -53,36 +65,36 @@ void inject_tile(const Module& module, const SlotLayout& layout, std::size_t ind
 
 }  // namespace
 
-std::vector<std::byte> inject(const Module& module, const SlotLayout& layout, const Inputs& inputs,
-                              const Problem& problem, int threads) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(layout.bytes()));
-  if (buffer.empty()) return buffer;
+void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs,
+            const DumpInfo& info, int threads, std::byte* buffer) {
+  if (layout.bytes() == 0) return;
   reference::Walk walk;
   walk.br = module.br;
   walk.bc = module.bc;
   walk.width = module.head_dim;
-  walk.injected = module.gate == Gate::softmax_only ? reference::Injected::scores
-                                                    : reference::Injected::weights;
+  walk.injected = injected_by(module.gate);
+  walk.splits = info.splits;
+  walk.heads_per_tile = info.heads_per_tile;
+  walk.unscaled_scores = info.unscaled_scores;
   for (const Site& site : layout.sites()) {
     if (site.id == SiteId::p) walk.injected_p = site.type;
-    if (site.unscaled) walk.unscaled_scores = true;
   }
-  const std::int64_t q_tiles = (problem.len_q + module.br - 1) / module.br;
-  const std::int64_t kv_tiles = (problem.len_kv + module.bc - 1) / module.bc;
-  reference::parallel_for(
-      problem.batch * problem.heads * q_tiles, threads, [&](std::int64_t block) {
-        const std::int64_t sequence = block / q_tiles;
-        reference::OnlineBlock online(inputs, problem, walk, sequence / problem.heads,
-                                      sequence % problem.heads, block % q_tiles);
-        for (std::int64_t tile = 0; tile < kv_tiles; ++tile) {
-          const reference::TileState state = online.step(tile);
-          for (std::size_t i = 0; i < layout.sites().size(); ++i) {
-            inject_tile(module, layout, i, block, tile, value_at(layout.sites()[i], state),
-                        buffer.data());
-          }
-        }
-      });
-  return buffer;
+  reference::parallel_for(info.block_count(), threads, [&](std::int64_t block) {
+    const BlockPlace at = info.place(block);
+    reference::OnlineBlock online(inputs, info.problem, walk, at.batch, at.head, at.q_tile,
+                                  at.split);
+    const auto put_sites = [&](bool per_tile, std::int64_t tile, const auto& state) {
+      for (std::size_t i = 0; i < layout.sites().size(); ++i) {
+        const Site& site = layout.sites()[i];
+        if (site.per_tile != per_tile) continue;
+        inject_tile(module, layout, i, block, tile, value_at(site, state), buffer);
+      }
+    };
+    for (std::int64_t tile = 0; tile < info.kv_tiles(); ++tile) {
+      put_sites(true, tile, online.step(tile));
+    }
+    put_sites(false, 0, online.partial());
+  });
 }
 
 }  // namespace lanescope

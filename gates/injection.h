@@ -1,17 +1,16 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "gates/slot_layout.h"
 #include "reference/problem.h"
 
 namespace lanescope {
 
-/// What a gate takes from the reference (S, or P and alpha), rounded as the kernel would hold it
-/// and laid into its slots: the bytes of a buffer of `layout`. Blocks are spread over `threads`
-/// threads.
-std::vector<std::byte> inject(const Module& module, const SlotLayout& layout, const Inputs& inputs,
-                              const Problem& problem, int threads);
+/// Fills `buffer`, of `layout`, with what a gate takes from the reference (S; P and alpha;
+/// partials), rounded as the kernel would hold it. `info` says how the problem is cut into blocks,
+/// which are spread over `threads` threads.
+void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs,
+            const DumpInfo& info, int threads, std::byte* buffer);
 
 }  // namespace lanescope

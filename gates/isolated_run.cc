@@ -166,7 +166,9 @@ RunEnd run_isolated(const Module& module, const IsolatedRun& given, bool survivi
   wish.run.surviving = surviving;
   auto& record = *new (wish.memory.head()) RunRecord();
   const bool on_cuda = std::string_view(module.backend) == "cuda";
-  return on_cuda ? run_on_cuda(module, wish, record) : run_on_sim(module, wish, record);
+  RunEnd end = on_cuda ? run_on_cuda(module, wish, record) : run_on_sim(module, wish, record);
+  if (end.stop.combining && end.stop.block >= 0) end.stop.block *= wish.run.splits;
+  return end;
 }
 
 }  // namespace lanescope

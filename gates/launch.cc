@@ -10,6 +10,7 @@
 #include "gates/dump_of_run.h"
 #include "gates/injection.h"
 #include "gates/isolated_run.h"
+#include "gates/partition.h"
 #include "gates/printed_trace.h"
 #include "gates/run_memory.h"
 #include "gates/slot_layout.h"
@@ -18,7 +19,10 @@
 namespace lanescope {
 namespace {
 
-bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id); }
+bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id) && !is_partial(site.id); }
+bool is_shared_by_passes(Gate gate, const Site& site) {
+  return has(gate, site.id) && is_partial(site.id);
+}
 bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
 Range checked(const std::optional<Range>& wish, std::int64_t count, const char* what) {
@@ -91,6 +95,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
 
   const SlotLayout taken(module, is_taken, all);
   const SlotLayout left(module, is_left, all);
+  const SlotLayout partials(module, is_shared_by_passes, all);
   const SlotLayout traced(module, traces, window);
   const std::int64_t traced_bytes = std::string_view(module.trace) == "on" ? traced.bytes() : 0;
   const int element = size_of(module.dtype), o_element = size_of(operand_type(module.dtype));
@@ -98,7 +103,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   const std::int64_t o_row_bytes = std::int64_t{module.head_dim} * o_element;
   const std::int64_t queries = p.batch * p.heads * p.len_q;
   const std::int64_t keys = p.batch * p.heads_kv * p.len_kv;
-  check_memory(2 * (taken.bytes() + left.bytes() + traced_bytes) +
+  check_memory(2 * (taken.bytes() + left.bytes() + partials.bytes() + traced_bytes) +
                3 * (queries + 2 * keys) * row_bytes + 2 * queries * (o_row_bytes + 4));
 
   const bool given = !request.inputs.q.dims.empty();
@@ -117,17 +122,22 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     lse,
     injected,
     left_slots,
+    partial_slots,
     trace_slots
   };
-  RunMemory memory(run_record_bytes(),
-                   {queries * row_bytes, keys * row_bytes, keys * row_bytes,
-                    bytes_of(inputs.q_scale), bytes_of(inputs.k_scale), bytes_of(inputs.v_scale),
-                    queries * o_row_bytes, queries * 4, taken.bytes(), left.bytes(), traced_bytes});
+  RunMemory memory(
+      run_record_bytes(),
+      {queries * row_bytes, keys * row_bytes, keys * row_bytes, bytes_of(inputs.q_scale),
+       bytes_of(inputs.k_scale), bytes_of(inputs.v_scale), queries * o_row_bytes, queries * 4,
+       taken.bytes(), left.bytes(), partials.bytes(), traced_bytes});
   copy_rows(inputs.q, module.head_dim, memory.buffer(q));
   copy_rows(inputs.k, module.head_dim, memory.buffer(k));
   copy_rows(inputs.v, module.head_dim, memory.buffer(v));
-  const std::vector<std::byte> from_reference = inject(module, taken, inputs, p, request.threads);
-  std::copy(from_reference.begin(), from_reference.end(), memory.buffer(injected));
+  inject(module, taken, inputs, info, request.threads, memory.buffer(injected));
+  const bool gives_partials = takes(module.gate, SiteId::o_partial);
+  if (gives_partials) {
+    inject(module, partials, inputs, info, request.threads, memory.buffer(partial_slots));
+  }
 
   ModuleRun run{};
   run.q = memory.buffer(q);
@@ -151,7 +161,12 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.len_kv = static_cast<int>(p.len_kv);
   run.scale_log2 = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(p.d)));
   run.causal = p.causal;
+  run.splits = info.splits;
+  run.heads_per_tile = info.heads_per_tile;
   run.blocks = info.block_count();
+  run.combine_blocks = info.row_tiles();
+  run.partials = memory.buffer(partial_slots);
+  run.partials_bytes = partials.bytes();
   run.injected = memory.buffer(injected);
   run.injected_bytes = taken.bytes();
   run.left = memory.buffer(left_slots);
@@ -165,7 +180,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.schedule = request.schedule;
   if (request.checker) {
     using enum simt::Region::Use;
-    const auto written = module.gate == Gate::fused ? output_once : output;
+    const auto written = stores_outputs(module.gate) ? output_once : output;
     request.checker->watch(
         {memory.region(q, "q", input, element), memory.region(k, "k", input, element),
          memory.region(v, "v", input, element), memory.region(q_scale, "q_scale", input),
@@ -173,7 +188,8 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
          memory.region(o, "o", written, o_element), memory.region(lse, "lse", written),
          memory.region(injected, "injected slots", input),
          memory.region(left_slots, "left slots", output),
-         memory.region(trace_slots, "trace slots", output)});
+         memory.region(trace_slots, "trace slots", output),
+         memory.region(partial_slots, "partials", gives_partials ? input : output)});
     run.checker = request.checker;
   }
   std::optional<PrintedTrace> text;
@@ -182,7 +198,6 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
                              request.checker};
   RunEnd end = run_isolated(module, isolated);
   if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
-    for (const Buffer written : {o, lse, left_slots, trace_slots}) memory.poison(written);
     run_again(module, isolated, end);
   }
   if (text) text->finish(request.printed_to);
@@ -205,9 +220,10 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     dump.tensors.push_back({"k_scale", inputs.k_scale});
     dump.tensors.push_back({"v_scale", inputs.v_scale});
   }
-  add_sites(module, {left, memory.buffer(left_slots)},
-            {traced, traced_bytes > 0 ? memory.buffer(trace_slots) : nullptr}, memory.buffer(o),
-            memory.buffer(lse), dump);
+  const FilledSlots buffers[] = {{left, memory.buffer(left_slots)},
+                                 {partials, memory.buffer(partial_slots)},
+                                 {traced, traced_bytes > 0 ? memory.buffer(trace_slots) : nullptr}};
+  add_sites(module, buffers, memory.buffer(o), memory.buffer(lse), dump);
   return dump;
 }
 

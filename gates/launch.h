@@ -18,6 +18,7 @@ struct RunRequest {
   Inputs inputs;                 ///< empty: generated, once the run is known to fit
   std::string input = "random";  ///< the kind, or the path of the file, that the inputs come from
   std::uint64_t seed = 0;
+  std::optional<std::int64_t> splits;  ///< of the keys; chosen where not given
   /// What to trace; all where not given.
   std::optional<Range> blocks, tiles, warps, lanes;
   int threads = 0;                   ///< of this machine, 0: one per core

@@ -27,7 +27,7 @@ std::string length_text(std::int64_t queries, std::int64_t keys) {
 }
 
 /// The problems of the plan, cheapest first, for tiles of br queries and bc keys.
-std::vector<Probe> plan(const RunOptions& given, int br, int bc) {
+std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) {
   std::vector<Probe> probes;
   if (is_given(given)) probes.push_back({"as given", given});
   const std::string d =
@@ -57,6 +57,18 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc) {
   add("several heads, grouped", "b=2,h=4,hkv=2," + length_text(br, 2 * bc), false);
   add("large scores", length_text(br, 2 * bc), false, "large");
   add("as many tiles as rings of buffers may hold", length_text(br, 6 * bc), false);
+  if (combines) {
+    const auto add_splits = [&](const std::string& about, const std::string& shape, bool causal,
+                                std::int64_t splits) {
+      add(about, shape, causal);
+      if (!given.splits) probes.back().options.splits = splits;
+    };
+    add_splits("several splits", length_text(br, 6 * bc), false, 3);
+    add_splits("more splits than tiles", length_text(br, 2 * bc), false, 4);
+    add_splits("causal, splits that some rows do not see", length_text(2 * side, 2 * side + br / 2),
+               true, 3);
+    add_splits("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc), true, 2);
+  }
   add("a padded head dimension", length_text(br, 2 * bc), false);
   probes.back().options.shape = "b=1,h=1," + length_text(br, 2 * bc) + ",d=40";
   return probes;
@@ -76,6 +88,7 @@ std::string options_text(const RunOptions& options, const Problem& problem) {
   add("--layout", options.layout, "bhsd");
   add("--dtype", options.dtype, "");
   add("--tile-shape", options.tile_shape, "");
+  add("--splits", options.splits ? std::to_string(*options.splits) : "", "");
   add("--seed", std::to_string(options.seed), "0");
   return text;
 }
@@ -91,6 +104,8 @@ std::optional<Gate> gate_of(const Divergence& at) {
       return Gate::softmax_only;
     case Stage::pv:
       return Gate::pv_only;
+    case Stage::combine:
+      return Gate::combine_only;
     default:
       return std::nullopt;
   }
@@ -107,7 +122,8 @@ class Search {
 
   Location run() {
     const Tile tile = tile_of_module();
-    for (const Probe& probe : plan(given_, tile.br, tile.bc)) {
+    combines_ = tile.combines;
+    for (const Probe& probe : plan(given_, tile.br, tile.bc, tile.combines)) {
       if (!attempt(probe)) continue;
       const bool sure = location_.diagnosis->certain && !location_.diagnosis->ambiguous;
       if (sure || probe.about == "as given") break;
@@ -124,12 +140,13 @@ class Search {
  private:
   struct Tile {
     int br, bc;
+    bool combines;
   };
   Tile tile_of_module() const {
     RunOptions options = given_;
     if (!is_given(given_)) options.shape = "b=1,h=1,s=16,d=64";
     const PreparedRun run = prepare(options);
-    return {run.module->br, run.module->bc};
+    return {run.module->br, run.module->bc, run.module->combines};
   }
 
   /// Runs a probe; true where it diverged and its diagnosis is the best so far.
@@ -209,25 +226,37 @@ class Search {
     if (!diagnosis.first || location_.kernel.ends_with(".so")) return;
     const std::optional<Gate> gate = gate_of(*diagnosis.first);
     if (!gate) return;
-    RunOptions options = failed_.options;
-    options.gate = name_of(*gate);
-    const PreparedRun run = prepare(options);
-    const Dump dump = launch(*run.module, run.module_name, run.request);
-    const DiffReport report = diff_against_reference(dump, given_.threads);
-    location_.runs.push_back(
-        {options_text(options, dump.info.problem), "the stage alone", report.match});
+    const DiffReport report = run_alone(*gate, "the stage alone");
+    const std::string name = name_of(*gate);
     diagnosis.evidence.push_back(
-        report.match ? options.gate +
+        report.match ? name +
                            " alone matches: it fails only in fused, so suspect what "
                            "surrounds the stage (buffers, barriers, registers in use)"
         : report.first && report.first->stage == diagnosis.first->stage
-            ? options.gate + " alone diverges in the same stage: the fault is in the stage itself"
-            : options.gate + " alone diverges as well");
+            ? name + " alone diverges in the same stage: the fault is in the stage itself"
+            : name + " alone diverges as well");
+    if (!combines_ || *gate == Gate::combine_only) return;
+    const bool match = run_alone(Gate::combine_only, "the combine pass alone").match;
+    diagnosis.evidence.push_back(
+        match ? "combine_only matches: given right partials, the combine pass is right"
+              : "combine_only diverges as well: the combine pass has a fault of its own");
+  }
+
+  /// A gate by itself, on the problem that failed.
+  DiffReport run_alone(Gate gate, const std::string& about) {
+    RunOptions options = failed_.options;
+    options.gate = name_of(gate);
+    const PreparedRun run = prepare(options);
+    const Dump dump = launch(*run.module, run.module_name, run.request);
+    DiffReport report = diff_against_reference(dump, given_.threads);
+    location_.runs.push_back({options_text(options, dump.info.problem), about, report.match});
+    return report;
   }
 
   RunOptions given_;
   Location location_;
   Probe failed_;
+  bool combines_ = false;  ///< the kernel has a combine pass
 };
 
 }  // namespace

@@ -49,6 +49,8 @@ void add_run_options(CLI::App& command, RunOptions& run) {
   command.add_option("--input", run.input,
                      "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
   command.add_option("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
+  command.add_option("--splits", run.splits,
+                     "kernels that split the keys: ranges of them [as fill the machine]");
   command.add_option("--seed", run.seed, "of generated inputs [0]")->check(check_seed);
   command.add_option("--specimen", run.specimen, "plant a known bug: see `lanescope list`");
   command.add_option(
@@ -110,7 +112,8 @@ int run(int argc, char** argv) {
   std::string run_path;
   CLI::App* run = app.add_subcommand("run", "run one gate of a kernel and write a dump");
   run->add_option("kernel", run_options.kernel, "a kernel, or the path of a module")->required();
-  run->add_option("gate", run_options.gate, "qk_only, softmax_only, pv_only or fused")->required();
+  run->add_option("gate", run_options.gate, "a gate of the kernel: see `lanescope list`")
+      ->required();
   run->add_option("-o,--output", run_path, "the dump: x.safetensors")->check(check_dump_path);
   add_run_options(*run, run_options);
 
@@ -132,7 +135,7 @@ int run(int argc, char** argv) {
   CLI::App* check = app.add_subcommand("check", "run one gate on sim under the memory checker");
   check->add_option("kernel", check_options.kernel, "a kernel, or the path of a module")
       ->required();
-  check->add_option("gate", check_options.gate, "qk_only, softmax_only, pv_only or fused")
+  check->add_option("gate", check_options.gate, "a gate of the kernel: see `lanescope list`")
       ->required();
   add_run_options(*check, check_options);
   RunOptions locate_options;

@@ -29,7 +29,12 @@ struct ModuleRun {
   int batch, heads, heads_kv, len_q, len_kv;
   float scale_log2;
   int causal;
-  std::int64_t blocks;   ///< of the grid
+  int splits;                   ///< 1 but for kernels in two passes, as is heads_per_tile
+  int heads_per_tile;           ///< (kernels/row_tile.h)
+  std::int64_t blocks;          ///< of the first pass's grid
+  std::int64_t combine_blocks;  ///< of the combine pass's grid
+  void* partials;  ///< slots that the passes share, window: all; in and out; given to combine_only
+  std::int64_t partials_bytes;
   const void* injected;  ///< slots that the gate takes, window: all blocks and tiles
   std::int64_t injected_bytes;
   void* left;  ///< slots that the gate leaves, window: all blocks and tiles; in and out
@@ -40,7 +45,7 @@ struct ModuleRun {
   Window window;           ///< of traced
   int workers;             ///< sim: OS threads, 0: one per core
   std::uint64_t schedule;  ///< sim: 0, or the seed of another order of the lanes
-  int surviving;  ///< cuda: o, lse, left and traced stay in host memory, where they outlive a fault
+  int surviving;           ///< cuda: results stay in host memory, where they outlive a fault
   simt::Checker* checker;  ///< sim: the memory checker, or null
   /// Filled by the module.
   char* message;  ///< why it failed, where it did
@@ -64,6 +69,7 @@ struct Module {
   ElementType dtype;    ///< of Q, K and V
   Products products;
   int head_dim, br, bc, threads;
+  bool combines;  ///< in two passes: blocks of a split of the keys each, then the combine pass
   std::int64_t shared_bytes;
   const char* trace;        ///< "on", "off" or "printf"
   bool checked;             ///< compiled for the memory checker

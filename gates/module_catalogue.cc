@@ -19,8 +19,6 @@ struct KernelSources {
 };
 constexpr KernelSources declared_sources[] = {LANESCOPE_DECLARED_SOURCES};
 
-constexpr Gate gates[] = {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused};
-
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   std::istringstream in{std::string(text)};
@@ -121,11 +119,11 @@ std::vector<std::string> declared_backends() {
 }
 
 Gate parse_gate(std::string_view name) {
-  for (const Gate gate : gates) {
+  for (const Gate gate : all_gates) {
     if (name == name_of(gate)) return gate;
   }
-  throw UsageError("there is no gate '" + std::string(name) +
-                   "'; gates: " + list_of(gates, [](Gate g) { return std::string(name_of(g)); }));
+  throw UsageError("there is no gate '" + std::string(name) + "'; gates: " +
+                   list_of(all_gates, [](Gate g) { return std::string(name_of(g)); }));
 }
 
 ElementType parse_dtype(std::string_view name) {

@@ -6,13 +6,20 @@
 
 namespace lanescope {
 
-__global__ void __launch_bounds__(Kernel::threads)
+template <class K>
+__global__ void __launch_bounds__(K::threads)
     kernel_entry(const __grid_constant__ KernelArguments arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
   // Causal: the last query rows have most to do, so they start first.
   const std::int64_t at = device::block();
   const std::int64_t block = arguments.attention.causal ? gridDim.x - 1 - at : at;
-  run_lane(arguments, *reinterpret_cast<Kernel::SharedMemory*>(memory), block);
+  run_lane<K>(arguments, *reinterpret_cast<typename K::SharedMemory*>(memory), block);
+}
+
+template <class K>
+__global__ void __launch_bounds__(K::combine_threads)
+    combine_entry(const __grid_constant__ KernelArguments arguments) {
+  combine_lane<K>(arguments);
 }
 
 namespace {
@@ -63,6 +70,23 @@ ModuleStatus fail(ModuleRun* run, cudaError_t error, const char* what) {
   return error == cudaErrorMemoryAllocation ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
 }
 
+/// Both passes, as far as the gate has them, one behind the other in a stream.
+template <class K>
+ModuleStatus launch_passes(ModuleRun* run, const KernelArguments& arguments) {
+  if constexpr (launches_first<K, gate>) {
+    constexpr int shared = sizeof(typename K::SharedMemory);
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel_entry<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (error != cudaSuccess) return fail(run, error, "asking for the kernel's shared memory");
+    kernel_entry<K><<<static_cast<unsigned>(run->blocks), K::threads, shared>>>(arguments);
+  }
+  if constexpr (launches_second<K, gate>) {
+    combine_entry<K><<<static_cast<unsigned>(run->combine_blocks), K::combine_threads>>>(arguments);
+  }
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? ModuleStatus::ok : fail(run, error, "launching the kernel");
+}
+
 }  // namespace
 
 /// For the memory checker, which there is on sim only.
@@ -90,7 +114,7 @@ ModuleStatus run_module(ModuleRun* run) {
   const std::int64_t o_row = std::int64_t{head_dim} * size_of(operand_type(Element::type));
   const std::int64_t of_heads = run->q_scale ? std::int64_t{run->batch} * run->heads * 4 : 0;
   const std::int64_t of_heads_kv = run->q_scale ? std::int64_t{run->batch} * run->heads_kv * 4 : 0;
-  Buffer q, k, v, q_scale, k_scale, v_scale, o, lse, injected, left, traced;
+  Buffer q, k, v, q_scale, k_scale, v_scale, o, lse, injected, left, traced, partials;
   const struct {
     Buffer& buffer;
     const void* host;
@@ -109,7 +133,8 @@ ModuleStatus run_module(ModuleRun* run) {
   } results[] = {{o, run->o, queries * o_row},
                  {lse, run->lse, queries * static_cast<std::int64_t>(sizeof(float))},
                  {left, run->left, run->left_bytes},
-                 {traced, run->traced, run->traced_bytes}};
+                 {traced, run->traced, run->traced_bytes},
+                 {partials, run->partials, run->partials_bytes}};
   for (const auto& input : inputs) {
     const cudaError_t error = input.buffer.fill(input.host, input.bytes);
     if (error != cudaSuccess) return fail(run, error, "copying the inputs to the device");
@@ -131,20 +156,16 @@ ModuleStatus run_module(ModuleRun* run) {
   on_device.injected = injected.data();
   on_device.left = left.data();
   on_device.traced = traced.data();
+  on_device.partials = partials.data();
 
-  constexpr int shared = sizeof(Kernel::SharedMemory);
-  cudaError_t error =
-      cudaFuncSetAttribute(kernel_entry, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-  if (error != cudaSuccess) return fail(run, error, "asking for the kernel's shared memory");
+  cudaError_t error = cudaSuccess;
 #if LANESCOPE_TRACE == 2
   // Text of all lanes waits on the device until the kernel ends.
   error = cudaDeviceSetLimit(cudaLimitPrintfFifoSize, std::size_t{1} << 30);
   if (error != cudaSuccess) return fail(run, error, "reserving the printf buffer");
 #endif
-  kernel_entry<<<static_cast<unsigned>(run->blocks), Kernel::threads, shared>>>(
-      arguments_of(on_device));
-  error = cudaGetLastError();
-  if (error != cudaSuccess) return fail(run, error, "launching the kernel");
+  const ModuleStatus launched = launch_passes<Kernel>(run, arguments_of(on_device));
+  if (launched != ModuleStatus::ok) return launched;
   error = cudaDeviceSynchronize();
   if (error != cudaSuccess) return fail(run, error, "running the kernel");
 

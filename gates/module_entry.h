@@ -26,6 +26,17 @@
 
 namespace lanescope {
 
+/// Whether kernel K has a second pass.
+template <class K>
+inline constexpr bool combines = requires {
+  K::combine_threads;
+};
+/// Whether gate G of kernel K launches its first pass, and its second.
+template <class K, Gate G>
+inline constexpr bool launches_first = !combines<K> || G != Gate::combine_only;
+template <class K, Gate G>
+inline constexpr bool launches_second = combines<K>&& runs<G, Stage::combine>;
+
 /// Everything that a kernel is launched with, by value.
 struct KernelArguments {
   kernels::AttentionOf<device::LANESCOPE_TYPE> attention;
@@ -41,18 +52,36 @@ using Element = device::LANESCOPE_TYPE;
 using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
 using Sites = Kernel::Sites;
 
-/// The body of the launched kernel: one lane of a block.
-LANESCOPE_DEVICE void run_lane(const KernelArguments& a, Kernel::SharedMemory& smem,
+/// The sink of trace calls in `block`.
+LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
+                               [[maybe_unused]] std::int64_t block) {
+#if LANESCOPE_TRACE == 0
+  return NoTrace{};
+#elif LANESCOPE_TRACE == 1
+  return BufferTrace<gate, Sites>{a.traced, block};
+#else
+  return PrintTrace<gate, Sites>{a.traced.window, block};
+#endif
+}
+
+/// The body of the launched kernel: one lane of `block`.
+template <class K>
+LANESCOPE_DEVICE void run_lane(const KernelArguments& a, typename K::SharedMemory& smem,
                                std::int64_t block) {
   const Seam<gate, Sites> seam{a.injected, a.left, block};
-#if LANESCOPE_TRACE == 0
-  const NoTrace trace;
-#elif LANESCOPE_TRACE == 1
-  const BufferTrace<gate, Sites> trace{a.traced, block};
-#else
-  const PrintTrace<gate, Sites> trace{a.traced.window, block};
-#endif
-  Kernel::run(a.attention, smem, seam, trace);
+  K::run(a.attention, smem, seam, trace_of(a, block));
+}
+/// The same of the second pass, whose blocks go by the first one's of their row tile.
+template <class K>
+LANESCOPE_DEVICE void combine_lane(const KernelArguments& a) {
+  const std::int64_t block = device::block();
+  K::combine(a.attention, block, trace_of(a, block * a.attention.splits));
+}
+
+/// The slots of o_partial, m_partial and l_partial, one site behind the other (debug/window.h).
+inline kernels::Partials partials_of(void* slots, std::int64_t blocks) {
+  auto* o = static_cast<float*>(slots);
+  return {o, o + blocks * br * head_dim, o + blocks * br * (head_dim + 1)};
 }
 
 inline void take_scales(kernels::Attention&, const ModuleRun&) {}
@@ -64,9 +93,21 @@ inline void take_scales(kernels::ScaledAttention& a, const ModuleRun& r) {
 
 inline kernels::AttentionOf<Element> attention_of(const ModuleRun& r) {
   kernels::AttentionOf<Element> a;
-  static_cast<kernels::Attention&>(a) = {r.q,     r.k,      r.v,          r.o,
-                                         r.lse,   r.batch,  r.heads,      r.heads_kv,
-                                         r.len_q, r.len_kv, r.scale_log2, r.causal};
+  static_cast<kernels::Attention&>(a) = {r.q,
+                                         r.k,
+                                         r.v,
+                                         r.o,
+                                         r.lse,
+                                         r.batch,
+                                         r.heads,
+                                         r.heads_kv,
+                                         r.len_q,
+                                         r.len_kv,
+                                         r.scale_log2,
+                                         r.causal,
+                                         r.splits,
+                                         r.heads_per_tile,
+                                         partials_of(r.partials, r.blocks)};
   take_scales(a, r);
   return a;
 }
@@ -104,6 +145,7 @@ inline const Module module_description = {
     br,
     bc,
     Kernel::threads,
+    combines<Kernel>,
     static_cast<std::int64_t>(sizeof(Kernel::SharedMemory)),
     trace_names[LANESCOPE_TRACE],
     LANESCOPE_CHECKED,

@@ -57,18 +57,43 @@ bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col) {
   return locate(memory, offset, tile, row, col);
 }
 
-ModuleStatus run_module(ModuleRun* run) {
-  const KernelArguments arguments = arguments_of(*run);
-  const simt::Launch launch{run->blocks,  Kernel::threads, sizeof(Kernel::SharedMemory),
-                            run->workers, run->schedule,   run->checker};
-  try {
+namespace {
+
+/// Both passes, as far as the gate has them.
+template <class K>
+void launch_passes(const ModuleRun& run) {
+  const KernelArguments arguments = arguments_of(run);
+  simt::Launch launch{.workers = run.workers, .schedule = run.schedule, .checker = run.checker};
+  if constexpr (launches_first<K, gate>) {
+    launch.blocks = run.blocks;
+    launch.threads = K::threads;
+    launch.shared_bytes = sizeof(typename K::SharedMemory);
+    launch.is_last = !launches_second<K, gate>;
     simt::launch(
         launch,
         [](const void* a) {
-          auto* smem = reinterpret_cast<Kernel::SharedMemory*>(simt::shared_memory());
-          run_lane(*static_cast<const KernelArguments*>(a), *smem, device::block());
+          auto* smem = reinterpret_cast<typename K::SharedMemory*>(simt::shared_memory());
+          run_lane<K>(*static_cast<const KernelArguments*>(a), *smem, device::block());
         },
         &arguments);
+  }
+  if constexpr (launches_second<K, gate>) {
+    launch.blocks = run.combine_blocks;
+    launch.threads = K::combine_threads;
+    launch.shared_bytes = 0;
+    launch.is_first = !launches_first<K, gate>;
+    launch.is_last = true;
+    simt::launch(
+        launch, [](const void* a) { combine_lane<K>(*static_cast<const KernelArguments*>(a)); },
+        &arguments);
+  }
+}
+
+}  // namespace
+
+ModuleStatus run_module(ModuleRun* run) {
+  try {
+    launch_passes<Kernel>(*run);
   } catch (const simt::Fault& fault) {
     std::snprintf(run->message, static_cast<std::size_t>(run->message_bytes), "%s", fault.what());
     return ModuleStatus::kernel_fault;

@@ -178,7 +178,8 @@ inline const Module* plain_module(const PlainKernel& kernel, PlainLaunch launch)
                                 kernel.head_dim,
                                 kernel.br,
                                 kernel.bc,
-                                32,  // threads: none is traced
+                                32,     // threads: none is traced
+                                false,  // combines
                                 0,
                                 "off",
                                 false,

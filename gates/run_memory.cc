@@ -53,11 +53,6 @@ RunMemory::~RunMemory() {
   close(file_);
 }
 
-void RunMemory::poison(std::size_t index) {
-  const std::size_t words = (buffers_[index].bytes + 3) / 4;
-  std::fill_n(reinterpret_cast<std::uint32_t*>(buffer(index)), words, poison32);
-}
-
 std::int64_t available_memory() {
   std::ifstream in("/proc/meminfo");
   for (std::string name; in >> name;) {

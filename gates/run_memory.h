@@ -28,9 +28,6 @@ class RunMemory {
                       int element = 4) const {
     return {name, buffer(index), buffers_[index].bytes, use, static_cast<std::size_t>(element)};
   }
-  /// Fills a buffer with the pattern again.
-  void poison(std::size_t index);
-
   /// What another process maps to have the same memory.
   int file() const { return file_; }
   std::size_t bytes() const { return bytes_; }

@@ -181,6 +181,7 @@ PreparedRun prepare(const RunOptions& options) {
   std::vector<std::string> warnings;
   request.input = options.input;
   request.seed = options.seed;
+  request.splits = options.splits;
   request.threads = options.threads;
   request.schedule = options.schedule;
   request.timeout_seconds = options.timeout_seconds.value_or(default_timeout_seconds);

@@ -23,6 +23,7 @@ struct RunOptions {
   std::string layout = "bhsd";
   std::string where;  ///< "block=0,tile=0..3,warp=1,lane=4..7", ends included
   std::uint64_t seed = 0;
+  std::optional<std::int64_t> splits;
   bool causal = false;
   bool untraced = false;
   bool checked = false;        ///< for the memory checker

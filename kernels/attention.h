@@ -6,6 +6,14 @@
 
 namespace lanescope::kernels {
 
+/// What the blocks of a first pass leave for a combine pass, fp32 in global memory: unnormalised O
+/// [blocks, Br, D], m and l [blocks, Br].
+struct Partials {
+  float* o;
+  float* m;
+  float* l;
+};
+
 /// What every kernel is launched with. q, o: [batch, heads, len_q, D]; k, v: [batch, heads_kv,
 /// len_kv, D]; lse: [batch, heads, len_q]. Rows are contiguous, the base addresses aligned to 16.
 struct Attention {
@@ -18,6 +26,10 @@ struct Attention {
   int len_q, len_kv;
   float scale_log2;  ///< log2(e) / sqrt(d): the softmax runs in base 2
   int causal;        ///< 1: query i sees the keys j <= i + len_kv − len_q
+  // Of kernels in two passes.
+  int splits;          ///< ranges of keys that blocks of their own go through
+  int heads_per_tile;  ///< query heads of one kv head whose rows share the tiles
+  Partials partials;
 };
 
 /// The part of the problem that one block computes: Br query rows of one head.

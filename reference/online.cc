@@ -50,20 +50,24 @@ double softmax_scale(const Problem& problem) {
 }
 
 OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Walk& walk,
-                         std::int64_t batch, std::int64_t head, std::int64_t q_tile)
+                         std::int64_t batch, std::int64_t head, std::int64_t q_tile,
+                         std::int64_t split)
     : inputs_(inputs),
       problem_(problem),
       walk_(walk),
       score_factor_(scores_of(inputs, problem, batch, head)),
       output_factor_(output_of(inputs, problem, batch, head)) {
   pin_product_order();
+  const std::int64_t tiles = (problem.len_kv + walk.bc - 1) / walk.bc;
+  split_tiles_ = (tiles + walk.splits - 1) / walk.splits;
+  first_tile_ = split * split_tiles_;
   const std::int64_t first = q_tile * walk.br;
-  const std::int64_t rows = std::min(walk.br, problem.len_q - first);
+  const std::int64_t rows = std::min(walk.br, walk.heads_per_tile * problem.len_q - first);
   first_q_row_ = (batch * problem.heads + head) * problem.len_q + first;
   first_kv_row_ = (batch * problem.heads_kv + problem.kv_head(head)) * problem.len_kv;
   visible_.resize(rows);
   for (std::int64_t row = 0; row < rows; ++row) {
-    visible_(row) = static_cast<int>(problem.visible_keys(first + row));
+    visible_(row) = static_cast<int>(problem.visible_keys((first + row) % problem.len_q));
   }
   q_ = load_rows(inputs.q, first_q_row_, rows, rows, walk.width);
   m_ = Bounded::exact(Array::Constant(rows, 1, -infinity));
@@ -72,12 +76,13 @@ OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Wal
 }
 
 std::int64_t OnlineBlock::needed_tiles() const {
-  return (visible_.maxCoeff() + walk_.bc - 1) / walk_.bc;
+  const std::int64_t all = (visible_.maxCoeff() + walk_.bc - 1) / walk_.bc;
+  return std::clamp<std::int64_t>(all - first_tile_, 0, split_tiles_);
 }
 
 Visible OnlineBlock::visible(std::int64_t tile) const {
   const auto bc = static_cast<int>(walk_.bc);
-  return (visible_ - static_cast<int>(tile) * bc).max(0).min(bc);
+  return (visible_ - static_cast<int>(first_tile_ + tile) * bc).max(0).min(bc);
 }
 
 Array OnlineBlock::q_tile() const {
@@ -90,7 +95,7 @@ Array OnlineBlock::k_tile(std::int64_t tile) const { return kv_tile(inputs_.k, t
 Array OnlineBlock::v_tile(std::int64_t tile) const { return kv_tile(inputs_.v, tile); }
 
 Array OnlineBlock::kv_tile(const Tensor& tensor, std::int64_t tile) const {
-  const std::int64_t first = tile * walk_.bc;
+  const std::int64_t first = (first_tile_ + tile) * walk_.bc;
   const std::int64_t keys = std::min(walk_.bc, problem_.len_kv - first);
   return load_rows(tensor, first_kv_row_ + first, keys, walk_.bc, walk_.width);
 }
@@ -126,6 +131,14 @@ TileState OnlineBlock::step(std::int64_t tile) {
   l_ = next.l;
   state.o = shifted(o_, m_.error);
   return state;
+}
+
+Partial OnlineBlock::partial() const {
+  if (walk_.injected != Injected::partials) return {o_, m_, l_};
+  const auto given = [](const Bounded& x) {
+    return Bounded::exact(round_values(x.value, ElementType::f32));
+  };
+  return {given(o_), given(m_), given(l_)};
 }
 
 }  // namespace lanescope::reference

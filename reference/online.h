@@ -9,12 +9,16 @@ namespace lanescope::reference {
 
 /// Where the recurrence starts.
 enum class Injected : std::uint8_t {
-  nothing,  ///< from Q, K, V
-  scores,   ///< S given: the true scores rounded to f32, without error
-  weights,  ///< P and alpha given: the true ones, rounded to `injected_p` and f32, without error
+  nothing,   ///< from Q, K, V
+  scores,    ///< S given: the true scores rounded to f32, without error
+  weights,   ///< P and alpha given: the true ones, rounded to `injected_p` and f32, without error
+  partials,  ///< what the blocks of the splits leave given: the true values rounded to f32
 };
 
-/// One walk over the K/V tiles: br query rows of one head against bc keys at a time.
+/// One walk over the K/V tiles: br query rows against bc keys at a time. The rows of
+/// `heads_per_tile` neighbouring heads of one kv head stand behind each other, as if of one head; a
+/// block goes through one of `splits` equal ranges of tiles, the last of which may be short or
+/// empty.
 struct Walk {
   std::int64_t br = 64, bc = 64;
   std::int64_t width = 64;  ///< columns of the tiles of Q, K, V; zero from problem.d on
@@ -23,6 +27,8 @@ struct Walk {
   bool unscaled_scores = false;
   Injected injected = Injected::nothing;
   ElementType injected_p = ElementType::f32;
+  std::int64_t splits = 1;
+  std::int64_t heads_per_tile = 1;
 };
 
 /// What a kernel holds after a tile, with bounds on what it may hold (errors not anchored).
@@ -32,14 +38,16 @@ struct TileState {
   Bounded s, m_prev, m, alpha, p, l, o;
 };
 
-/// The recurrence tile by tile for one block of query rows. Bounds follow the errors from the
-/// given values on. v and with it o are without their scale. What injection needs is the `value` of
-/// s, or of p and alpha, of a walk with the same `injected`: already rounded as given.
+/// The recurrence tile by tile for one block of query rows and its split of the keys; tiles count
+/// from the split's first. Bounds follow the errors from the given values on. v and with it o are
+/// without their scale. What injection needs is the `value` of s, or of p and alpha, of a walk with
+/// the same `injected`: already rounded as given.
 class OnlineBlock {
  public:
-  /// Rows [q_tile·br, ...) of (batch, head). `inputs` must outlive the block.
+  /// Rows [q_tile·br, ...) of (batch, head), `head` being the first of heads_per_tile. `inputs`
+  /// must outlive the block.
   OnlineBlock(const Inputs& inputs, const Problem& problem, const Walk& walk, std::int64_t batch,
-              std::int64_t head, std::int64_t q_tile);
+              std::int64_t head, std::int64_t q_tile, std::int64_t split = 0);
 
   /// Query rows of the block that exist: br but in the last block of a head.
   Eigen::Index rows() const { return visible_.size(); }
@@ -55,7 +63,10 @@ class OnlineBlock {
 
   /// Advances over `tile`. Tiles go upwards; those that are not needed may be left out.
   TileState step(std::int64_t tile);
-  /// What the block stores after the tiles so far: o_final [rows, width], lse [rows, 1].
+  /// What the block has after the tiles so far; without error where it is given.
+  Partial partial() const;
+  /// What the block stores after the tiles so far, all keys being in its split: o_final
+  /// [rows, width], lse [rows, 1].
   Outputs finish() const { return epilogue(o_, l_, m_, output_factor_, walk_.arithmetic); }
 
   /// What the block's dot products of elements are multiplied by in qk, what the scores in the
@@ -74,9 +85,11 @@ class OnlineBlock {
   std::int64_t first_kv_row_;  ///< in k and v seen as [·, d]
   Factor score_factor_;        ///< from a dot product to a score in base 2
   Factor output_factor_;
-  Visible visible_;    ///< keys that each row sees, of all
-  Array q_;            ///< [rows, width]
-  Bounded m_, l_, o_;  ///< l and o anchored
+  std::int64_t first_tile_;   ///< of the split, counted from the first key
+  std::int64_t split_tiles_;  ///< of a split, but for the end of the keys
+  Visible visible_;           ///< keys that each row sees, of all
+  Array q_;                   ///< [rows, width]
+  Bounded m_, l_, o_;         ///< l and o anchored
 };
 
 /// 1 / sqrt(d).

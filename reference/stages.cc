@@ -54,6 +54,13 @@ Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
   return x;
 }
 
+/// 2^(m_from − m_to), the weight of what refers to m_from among what refers to m_to, anchored.
+Number weight(const Bounded& m_from, const Bounded& m_to, Index row) {
+  const double top = m_to.value(row);
+  return ex2(m_from.value(row) - (top == -infinity ? 0 : top), 0,
+             m_from.error(row) + m_to.error(row));
+}
+
 /// max(m_prev, max s), exact in fp32: wrong by no more than its operands.
 Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
   Array top = m_prev.value;
@@ -106,9 +113,8 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
   const Array safe = (out.m.value == -infinity).select(0.0, out.m.value);
 
   for (Index row = 0; row < rows; ++row) {
-    const double held = out.m.error(row) + m_prev.error(row);
     const bool empty = out.m.value(row) == -infinity;
-    const Number alpha = empty ? Number{0, 1} : ex2(m_prev.value(row) - safe(row), 0, held);
+    const Number alpha = empty ? Number{0, 1} : weight(m_prev, out.m, row);
     out.alpha.value(row) = alpha.value;
     out.alpha.error(row) = alpha.error;
   }
@@ -158,6 +164,35 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
       weights.error + f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
   o.error += (weight_error.matrix() * products.magnitude(v, arithmetic.operands).matrix()).array();
   return o;
+}
+
+// Weights are the alphas of partials against their maximum: what is held of the m_i beyond their
+// value cancels against the anchors of o_i and l_i. Each sum is a chain of fused multiply-adds.
+Partial combine(const std::vector<Partial>& partials) {
+  const Bounded& first = partials.front().o;
+  const Index rows = first.value.rows(), d = first.value.cols();
+  Partial all{Bounded::exact(Array::Zero(rows, d)),
+              Bounded::exact(Array::Constant(rows, 1, -infinity)),
+              Bounded::exact(Array::Zero(rows, 1))};
+  for (const Partial& part : partials) all.m = row_maximum(part.m, all.m);
+  Array o_magnitude = Array::Zero(rows, d), l_magnitude = Array::Zero(rows, 1);
+  const auto add = [](Bounded& sum, Array& magnitude, const Bounded& x, const Number& w,
+                      Index row) {
+    sum.value.row(row) += x.value.row(row) * w.value;
+    magnitude.row(row) += x.value.row(row).abs() * w.value;
+    sum.error.row(row) += x.error.row(row) * (w.value + w.error) + x.value.row(row).abs() * w.error;
+  };
+  for (const Partial& part : partials) {
+    for (Index row = 0; row < rows; ++row) {
+      const Number w = weight(part.m, all.m, row);
+      add(all.o, o_magnitude, part.o, w, row);
+      add(all.l, l_magnitude, part.l, w, row);
+    }
+  }
+  const double rounding = gamma(static_cast<std::int64_t>(partials.size()));
+  all.o.error += rounding * (o_magnitude + all.o.error) + dot_flush;
+  all.l.error += rounding * (l_magnitude + all.l.error);
+  return all;
 }
 
 // o_final = o·(1/l·factor): the quotient of the anchored o and l, in which the common shift

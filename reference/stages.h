@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "reference/arithmetic.h"
 
 namespace lanescope::reference {
@@ -48,6 +50,16 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
 /// v [keys, d] exact, o_prev [rows, d] → [rows, d].
 Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const Bounded& o_prev,
            const Arithmetic& arithmetic);
+
+/// What a block that sees only a split of the keys leaves: o [rows, d] and l [rows, 1] anchored,
+/// m [rows, 1].
+struct Partial {
+  Bounded o, m, l;
+};
+
+/// The partials of all splits as one: m = max_i m_i, w_i = 2^(m_i − m), o = Σ o_i·w_i,
+/// l = Σ l_i·w_i. At least one. Source: Dao et al. 2023, Flash-Decoding, its last step.
+Partial combine(const std::vector<Partial>& partials);
 
 /// What a block stores.
 struct Outputs {

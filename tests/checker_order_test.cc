@@ -150,3 +150,37 @@ TEST_CASE("checker: atomics order what they pass on") {
         }).empty());
   CHECK(sum == threads * (threads - 1) / 2);
 }
+
+TEST_CASE("checker: a launch comes after all of the one before, and reads what it wrote") {
+  Global<int> between(128), out(128);
+  const auto write = [&] {
+    if (device::thread() != 5) between.data()[device::block() * 64 + device::thread()] = 1;
+  };
+  // Thread t of block 0 reads what another block wrote.
+  const auto read = [&](int first) {
+    const int at = static_cast<int>(device::block()) * 64 + device::thread();
+    out.data()[at] = between.data()[(at + first) % 128];
+  };
+  const auto kinds = [&](bool second, int count) {
+    simt::Checker checker;
+    checker.watch({between.region("between", Use::output), out.region("out", Use::output_once)});
+    simt::Launch launch{.blocks = 2, .threads = threads, .checker = &checker, .is_last = !second};
+    const auto run = [&](auto kernel) {
+      simt::launch(
+          launch, [](const void* k) { (*static_cast<const decltype(kernel)*>(k))(); }, &kernel);
+    };
+    run([&] { write(); });
+    launch.is_first = !second;
+    launch.is_last = true;
+    run([&] { read(64); });
+    Kinds kinds;
+    for (const simt::Finding& finding : checker.findings()) {
+      kinds.push_back(finding.kind);
+      CHECK(finding.count == count);
+    }
+    return kinds;
+  };
+  // Only what thread 5 left out; without the order, nothing is known to be written.
+  CHECK(kinds(true, 2) == Kinds{Kind::uninitialised_read});
+  CHECK(kinds(false, 128) == Kinds{Kind::uninitialised_read});
+}

@@ -270,6 +270,7 @@ class CommandLineTest(unittest.TestCase):
                 ("counting.*safetensors", "--input", "."), ("bhsd, bshd", "--layout", "nope"), ("seed", "--seed", "-1"),
                 ("seed", "--seed", "18446744073709551616"), ("threads", "--threads", "-1"),
                 ("threads", "--threads", "100000"), ("no specimen 'nope'.*swapped_row_max", "--specimen", "nope"),
+                ("does not split", "--splits", "2"),
                 ("text,json", "--format", "yaml"), ("--nope", "--nope")]:
             self.refuses(USAGE, f"(?s){words}", "diff", "mma", "softmax_only", *options)
         for words, *arguments in [("site", self.dump), ("m_prev", self.dump, "nope"),

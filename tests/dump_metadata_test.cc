@@ -26,7 +26,7 @@ std::string metadata_error(const std::string& key, const std::string& value) {
 TEST_CASE("dump metadata: every field of the metadata comes back") {
   DumpInfo want = sample_dump().info;
   want.incomplete = "a crash";
-  want.stop = {Stop::Kind::crash, 2, 0, -1};
+  want.stop = {Stop::Kind::crash, 2, 0, -1, true};
   const DumpInfo got = info_of(metadata_of(want));
   CHECK(got.lanescope_version == want.lanescope_version);
   CHECK(got.kernel == want.kernel);
@@ -38,6 +38,7 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   CHECK(got.trace == want.trace);
   CHECK(got.dtype == want.dtype);
   CHECK(got.products == want.products);
+  CHECK(got.unscaled_scores == want.unscaled_scores);
   CHECK(got.problem == want.problem);
   CHECK(got.head_dim == want.head_dim);
   CHECK(got.br == want.br);
@@ -50,8 +51,7 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   CHECK(got.blocks == want.blocks);
   CHECK(got.tiles == want.tiles);
   CHECK(got.incomplete == want.incomplete);
-  CHECK(std::tuple(got.stop.kind, got.stop.block, got.stop.warp, got.stop.lane) ==
-        std::tuple(want.stop.kind, want.stop.block, want.stop.warp, want.stop.lane));
+  CHECK(got.stop == want.stop);
   REQUIRE(got.sites.size() == want.sites.size());
   for (std::size_t i = 0; i < got.sites.size(); ++i) {
     const Site &a = got.sites[i].site, &b = want.sites[i].site;
@@ -79,12 +79,13 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
     return text.replace(text.find(from), from.size(), to);
   };
   std::string many = "[" + site.substr(1, site.size() - 2);
-  for (int i = 0; i < 12; ++i) many += "," + site.substr(1, site.size() - 2);
+  for (int i = 0; i < site_id_count; ++i) many += "," + site.substr(1, site.size() - 2);
   const std::vector<std::array<std::string, 3>> cases = {
       {"lanescope_dump", "2", "its dump format is version '2', and this lanescope reads version 1"},
       {"backend", "hip", "'backend' of its metadata is 'hip', neither 'sim' nor 'cuda'"},
       {"trace", "printf", "neither 'on' nor 'off'"},
       {"dtype", "f64", "the unknown dtype 'f64'"},
+      {"scores", "guess", "'scores' of its metadata is 'guess', neither 'scaled' nor 'unscaled'"},
       {"products", "guess", "the unknown kind of products 'guess'"},
       {"seed", "-1", "'seed' of its metadata is no number: '-1'"},
       {"seed", "", "is no number"},
@@ -101,10 +102,11 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
       {"shape", with(shape, "\"d\":1", "\"d\":9223372036854775808"), "is no whole number"},
       {"shape", with(shape, "\"d\":1", "\"d\":\"1\""), "is no whole number"},
       {"tile", R"({"head_dim":8,"br":16,"bc":9999999})", "'bc' of the tile is no whole number"},
+      {"tile", R"({"head_dim":8,"br":16,"bc":16})", "'splits' of the tile is missing"},
       {"traced", R"({"blocks":[1],"tiles":[0,1]})", "'blocks' of the traced range is not a pair"},
       {"traced", R"({"blocks":[0,-1],"tiles":[0,1]})", "'blocks' of the traced range is no whole"},
-      {"sites", "{}", "'sites' of its metadata is no JSON array of at most 12 sites"},
-      {"sites", many + "]", "is no JSON array of at most 12 sites"},
+      {"sites", "{}", "'sites' of its metadata is no JSON array of at most 15 sites"},
+      {"sites", many + "]", "is no JSON array of at most 15 sites"},
       {"sites", "[1]", "a site in the site table is not a JSON object"},
       {"sites", site, "'regs' of a site in the site table is no whole number"},
       {"sites", with(site, "\"s\"", "\"x\""), "the unknown site 'x'"},

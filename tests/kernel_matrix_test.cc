@@ -10,16 +10,17 @@
 #include "tests/kernels.h"
 
 using namespace lanescope;
+using lanescope::testing::all_kernels;
+using lanescope::testing::gates_of;
 
 namespace {
 
-const std::vector<std::string> kernels = {"scalar", "mma", "wmma", "wmma_registers"};
-
 struct Shape {
   std::string preset, shape;
+  std::optional<std::int64_t> splits = {};
 };
 
-const std::vector<Shape> shapes = {
+const std::vector<Shape> common_shapes = {
     {"fa1-4", ""},
     {"fa1-64", ""},
     {"fa1-65", ""},
@@ -39,11 +40,40 @@ const std::vector<Shape> shapes = {
 };
 
 /// What other tiles than a kernel's first are run on.
-const std::vector<Shape> few_shapes = {{"fa1-4", ""},
-                                       {"fa1-65", ""},
-                                       {"", "s=127"},
-                                       {"", "s=1,skv=300"},
-                                       {"", "h=4,hkv=2,s=96,skv=160,d=64"}};
+const std::vector<Shape> common_few_shapes = {{"fa1-4", ""},
+                                              {"fa1-65", ""},
+                                              {"", "s=127"},
+                                              {"", "s=1,skv=300"},
+                                              {"", "h=4,hkv=2,s=96,skv=160,d=64"}};
+
+/// Kernels that split the keys: no split, a ragged last one, more than there are tiles; splits that
+/// rows do not see (causal); queries of several heads in a tile, and none; many queries.
+const std::vector<Shape> split_shapes = {
+    {"", "s=96,skv=300,d=64", 1},
+    {"", "s=96,skv=300,d=64", 2},
+    {"", "s=96,skv=300,d=64", 7},
+    {"", "s=96,skv=104,d=64", 3},
+    {"", "s=65,skv=70,d=64", 20},
+    {"", "s=1,skv=300,h=4,hkv=2,d=64", 3},
+    {"", "b=2,s=1,skv=300,h=8,hkv=1,d=64", 7},
+    {"", "s=5,skv=300,h=8,hkv=2,d=64", 3},
+    {"", "s=17,skv=33,h=6,hkv=2,d=48", 2},
+    {"", "s=300,h=2,d=64", 3},
+};
+
+std::vector<Shape> with_splits(std::vector<Shape> shapes, const std::string& kernel) {
+  const std::vector<Gate> gates = gates_of(kernel);
+  if (std::find(gates.begin(), gates.end(), Gate::combine_only) != gates.end()) {
+    shapes.insert(shapes.end(), split_shapes.begin(), split_shapes.end());
+  }
+  return shapes;
+}
+std::vector<Shape> shapes_for(const std::string& kernel) {
+  return with_splits(common_shapes, kernel);
+}
+std::vector<Shape> few_shapes_for(const std::string& kernel) {
+  return with_splits(common_few_shapes, kernel);
+}
 
 struct Tally {
   int runs = 0, matches = 0;
@@ -58,11 +88,18 @@ RunOptions options_for(const std::string& kernel, Gate gate, const std::string& 
   return options;
 }
 
+void take(const Shape& shape, RunOptions& options) {
+  options.preset = shape.preset;
+  options.shape = shape.shape;
+  options.splits = shape.splits;
+}
+
 void judge(const RunOptions& options, Tally& tally) {
   INFO(options.kernel << " " << options.gate << " --backend " << options.backend << " --preset '"
                       << options.preset << "' --shape '" << options.shape << "' --dtype "
                       << options.dtype << " --tile-shape '" << options.tile_shape << "' --input "
-                      << options.input << (options.causal ? " --causal" : ""));
+                      << options.input << (options.causal ? " --causal" : "")
+                      << (options.splits ? " --splits " + std::to_string(*options.splits) : ""));
   const PreparedRun run = prepare(options);
   const Dump dump = launch(*run.module, run.module_name, run.request);
   CHECK(dump.info.incomplete == "");
@@ -88,9 +125,8 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
       RunOptions options = options_for(kernel, gate, backend);
       options.dtype = dtype;
       options.causal = causal;
-      for (const Shape& shape : shapes) {
-        options.preset = shape.preset;
-        options.shape = shape.shape;
+      for (const Shape& shape : shapes_for(kernel)) {
+        take(shape, options);
         judge(options, tally);
       }
       for (const ModuleName& m : declared_modules()) {
@@ -99,15 +135,13 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
           continue;
         }
         options.tile_shape = std::to_string(m.br) + "x" + std::to_string(m.bc);
-        for (const Shape& shape : few_shapes) {
-          options.preset = shape.preset;
-          options.shape = shape.shape;
+        for (const Shape& shape : few_shapes_for(kernel)) {
+          take(shape, options);
           judge(options, tally);
         }
       }
       options.tile_shape.clear();
-      options.preset.clear();
-      options.shape = "s=130,d=64,h=2";
+      take({"", "s=130,d=64,h=2"}, options);
       for (const char* input : {"counting", "large", "equal", "rising"}) {
         options.input = input;
         judge(options, tally);
@@ -137,19 +171,20 @@ TEST_KERNEL("scalar")
 TEST_KERNEL("mma")
 TEST_KERNEL("wmma")
 TEST_KERNEL("wmma_registers")
+TEST_KERNEL("splitk")
+TEST_GATE("splitk", combine_only)
 
 TEST_CASE("sim and cuda leave the same bits at every site") {
   testing::on_backend("cuda", [] {
-    for (const std::string& kernel : kernels) {
-      for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+    for (const std::string& kernel : all_kernels) {
+      for (const Gate gate : gates_of(kernel)) {
         for (const std::string& dtype : testing::dtypes_of(kernel)) {
           std::int64_t compared = 0, differing = 0;
-          for (const Shape& shape : shapes) {
+          for (const Shape& shape : shapes_for(kernel)) {
             for (const bool causal : {false, true}) {
               RunOptions options = options_for(kernel, gate, "sim");
               options.dtype = dtype;
-              options.preset = shape.preset;
-              options.shape = shape.shape;
+              take(shape, options);
               options.causal = causal;
               const PreparedRun sim = prepare(options);
               options.backend = "cuda";
@@ -177,8 +212,8 @@ TEST_CASE("sim and cuda leave the same bits at every site") {
 namespace {
 
 void trace_and_compare(const std::string& backend) {
-  for (const std::string& kernel : kernels) {
-    for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+  for (const std::string& kernel : all_kernels) {
+    for (const Gate gate : gates_of(kernel)) {
       RunOptions options = options_for(kernel, gate, backend);
       options.shape = "s=130,d=64,h=2";
       const PreparedRun traced = prepare(options);
@@ -186,7 +221,8 @@ void trace_and_compare(const std::string& backend) {
       const PreparedRun untraced = prepare(options);
       const Dump a = launch(*traced.module, traced.module_name, traced.request);
       const Dump b = launch(*untraced.module, untraced.module_name, untraced.request);
-      CHECK(a.info.sites.size() > b.info.sites.size());
+      const bool only_global = gate == Gate::combine_only;
+      CHECK((a.info.sites.size() > b.info.sites.size()) == !only_global);
       REQUIRE_FALSE(b.info.sites.empty());
       for (const DumpSite& entry : b.info.sites) {
         const char* name = name_of(entry.site.id);

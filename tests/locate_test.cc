@@ -74,12 +74,18 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
 }
 
 TEST_CASE("locate: clean kernels are clean, whatever is run") {
-  for (const std::string kernel : {"mma", "scalar"}) {
+  std::vector<std::pair<std::string, std::string>> kernels = {
+      {"mma", ""}, {"scalar", ""}, {"splitk", ""}};
+  for (const testing::Specimen& control : testing::controls()) {
+    kernels.emplace_back(control.kernel, control.name);
+  }
+  for (const auto& [kernel, specimen] : kernels) {
     RunOptions options;
     options.kernel = kernel;
+    options.specimen = specimen;
     options.backend = "sim";
     const Location location = locate(options);
-    INFO(kernel);
+    INFO(kernel << " " << specimen);
     CHECK_FALSE(location.diagnosis);
     CHECK(location.runs.size() >= 10);
     for (const LocateRun& run : location.runs) CHECK(run.match);

@@ -191,6 +191,104 @@ TEST_CASE("reference: the recurrence ends where the textbook does, for any tile 
   }
 }
 
+TEST_CASE("reference: splits of the keys, combined, give the textbook's result") {
+  for (const std::string& kind : input_kinds()) {
+    for (const bool causal : {false, true}) {
+      const Problem problem{1, 4, 2, 20, 90, 32, causal};
+      const Inputs inputs = generate_inputs(problem, ElementType::f16, kind, 1);
+      const AttentionResult want = attention(inputs, problem);
+      double largest_v = 0;
+      for (std::int64_t i = 0; i < inputs.v.size(); ++i) {
+        largest_v = std::max(largest_v, std::abs(inputs.v.at(i)));
+      }
+      for (const int splits : {1, 2, 3, 7, 30}) {
+        for (const int heads : {1, 2}) {
+          INFO(kind << " causal " << causal << ", " << splits << " splits, " << heads << " heads");
+          Walk walk = walk_of(16, 8, 48);
+          walk.splits = splits;
+          walk.heads_per_tile = heads;
+          double worst_o = 0, worst_lse = 0;
+          for (int head = 0; head < 4; head += heads) {
+            for (int q_tile = 0; q_tile * 16 < heads * 20; ++q_tile) {
+              std::vector<Partial> partials;
+              std::int64_t tiles = 0;
+              for (int split = 0; split < splits; ++split) {
+                OnlineBlock block(inputs, problem, walk, 0, head, q_tile, split);
+                for (std::int64_t tile = 0; tile < block.needed_tiles(); ++tile) block.step(tile);
+                tiles += block.needed_tiles();
+                partials.push_back(block.partial());
+              }
+              CHECK(tiles <= 12);  // 90 keys, 8 to a tile: no tile is another split's, too
+              const Partial all = combine(partials);
+              const Outputs got = epilogue(all.o, all.l, all.m, Factor{}, walk.arithmetic);
+              const auto row = static_cast<std::size_t>(head * 20 + q_tile * 16);
+              const std::vector<double> o(want.o.begin() + std::ptrdiff_t(row) * 32, want.o.end());
+              worst_o = std::max(worst_o, difference(got.o_final.value.leftCols(32), o, 0, 0.01));
+              worst_lse = std::max(worst_lse, difference(got.lse.value.data(), &want.lse[row],
+                                                         std::size_t(got.lse.value.rows()), 1));
+              // Parts add to what a single walk is wrong by: the weights, an ex2 each, and the sum
+              // of the parts, none of which is larger than l times the largest v.
+              Walk whole = walk;
+              whole.splits = 1;
+              OnlineBlock block(inputs, problem, whole, 0, head, q_tile);
+              for (std::int64_t tile = 0; tile < block.needed_tiles(); ++tile) block.step(tile);
+              const Partial one = block.partial();
+              const Array added = (splits + 8) * unit * one.l.value;
+              CHECK((all.l.error <= 2 * one.l.error + added).all());
+              const Array o_added = (added * largest_v).replicate(1, 48);
+              CHECK((all.o.error <= 2 * one.o.error + o_added + 0x1p-100).all());
+            }
+          }
+          CHECK(worst_o < 1e-11);
+          CHECK(worst_lse < 1e-13);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("reference: the bound of the combine covers fp32, and not much more") {
+  // Parts as a kernel would hold them, combined in float with ex2 truncated.
+  std::uint32_t state = 1;
+  const auto random = [&] {
+    state = state * 1664525u + 1013904223u;
+    return state / 4294967296.0;
+  };
+  double largest = 0;
+  for (const int splits : {1, 2, 5, 40}) {
+    std::vector<Partial> parts;
+    for (int i = 0; i < splits; ++i) {
+      Array o(16, 8), m(16, 1), l(16, 1);
+      for (double& x : o.reshaped()) x = static_cast<float>(random() * 16 - 8);
+      for (double& x : m.reshaped()) x = static_cast<float>(random() * 12 - 6);
+      for (double& x : l.reshaped()) x = static_cast<float>(1 + random() * 30);
+      parts.push_back({Bounded::exact(o), Bounded::exact(m), Bounded::exact(l)});
+    }
+    const Partial want = combine(parts);
+    for (Eigen::Index row = 0; row < 16; ++row) {
+      float o[8] = {}, l = 0;
+      for (const Partial& part : parts) {
+        const float shifted =
+            static_cast<float>(part.m.value(row)) - static_cast<float>(want.m.value(row));
+        const double exact = std::exp2(static_cast<double>(shifted));
+        float weight = static_cast<float>(exact);
+        if (weight > exact) weight = std::nextafterf(weight, 0);
+        l = std::fma(static_cast<float>(part.l.value(row)), weight, l);
+        for (int c = 0; c < 8; ++c) {
+          o[c] = std::fma(static_cast<float>(part.o.value(row, c)), weight, o[c]);
+        }
+      }
+      CHECK(std::abs(l - want.l.value(row)) <= want.l.error(row));
+      for (int c = 0; c < 8; ++c) {
+        const double error = std::abs(o[c] - want.o.value(row, c));
+        CHECK(error <= want.o.error(row, c));
+        if (splits > 1) largest = std::max(largest, error / want.o.error(row, c));
+      }
+    }
+  }
+  CHECK(largest > 0.05);
+}
+
 TEST_CASE("reference: results do not depend on the number of threads") {
   const Problem problem{2, 2, 1, 130, 130, 64, true};
   const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);

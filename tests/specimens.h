@@ -49,8 +49,15 @@ inline std::vector<Specimen> all_specimens() {
 /// Those that show in values.
 inline std::vector<Specimen> specimens() {
   auto shown = all_specimens();
-  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check"; });
+  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check" || s.stage == "clean"; });
   return shown;
+}
+
+/// Those that look like a bug and are none.
+inline std::vector<Specimen> controls() {
+  auto clean = all_specimens();
+  std::erase_if(clean, [](const Specimen& s) { return s.stage != "clean"; });
+  return clean;
 }
 
 }  // namespace lanescope::testing

@@ -85,7 +85,7 @@ std::vector<DumpSite> all_sites(const DumpInfo& info) {
 }
 
 bool is_in_gate(const std::string& gate, SiteId id) {
-  for (const Gate g : {Gate::qk_only, Gate::softmax_only, Gate::pv_only, Gate::fused}) {
+  for (const Gate g : all_gates) {
     if (gate == name_of(g)) return has(g, id);
   }
   return false;

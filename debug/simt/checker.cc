@@ -86,8 +86,8 @@ void merge(std::vector<Finding>& findings, const Finding& finding) {
   same->count = count;
 }
 
-void Checker::begin(const void* kernel, std::size_t shared_bytes) {
-  shared_bytes_ = shared_bytes;
+void Checker::begin(const void* kernel, std::size_t shared_bytes, bool is_first) {
+  shared_bytes_ = is_first ? shared_bytes : std::max(shared_bytes_, shared_bytes);
   Dl_info info{};
   if (dladdr(kernel, &info)) {
     image_ = std::filesystem::absolute(info.dli_fname).string();
@@ -102,6 +102,12 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes) {
   }
   stack_ = reinterpret_cast<std::uintptr_t>(stack);
   found_.clear();
+  if (!is_first) {
+    for (auto& cells : cells_) {
+      for (GlobalCell& global : cells) global = {{}, -1, global.written()};
+    }
+    return;
+  }
   findings_.clear();
   cells_.assign(regions_.size(), {});
   for (std::size_t i = 0; i < regions_.size(); ++i) {
@@ -128,13 +134,14 @@ Kind Checker::enter(const Region& region, std::size_t offset, bool write, std::i
   Touch before;
   Kind kind = Kind::none;
   if (global.cell.write.epoch == 0 || global.block == block) {
-    if (write && region.use == Region::Use::output_once && global.cell.write.epoch != 0) {
+    if (write && region.use == Region::Use::output_once && global.written()) {
       kind = Kind::written_twice;
       before = global.cell.write;
       global.cell = {me, {}};
     } else {
       kind = write ? enter_write(global.cell, me, past, before)
                    : enter_read(global.cell, me, past, before);
+      if (kind == Kind::uninitialised_read && global.before) kind = Kind::none;
     }
     earlier = {kind != Kind::race_with_read, before.place, block, thread_of(before.epoch)};
     if (write) global.block = block;
@@ -166,7 +173,7 @@ void Checker::find_never_written() {
     if (region.use != Region::Use::output_once) continue;
     Finding finding;
     for (std::size_t element = 0; element < cells_[i].size(); ++element) {
-      if (cells_[i][element].cell.write.epoch != 0 || finding.count++ > 0) continue;
+      if (cells_[i][element].written() || finding.count++ > 0) continue;
       finding.kind = Kind::never_written;
       finding.region = static_cast<int>(i);
       finding.offset = static_cast<std::int64_t>(element * region.element);

@@ -40,7 +40,7 @@ class Checker {
   /// From the next launch on. The regions must outlive it.
   void watch(std::vector<Region> regions) { regions_ = std::move(regions); }
   const std::vector<Region>& regions() const { return regions_; }
-  /// What was found in the last launch, in a fixed order, whatever the number of workers.
+  /// What was found since the last first launch, in a fixed order, whatever the number of workers.
   const std::vector<Finding>& findings() const { return findings_; }
   /// The file that holds the kernel's code, for source_lines.
   const std::string& image() const { return image_; }
@@ -55,9 +55,10 @@ class Checker {
   // For the machine.
 
   /// `kernel` is any function of the kernel's image; `arguments` lie on the calling thread's stack.
-  void begin(const void* kernel, std::size_t shared_bytes);
+  /// A launch that is not the first comes after all that the ones before did.
+  void begin(const void* kernel, std::size_t shared_bytes, bool is_first);
   /// Settles the findings; those of blocks behind `last_block` are dropped, since they may or may
-  /// not have run.
+  /// not have run. `complete`: nothing will be written any more.
   void end(std::int64_t last_block, bool complete);
   /// The findings of a block that has ended.
   void take(std::int64_t block, std::vector<Finding> found);
@@ -79,6 +80,8 @@ class Checker {
   struct GlobalCell {
     Cell cell;
     std::int64_t block = -1;
+    bool before = false;  ///< a launch before this one wrote it
+    bool written() const { return before || cell.write.epoch != 0; }
   };
 
   void find_never_written();

@@ -141,6 +141,10 @@ void note_last_words(LastWords& words) {
   on_exit(note_exit, nullptr);
 }
 
+void note_pass() {
+  if (last_words) ++last_words->passes;
+}
+
 Sitting::Sitting() : seat_(take_seat()) {
   if (!seat_ || my_seat) return;
   my_seat = seat_;

@@ -31,6 +31,7 @@ struct Seat {
 struct LastWords {
   static constexpr int seat_count = 256;
 
+  std::atomic<int> passes{0};  ///< grids that were launched
   std::atomic<std::int64_t> blocks_ended{0};
   std::atomic<bool> stop{false};  ///< a thread faulted: no new blocks
   std::atomic<int> exit_status{0};
@@ -45,6 +46,9 @@ struct LastWords {
 /// ask_signal makes a thread note where it is. Once per process.
 void note_last_words(LastWords& words);
 inline constexpr int ask_signal = 10;  // SIGUSR1
+
+/// To be called where a grid is launched.
+void note_pass();
 
 /// The calling thread's place in the process's last words, with a stack of its own for the signal
 /// handler, since a lane's own may be what ran out. nullptr where nobody listens.

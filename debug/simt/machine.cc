@@ -23,8 +23,10 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   std::mutex mutex;
   std::optional<Fault> first;
 
+  note_pass();
   if (launch.checker) {
-    launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes);
+    launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes,
+                          launch.is_first);
   }
   // Blocks are handed out in order, so every block below a faulty one runs to its end and the
   // lowest fault is found whatever the timing.
@@ -51,7 +53,9 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   }
   work();
   for (std::thread& other : others) other.join();
-  if (launch.checker) launch.checker->end(first ? first->block() : launch.blocks - 1, !first);
+  if (launch.checker) {
+    launch.checker->end(first ? first->block() : launch.blocks - 1, !first && launch.is_last);
+  }
   if (first) throw *first;
 }
 

@@ -28,6 +28,9 @@ struct Launch {
   int workers = 0;               ///< OS threads, 0: one per core
   std::uint64_t schedule = 0;    ///< 0: lanes run in their order; else a seed of another order
   Checker* checker = nullptr;    ///< memory checker, for kernels compiled for it
+  // Of several launches one after the other on the same buffers.
+  bool is_first = true;
+  bool is_last = true;
 };
 
 /// Runs `kernel(arguments)` once per thread of the grid: a block on one OS thread, its lanes as

@@ -1,0 +1,199 @@
+// Kernels in two passes: how the problem is cut, what dumps and reports say of it, and how the
+// combine pass is judged.
+
+#include <filesystem>
+#include <string>
+
+#include "debug/diagnose.h"
+#include "debug/error.h"
+#include "debug/report.h"
+#include "debug/show.h"
+#include "gates/partition.h"
+#include "gates/run_options.h"
+#include "tests/catch.h"
+#include "tests/files.h"
+#include "tests/verdict.h"
+
+namespace lanescope {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using reference::Array;
+using testing::report_of;
+
+RunOptions options_for(const std::string& kernel, Gate gate, const std::string& shape) {
+  RunOptions options;
+  options.kernel = kernel;
+  options.gate = name_of(gate);
+  options.backend = "sim";
+  options.shape = shape;
+  return options;
+}
+
+Dump dump_of(const RunOptions& options) {
+  const PreparedRun run = prepare(options);
+  return launch(*run.module, run.module_name, run.request);
+}
+
+/// Two groups of four heads, three queries each: a tile of 12 rows per group, in three splits.
+Dump decoding(Gate gate = Gate::fused) {
+  RunOptions options = options_for("splitk", gate, "h=8,hkv=2,s=3,skv=200,d=64");
+  options.splits = 3;
+  return dump_of(options);
+}
+
+Tensor& tensor_of(Dump& dump, const char* name) { return const_cast<Tensor&>(*dump.find(name)); }
+
+/// [split][rows, cols] of a partial of row tile 0.
+std::vector<Array> partials(const Dump& dump, SiteId id) {
+  const SiteSlots slots(dump, *dump.find_site(name_of(id)));
+  std::vector<Array> all;
+  for (int split = 0; split < dump.info.splits; ++split) {
+    all.push_back(slots.elements(split, 0, dump.info.rows(dump.info.place(0))));
+  }
+  return all;
+}
+
+TEST_CASE("splits: how many there are, and which heads share a tile") {
+  Module module{};
+  module.kernel = "two_passes";
+  module.br = 16;
+  module.bc = 32;
+  module.combines = true;
+  const auto partition = [&](const Problem& problem, std::optional<std::int64_t> splits = {}) {
+    const Partition p = partition_of(module, problem, splits);
+    return std::pair(p.splits, p.heads_per_tile);
+  };
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  CHECK(partition({1, 32, 32, 1, 65536, 128, false}) == Pair(16, 1));
+  CHECK(partition({8, 32, 32, 1, 16384, 128, false}) == Pair(2, 1));
+  CHECK(partition({1, 32, 8, 1, 65536, 128, false}) == Pair(66, 4));
+  CHECK(partition({1, 8, 8, 4096, 4096, 128, true}) == Pair(1, 1));
+  CHECK(partition({1, 1, 1, 1, 1, 64, false}) == Pair(1, 1));
+  CHECK(partition({1, 1, 1, 1, 320, 64, false}) == Pair(5, 1));
+  CHECK(partition({1, 4, 2, 15, 320, 64, false}) == Pair(5, 2));
+  CHECK(partition({1, 4, 2, 16, 320, 64, false}) == Pair(5, 1));
+  CHECK(partition({1, 1, 1, 1, 320, 64, false}, 99) == Pair(99, 1));
+  CHECK_THROWS_AS(partition({1, 1, 1, 1, 320, 64, false}, 0), UsageError);
+  CHECK_THROWS_AS(partition({1, 1, 1, 1, 320, 64, false}, 1 << 30), UsageError);
+  module.combines = false;
+  CHECK(partition({1, 4, 2, 1, 320, 64, false}) == Pair(1, 1));
+  CHECK_THROWS_AS(partition({1, 1, 1, 1, 320, 64, false}, 1), UsageError);
+}
+
+TEST_CASE("splits: blocks, rows and keys of a dump") {
+  const Dump dump = decoding();
+  const DumpInfo& info = dump.info;
+  CHECK(info.splits == 3);
+  CHECK(info.heads_per_tile == 4);
+  CHECK(info.block_count() == 6);
+  CHECK(info.kv_tiles() == 3);  // of seven
+  const BlockPlace place = info.place(5);
+  CHECK(place.head == 4);
+  CHECK(place.split == 2);
+  CHECK(info.rows(place) == 12);
+  CHECK(info.head_of(place, 7) == 6);
+  CHECK(info.query_of(place, 7) == 1);
+  CHECK(info.key_of(place, 0) == 192);
+  CHECK(dump.find("o_partial")->dims == std::vector<std::int64_t>{6, 1, 16, 64});
+  CHECK(dump.find("m_partial")->dims == std::vector<std::int64_t>{6, 1, 16, 1});
+
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "x.safetensors";
+  write_dump(dump, path);
+  const Dump read = read_dump(path);
+  CHECK(read.info.splits == 3);
+  CHECK(read.info.heads_per_tile == 4);
+  for (const BitReport& report : diff_dumps(dump, read)) CHECK(report.differing == 0);
+  RunOptions options = options_for("splitk", Gate::fused, "h=8,hkv=2,s=3,skv=200,d=64");
+  options.splits = 2;
+  CHECK_THROWS_AS(diff_dumps(dump, dump_of(options)), MismatchError);
+
+  ShowOptions show{.site = "m_partial", .block = 5};
+  CHECK_THAT(show_text(dump, show, {}),
+             ContainsSubstring("block 5 (batch 0, heads 4..7, queries from 0, split 2)"));
+  show = {.site = "k", .block = 5};
+  CHECK_THAT(show_text(dump, show, {}), ContainsSubstring("tile 0 (keys from 192)"));
+  show.site = "o_final";
+  CHECK_THAT(show_json(dump, show), ContainsSubstring("\"head\": 4"));
+}
+
+TEST_CASE("splits: a wrong partial is the partial's fault, not the combine pass's") {
+  Dump dump = decoding();
+  Tensor& o = tensor_of(dump, "o_partial");
+  const std::int64_t index = (2 * 16 + 5) * 64 + 9;  // block 2, row 5, column 9
+  o.set(index, o.at(index) + 1);
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  CHECK(report.first->site == SiteId::o_partial);
+  CHECK(report.first->block == 2);
+  CHECK(report.first->row == 5);
+  CHECK(report.first->head == 1);
+  CHECK(report.first->query == 2);
+  CHECK(report_of(report, SiteId::o_partial, Judgement::local)->failed == 1);
+  CHECK(report_of(report, SiteId::o_partial, Judgement::chain)->failed == 1);
+  CHECK(report_of(report, SiteId::o_final, Judgement::chain)->failed == 0);
+  // What the combine pass received would have given another output than the one in the dump.
+  CHECK(report_of(report, SiteId::o_final, Judgement::local)->failed == 1);
+}
+
+TEST_CASE("splits: a dump of some blocks only is judged as far as it goes") {
+  RunOptions options = options_for("splitk", Gate::fused, "h=2,s=40,skv=200,d=64");
+  options.splits = 3;
+  options.where = "block=4,tile=0";
+  const DiffReport report = diff_against_reference(dump_of(options));
+  CHECK(report.match);
+  CHECK(report_of(report, SiteId::o_partial, Judgement::chain)->compared == 16 * 64);
+  CHECK(report_of(report, SiteId::o_final, Judgement::chain)->compared == 80 * 64);
+  CHECK(report_of(report, SiteId::o_final, Judgement::local) == nullptr);
+}
+
+TEST_CASE("splits: what a wrong combine pass did is named") {
+  for (const Gate gate : {Gate::fused, Gate::combine_only}) {
+    const Dump clean = decoding(gate);
+    const auto o = partials(clean, SiteId::o_partial), m = partials(clean, SiteId::m_partial),
+               l = partials(clean, SiteId::l_partial);
+    const Array top = m[0].max(m[1]).max(m[2]);
+    const auto weight = [&](std::size_t i, double base) -> Array {
+      return (m[i] - top).unaryExpr([=](double x) { return std::pow(base, x); });
+    };
+    Array sum = Array::Zero(12, 1);
+    for (std::size_t i = 0; i < 3; ++i) sum += l[i] * weight(i, 2);
+    const auto named = [&](const std::function<Array(std::size_t)>& factor) {
+      Dump dump = clean;
+      Array out = Array::Zero(12, 64);
+      for (std::size_t i = 0; i < 3; ++i) out += o[i].colwise() * (factor(i) / sum).col(0);
+      Tensor& o_final = tensor_of(dump, "o_final");
+      for (int row = 0; row < 12; ++row) {
+        for (int col = 0; col < 64; ++col) o_final.set(row * 64 + col, out(row, col));
+      }
+      const Diagnosis diagnosis = diagnose(dump, diff_against_reference(dump));
+      REQUIRE(diagnosis.first);
+      return std::string(name_of(diagnosis.first->stage)) + " " + name_of(diagnosis.first->site) +
+             " " + name_of(diagnosis.cause) + (diagnosis.certain ? "" : "?");
+    };
+    const Array one = Array::Ones(12, 1);
+    CHECK(named([&](std::size_t i) { return Array(l[i] * weight(i, 2)); }) ==
+          "combine o_final weighted_by_sum");
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) / l[i]); }) ==
+          "combine o_final normalised_twice");
+    CHECK(named([&](std::size_t) { return one; }) == "combine o_final not_rescaled");
+    CHECK(named([&](std::size_t i) { return weight(i, 4); }) == "combine o_final rescaled_twice");
+    CHECK(named([&](std::size_t i) { return weight(i, std::exp(1.0)); }) ==
+          "combine o_final wrong_base");
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i != 1)); }) ==
+          "combine o_final contribution_missing");
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i == 2 ? 2 : 1)); }) ==
+          "combine o_final contribution_repeated");
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i == 2)); }) ==
+          "combine o_final accumulator_lost");
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * sum); }) ==
+          "combine o_final not_normalised");
+    // Nothing is named that does not hold.
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) + 0.3 * double(i)); }) ==
+          "combine o_final unexplained?");
+  }
+}
+
+}  // namespace
+}  // namespace lanescope

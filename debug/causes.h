@@ -10,6 +10,14 @@ enum class Cause : std::uint8_t {
   crash,
   hang,
   machine_rule,
+  out_of_bounds,
+  race,
+  missing_wait,
+  written_twice,
+  misaligned,
+  write_to_input,
+  uninitialised_read,
+  uninitialised_register,
   tile_skipped,
   never_written,
   masked_row_unguarded,
@@ -42,6 +50,7 @@ enum class Cause : std::uint8_t {
   scale_of_other_head,
   wrong_scale,
   transposed,
+  wrong_stride,
   permuted,
   wrong_source,
   lanes_disagree,
@@ -65,6 +74,14 @@ constexpr CauseText text_of(Cause cause) {
       {"crash", "the kernel crashed: it ended its process, or the device gave up"},
       {"hang", "the kernel did not end"},
       {"machine_rule", "the kernel broke a rule of the machine (barrier, shuffle, deadlock)"},
+      {"out_of_bounds", "an access outside of every buffer"},
+      {"race", "no barrier orders two accesses of different lanes, one of them a write"},
+      {"missing_wait", "an async copy into these bytes may still be under way"},
+      {"written_twice", "an element that one lane should write once is written twice"},
+      {"misaligned", "an address is no multiple of the access's size"},
+      {"write_to_input", "the kernel writes where it may only read"},
+      {"uninitialised_read", "bytes that nobody wrote are read"},
+      {"uninitialised_register", "a value that was never assigned goes to other lanes"},
       {"tile_skipped", "nothing of the tile was written: the loop over the tiles left it out"},
       {"never_written", "slots were never written"},
       {"masked_row_unguarded", "-inf - (-inf) in a row that has seen no key yet: NaN"},
@@ -98,6 +115,8 @@ constexpr CauseText text_of(Cause cause) {
       {"scale_of_other_head", "the scale of another head, or of another input, was applied"},
       {"wrong_scale", "off by a constant factor"},
       {"transposed", "rows and columns are exchanged"},
+      {"wrong_stride",
+       "a tile is read with another distance between its rows than it was stored with"},
       {"permuted", "right values stand in wrong places"},
       {"wrong_source", "the values come from another place of the inputs"},
       {"lanes_disagree", "lanes that hold the same value differ"},
@@ -113,5 +132,32 @@ constexpr CauseText text_of(Cause cause) {
 }
 
 constexpr const char* name_of(Cause cause) { return text_of(cause).name; }
+
+/// Whether wrong values that look like `cause` may come of accesses in the wrong order or place.
+/// Values alone do not settle it then.
+constexpr bool may_be_memory(Cause cause) {
+  switch (cause) {
+    case Cause::crash:
+    case Cause::tile_skipped:
+    case Cause::never_written:
+    case Cause::never_updated:
+    case Cause::accumulator_lost:
+    case Cause::accumulator_not_cleared:
+    case Cause::contribution_missing:
+    case Cause::contribution_repeated:
+    case Cause::operand_of_other_row:
+    case Cause::stale_operand:
+    case Cause::permuted:
+    case Cause::wrong_source:
+    case Cause::lanes_disagree:
+    case Cause::stale_value:
+    case Cause::written_zero:
+    case Cause::non_finite:
+    case Cause::rows_beyond_end:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace lanescope

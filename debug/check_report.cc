@@ -14,6 +14,24 @@ using simt::Finding;
 using simt::Kind;
 using simt::Party;
 
+/// The site that a tile of shared memory (a copy of it, "k[1]") or a buffer holds.
+std::optional<SiteId> site_of(std::string_view name, bool shared) {
+  name = name.substr(0, name.find('['));
+  const std::string own(name);
+  std::optional<SiteId> found;
+  for (int i = 0; i < site_id_count; ++i) {
+    const auto id = static_cast<SiteId>(i);
+    const std::string_view site = lanescope::name_of(id);
+    if (site == own + "_smem" || (site == own && (shared || !found)) ||
+        (!shared && site == own + "_final")) {
+      found = id;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 const char* name_of(Kind kind) {
   switch (kind) {
     case Kind::none:
@@ -41,7 +59,6 @@ const char* name_of(Kind kind) {
   return "";
 }
 
-/// What the finding means, in a line.
 const char* explanation_of(Kind kind) {
   switch (kind) {
     case Kind::race:
@@ -69,54 +86,84 @@ const char* explanation_of(Kind kind) {
   return "";
 }
 
+namespace {
+
 std::string index(const char* name, std::int64_t i) {
   return std::string("[") + name + " " + std::to_string(i) + "]";
 }
 
-/// Where in a tensor of rows of `width` elements the element is; empty outside of it.
-std::string element_of_tensor(const CheckReport& report, const simt::Region& region,
-                              std::int64_t offset) {
+/// Names the element at `offset` in the tensor `region`.
+void describe_element(const CheckReport& report, const simt::Region& region, std::int64_t offset,
+                      CheckReport::Item& item) {
   const Problem& p = report.problem;
   const auto element = offset / static_cast<std::int64_t>(region.element);
   const bool is_scale = region.name.ends_with("_scale");
   if (is_scale) {
     const std::int64_t heads = region.name == "q_scale" ? p.heads : p.heads_kv;
-    return region.name + index("batch", element / heads) + index("head", element % heads);
+    item.element = region.name + index("batch", element / heads) + index("head", element % heads);
+    return;
   }
   const bool is_lse = region.name == "lse";
   const bool is_key = region.name == "k" || region.name == "v";
   if (!is_lse && !is_key && region.name != "q" && region.name != "o") {
-    return region.name + " + " + std::to_string(offset) + " bytes";
+    item.element = region.name + " + " + std::to_string(offset) + " bytes";
+    return;
   }
   const std::int64_t width = is_lse ? 1 : report.head_dim;
   const std::int64_t rows = is_key ? p.len_kv : p.len_q, heads = is_key ? p.heads_kv : p.heads;
   const std::int64_t row = element / width;
-  std::string text = region.name + index("batch", row / rows / heads) +
-                     index("head", row / rows % heads) + index("row", row % rows);
-  return is_lse ? text : text + index("d", element % width);
+  item.row = row % rows;
+  item.col = element % width;
+  item.element = region.name + index("batch", row / rows / heads) +
+                 index("head", row / rows % heads) + index("row", item.row);
+  if (!is_lse) item.element += index("d", item.col);
 }
 
-std::string describe_place(const CheckReport& report, const simt::Checker& checker,
-                           const SharedElement& shared_element, const Finding& f) {
+void describe_place(const CheckReport& report, const simt::Checker& checker,
+                    const SharedElement& shared_element, CheckReport::Item& item) {
+  const Finding& f = item.finding;
   const bool shared = f.region == simt::shared_region;
-  if (!shared && f.region < 0) return {};
+  if (!shared && f.region < 0) return;
   const simt::Region* region =
       shared ? nullptr : &checker.regions()[static_cast<std::size_t>(f.region)];
+  if (region) item.site = site_of(region->name, false);
   if (f.kind == Kind::out_of_bounds) {
     const auto end = static_cast<std::int64_t>(shared ? checker.shared_bytes() : region->bytes);
     const std::string name = shared ? "shared memory" : region->name;
-    return f.offset < 0 ? std::to_string(-f.offset) + " bytes before " + name
-                        : std::to_string(f.offset - end) + " bytes behind the end of " + name;
+    item.element = f.offset < 0
+                       ? std::to_string(-f.offset) + " bytes before " + name
+                       : std::to_string(f.offset - end) + " bytes behind the end of " + name;
+  } else if (region) {
+    describe_element(report, *region, f.offset, item);
+  } else if (const auto place = shared_element(f.offset)) {
+    item.site = site_of(place->tile, true);
+    item.row = place->row;
+    item.col = place->col;
+    item.element =
+        place->tile + "[" + std::to_string(place->row) + "][" + std::to_string(place->col) + "]";
+  } else {
+    item.element = "shared memory + " + std::to_string(f.offset) + " bytes";
   }
-  if (!shared) return element_of_tensor(report, *region, f.offset);
-  const std::string element = shared_element(f.offset);
-  return element.empty() ? "shared memory + " + std::to_string(f.offset) + " bytes" : element;
 }
 
-std::string describe_party(const Party& party, const std::string& line) {
-  return "  " + left(party.write ? "write" : "read", 10) + left(line, 24) + "  block " +
+}  // namespace
+
+std::string party_text(const Party& party, const std::string& line) {
+  return left(party.write ? "write" : "read", 10) + left(line, 24) + "  block " +
          std::to_string(party.block) + ", warp " + std::to_string(party.thread / 32) + ", lane " +
          std::to_string(party.thread % 32);
+}
+
+std::string progress_text(const simt::Progress& passed) {
+  return std::string("site ") + lanescope::name_of(passed.site) + " of tile " +
+         std::to_string(passed.tile);
+}
+
+namespace {
+
+nlohmann::ordered_json progress_json(const simt::Progress& passed) {
+  if (passed.tile < 0) return nullptr;
+  return {{"site", lanescope::name_of(passed.site)}, {"tile", passed.tile}};
 }
 
 nlohmann::ordered_json party_json(const Party& party, const std::string& line) {
@@ -157,12 +204,13 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";
     if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;
-    item.element = describe_place(report, checker, shared_element, f);
+    describe_place(report, checker, shared_element, item);
     // Unrolled loops and inlined functions give several instructions to a source line.
     const auto same = std::find_if(report.items.begin(), report.items.end(), [&](const auto& i) {
       return std::string_view(name_of(i.finding.kind)) == name_of(f.kind) &&
              i.access_line == item.access_line && i.earlier_line == item.earlier_line &&
-             i.region == item.region && i.finding.access.write == f.access.write;
+             i.region == item.region && i.site == item.site &&
+             i.finding.access.write == f.access.write;
     });
     if (same == report.items.end()) {
       report.items.push_back(item);
@@ -184,9 +232,10 @@ std::string check_text(const CheckReport& report, const Style& style) {
                    explanation_of(f.kind),
                Colour::red);
     // Whole, since a path may be long.
-    if (f.access.place != 0) page.whole(describe_party(f.access, item.access_line));
-    if (f.earlier.place != 0) page.whole(describe_party(f.earlier, item.earlier_line));
+    if (f.access.place != 0) page.whole("  " + party_text(f.access, item.access_line));
+    if (f.earlier.place != 0) page.whole("  " + party_text(f.earlier, item.earlier_line));
     if (!item.element.empty()) page.field("at", item.element);
+    if (f.passed.tile >= 0) page.field("after", progress_text(f.passed));
   }
   if (!report.fault.empty()) {
     page.line();
@@ -203,20 +252,24 @@ std::string check_text(const CheckReport& report, const Style& style) {
   return page.text();
 }
 
+nlohmann::ordered_json item_json(const CheckReport::Item& item) {
+  const Finding& f = item.finding;
+  return {{"kind", name_of(f.kind)},
+          {"count", f.count},
+          {"region", item.region},
+          {"element", item.element},
+          {"bytes", f.bytes},
+          {"passed", progress_json(f.passed)},
+          {"access", party_json(f.access, item.access_line)},
+          {"earlier", party_json(f.earlier, item.earlier_line)}};
+}
+
 std::string check_json(const CheckReport& report) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
-  for (const CheckReport::Item& item : report.items) {
-    const Finding& f = item.finding;
-    findings.push_back({{"kind", name_of(f.kind)},
-                        {"count", f.count},
-                        {"region", item.region},
-                        {"element", item.element},
-                        {"bytes", f.bytes},
-                        {"access", party_json(f.access, item.access_line)},
-                        {"earlier", party_json(f.earlier, item.earlier_line)}});
-  }
-  if (!report.fault.empty())
+  for (const CheckReport::Item& item : report.items) findings.push_back(item_json(item));
+  if (!report.fault.empty()) {
     findings.push_back({{"kind", fault_name(report)}, {"text", report.fault}});
+  }
   const nlohmann::ordered_json all = {{"kernel", report.kernel},
                                       {"gate", report.gate},
                                       {"shape", shape_json(report.problem)},

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,21 +27,41 @@ struct CheckReport {
     std::string access_line, earlier_line;  ///< "kernels/mma.h:113"
     std::string region;                     ///< "shared memory", "o"; empty: none
     std::string element;                    ///< "q[3][17]", "o[batch 0][head 1][row 3][d 17]"
+    std::optional<SiteId> site;             ///< what the element is one of, where that is known
+    std::int64_t row = -1, col = -1;        ///< of the element in its tile, or in its tensor
   };
   std::vector<Item> items;
+  std::vector<Site> sites;  ///< of the kernel
 
   bool clean() const { return items.empty() && fault.empty(); }
 };
 
-/// The element of shared memory at an offset, e.g. "q[3][17]"; empty where there is none.
-using SharedElement = std::function<std::string(std::int64_t offset)>;
+/// An element of a tile in shared memory.
+struct SharedPlace {
+  std::string tile;  ///< "q", "k[1]"
+  int row, col;
+};
+/// The element of shared memory at an offset; nothing where there is none.
+using SharedElement = std::function<std::optional<SharedPlace>(std::int64_t offset)>;
 
 /// Fills the items of `report` from what `checker` found.
 void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
                        CheckReport& report);
 
+const char* name_of(simt::Kind kind);
+/// What a finding of this kind means, in a line.
+const char* explanation_of(simt::Kind kind);
+/// "site v_smem of tile 2": how far a lane had come.
+std::string progress_text(const simt::Progress& passed);
+/// An end of an access: what it does, its source line, its lane.
+std::string party_text(const simt::Party& party, const std::string& line);
+
 /// The whole report for people; the last line is the verdict.
 std::string check_text(const CheckReport& report, const Style& style);
+/// One finding: {"kind", "count", "region", "element", "bytes", "passed": {"site", "tile"},
+/// "access":
+/// {"access", "line", "block", "warp", "lane"}, "earlier"}; what does not apply is null.
+nlohmann::ordered_json item_json(const CheckReport::Item& item);
 /// {"kernel", "gate", "shape", "verdict": "clean"|"fault", "findings": [...]}.
 std::string check_json(const CheckReport& report);
 

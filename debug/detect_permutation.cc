@@ -1,6 +1,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "debug/detectors.h"
 #include "debug/words.h"
@@ -115,42 +116,97 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
   return finding;
 }
 
-/// Wrong values that are right values of one other place each, without a rule for which.
-std::optional<Finding> try_elements(const Scene& scene) {
-  std::vector<const Element*> sorted;
-  for (const Element& e : scene.elements()) {
-    if (std::isfinite(e.want) && e.want != 0) sorted.push_back(&e);
+/// The elements that a value may belong to, by their values.
+class Wanted {
+ public:
+  explicit Wanted(const Scene& scene) : scene_(scene) {
+    for (const Element& e : scene.elements()) {
+      if (std::isfinite(e.want) && e.want != 0) sorted_.push_back(&e);
+    }
+    std::stable_sort(sorted_.begin(), sorted_.end(), below);
   }
-  const auto below = [](const Element* a, const Element* b) { return a->want < b->want; };
-  std::stable_sort(sorted.begin(), sorted.end(), below);
-  int explained = 0;
+
+  /// Those whose value `got`, found where `e` is, may be.
+  auto candidates(const Element& e, double got) const {
+    const double reach = scene_.tolerance(e.row, e.col, got);
+    Element probe = e;
+    probe.want = got - reach;
+    const auto begin = std::lower_bound(sorted_.begin(), sorted_.end(), &probe, below);
+    probe.want = got + reach;
+    return std::pair(begin, std::upper_bound(begin, sorted_.end(), &probe, below));
+  }
+
+ private:
+  static bool below(const Element* a, const Element* b) { return a->want < b->want; }
+
+  const Scene& scene_;
+  std::vector<const Element*> sorted_;
+};
+
+/// "(0, -1) 240 times, (8, -1) 120 times": how far off what stands where is, most frequent first.
+std::string offsets_text(const std::map<std::pair<int, int>, int>& offsets) {
+  std::vector<std::pair<std::pair<int, int>, int>> sorted(offsets.begin(), offsets.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (std::size_t i = 0; i < sorted.size() && i < 4; ++i) {
+    const auto& [offset, count] = sorted[i];
+    text += (i ? ", (" : "(") + std::to_string(offset.first) + ", " +
+            std::to_string(offset.second) + ") " + std::to_string(count) + " times";
+  }
+  return text + (sorted.size() > 4 ? ", ..." : "");
+}
+
+/// Wrong values that are right values of other places, without a rule for which. What is close to a
+/// value by chance is told by values that the tile does not hold: a little more, a little less.
+std::optional<Finding> try_elements(const Scene& scene) {
+  constexpr double decoys[] = {0.96, 0.98, 1.02, 1.04};
+  const Wanted wanted(scene);
+  double telling = 0;
+  int wrong = 0, found = 0, by_chance = 0, one_source = 0;
+  std::set<std::pair<int, int>> sources;
+  std::map<std::pair<int, int>, int> offsets;
   std::vector<std::string> examples;
   for (const Element& e : scene.elements()) {
-    if (!e.wrong || e.unwritten) continue;
-    const double reach = scene.tolerance(e.row, e.col, e.got);
-    Element probe = e;
-    probe.want = e.got - reach;
-    const auto begin = std::lower_bound(sorted.begin(), sorted.end(), &probe, below);
-    probe.want = e.got + reach;
-    const auto end = std::upper_bound(begin, sorted.end(), &probe, below);
+    if (!e.wrong) continue;
+    ++wrong;
+    if (e.unwritten || !std::isfinite(e.got) || e.got == 0) continue;
+    ++telling;
+    for (const double decoy : decoys) {
+      const auto [begin, end] = wanted.candidates(e, e.got * decoy);
+      by_chance += begin != end;
+    }
+    const auto [begin, end] = wanted.candidates(e, e.got);
     if (begin == end) continue;
+    ++found;
+    const Element& source = **begin;
     const bool one_place = std::all_of(begin, end, [&](const Element* other) {
-      return other->row == (*begin)->row && other->col == (*begin)->col;
+      return other->row == source.row && other->col == source.col;
     });
     if (!one_place) continue;
-    ++explained;
-    if (examples.size() < 3) {
-      examples.push_back(element_text("it", e.row, e.col, scene.cols()) +
-                         " holds what belongs to " +
-                         element_text("it", (*begin)->row, (*begin)->col, scene.cols()));
-    }
+    ++one_source;
+    sources.emplace(source.row, source.col);
+    ++offsets[{source.row - e.row, source.col - e.col}];
+    if (examples.size() >= 3) continue;
+    examples.push_back(element_text(name_of(scene.site()), e.row, e.col, scene.cols()) +
+                       " holds what belongs to " +
+                       element_text(name_of(scene.site()), source.row, source.col, scene.cols()));
   }
-  const double share = static_cast<double>(explained) / scene.wrong_count();
-  if (share < 0.8 || explained < 4) return std::nullopt;
-  Finding finding{Cause::permuted, share, 0.9};
+  // How likely it is that as many values are found if they are none of the tile's.
+  const double chance = std::max(by_chance, 1) / (std::size(decoys) * std::max(telling, 1.0));
+  const bool is_exchange = found >= 0.98 * telling && telling * std::log(chance) < -30 &&
+                           one_source >= 8 &&
+                           10 * std::ssize(sources) >= 9 * std::int64_t{one_source};
+  const double share = is_exchange ? static_cast<double>(telling) / wrong
+                                   : std::min(0.97, static_cast<double>(one_source) / wrong);
+  if (share < 0.8 || one_source < 4) return std::nullopt;
+  Finding finding{Cause::permuted, share, is_exchange ? 1.0 : 0.9};
   finding.evidence = examples;
-  finding.evidence.push_back("that explains " + share_text(explained, scene.wrong_count()) +
-                             " wrong values");
+  finding.evidence.push_back("the source less the place, as (rows, columns): " +
+                             offsets_text(offsets));
+  finding.evidence.push_back(share_text(found, wrong) +
+                             " wrong values are right values of other places, " +
+                             share_text(std::lround(chance * 100), 100) + " would be by chance");
   return finding;
 }
 

@@ -1,97 +1,18 @@
-#include <Eigen/QR>
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "debug/detectors.h"
+#include "debug/product_operand.h"
 #include "debug/words.h"
 
 namespace lanescope {
 namespace {
 
-using Array = Scene::Array;
 using Eigen::Index;
 
-/// A product got = left · right, solved for the operand that the kernel must have used.
-struct Effective {
-  Array used, right;  ///< what was used, what should have been
-  Array noise;        ///< how far `used` may be off because of rounding
-  std::string depth;  ///< what the columns are: "keys", "columns of d"
-  std::string outer;  ///< what the rows are
-};
-
-/// X from X · b = c, b [n, m] with n <= m. Nothing where b does not determine X.
-std::optional<std::pair<Array, Array>> solve(const Array& b, const Array& c, const Array& c_error) {
-  if (b.rows() > b.cols()) return std::nullopt;
-  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(b.matrix().transpose());
-  if (qr.rank() < b.rows()) return std::nullopt;
-  const Eigen::MatrixXd inverse =
-      qr.solve(Eigen::MatrixXd::Identity(b.cols(), b.cols()));  // [n, m]
-  const Array x = (c.matrix() * inverse.transpose()).array();
-  const Array error = (c_error.matrix() * inverse.transpose().cwiseAbs()).array();
-  const Array misfit = ((x.matrix() * b.matrix()).array() - c).abs();
-  if (!(misfit <= 8 * c_error + 1e-5 * c.abs().maxCoeff()).all()) return std::nullopt;
-  return std::pair(x, error);
-}
-
-std::optional<Effective> effective_weights(const Scene& scene) {
-  const std::int64_t tile = scene.tile();
-  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
-  const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
-  if (!p || !alpha || !o_prev || !scene.got().isFinite().all()) return std::nullopt;
-  const Index d = scene.info().problem.d;
-  const Index keys =
-      std::min<Index>(scene.info().bc, scene.info().problem.len_kv - tile * scene.info().bc);
-  const Array own_v = (v ? *v : scene.reference().v_tile(tile)).topLeftCorner(keys, d);
-  const Array given = (scene.got() - o_prev->colwise() * alpha->col(0)).leftCols(d);
-  const auto solved = solve(own_v, given, scene.bound().leftCols(d) * 2);
-  if (!solved) return std::nullopt;
-  return Effective{solved->first, p->leftCols(keys), solved->second, "keys", "row"};
-}
-
-std::optional<Effective> effective_keys(const Scene& scene) {
-  const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, scene.tile());
-  if (!q || !k || !scene.want().isFinite().all() || !scene.got().isFinite().all())
-    return std::nullopt;
-  const Index d = scene.info().problem.d;
-  const double factor = scene.reference().score_factor().value;
-  const Array columns = q->topRows(scene.rows()).leftCols(d).transpose();
-  const auto solved =
-      solve(columns, scene.got().transpose() / factor, scene.bound().transpose() * 2 / factor);
-  if (!solved) return std::nullopt;
-  return Effective{solved->first, k->leftCols(d), solved->second, "columns of d", "key"};
-}
-
-/// The other operand of the same product: V from P, Q from K.
-std::optional<Effective> effective_values(const Scene& scene) {
-  const std::int64_t tile = scene.tile();
-  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
-  const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
-  if (!p || !alpha || !o_prev || !v || !scene.got().isFinite().all()) return std::nullopt;
-  const Index d = scene.info().problem.d;
-  const Array given = (scene.got() - o_prev->colwise() * alpha->col(0)).leftCols(d);
-  const auto solved =
-      solve(p->transpose(), given.transpose(), scene.bound().leftCols(d).transpose() * 2);
-  if (!solved) return std::nullopt;
-  return Effective{solved->first, v->leftCols(d).transpose(), solved->second, "keys",
-                   "column of V"};
-}
-
-std::optional<Effective> effective_queries(const Scene& scene) {
-  const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, scene.tile());
-  if (!q || !k || !scene.want().isFinite().all() || !scene.got().isFinite().all()) {
-    return std::nullopt;
-  }
-  const Index d = scene.info().problem.d;
-  const double factor = scene.reference().score_factor().value;
-  const auto solved =
-      solve(k->leftCols(d).transpose(), scene.got() / factor, scene.bound() * 2 / factor);
-  if (!solved) return std::nullopt;
-  return Effective{solved->first, q->topRows(scene.rows()).leftCols(d), solved->second,
-                   "columns of d", "query"};
-}
-
 /// The factor with which each column of the right operand was used, where all rows agree.
-void find_counts(const Scene& scene, const Effective& e, Findings& findings) {
+void find_counts(const Scene& scene, const ProductOperand& e, Findings& findings) {
   std::map<int, std::vector<std::int64_t>> by_count;
   Index explained = 0, telling = 0;
   for (Index col = 0; col < e.used.cols(); ++col) {
@@ -122,7 +43,7 @@ void find_counts(const Scene& scene, const Effective& e, Findings& findings) {
 }
 
 /// Right numbers in the wrong place of the operand.
-void find_places(const Effective& e, Findings& findings) {
+void find_places(const ProductOperand& e, Findings& findings) {
   for (const Index height : {Index(0), Index(8), Index(1)}) {
     const Index width = height == 0 ? 1 : 8, rows = height == 0 ? e.used.rows() : height;
     if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
@@ -179,43 +100,99 @@ void find_places(const Effective& e, Findings& findings) {
   }
 }
 
-/// The operand with rows and columns exchanged, as a whole or in each 8x8 block.
-void find_transposed(const Effective& e, Findings& findings) {
-  for (const Index side : {e.used.rows(), Index(8)}) {
-    if (e.used.rows() % side != 0 || e.used.cols() % side != 0) continue;
-    if (e.right.rows() != e.used.rows() || e.right.cols() != e.used.cols()) continue;
-    Index same = 0;
-    for (Index row = 0; row < e.used.rows(); ++row) {
-      for (Index col = 0; col < e.used.cols(); ++col) {
-        const double right =
-            e.right(row / side * side + col % side, col / side * side + row % side);
-        same += std::abs(e.used(row, col) - right) <= e.noise(row, col) + 1e-4 * std::abs(right);
+/// How a tile of `rows` rows lies in memory: row after row, or column after column.
+struct Order {
+  bool by_column;
+  Index stride;
+  Index at(Index row, Index col) const {
+    return by_column ? col * stride + row : row * stride + col;
+  }
+};
+
+/// A tile stored in one order and read in another, in blocks that each begin where they should.
+struct Misread {
+  Order stored, read;
+  Index block;  ///< side of a block, 0: the whole tile
+};
+
+/// Whether `e` was read so: its elements that follow from it agree with it.
+bool explains(const Misread& misread, const ProductOperand& e) {
+  const Index rows = e.right.rows(), cols = e.right.cols();
+  const auto [stored, read, block] = misread;
+  const Index length = stored.by_column ? rows : cols;
+  Index known = 0, missed = 0;
+  for (Index row = 0; row < rows; ++row) {
+    for (Index col = 0; col < cols; ++col) {
+      const Index in_row = block == 0 ? row : row % block, in_col = block == 0 ? col : col % block;
+      const Index address = stored.at(row - in_row, col - in_col) + read.at(in_row, in_col);
+      const Index line = address / stored.stride, place = address % stored.stride;
+      if (place >= length || line >= e.right.size() / length) continue;  // padding, or another tile
+      const double right = stored.by_column ? e.right(place, line) : e.right(line, place);
+      ++known;
+      missed += !(std::abs(e.used(row, col) - right) <= e.noise(row, col) + 1e-4 * std::abs(right));
+      if (missed > e.right.size() / 50) return false;
+    }
+  }
+  return 2 * known >= e.right.size() && 50 * missed <= known;
+}
+
+/// The operand read with rows and columns exchanged, or with another stride than it was stored
+/// with.
+void find_misread(const ProductOperand& e, Findings& findings) {
+  const double size = std::sqrt(e.right.square().mean());
+  if (!(e.noise.mean() < size / 20)) return;  // everything would agree with everything
+  const Index rows = e.right.rows(), cols = e.right.cols();
+  std::vector<Misread> ways;
+  for (const Index block : {Index(0), Index(16), Index(8), Index(32)}) {
+    if (block != 0 && (rows % block != 0 || cols % block != 0)) continue;
+    if (block != 0 || rows == cols) ways.push_back({{false, cols}, {true, cols}, block});
+  }
+  constexpr Index pads[] = {0, 8, 4, 16, 1, 2};
+  for (const bool by_column : {false, true}) {
+    for (const Index pad : pads) {
+      const Order stored{by_column, (by_column ? rows : cols) + pad};
+      for (const bool read_by_column : {false, true}) {
+        for (const Index side : {rows, cols}) {
+          for (const Index other : pads) {
+            const Order read{read_by_column, side + other};
+            if (read.by_column == stored.by_column && read.stride == stored.stride) continue;
+            for (const Index block : {Index(0), Index(16), Index(8)}) {
+              if (block != 0 && (rows % block != 0 || cols % block != 0)) continue;
+              ways.push_back({stored, read, block});
+            }
+          }
+        }
       }
     }
-    const double share = static_cast<double>(same) / static_cast<double>(e.used.size());
-    if (share < 0.98) continue;
-    Finding finding{Cause::transposed, share};
-    finding.evidence = {"in the product, " + e.outer + " and " + e.depth + " are exchanged in " +
-                        (side == 8 ? "each 8x8 block" : "the whole tile")};
-    findings.push_back(finding);
-    return;
   }
+  const auto way = std::find_if(ways.begin(), ways.end(),
+                                [&](const Misread& misread) { return explains(misread, e); });
+  if (way == ways.end()) return;
+  const bool exchanged = way->stored.by_column != way->read.by_column;
+  Finding finding{exchanged ? Cause::transposed : Cause::wrong_stride, 1};
+  const std::string where = way->block == 0 ? "the whole tile"
+                                            : "each " + std::to_string(way->block) + "x" +
+                                                  std::to_string(way->block) + " block";
+  if (exchanged) {
+    finding.evidence = {"in the product, " + e.outer + " and " + e.depth + " are exchanged in " +
+                        where + " of the operand"};
+  }
+  if (way->stored.stride != way->read.stride) {
+    finding.evidence.push_back("the operand is stored every " + std::to_string(way->stored.stride) +
+                               " elements and read every " + std::to_string(way->read.stride) +
+                               " in " + where);
+  }
+  findings.push_back(finding);
 }
 
 }  // namespace
 
 void find_product(const Scene& scene, Findings& findings) {
-  using Solve = std::optional<Effective> (*)(const Scene&);
-  std::vector<Solve> operands;
-  if (scene.site() == SiteId::o) operands = {effective_weights, effective_values};
-  if (scene.site() == SiteId::s) operands = {effective_keys, effective_queries};
-  for (const Solve effective_operand : operands) {
-    const std::optional<Effective> effective = effective_operand(scene);
-    if (!effective) continue;
+  for (const ProductOperand& operand : solve_operands(scene)) {
     const std::size_t known = findings.size();
-    find_counts(scene, *effective, findings);
-    find_places(*effective, findings);
-    find_transposed(*effective, findings);
+    find_counts(scene, operand, findings);
+    find_places(operand, findings);
+    find_misread(operand, findings);
     if (findings.size() > known) return;
   }
 }

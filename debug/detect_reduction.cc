@@ -73,18 +73,45 @@ void keep_if_good(const Scene& scene, const std::vector<double>& values, const s
   }
 }
 
+/// The lane that takes each column of each row into the reduction.
+using LaneOf = std::vector<std::vector<std::int64_t>>;
+
+/// The lanes that hold the scores. Where these lie in shared memory, the two usual ways to share a
+/// row among the lanes that hold its result: each a part of the row, or every n-th column.
+std::vector<LaneOf> lanes_of_columns(const Scene& scene, const Reduction& reduction) {
+  const SiteSlots* s = scene.judge().slots(SiteId::s);
+  const auto row_count = static_cast<std::size_t>(scene.rows());
+  const auto cols = static_cast<std::size_t>(reduction.cols());
+  LaneOf lane_of(row_count, std::vector<std::int64_t>(cols, -1));
+  if (!s) return {};
+  if (s->site().space == Space::registers) {
+    for (std::int64_t slot = 0; slot < s->count(); ++slot) {
+      const int row = s->row(slot), col = s->col(slot);
+      if (row < 0 || row >= scene.rows()) continue;
+      lane_of[static_cast<std::size_t>(row)][static_cast<std::size_t>(col)] = s->holder(slot).lane;
+    }
+    return {lane_of};
+  }
+  std::vector<std::set<std::int64_t>> holders(row_count);
+  for (const Element& e : scene.elements()) {
+    holders[static_cast<std::size_t>(e.row)].insert(e.holder.lane);
+  }
+  LaneOf in_turn = lane_of;
+  for (std::size_t row = 0; row < row_count; ++row) {
+    const std::vector<std::int64_t> lanes(holders[row].begin(), holders[row].end());
+    if (lanes.size() < 2 || cols % lanes.size() != 0) return {};
+    for (std::size_t col = 0; col < cols; ++col) {
+      lane_of[row][col] = lanes[col / (cols / lanes.size())];
+      in_turn[row][col] = lanes[col % lanes.size()];
+    }
+  }
+  return {lane_of, in_turn};
+}
+
 /// Reductions over the columns of some lanes of the row: `mask` has the bits in which the lanes
 /// that were combined differ.
-void try_lanes(const Scene& scene, const Reduction& reduction, std::optional<Finding>& best) {
-  const SiteSlots* s = scene.judge().slots(SiteId::s);
-  if (!s || s->site().space != Space::registers) return;
-  std::vector<std::vector<std::int64_t>> lane_of(static_cast<std::size_t>(scene.rows()));
-  for (auto& row : lane_of) row.assign(static_cast<std::size_t>(reduction.cols()), -1);
-  for (std::int64_t slot = 0; slot < s->count(); ++slot) {
-    const int row = s->row(slot), col = s->col(slot);
-    if (row < 0 || row >= scene.rows()) continue;
-    lane_of[static_cast<std::size_t>(row)][static_cast<std::size_t>(col)] = s->holder(slot).lane;
-  }
+void try_lanes(const Scene& scene, const Reduction& reduction, const LaneOf& lane_of,
+               std::optional<Finding>& best) {
   const auto attempt = [&](bool from_first, int times) {
     for (int mask = 0; mask < 32; ++mask) {
       std::vector<double> values;
@@ -201,7 +228,9 @@ void find_incomplete_reduction(const Scene& scene, Findings& findings) {
   const Reduction reduction(scene);
   if (!reduction.possible()) return;
   std::optional<Finding> best;
-  try_lanes(scene, reduction, best);
+  for (const LaneOf& lane_of : lanes_of_columns(scene, reduction)) {
+    try_lanes(scene, reduction, lane_of, best);
+  }
   if (!best || !best->certain()) try_columns(scene, reduction, best);
   if (best) findings.push_back(*best);
 }

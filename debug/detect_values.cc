@@ -175,7 +175,10 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     operand(SiteId::l, 0);
   }
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const bool unseen = value_at(SiteId::m, 0) == -infinity;
+  bool unseen = value_at(SiteId::m, 0) == -infinity;
+  if (const auto scores = scene.held(SiteId::s, tile); scores && first->row < scores->rows()) {
+    unseen = unseen || (scores->row(first->row) == -infinity).all();
+  }
   const bool no_sum = at_end && value_at(SiteId::l, 0) == 0.0;
   const Cause cause = no_sum ? Cause::divided_by_zero
                       : stage == Stage::softmax && unseen && std::isnan(first->got)
@@ -192,7 +195,9 @@ void find_non_finite(const Scene& scene, Findings& findings) {
         "written");
   }
   if (cause == Cause::masked_row_unguarded) {
-    finding.evidence.push_back("the row has seen no key so far: -inf - (-inf) is NaN");
+    finding.evidence.push_back(value_at(SiteId::m, 0) == -infinity
+                                   ? "the row has seen no key so far: -inf - (-inf) is NaN"
+                                   : "the row sees no key of this tile: -inf - (-inf) is NaN");
   }
   findings.push_back(finding);
 }

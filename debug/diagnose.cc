@@ -72,10 +72,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   Diagnosis diagnosis;
   diagnosis.first = report.first;
   if (!dump.info.incomplete.empty()) {
-    const Stop::Kind kind = dump.info.stop.kind;
-    diagnosis.cause = kind == Stop::Kind::crash  ? Cause::crash
-                      : kind == Stop::Kind::hang ? Cause::hang
-                                                 : Cause::machine_rule;
+    diagnosis.cause = cause_of(dump.info.stop.kind);
     diagnosis.certain = true;
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "debug/causes.h"
+#include "debug/check_report.h"
 #include "debug/diff.h"
 #include "debug/scene.h"
 
@@ -17,9 +18,20 @@ struct Diagnosis {
   Cause cause = Cause::unexplained;
   bool certain = false;
   bool ambiguous = false;  ///< several formulas fit: a problem with more tiles may tell them apart
-  std::vector<std::string> evidence;  ///< each a fact that the dump shows
-  std::vector<Finding> suspects;      ///< the next best, without the cause itself
+  std::vector<std::string> evidence;      ///< each a fact that the dump shows
+  std::vector<Finding> suspects;          ///< the next best, without the cause itself
+  std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
 };
+
+/// The cause where a run did not end.
+constexpr Cause cause_of(Stop::Kind kind) {
+  return kind == Stop::Kind::crash  ? Cause::crash
+         : kind == Stop::Kind::hang ? Cause::hang
+                                    : Cause::machine_rule;
+}
+
+/// The cause of what a run under the memory checker found; `report` is not clean.
+Diagnosis diagnose(const CheckReport& report);
 
 /// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
 Diagnosis diagnose(const Dump& dump, const DiffReport& report);

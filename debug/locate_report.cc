@@ -1,5 +1,6 @@
 #include "debug/locate_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "debug/commands.h"
@@ -17,7 +18,10 @@ ordered_json index_json(std::int64_t index) {
 void write_runs(Page& page, const Location& location) {
   std::vector<std::vector<std::string>> rows;
   for (const LocateRun& run : location.runs) {
-    rows.push_back({"  " + std::string(run.match ? "match" : "diverged"), run.about, run.options});
+    const char* verdict = run.checked ? run.match ? "clean" : "fault"
+                          : run.match ? "match"
+                                      : "diverged";
+    rows.push_back({std::string("  ") + verdict, run.about, run.options});
   }
   page.line("runs", Colour::bold);
   for (const std::string& line : table_lines(rows, 3)) page.line(line);
@@ -53,6 +57,7 @@ void write_diagnosis(Page& page, const Location& location) {
   }
   page.line();
   page.line("look closer", Colour::bold);
+  if (!diagnosis.memory.empty()) page.whole("  lanescope check " + location.options);
   page.whole("  lanescope diff " + location.options + " -o x.safetensors");
   if (diagnosis.first) {
     page.whole("  " + show_command_text("x.safetensors", name_of(diagnosis.first->site),
@@ -69,7 +74,11 @@ std::string location_text(const Location& location, const Style& style) {
   if (location.diagnosis) write_diagnosis(page, location);
   page.line();
   if (!location.diagnosis) {
-    page.whole("clean: " + std::to_string(location.runs.size()) + " runs match the reference",
+    const auto checked = std::count_if(location.runs.begin(), location.runs.end(),
+                                       [](const LocateRun& run) { return run.checked; });
+    page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked) +
+                   " runs match the reference, " + std::to_string(checked) +
+                   " under the memory checker find nothing",
                Colour::green);
     return page.text();
   }
@@ -101,13 +110,15 @@ std::string location_json(const Location& location) {
   json["row"] = index_json(at.row);
   json["col"] = index_json(at.col);
   json["cause"] = json["explanation"] = json["certain"] = nullptr;
-  json["suspects"] = json["evidence"] = json["runs"] = ordered_json::array();
+  json["suspects"] = json["evidence"] = json["memory"] = json["runs"] = ordered_json::array();
   if (location.diagnosis) {
     const Diagnosis& diagnosis = *location.diagnosis;
     json["cause"] = name_of(diagnosis.cause);
     json["explanation"] = text_of(diagnosis.cause).explanation;
     json["certain"] = diagnosis.certain;
     json["evidence"] = diagnosis.evidence;
+    for (const CheckReport::Item& item : diagnosis.memory)
+      json["memory"].push_back(item_json(item));
     for (const Finding& suspect : diagnosis.suspects) {
       json["suspects"].push_back({{"cause", name_of(suspect.cause)},
                                   {"explained", suspect.explained},
@@ -116,7 +127,10 @@ std::string location_json(const Location& location) {
   }
   json["options"] = location.options.empty() ? ordered_json() : ordered_json(location.options);
   for (const LocateRun& run : location.runs) {
-    json["runs"].push_back({{"options", run.options}, {"about", run.about}, {"match", run.match}});
+    json["runs"].push_back({{"options", run.options},
+                            {"about", run.about},
+                            {"match", run.match},
+                            {"checked", run.checked}});
   }
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }

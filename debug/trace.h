@@ -8,12 +8,24 @@
 
 namespace lanescope {
 
+namespace simt {
+void pass_site(SiteId site, int tile);
+}
+
 // The sinks of `trace(site, tile, value)`. A kernel does not know which one it was given.
 
 /// Nothing: the call vanishes.
 struct NoTrace {
   template <SiteId X, class V>
   LANESCOPE_DEVICE void operator()(SiteTag<X>, int, V&&) const {}
+};
+
+/// Nothing but how far the lane has come, for the memory checker of the SIMT machine.
+struct ProgressTrace {
+  template <SiteId X, class V>
+  void operator()(SiteTag<X>, int tile, V&&) const {
+    simt::pass_site(X, tile);
+  }
 };
 
 /// Slots of the trace buffer. The sites that the gate leaves as its result are in a buffer already,

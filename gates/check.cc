@@ -26,11 +26,12 @@ CheckReport check_kernel(RunOptions options) {
   report.fault = dump.info.incomplete;
   report.stop = dump.info.stop.kind;
   report.warnings = run.warnings;
-  const auto shared_element = [&](std::int64_t offset) {
+  report.sites.assign(module.sites, module.sites + module.site_count);
+  const auto shared_element = [&](std::int64_t offset) -> std::optional<SharedPlace> {
     const char* tile = nullptr;
     int row = 0, col = 0;
-    if (!module.shared_element(offset, &tile, &row, &col)) return std::string();
-    return std::string(tile) + "[" + std::to_string(row) + "][" + std::to_string(col) + "]";
+    if (!module.shared_element(offset, &tile, &row, &col)) return std::nullopt;
+    return SharedPlace{tile, row, col};
   };
   describe_findings(checker, shared_element, report);
   return report;

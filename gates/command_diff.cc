@@ -23,11 +23,8 @@ ExitCode judge(const Dump& dump, const std::string& path, int threads, const Out
 
 /// A dump of a binary that is not built from the sources at hand says nothing about them.
 void check_fresh(const Dump& dump, const std::string& path) {
-  const std::string at_hand = hash_of_sources_at_hand(dump.info.kernel);
-  if (at_hand.empty() || at_hand == dump.info.source_hash) return;
-  throw MismatchError(path + " was made by a build of other sources than those at hand: dump " +
-                      dump.info.source_hash + ", at hand " + at_hand +
-                      ". Run it again, or judge it all the same with --stale-ok");
+  demand_fresh("what made " + path, dump.info.kernel, dump.info.source_hash,
+               "Run it again, or judge it all the same with --stale-ok");
 }
 
 ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Output& output) {
@@ -50,7 +47,7 @@ ExitCode diff_command(DiffOptions options, const Output& output) {
   }
   if (what.size() == 1 && is_dump(what[0])) {
     const Dump dump = read_dump(what[0]);
-    if (!options.stale_ok) check_fresh(dump, what[0]);
+    if (!options.run.stale_ok) check_fresh(dump, what[0]);
     return judge(dump, what[0], options.run.threads, output);
   }
   if (what.size() == 2 && is_dump(what[0]) && is_dump(what[1])) {

@@ -20,8 +20,7 @@ struct Output {
 struct DiffOptions {
   std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
   RunOptions run;
-  std::string output;  ///< where to keep the dump, empty: nowhere
-  bool stale_ok = false;
+  std::string output;                 ///< where to keep the dump, empty: nowhere
   std::vector<std::string> for_runs;  ///< options given that say how to run: not for dumps
 };
 

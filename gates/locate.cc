@@ -2,77 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "debug/commands.h"
 #include "debug/error.h"
+#include "gates/check.h"
 #include "gates/gate.h"
-#include "gates/presets.h"
+#include "gates/locate_plan.h"
 
 namespace lanescope {
 namespace {
-
-/// A problem that shows a class of faults.
-struct Probe {
-  std::string about;
-  RunOptions options;
-};
-
-bool is_given(const RunOptions& options) {
-  return !options.shape.empty() || !options.preset.empty() || options.causal ||
-         options.input != "random" || options.seed != 0;
-}
-
-std::string length_text(std::int64_t queries, std::int64_t keys) {
-  return "s=" + std::to_string(queries) + (queries == keys ? "" : ",skv=" + std::to_string(keys));
-}
-
-/// The problems of the plan, cheapest first, for tiles of br queries and bc keys.
-std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) {
-  std::vector<Probe> probes;
-  if (is_given(given)) probes.push_back({"as given", given});
-  const std::string d =
-      "," + ("d=" + std::to_string(given.input.ends_with(".safetensors")
-                                       ? 64
-                                       : parse_shape(given.preset, given.shape, false).d));
-  const auto add = [&](const std::string& about, const std::string& shape, bool causal,
-                       const std::string& input = "random") {
-    RunOptions options = given;
-    options.preset.clear();
-    options.shape = (shape.starts_with("b=") || shape.starts_with("h=") ? "" : "b=1,h=1,") + shape +
-                    (given.shape.empty() && given.preset.empty() ? ",d=64" : d);
-    options.causal = causal;
-    options.input = input;
-    options.seed = given.seed;
-    probes.push_back({about, options});
-  };
-  const int side = std::max(br, bc);
-  add("a single tile", length_text(br, bc), false);
-  add("several tiles", length_text(br, 3 * bc), false);
-  add("the maximum rises in every tile", length_text(br, 3 * bc), false, "rising");
-  add("a ragged tail", length_text(side + br / 2 + 4, side + bc / 2 + 5), false);
-  add("causal", length_text(side, side), true);
-  add("causal, ragged, several tiles", length_text(2 * side + 1, 2 * side + 1), true);
-  add("causal, fewer queries than keys", length_text(br / 2 + 8, side + 32), true);
-  add("causal, rows that see no key", length_text(side + 32, side), true);
-  add("several heads, grouped", "b=2,h=4,hkv=2," + length_text(br, 2 * bc), false);
-  add("large scores", length_text(br, 2 * bc), false, "large");
-  add("as many tiles as rings of buffers may hold", length_text(br, 6 * bc), false);
-  if (combines) {
-    const auto add_splits = [&](const std::string& about, const std::string& shape, bool causal,
-                                std::int64_t splits) {
-      add(about, shape, causal);
-      if (!given.splits) probes.back().options.splits = splits;
-    };
-    add_splits("several splits", length_text(br, 6 * bc), false, 3);
-    add_splits("more splits than tiles", length_text(br, 2 * bc), false, 4);
-    add_splits("causal, splits that some rows do not see", length_text(2 * side, 2 * side + br / 2),
-               true, 3);
-    add_splits("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc), true, 2);
-  }
-  add("a padded head dimension", length_text(br, 2 * bc), false);
-  probes.back().options.shape = "b=1,h=1," + length_text(br, 2 * bc) + ",d=40";
-  return probes;
-}
 
 /// "mma fused --shape ... --causal", as on the command line.
 std::string options_text(const RunOptions& options, const Problem& problem) {
@@ -123,21 +62,29 @@ class Search {
   Location run() {
     const Tile tile = tile_of_module();
     combines_ = tile.combines;
-    for (const Probe& probe : plan(given_, tile.br, tile.bc, tile.combines)) {
+    const std::vector<Probe> probes = plan(given_, tile.br, tile.bc, tile.combines);
+    bool checked = false;
+    for (const Probe& probe : probes) {
       if (!attempt(probe)) continue;
-      const bool sure = location_.diagnosis->certain && !location_.diagnosis->ambiguous;
-      if (sure || probe.about == "as given") break;
+      const bool open = !is_sure() || in_shared_ || may_be_memory(location_.diagnosis->cause);
+      if (open && !std::exchange(checked, true) && check(probe)) break;
+      doubt_trace();
+      if (is_sure() || probe.about == as_given) break;
     }
-    // The memory checker's findings (races, uninitialised reads) enter here: between the plan,
-    // which says where values differ, and the gate, which says whether the stage alone is to blame.
     if (location_.diagnosis) {
       add_dependence();
-      confirm();
+      if (location_.diagnosis->memory.empty()) confirm();
+      return std::move(location_);
+    }
+    for (const Probe& probe : probes) {
+      if (probe.checked && check(probe)) break;
     }
     return std::move(location_);
   }
 
  private:
+  bool is_sure() const { return location_.diagnosis->certain && !location_.diagnosis->ambiguous; }
+
   struct Tile {
     int br, bc;
     bool combines;
@@ -156,26 +103,102 @@ class Search {
       const PreparedRun run = prepare(probe.options);
       dump = launch(*run.module, run.module_name, run.request);
     } catch (const UsageError&) {
-      if (probe.about == "as given") throw;
+      if (probe.about == as_given) throw;
       return false;  // the kernel is not built for such a problem
     }
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.backend = dump.info.backend;
     const std::string text = options_text(probe.options, dump.info.problem);
-    location_.runs.push_back({text, probe.about, report.match});
+    location_.runs.push_back({text, probe.about, report.match, false});
     if (report.match) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     if (location_.diagnosis && !(diagnosis.certain && !diagnosis.ambiguous)) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
     failed_ = probe;
+    const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
+    outputs_right_ =
+        std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site_report) {
+          return site_report.stage != Stage::epilogue || site_report.failed == 0;
+        });
+    in_shared_ = site && site->site.space == Space::shared;
     return true;
+  }
+
+  /// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
+  /// what values show in the same site or behind it.
+  bool check(const Probe& probe) {
+    if (location_.kernel.ends_with(".so")) {
+      if (location_.diagnosis) {
+        location_.diagnosis->evidence.push_back(
+            "a module given by its path does not run under the memory checker: give the kernel "
+            "with -Dextra_kernels= to have races found");
+      }
+      return false;
+    }
+    RunOptions options = probe.options;
+    options.backend = "sim";
+    CheckReport report;
+    try {
+      report = check_kernel(options);
+    } catch (const UsageError&) {
+      if (probe.about == as_given) throw;
+      return false;  // the kernel is not built for such a problem
+    }
+    const std::string text = options_text(probe.options, report.problem);
+    location_.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
+    if (report.clean()) return false;
+    Diagnosis memory = diagnose(report);
+    if (!location_.diagnosis) {
+      location_.diagnosis = std::move(memory);
+      location_.options = text;
+      return true;
+    }
+    Diagnosis& values = *location_.diagnosis;
+    if (values.cause == Cause::crash) {
+      values.evidence.push_back(std::string("under the memory checker: ") + name_of(memory.cause));
+      for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
+      return false;
+    }
+    const bool upstream =
+        !memory.first || !values.first || memory.first->site <= values.first->site;
+    if (memory.cause == values.cause || !upstream) {
+      values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
+                                ": " + memory.evidence.front());
+      return false;
+    }
+    if (values.first) {
+      const Divergence& at = *values.first;
+      memory.evidence.push_back(
+          std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
+          (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
+          ", on; by values alone: " + name_of(values.cause) + (is_sure() ? "" : " (not certain)"));
+    }
+    location_.diagnosis = std::move(memory);
+    return true;
+  }
+
+  /// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
+  /// was traced before it was complete: the kernel may be right.
+  void doubt_trace() {
+    Diagnosis& values = *location_.diagnosis;
+    const bool unfinished =
+        values.cause == Cause::never_written || values.cause == Cause::stale_value;
+    if (!unfinished || !values.first || values.first->stage != Stage::load || !outputs_right_) {
+      return;
+    }
+    values.certain = false;
+    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
+                              "nothing: the trace point of " + name_of(values.first->site) +
+                              " may come before the barrier that completes the tile");
   }
 
   /// What the runs say together: which of them are right.
   void add_dependence() {
     std::map<bool, std::vector<std::string>> about;
-    for (const LocateRun& run : location_.runs) about[run.match].push_back(run.about);
+    for (const LocateRun& run : location_.runs) {
+      if (!run.checked) about[run.match].push_back(run.about);
+    }
     if (about[true].empty()) return;
     const auto listed = [](const std::vector<std::string>& names) {
       std::string text;
@@ -190,7 +213,8 @@ class Search {
   void find_stage_that_stops() {
     Diagnosis& diagnosis = *location_.diagnosis;
     bool found = false;
-    for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only}) {
+    for (const Gate gate : all_gates) {
+      if (gate == Gate::fused) continue;
       RunOptions options = failed_.options;
       options.gate = name_of(gate);
       Dump dump;
@@ -198,11 +222,11 @@ class Search {
         const PreparedRun run = prepare(options);
         dump = launch(*run.module, run.module_name, run.request);
       } catch (const UsageError&) {
-        continue;  // this build has no such gate
+        continue;  // this build, or this kernel, has no such gate
       }
       const DiffReport report = diff_against_reference(dump, given_.threads);
       location_.runs.push_back(
-          {options_text(options, dump.info.problem), "the stage alone", report.match});
+          {options_text(options, dump.info.problem), "the stage alone", report.match, false});
       if (dump.info.incomplete.empty()) {
         diagnosis.evidence.push_back(options.gate + " alone ends");
         continue;
@@ -257,6 +281,8 @@ class Search {
   Location location_;
   Probe failed_;
   bool combines_ = false;  ///< the kernel has a combine pass
+  bool outputs_right_ = false;
+  bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };
 
 }  // namespace

@@ -123,8 +123,8 @@ int run(int argc, char** argv) {
   diff->add_option("what", diff_options.what, "KERNEL GATE, or one dump, or two")->required();
   diff->add_option("-o,--output", diff_options.output, "keep the dump: x.safetensors")
       ->check(check_dump_path);
-  diff->add_flag("--stale-ok", diff_options.stale_ok,
-                 "judge a dump although the sources have changed since");
+  diff->add_flag("--stale-ok", diff_options.run.stale_ok,
+                 "judge a dump or a module (.so) although the sources have changed since");
   add_run_options(*diff, diff_options.run);
 
   const auto dump_options = [](const std::string& name) {

@@ -91,16 +91,19 @@ std::filesystem::path build_module(const std::string& name) {
 
 ModuleFile open_module(const ModuleName& name) {
   ModuleFile module(build_module(name.text()));
-  const std::string at_hand = hash_of_sources_at_hand(name.kernel);
-  if (!at_hand.empty() && at_hand != module->source_hash) {
-    throw MismatchError("the module " + name.text() + " was not built from the sources at hand: " +
-                        "built from " + module->source_hash + ", at hand " + at_hand +
-                        ". Build it again: ./lanescope does, or ninja -C " LANESCOPE_BUILD_ROOT);
-  }
+  demand_fresh("the module " + name.text(), name.kernel, module->source_hash,
+               "Build it again: ./lanescope does, or ninja -C " LANESCOPE_BUILD_ROOT);
   return module;
 }
 
-ModuleFile open_module_at(const std::filesystem::path& path) { return ModuleFile(path); }
+ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok) {
+  ModuleFile module(path);
+  if (!stale_ok) {
+    demand_fresh("the module " + path.string(), module->kernel, module->source_hash,
+                 "Build it again, or give diff --stale-ok");
+  }
+  return module;
+}
 
 bool cuda_device_answers() { return CudaProcess::instance().device_answers(); }
 

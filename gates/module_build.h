@@ -20,8 +20,9 @@ std::filesystem::path build_module(const std::string& name);
 /// sources than those at hand.
 ModuleFile open_module(const ModuleName& name);
 
-/// Opens a module outside the build.
-ModuleFile open_module_at(const std::filesystem::path& path);
+/// Opens a module by its path. Throws MismatchError where it is one of a kernel of this build from
+/// other sources than those at hand, unless `stale_ok`.
+ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok);
 
 /// Whether a CUDA driver answers and has a device.
 bool cuda_device_answers();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <sstream>
 
 #include "debug/error.h"
@@ -175,12 +176,23 @@ ModuleName choose_module(const ModuleWish& wish) {
 }
 
 std::string hash_of_sources_at_hand(const std::string& kernel) {
+  const char* moved = std::getenv("LANESCOPE_SOURCES");  // where the checkout lies now
   for (const KernelSources& declared : declared_sources) {
     if (declared.kernel == kernel) {
-      return hash_sources(LANESCOPE_SOURCE_ROOT, split(declared.sources, ':'));
+      return hash_sources(moved && *moved ? moved : LANESCOPE_SOURCE_ROOT,
+                          split(declared.sources, ':'));
     }
   }
   return {};
+}
+
+void demand_fresh(const std::string& what, const std::string& kernel, const std::string& hash,
+                  const std::string& advice) {
+  const std::string at_hand = hash_of_sources_at_hand(kernel);
+  const bool is_ours = !hash.empty() && !at_hand.empty();
+  if (!is_ours || at_hand == hash) return;
+  throw MismatchError(what + " was not built from the sources at hand: built from " + hash +
+                      ", at hand " + at_hand + ". " + advice);
 }
 
 }  // namespace lanescope

@@ -55,7 +55,9 @@ using Sites = Kernel::Sites;
 /// The sink of trace calls in `block`.
 LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
                                [[maybe_unused]] std::int64_t block) {
-#if LANESCOPE_TRACE == 0
+#if LANESCOPE_CHECKED
+  return ProgressTrace{};
+#elif LANESCOPE_TRACE == 0
   return NoTrace{};
 #elif LANESCOPE_TRACE == 1
   return BufferTrace<gate, Sites>{a.traced, block};

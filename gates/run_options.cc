@@ -104,7 +104,7 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
   if (!std::filesystem::exists(options.kernel)) {
     throw UsageError("there is no module " + options.kernel);
   }
-  ModuleFile module = open_module_at(options.kernel);
+  ModuleFile module = open_module_at(options.kernel, options.stale_ok);
   const auto demand = [&](bool holds, const std::string& what) {
     if (!holds) throw UsageError("the module " + options.kernel + " is " + what);
   };

@@ -27,6 +27,7 @@ struct RunOptions {
   bool causal = false;
   bool untraced = false;
   bool checked = false;        ///< for the memory checker
+  bool stale_ok = false;       ///< also a module or dump of other sources than those at hand
   std::uint64_t schedule = 0;  ///< sim: 0, or the seed of another order of the lanes
   int threads = 0;
   std::optional<double> timeout_seconds;  ///< not given: what suits the command

@@ -123,6 +123,25 @@ TEST_CASE("checker: an async copy is used before it is waited for") {
         }) == Kinds{Kind::race});
 }
 
+TEST_CASE("checker: lanes add to the same number as one access each") {
+  float sum = 0;
+  const auto add = [&](bool atomic) {
+    auto& total = *reinterpret_cast<float*>(shared());
+    if (device::thread() == 0) total = 0.0f;
+    device::block_sync();
+    if (atomic) {
+      device::atomic_add(total, 1.0f);
+    } else {
+      total = total + 1.0f;
+    }
+    device::block_sync();
+    if (device::thread() == 0) sum = total;
+  };
+  CHECK(kinds_of([&] { add(true); }).empty());
+  CHECK(sum == threads);
+  CHECK_FALSE(kinds_of([&] { add(false); }).empty());
+}
+
 TEST_CASE("checker: atomics order what they pass on") {
   const auto publish = [](auto write_flag, auto read_flag) {
     const std::atomic_ref<int> flag(shared()[1]);

@@ -8,6 +8,7 @@ import pathlib
 import re
 import resource
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -160,7 +161,8 @@ class CommandLineTest(unittest.TestCase):
         report = self.json_of(*planted, code=DIVERGED)
         self.assertEqual((report["kernel"], report["verdict"]), ("mma+out_of_bounds_write", "fault"))
         finding = report["findings"][0]
-        self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "access", "earlier"})
+        self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "passed", "access",
+                                         "earlier"})
         self.assertEqual((finding["kind"], finding["region"], finding["earlier"]), ("out of bounds", "o", None))
         self.assertEqual(set(finding["access"]), {"access", "line", "block", "warp", "lane"})
         self.assertRegex(finding["access"]["line"], r"^kernels/mma\.h:\d+$")
@@ -168,6 +170,26 @@ class CommandLineTest(unittest.TestCase):
         self.assertRegex(text.splitlines()[-1], r"^fault: \d+ findings$")
         self.assertEqual(text, self.call(*planted, code=DIVERGED).stdout, "not the same text again")
         self.refuses(USAGE, "check runs on sim", "check", "mma", "fused", "--backend", "cuda")
+
+    def test_locate(self):
+        given = ["--backend", "sim", "--shape", "s=64,d=64"]
+        planted = ["locate", "wmma", "--specimen", "missing_barrier_p", *given]
+        report = self.json_of(*planted, code=DIVERGED)
+        self.assertEqual([report[key] for key in ["verdict", "stage", "site", "tile", "cause", "certain"]],
+                         ["fault", "softmax", "p", 0, "race", True])
+        finding = report["memory"][0]
+        for access in [finding["access"], finding["earlier"]]:
+            self.assertRegex(access["line"], r"^kernels/wmma\.h:\d+$")
+        self.assertEqual({finding["access"]["access"], finding["earlier"]["access"]}, {"read", "write"})
+        self.assertNotEqual(finding["access"]["warp"], finding["earlier"]["warp"])
+        self.assertEqual([(run["match"], run["checked"]) for run in report["runs"]], [(False, False), (False, True)])
+        text = self.call(*planted, code=DIVERGED).stdout
+        self.assertEqual(text.splitlines()[-1], "fault: softmax / p: race")
+        command = re.search("^  lanescope (check .*)$", text, re.MULTILINE)[1]
+        self.call(*shlex.split(command), code=DIVERGED)
+        wrong = self.json_of("locate", "wmma", "--specimen", "rescale_dropped", "--backend", "sim", code=DIVERGED)
+        self.assertEqual((wrong["stage"], wrong["cause"], wrong["memory"]), ("pv", "not_rescaled", []))
+        self.refuses(USAGE, "--untraced", "locate", "mma", "--untraced")
 
     def test_show(self):
         values = self.json_of("show", self.dump, "m", "--block", "1", "--warp", "2")["values"]
@@ -212,6 +234,27 @@ class CommandLineTest(unittest.TestCase):
         stale = self.copy_of_dump("stale.safetensors", change_hash)
         self.refuses(MISMATCH, f"(?s){other}.*{built_from}.*--stale-ok", "diff", stale)
         self.call("diff", stale, "--stale-ok")
+
+    def test_module_of_other_sources(self):
+        """An edit after the build: exit 4 and both hashes, before any verdict."""
+        module = pathlib.Path(program).parent / "mma.fused.f16.d64.64x64.sim.so"
+        shape = ["--shape", "s=64,d=64"]
+        self.call("diff", "mma", "fused", "--backend", "sim", *shape)  # it is built
+        self.call("check", "mma", "fused", *shape)
+        sources = self.folder / "sources"
+        for folder in ["kernels", "gates", "debug"]:
+            shutil.copytree(root / folder, sources / folder)
+        stale = {"LANESCOPE_NINJA": "", "LANESCOPE_SOURCES": str(sources)}
+        commands = [["diff", "mma", "fused", "--backend", "sim", *shape], ["diff", module, "fused", *shape],
+                    ["locate", module, *shape], ["locate", "mma", "--backend", "sim", *shape],
+                    ["check", "mma", "fused", *shape]]
+        for command in commands:
+            self.call(*command, **stale)
+        kernel = sources / "kernels" / "mma.h"
+        kernel.write_text(kernel.read_text() + "// an edit\n")
+        for command in commands:
+            self.refuses(MISMATCH, "built from ([0-9a-f]{16}), at hand (?!\\1)[0-9a-f]{16}", *command, **stale)
+        self.call("diff", module, "fused", *shape, "--stale-ok", **stale)
 
     def test_where(self):
         self.call("run", *RUN, "--where", "block=1,tile=0..0", "-o", "part.safetensors")
@@ -376,4 +419,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     program, ninja = os.path.abspath(sys.argv[1]), sys.argv[2]
+    root = pathlib.Path(__file__).resolve().parent.parent
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

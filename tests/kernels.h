@@ -26,6 +26,12 @@ inline std::vector<Gate> gates_of(const std::string& kernel) {
   return gates;
 }
 
+/// Whether a kernel has a second pass that combines splits.
+inline bool combines(const std::string& kernel) {
+  const std::vector<Gate> gates = gates_of(kernel);
+  return std::find(gates.begin(), gates.end(), Gate::combine_only) != gates.end();
+}
+
 /// The types of inputs that a kernel is declared for.
 inline std::vector<std::string> dtypes_of(const std::string& kernel) {
   std::vector<std::string> types;

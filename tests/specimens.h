@@ -28,19 +28,25 @@ inline std::vector<Specimen> all_specimens() {
     if (line.starts_with("#") ||
         !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.cause >> s.shape))
       continue;
-    if (s.stage == "check") s.finding = s.cause;
-    if (const std::size_t at = s.shape.find(",check="); at != std::string::npos) {
-      s.finding = s.shape.substr(at + 7);
-      s.shape.erase(at);
+    for (const char* kind :
+         {"race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read"}) {
+      if (s.cause == kind) s.finding = kind;
     }
-    if (const std::size_t at = s.shape.find(",dtype="); at != std::string::npos) {
-      s.dtype = s.shape.substr(at + 7);
+    const auto take_value = [&](const std::string& option, std::string& value) {
+      const std::size_t at = s.shape.find("," + option + "=");
+      if (at == std::string::npos) return;
+      value = s.shape.substr(at + option.size() + 2);
       s.shape.erase(at);
-    }
-    if (const std::size_t at = s.shape.find(",causal"); at != std::string::npos) {
-      s.shape.erase(at);
-      s.causal = true;
-    }
+    };
+    take_value("check", s.finding);
+    take_value("dtype", s.dtype);
+    const auto take_flag = [&](const std::string& flag) {
+      const std::size_t at = s.shape.find("," + flag);
+      if (at != std::string::npos) s.shape.erase(at, flag.size() + 1);
+      return at != std::string::npos;
+    };
+    s.causal = take_flag("causal");
+    take_flag("small");
     all.push_back(s);
   }
   return all;
@@ -49,7 +55,8 @@ inline std::vector<Specimen> all_specimens() {
 /// Those that show in values.
 inline std::vector<Specimen> specimens() {
   auto shown = all_specimens();
-  std::erase_if(shown, [](const Specimen& s) { return s.stage == "check" || s.stage == "clean"; });
+  std::erase_if(shown,
+                [](const Specimen& s) { return s.stage == "clean" || s.cause == s.finding; });
   return shown;
 }
 

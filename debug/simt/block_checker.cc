@@ -20,12 +20,14 @@ BlockChecker::BlockChecker(Checker& grid, int threads, const std::byte* shared,
       clocks_(threads),
       shared_(shared),
       shared_bytes_(shared_bytes),
-      cells_(shared_bytes) {}
+      cells_(shared_bytes),
+      passed_(static_cast<std::size_t>(threads)) {}
 
 void BlockChecker::begin(std::int64_t block) {
   block_ = block;
   clocks_.reset();
   std::fill(cells_.begin(), cells_.end(), Cell{});
+  std::fill(passed_.begin(), passed_.end(), Progress{});
   found_.clear();
 }
 
@@ -33,7 +35,8 @@ void BlockChecker::end() { grid_.take(block_, std::move(found_)); }
 
 void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int region,
                        std::int64_t offset, std::size_t bytes) {
-  merge(found_, {kind, access, earlier, region, offset, static_cast<int>(bytes), 1});
+  const Progress passed = passed_[static_cast<std::size_t>(access.thread)];
+  merge(found_, {kind, access, earlier, passed, region, offset, static_cast<int>(bytes), 1});
 }
 
 bool BlockChecker::access(Access access, const void* address, std::size_t bytes,

@@ -35,6 +35,8 @@ class BlockChecker {
   /// An atomic access stands between the two.
   void acquire(const void* address, int thread) { clocks_.acquire(address, thread); }
   void release(const void* address, int thread) { clocks_.release(address, thread); }
+  /// `thread` passes a site.
+  void pass(Progress progress, int thread) { passed_[static_cast<std::size_t>(thread)] = progress; }
   /// `thread` gives `word` to other lanes.
   void pass_register(std::uint32_t word, const void* pc, int thread);
 
@@ -54,7 +56,8 @@ class BlockChecker {
   Clocks clocks_;
   const std::byte* shared_;
   std::size_t shared_bytes_;
-  std::vector<Cell> cells_;  ///< of shared memory
+  std::vector<Cell> cells_;       ///< of shared memory
+  std::vector<Progress> passed_;  ///< by each lane
   std::vector<Finding> found_;
   std::int64_t block_ = 0;
 };

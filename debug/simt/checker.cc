@@ -121,6 +121,7 @@ void Checker::take(std::int64_t block, std::vector<Finding> found) {
   for (Finding& finding : found) {
     if (finding.earlier.place != 0 && finding.earlier.block > block) {
       std::swap(finding.access, finding.earlier);
+      finding.passed = {};
     }
     merge(found_[std::max(block, finding.access.block)], finding);
   }

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "debug/site.h"
+
 namespace lanescope::simt {
 
 /// What the memory checker finds.
@@ -20,6 +22,12 @@ enum class Kind : std::uint8_t {
   never_written,  ///< an element of an output
 };
 
+/// How far a lane has come: the last site that it passed, in which tile.
+struct Progress {
+  SiteId site{};
+  int tile = -1;  ///< -1: it has passed none yet
+};
+
 /// The end of an access in a finding.
 struct Party {
   bool write = false;
@@ -33,6 +41,7 @@ struct Finding {
   Kind kind = Kind::none;
   Party access;
   Party earlier;            ///< what it collides with; place 0: nothing
+  Progress passed;          ///< by the lane of `access`, before it
   int region = -1;          ///< index of the watched Region, shared_region, or nowhere
   std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
   int bytes = 0;            ///< of the access

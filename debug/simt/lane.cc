@@ -149,6 +149,10 @@ void check_aligned(const char* name, const void* address, Here here) {
 
 int thread_index() { return BlockRunner::current()->thread_index(); }
 std::int64_t block_index() { return BlockRunner::current()->block_index(); }
+void pass_site(SiteId site, int tile) {
+  BlockRunner& runner = *BlockRunner::current();
+  if (runner.checker()) runner.checker()->pass({site, tile}, runner.thread_index());
+}
 std::byte* shared_memory() { return BlockRunner::current()->shared_memory(); }
 
 void block_barrier(Here here) { BlockRunner::current()->meet_block(here); }

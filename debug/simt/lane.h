@@ -5,6 +5,7 @@
 #include <source_location>
 
 #include "debug/element_type.h"
+#include "debug/site.h"
 
 namespace lanescope::simt {
 
@@ -25,6 +26,9 @@ int thread_index();
 std::int64_t block_index();
 /// The block's shared memory, aligned to 1024 bytes.
 std::byte* shared_memory();
+
+/// Tells the memory checker, where there is one, that the lane has come to `site` of `tile`.
+void pass_site(SiteId site, int tile);
 
 /// Meets all lanes of the block that have not exited (CUDA C++ Programming Guide, __syncthreads).
 void block_barrier(Here here);

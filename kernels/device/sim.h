@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -119,6 +120,9 @@ LANESCOPE_DEVICE std::uint32_t pack(float low, float high) {
 
 LANESCOPE_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 LANESCOPE_DEVICE float max(float a, float b) { return simt::max(a, b); }
+/// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The
+/// order in which lanes come is not specified.
+LANESCOPE_DEVICE void atomic_add(float& to, float x) { std::atomic_ref(to).fetch_add(x); }
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).
 LANESCOPE_DEVICE float ex2(float x) { return simt::ex2(x); }
 /// log2(x) (PTX ISA, lg2.approx.ftz.f32).

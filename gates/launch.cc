@@ -48,7 +48,8 @@ void check_fits(const Module& module, const RunRequest& request) {
   }
   if (p.d > module.head_dim) {
     throw UsageError("d=" + std::to_string(p.d) + " is more than the module's head dimension " +
-                     std::to_string(module.head_dim));
+                     std::to_string(module.head_dim) +
+                     ": give --shape d=" + std::to_string(module.head_dim) + " or less");
   }
   for (const std::int64_t side : {p.batch, p.heads, p.len_q, p.len_kv}) {
     if (side > most - module.br - module.bc) throw UsageError("a side of the shape passes 2^31");

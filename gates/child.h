@@ -2,7 +2,10 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
+#include <initializer_list>
+#include <span>
 
 namespace lanescope {
 
@@ -36,5 +39,11 @@ class Child {
   int socket_ = -1;
   char word_ = 0;
 };
+
+/// Runs `work` in a child, and has what it wrote to `results` here as well: for work that talks to
+/// the CUDA driver (gates/cuda_process.h says why not here). Throws EnvironmentError where the
+/// child does not get to its end within a minute.
+void run_in_child(std::initializer_list<std::span<std::byte>> results,
+                  const std::function<void()>& work);
 
 }  // namespace lanescope

@@ -6,6 +6,7 @@
 #include "debug/diff.h"
 #include "debug/report.h"
 #include "gates/commands.h"
+#include "reference/arithmetic.h"
 
 namespace lanescope {
 namespace {
@@ -27,8 +28,21 @@ void check_fresh(const Dump& dump, const std::string& path) {
                "Run it again, or judge it all the same with --stale-ok");
 }
 
+/// Dumps of devices that round in different ways differ where nothing is wrong.
+void warn_of_other_rules(const DumpInfo& a, const DumpInfo& b) {
+  if (a.products != Products::tensor_core || b.products != Products::tensor_core) return;
+  using reference::Accumulation;
+  if (Accumulation::tensor_core(a.arch) == Accumulation::tensor_core(b.arch)) return;
+  spdlog::warn(
+      "the dumps follow different rounding rules of matrix products: a {} ({}), b {} ({}); bits "
+      "may "
+      "differ where both are right. sim rounds like either with --arch (`calibrate` says which)",
+      a.device, a.arch, b.device, b.arch);
+}
+
 ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Output& output) {
   const Dump a = read_dump(a_path), b = read_dump(b_path);
+  warn_of_other_rules(a.info, b.info);
   const std::vector<BitReport> reports = diff_dumps(a, b);
   const std::string text = output.json ? bits_json(a.info, b.info, reports) + "\n"
                                        : bits_text(a, b, reports, output.style);

@@ -179,6 +179,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   // Text of blocks that run side by side would mix within a line.
   run.workers = prints ? 1 : request.threads;
   run.schedule = request.schedule;
+  run.rules = request.rules;
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = stores_outputs(module.gate) ? output_once : output;
@@ -208,8 +209,10 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (end.status == ModuleStatus::refused) {
     throw UsageError(module_name + " does not take this problem: " + end.message);
   }
-  info.device = end.device;
-  info.arch = end.arch;
+  const bool any_rules = end.arch == "any";  // it rounds as it is told to
+  info.device =
+      end.device + (any_rules ? std::string(" (") + request.rules->title + " rules)" : "");
+  info.arch = any_rules ? request.rules->arch : end.arch;
   info.incomplete = end.message;
   info.stop = end.stop;
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "debug/dump.h"
+#include "debug/simt/numerics.h"
 #include "gates/module_file.h"
 
 namespace lanescope {
@@ -24,6 +25,7 @@ struct RunRequest {
   int threads = 0;                   ///< of this machine, 0: one per core
   std::uint64_t schedule = 0;        ///< sim: 0, or the seed of another order of the lanes
   simt::Checker* checker = nullptr;  ///< sim: told of the buffers, gathers what it finds
+  const simt::RuleSet* rules = &simt::hopper;  ///< sim: what it rounds like
   /// How long the kernel may take to end a block (sim) or to end (cuda).
   double timeout_seconds = default_timeout_seconds;
   std::FILE* printed_to = stdout;  ///< the text of a module built with -Dtrace=printf

@@ -57,6 +57,7 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       "--where", run.where,
       "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   command.add_flag("--untraced", run.untraced, "the module built without tracing");
+  command.add_option("--arch", run.arch, "sim: round like hopper or ampere [hopper]");
   command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
       ->check(check_seed);
   command
@@ -144,6 +145,23 @@ int run(int argc, char** argv) {
       ->required();
   add_run_options(*locate, locate_options);
 
+  std::string calibrate_backend = "cuda", calibrate_arch;
+  CLI::App* calibrate = app.add_subcommand("calibrate", "which rounding rules the device follows");
+  calibrate->add_option("--backend", calibrate_backend, "cuda or sim [cuda]");
+  calibrate->add_option("--arch", calibrate_arch, "sim: round like hopper or ampere [hopper]");
+
+  ResourceOptions resource_options;
+  CLI::App* resources =
+      app.add_subcommand("resources", "registers, spills, shared memory of cuda modules");
+  resources->add_option("kernel", resource_options.kernel, "a kernel, or the path of a cuda module")
+      ->required();
+  resources->add_option("--gate", resource_options.gate, "only this gate");
+  resources->add_option("--dtype", resource_options.dtype, "only this type");
+  resources->add_option("--d", resource_options.d, "only this head dimension");
+  resources->add_option("--tile-shape", resource_options.tile_shape, "only this tile, e.g. 64x32");
+  resources->add_flag("--record", resource_options.record,
+                      "write what they take as their budgets (kernels/budgets)");
+
   ShowOptions show_options;
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
@@ -183,6 +201,8 @@ int run(int argc, char** argv) {
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
+  if (calibrate->parsed()) code = calibrate_command(calibrate_backend, calibrate_arch, output);
+  if (resources->parsed()) code = resources_command(resource_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

@@ -10,10 +10,11 @@ namespace lanescope {
 
 namespace simt {
 class Checker;
-}
+struct RuleSet;
+}  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 4;
+inline constexpr int module_abi = 5;
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
@@ -41,15 +42,24 @@ struct ModuleRun {
   std::int64_t left_bytes;
   void* traced;  ///< slots of the trace buffer; in and out
   std::int64_t traced_bytes;
-  Window all;              ///< of injected and left
-  Window window;           ///< of traced
-  int workers;             ///< sim: OS threads, 0: one per core
-  std::uint64_t schedule;  ///< sim: 0, or the seed of another order of the lanes
-  int surviving;           ///< cuda: results stay in host memory, where they outlive a fault
-  simt::Checker* checker;  ///< sim: the memory checker, or null
+  Window all;                  ///< of injected and left
+  Window window;               ///< of traced
+  int workers;                 ///< sim: OS threads, 0: one per core
+  std::uint64_t schedule;      ///< sim: 0, or the seed of another order of the lanes
+  int surviving;               ///< cuda: results stay in host memory, where they outlive a fault
+  simt::Checker* checker;      ///< sim: the memory checker, or null
+  const simt::RuleSet* rules;  ///< sim: what it rounds like
   /// Filled by the module.
   char* message;  ///< why it failed, where it did
   int message_bytes;
+};
+
+/// A function that a cuda module launches.
+struct ModulePass {
+  const char* name;           ///< "kernel": the function is called kernel_entry
+  int threads;                ///< of a block
+  std::int64_t shared_bytes;  ///< of a block, asked for at the launch
+  int blocks;  ///< that fit on a multiprocessor, says the driver; −1 where no device answers
 };
 
 enum class ModuleStatus : int {
@@ -87,6 +97,8 @@ struct Module {
   /// A name of the device that `run` would use; ok, or no_device with a reason.
   ModuleStatus (*device)(char* name, int name_bytes, char* arch, int arch_bytes);
   ModuleStatus (*run)(ModuleRun* run);
+  /// Fills in the functions that it launches, `most` or fewer, and returns their number; sim: 0.
+  int (*passes)(ModulePass* passes, int most);
 };
 
 }  // namespace lanescope

@@ -29,15 +29,16 @@ std::filesystem::path module_folder() {
 
 bool quiet = false;
 
-/// Runs ninja for one target; its output goes to stderr, but for the line that says that there was
+/// Runs ninja for the targets; its output goes to stderr, but for the line that says that there was
 /// nothing to do; where builds are quiet only if it fails. Returns its exit code.
-int run_ninja(const char* ninja, const std::string& target) {
+int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe for ninja");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  const std::vector<std::string> words = {ninja, "-C", LANESCOPE_BUILD_ROOT, target};
+  std::vector<std::string> words = {ninja, "-C", LANESCOPE_BUILD_ROOT};
+  words.insert(words.end(), targets.begin(), targets.end());
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -71,26 +72,44 @@ int run_ninja(const char* ninja, const std::string& target) {
 
 void build_quietly() { quiet = true; }
 
-std::filesystem::path build_module(const std::string& name) {
-  const std::filesystem::path path = module_folder() / (name + ".so");
+std::filesystem::path module_path(const std::string& name) {
+  return module_folder() / (name + ".so");
+}
+
+void build_modules(const std::vector<std::string>& names) {
   const char* ninja = std::getenv("LANESCOPE_NINJA");
   if (ninja && *ninja) {
-    const std::string target =
-        std::filesystem::relative(path, LANESCOPE_BUILD_ROOT).generic_string();
-    if (run_ninja(ninja, target) != 0) {
-      throw UsageError("the module " + name + " does not compile: the compiler's words are above");
+    std::vector<std::string> targets;
+    for (const std::string& name : names) {
+      targets.push_back(
+          std::filesystem::relative(module_path(name), LANESCOPE_BUILD_ROOT).generic_string());
+    }
+    if (run_ninja(ninja, targets) != 0) {
+      throw UsageError("the module " + names.front() +
+                       (names.size() > 1 ? " or one of the others" : "") +
+                       " does not compile: the compiler's words are above");
     }
   }
-  if (!std::filesystem::exists(path)) {
-    throw EnvironmentError("the module " + path.string() + " is not built: use the launcher " +
-                           "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" + name +
-                           ".so");
+  for (const std::string& name : names) {
+    if (std::filesystem::exists(module_path(name))) continue;
+    throw EnvironmentError(
+        "the module " + module_path(name).string() + " is not built: use the launcher " +
+        "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" + name + ".so");
   }
-  return path;
+}
+
+std::filesystem::path build_module(const std::string& name) {
+  build_modules({name});
+  return module_path(name);
 }
 
 ModuleFile open_module(const ModuleName& name) {
-  ModuleFile module(build_module(name.text()));
+  build_module(name.text());
+  return open_built_module(name);
+}
+
+ModuleFile open_built_module(const ModuleName& name) {
+  ModuleFile module(module_path(name.text()));
   demand_fresh("the module " + name.text(), name.kernel, module->source_hash,
                "Build it again: ./lanescope does, or ninja -C " LANESCOPE_BUILD_ROOT);
   return module;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "gates/module_catalogue.h"
 #include "gates/module_file.h"
@@ -16,9 +17,16 @@ void build_quietly();
 /// does not compile, EnvironmentError where the module is not built.
 std::filesystem::path build_module(const std::string& name);
 
+/// Brings several modules up to date likewise, at once.
+void build_modules(const std::vector<std::string>& names);
+
 /// Opens a declared module, built likewise. Throws MismatchError where it was built from other
 /// sources than those at hand.
 ModuleFile open_module(const ModuleName& name);
+/// The same of a module that is up to date.
+ModuleFile open_built_module(const ModuleName& name);
+/// Its file.
+std::filesystem::path module_path(const std::string& name);
 
 /// Opens a module by its path. Throws MismatchError where it is one of a kernel of this build from
 /// other sources than those at hand, unless `stale_ok`.

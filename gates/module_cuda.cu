@@ -107,6 +107,41 @@ ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_by
   return ModuleStatus::ok;
 }
 
+namespace {
+
+template <class Function>
+ModulePass describe(const char* name, Function function, int threads, int shared) {
+  int blocks = -1;
+  cudaError_t error =
+      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads, shared);
+  }
+  return {name, threads, shared, error == cudaSuccess ? blocks : -1};
+}
+
+/// Of the gate's passes.
+template <class K>
+int describe_passes_of(ModulePass* passes, int most) {
+  int count = 0;
+  if constexpr (launches_first<K, gate>) {
+    constexpr int shared = sizeof(typename K::SharedMemory);
+    if (count < most) passes[count++] = describe("kernel", kernel_entry<K>, K::threads, shared);
+  }
+  if constexpr (launches_second<K, gate>) {
+    if (count < most) {
+      passes[count++] = describe("combine", combine_entry<K>, K::combine_threads, 0);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+int describe_passes(ModulePass* passes, int most) {
+  return describe_passes_of<Kernel>(passes, most);
+}
+
 ModuleStatus run_module(ModuleRun* run) {
   const std::int64_t row = std::int64_t{head_dim} * size_of(Element::type);
   const std::int64_t queries = std::int64_t{run->batch} * run->heads * run->len_q;

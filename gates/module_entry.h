@@ -124,6 +124,7 @@ inline KernelArguments arguments_of(const ModuleRun& r) {
 bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col);
 ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes);
 ModuleStatus run_module(ModuleRun* run);
+int describe_passes(ModulePass* passes, int most);
 
 inline constexpr const char* trace_names[] = {"off", "on", "printf"};
 
@@ -164,6 +165,7 @@ inline const Module module_description = {
     locate_shared,
     describe_device,
     run_module,
+    describe_passes,
 };
 
 }  // namespace lanescope

@@ -8,8 +8,8 @@
 namespace lanescope {
 
 ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes) {
-  std::snprintf(name, static_cast<std::size_t>(name_bytes), "SIMT machine (Hopper rules)");
-  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "sm_90");
+  std::snprintf(name, static_cast<std::size_t>(name_bytes), "SIMT machine");
+  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "any");
   return ModuleStatus::ok;
 }
 
@@ -63,7 +63,10 @@ namespace {
 template <class K>
 void launch_passes(const ModuleRun& run) {
   const KernelArguments arguments = arguments_of(run);
-  simt::Launch launch{.workers = run.workers, .schedule = run.schedule, .checker = run.checker};
+  simt::Launch launch{.workers = run.workers,
+                      .schedule = run.schedule,
+                      .checker = run.checker,
+                      .tensor_core = run.rules->tensor_core};
   if constexpr (launches_first<K, gate>) {
     launch.blocks = run.blocks;
     launch.threads = K::threads;
@@ -90,6 +93,8 @@ void launch_passes(const ModuleRun& run) {
 }
 
 }  // namespace
+
+int describe_passes(ModulePass*, int) { return 0; }
 
 ModuleStatus run_module(ModuleRun* run) {
   try {

@@ -191,7 +191,8 @@ inline const Module* plain_module(const PlainKernel& kernel, PlainLaunch launch)
                                 [](SiteId, int, int) { return -1; },
                                 [](std::int64_t, const char**, int*, int*) { return false; },
                                 plain::device,
-                                plain::run};
+                                plain::run,
+                                [](ModulePass*, int) { return 0; }};
   return &module;
 }
 

@@ -97,6 +97,12 @@ void check_input(const std::string& text) {
 
 bool is_module_path(const std::string& kernel) { return kernel.ends_with(".so"); }
 
+void check_rounds_by_choice(const RunOptions& options, std::string_view backend) {
+  if (options.arch.empty() || backend == "sim") return;
+  throw UsageError("--arch chooses the rounding rules of sim, and this runs on " +
+                   std::string(backend) + ": add --backend sim");
+}
+
 /// A module is one exact thing: what is asked for beside it must be what it is.
 ModuleFile open_given_module(const RunOptions& options, Gate gate,
                              const std::optional<ElementType>& dtype,
@@ -176,8 +182,18 @@ Problem parse_shape(const std::string& preset, const std::string& shape, bool ca
   return p;
 }
 
+const simt::RuleSet& parse_rules(const std::string& name) {
+  std::string known;
+  for (const simt::RuleSet& rules : simt::rule_sets) {
+    if (name == rules.name) return rules;
+    known += (known.empty() ? "" : ", ") + std::string(rules.name);
+  }
+  throw UsageError("--arch: there is no '" + name + "'; rounding rules: " + known);
+}
+
 PreparedRun prepare(const RunOptions& options) {
   RunRequest request;
+  if (!options.arch.empty()) request.rules = &parse_rules(options.arch);
   std::vector<std::string> warnings;
   request.input = options.input;
   request.seed = options.seed;
@@ -207,13 +223,15 @@ PreparedRun prepare(const RunOptions& options) {
 
   if (is_module_path(options.kernel)) {
     ModuleFile module = open_given_module(options, gate, dtype, tile);
+    check_rounds_by_choice(options, module->backend);
     return {options.kernel, std::move(module), std::move(request), std::move(warnings)};
   }
+  const std::string backend = choose_backend(options.backend);
+  check_rounds_by_choice(options, backend);
   const bool from_file = !request.inputs.q.dims.empty();
   const auto type = from_file ? std::optional(request.inputs.type()) : dtype;
-  const ModuleName name =
-      choose_module({kernel_name(options), gate, type, request.problem.d, tile,
-                     choose_backend(options.backend), options.untraced, options.checked});
+  const ModuleName name = choose_module({kernel_name(options), gate, type, request.problem.d, tile,
+                                         backend, options.untraced, options.checked});
   return {name.text(), open_module(name), std::move(request), std::move(warnings)};
 }
 

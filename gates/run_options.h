@@ -29,6 +29,7 @@ struct RunOptions {
   bool checked = false;        ///< for the memory checker
   bool stale_ok = false;       ///< also a module or dump of other sources than those at hand
   std::uint64_t schedule = 0;  ///< sim: 0, or the seed of another order of the lanes
+  std::string arch;            ///< sim: whose rounding rules, empty: Hopper's
   int threads = 0;
   std::optional<double> timeout_seconds;  ///< not given: what suits the command
 };
@@ -36,6 +37,9 @@ struct RunOptions {
 /// `preset` (default: debug) with the sides that `shape` gives put over it. Throws UsageError that
 /// names what it does not understand.
 Problem parse_shape(const std::string& preset, const std::string& shape, bool causal);
+
+/// The rule set of that name. Throws UsageError, listing them, where there is none.
+const simt::RuleSet& parse_rules(const std::string& name);
 
 /// A run that can be launched: its module, opened, and its request.
 struct PreparedRun {

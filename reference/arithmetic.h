@@ -35,6 +35,8 @@ struct Accumulation {
   std::int64_t group = 0;  ///< products that a matrix unit adds at once; 0: a chain of fp32 FMAs
   int fraction_bits = 0;   ///< kept of each of them, relative to the largest
 
+  bool operator==(const Accumulation&) const = default;
+
   static Accumulation fma_chain() { return {}; }
   /// The matrix unit of `arch` ("sm_75", "sm_90a", ...). Throws UsageError on an unknown one.
   static Accumulation tensor_core(std::string_view arch);

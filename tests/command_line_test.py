@@ -123,8 +123,8 @@ class CommandLineTest(unittest.TestCase):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        self.refuses(USAGE, "list run diff check locate show", "nothing")
-        self.refuses(USAGE, "list run diff check locate show")
+        self.refuses(USAGE, "list run diff check locate calibrate resources show", "nothing")
+        self.refuses(USAGE, "list run diff check locate calibrate resources show")
 
     def test_diff_that_matches(self):
         done = self.call("diff", *RUN)
@@ -190,6 +190,39 @@ class CommandLineTest(unittest.TestCase):
         wrong = self.json_of("locate", "wmma", "--specimen", "rescale_dropped", "--backend", "sim", code=DIVERGED)
         self.assertEqual((wrong["stage"], wrong["cause"], wrong["memory"]), ("pv", "not_rescaled", []))
         self.refuses(USAGE, "--untraced", "locate", "mma", "--untraced")
+
+    def test_calibrate(self):
+        for rules in ["hopper", "ampere"]:
+            report = self.json_of("calibrate", "--backend", "sim", "--arch", rules)
+            self.assertEqual((report["verdict"], report["rules"]), ("fits", rules))
+            self.assertEqual({fit["rules"]: fit["differing"] == 0 for fit in report["rule_sets"]},
+                             {name: name == rules for name in ["hopper", "ampere"]})
+        self.assertEqual(self.call("calibrate", "--backend", "sim").stdout.splitlines()[-1], "fits: hopper")
+        self.refuses(USAGE, "no 'volta'.*hopper, ampere", "calibrate", "--backend", "sim", "--arch", "volta")
+        answers = {backend["backend"]: backend["answers"] for backend in self.json_of("list")["backends"]}
+        if not answers.get("cuda"):
+            self.refuses(ENVIRONMENT, "(?i)cuda", "calibrate")
+
+    def test_arch(self):
+        shape = ["qk_only", "--backend", "sim", "--shape", "s=64,d=64"]
+        for rules, arch in [("hopper", "sm_90"), ("ampere", "sm_80")]:
+            for kernel in ["mma", "scalar"]:
+                dump = self.folder / f"{kernel}.{rules}.safetensors"
+                self.call("run", kernel, *shape, "--arch", rules, "-o", dump)
+                self.assertEqual(read_file(dump)[0]["__metadata__"]["arch"], arch)
+                self.call("diff", dump)
+        done = self.call("diff", "mma.hopper.safetensors", "mma.ampere.safetensors", code=DIVERGED)
+        self.assertRegex(done.stderr, "different rounding rules.*Hopper.*sm_90.*Ampere.*sm_80")
+        self.assertNotIn("rules", self.call("diff", "scalar.hopper.safetensors", "scalar.ampere.safetensors").stderr)
+        self.refuses(USAGE, "no 'turing'.*hopper, ampere", "diff", *RUN, "--arch", "turing")
+
+    def test_resources_without_modules(self):
+        backends = [backend["backend"] for backend in self.json_of("list")["backends"]]
+        if "cuda" not in backends:
+            self.refuses(ENVIRONMENT, "nvcc", "resources", "mma")
+        self.refuses(USAGE, "gone.so", "resources", "gone.so")
+        module = pathlib.Path(program).parent / "mma.softmax_only.f16.d128.64x64.sim.so"
+        self.refuses(USAGE, "only cuda modules", "resources", module)
 
     def test_show(self):
         values = self.json_of("show", self.dump, "m", "--block", "1", "--warp", "2")["values"]

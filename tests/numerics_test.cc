@@ -3,6 +3,7 @@
 
 #include "debug/simt/numerics.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "debug/safetensors.h"
+#include "gates/probes.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/skip.h"
 
 namespace simt = lanescope::simt;
 using lanescope::ElementType;
@@ -166,6 +169,32 @@ TEST_CASE("numerics: functions and conversions have an H200's bits") {
     if (simt::f32_to_f16(x[i]) != f16[i]) FAIL("f16 " << simt::f32_to_f16(x[i]) << " " << f16[i]);
     if (simt::f32_to_bf16(x[i]) != bf16[i])
       FAIL("bf16 " << simt::f32_to_bf16(x[i]) << " " << bf16[i]);
+  }
+}
+
+TEST_CASE("numerics: products come out alike with and without vector instructions") {
+  if (!simt::has_avx2()) {
+    lanescope::testing::skipped(Catch::getResultCapture().getCurrentTestName(),
+                                "this CPU has no AVX2");
+    return;
+  }
+  const lanescope::Probes probes = lanescope::rounding_probes();
+  REQUIRE(probes.products.size() > 50);
+  for (const simt::RuleSet& rules : simt::rule_sets) {
+    for (std::size_t i = 0; i < probes.products.size(); ++i) {
+      const lanescope::ProductProbe& probe = probes.products[i];
+      for (int first = 0; first < 16; first += 8) {
+        std::uint16_t b[16][8];
+        float portable[16][8], avx2[16][8];
+        for (int k = 0; k < 16; ++k) std::copy_n(&probe.b[k][first], 8, b[k]);
+        for (int k = 0; k < 16; ++k) std::copy_n(&probe.c[k][first], 8, portable[k]);
+        std::memcpy(avx2, portable, sizeof avx2);
+        simt::multiply_accumulate_portable(probe.type, rules.tensor_core, probe.a, b, portable);
+        simt::multiply_accumulate_avx2(probe.type, rules.tensor_core, probe.a, b, avx2);
+        INFO(rules.name << ", " << probes.product_names[i]);
+        CHECK(std::memcmp(portable, avx2, sizeof avx2) == 0);
+      }
+    }
   }
 }
 

@@ -34,7 +34,8 @@ BlockRunner::BlockRunner(const Launch& launch, Sitting& sitting)
       lanes_(static_cast<std::size_t>(launch.threads)),
       warps_(static_cast<std::size_t>(launch.threads / 32)),
       shared_bytes_((launch.shared_bytes + 3) / 4 * 4),
-      schedule_(launch.schedule) {
+      schedule_(launch.schedule),
+      tensor_core_(launch.tensor_core) {
   std::size_t space = shared_bytes_ + shared_alignment + guard_bytes;
   memory_ = std::make_unique<std::byte[]>(guard_bytes + space);
   void* start = memory_.get() + guard_bytes;

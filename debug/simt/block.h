@@ -77,6 +77,7 @@ class BlockRunner {
   const void* stack_end() const { return stack_end_; }
   /// nullptr where the launch has none.
   BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
+  TensorCoreRule tensor_core() const { return tensor_core_; }
   Lane& lane() { return lanes_[static_cast<std::size_t>(running_)]; }
 
   /// Suspends the calling lane until all lanes of the block that have not exited wait here.
@@ -111,6 +112,7 @@ class BlockRunner {
   std::size_t shared_bytes_;
   std::optional<BlockChecker> checker_;
   std::uint64_t schedule_;
+  TensorCoreRule tensor_core_;
   std::mt19937_64 order_;
   boost::context::fiber scheduler_;
   std::int64_t block_ = 0;

@@ -113,7 +113,7 @@ std::string do_mma(void* const (&slots)[32], std::uint32_t) {
     }
   }
   const auto& first = *static_cast<MatrixProductSlot*>(slots[0]);
-  multiply_accumulate(first.type, hopper_rule, a, b, c);
+  multiply_accumulate(first.type, BlockRunner::current()->tensor_core(), a, b, c);
   for (int lane = 0; lane < 32; ++lane) {
     auto& slot = *static_cast<MatrixProductSlot*>(slots[lane]);
     for (int i = 0; i < 4; ++i) slot.c[i] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];

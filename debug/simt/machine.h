@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "debug/simt/numerics.h"
+
 namespace lanescope::simt {
 
 class Checker;
@@ -28,6 +30,7 @@ struct Launch {
   int workers = 0;               ///< OS threads, 0: one per core
   std::uint64_t schedule = 0;    ///< 0: lanes run in their order; else a seed of another order
   Checker* checker = nullptr;    ///< memory checker, for kernels compiled for it
+  TensorCoreRule tensor_core = hopper_rule;
   // Of several launches one after the other on the same buffers.
   bool is_first = true;
   bool is_last = true;

@@ -40,8 +40,28 @@ inline constexpr TensorCoreRule hopper_rule{16, 25};
 /// Ampere and Ada (arXiv 2512.07004, 2511.10909).
 inline constexpr TensorCoreRule ampere_rule{8, 24};
 
+/// What the machine rounds like. Only products differ: all that is known of the rest is alike.
+struct RuleSet {
+  const char* name;   ///< "hopper"
+  const char* title;  ///< "Hopper"
+  const char* arch;   ///< "sm_90", which has these rules
+  TensorCoreRule tensor_core;
+};
+inline constexpr RuleSet rule_sets[] = {{"hopper", "Hopper", "sm_90", hopper_rule},
+                                        {"ampere", "Ampere", "sm_80", ampere_rule}};
+inline constexpr const RuleSet& hopper = rule_sets[0];
+
 /// c += a·b for row-major a[16][16], b[16][8], c[16][8]; a and b hold the bits of f16 or bf16.
 void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                          const std::uint16_t (&b)[16][8], float (&c)[16][8]);
+
+// Its two forms, which give the same bits: it takes the second where the CPU has AVX2.
+void multiply_accumulate_portable(ElementType type, TensorCoreRule rule,
+                                  const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
+                                  float (&c)[16][8]);
+void multiply_accumulate_avx2(ElementType type, TensorCoreRule rule,
+                              const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
+                              float (&c)[16][8]);
+bool has_avx2();
 
 }  // namespace lanescope::simt

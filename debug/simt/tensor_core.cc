@@ -6,13 +6,6 @@
 
 #include "debug/simt/numerics.h"
 
-// Each clone runs the same integer operations, so the bits do not depend on the CPU.
-#if defined(__x86_64__)
-#define LANESCOPE_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define LANESCOPE_VECTOR_CLONES
-#endif
-
 namespace lanescope::simt {
 namespace {
 
@@ -123,11 +116,9 @@ void replace_non_finite(ElementType type, const std::uint16_t (&a)[16],
   if (std::isinf(sum)) result = static_cast<float>(sum);
 }
 
-}  // namespace
-
-LANESCOPE_VECTOR_CLONES
-void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
-                         const std::uint16_t (&b)[16][8], float (&c)[16][8]) {
+[[gnu::always_inline]] inline void multiply(ElementType type, TensorCoreRule rule,
+                                            const std::uint16_t (&a)[16][16],
+                                            const std::uint16_t (&b)[16][8], float (&c)[16][8]) {
   Left left;
   Right right;
   bool finite = split<256>(type, a[0], left.significand[0], left.exponent[0]);
@@ -147,6 +138,43 @@ void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint1
                 rule.fraction_bits, c[i]);
     }
     for (int n = 0; n < 8 && !finite; ++n) replace_non_finite(type, a[i], b, n, before[n], c[i][n]);
+  }
+}
+
+}  // namespace
+
+void multiply_accumulate_portable(ElementType type, TensorCoreRule rule,
+                                  const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
+                                  float (&c)[16][8]) {
+  multiply(type, rule, a, b, c);
+}
+
+#if defined(__x86_64__)
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2");
+  return has;
+}
+[[gnu::target("avx2")]] void multiply_accumulate_avx2(ElementType type, TensorCoreRule rule,
+                                                      const std::uint16_t (&a)[16][16],
+                                                      const std::uint16_t (&b)[16][8],
+                                                      float (&c)[16][8]) {
+  multiply(type, rule, a, b, c);
+}
+#else
+bool has_avx2() { return false; }
+void multiply_accumulate_avx2(ElementType type, TensorCoreRule rule,
+                              const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
+                              float (&c)[16][8]) {
+  multiply(type, rule, a, b, c);
+}
+#endif
+
+void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
+                         const std::uint16_t (&b)[16][8], float (&c)[16][8]) {
+  if (has_avx2()) {
+    multiply_accumulate_avx2(type, rule, a, b, c);
+  } else {
+    multiply_accumulate_portable(type, rule, a, b, c);
   }
 }
 

@@ -99,7 +99,8 @@ std::string do_multiply(void* const (&slots)[32], std::uint32_t) {
     }
   }
   const ElementType type = static_cast<MultiplySlot*>(slots[0])->type;
-  for (int half = 0; half < 2; ++half) multiply_accumulate(type, hopper_rule, a, b[half], c[half]);
+  const TensorCoreRule rule = BlockRunner::current()->tensor_core();
+  for (int half = 0; half < 2; ++half) multiply_accumulate(type, rule, a, b[half], c[half]);
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 8; ++i) {
       const Place at = place_of(lane, i);

@@ -74,7 +74,7 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
     INFO(joined(location.diagnosis->evidence));
     CHECK(named(*location.diagnosis) ==
           specimen.stage + " " + specimen.site + " " + specimen.cause);
-    if (specimen.finding.empty()) continue;
+    if (specimen.finding != specimen.cause) continue;
     REQUIRE_FALSE(location.diagnosis->memory.empty());
     const CheckReport::Item& item = location.diagnosis->memory.front();
     const std::string source = "kernels/";

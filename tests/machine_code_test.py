@@ -18,7 +18,7 @@ import tempfile
 
 TRACE_CALL = re.compile(r"^[^\n/]*\btrace\(site::[^;]*\);[^\n]*\n", re.MULTILINE)
 KERNELS = {"scalar": ("Scalar", ["f16", "bf16"], [4, 64, 128], [(64, 64), (32, 32)]),
-           "mma": ("Mma", ["f16", "bf16"], [64, 128], [(64, 64), (64, 32), (128, 64), (128, 32)]),
+           "mma": ("Mma", ["f16", "bf16"], [64, 128], [(64, 64), (64, 32), (128, 64), (128, 128, 64)]),
            "wmma": ("Wmma", ["f16", "bf16"], [64, 128], [(32, 32)]),
            "wmma_registers": ("WmmaRegisters", ["f16", "bf16", "e4m3"], [64, 128], [(32, 32)]),
            "splitk": ("Splitk", ["f16", "bf16"], [64, 128], [(16, 32), (64, 64)])}
@@ -84,7 +84,8 @@ def main():
         for header in ["source_hash.h", "compile_flags.h"]:
             shutil.copy(folder / header, bare_folder)
         modules = [(kernel, gate, dtype, d, tile) for kernel, (_, dtypes, dims, tiles) in KERNELS.items()
-                   for gate in GATES + COMBINE.get(kernel, []) for dtype in dtypes for d in dims for tile in tiles]
+                   for gate in GATES + COMBINE.get(kernel, []) for dtype in dtypes for d in dims for tile in tiles
+                   if d in (tile[2:] or dims)]
 
         def differs(module):
             off = compile_cubin(root, nvcc, arch, folder, *module, 0)

@@ -170,7 +170,7 @@ std::string block_text(const LastSite* begin, const LastSite* end) {
     const LastSite* last = first;
     while (last + 1 < end && site_text(last[1]) == site_text(*first) && first->warp >= 0) ++last;
     text += text.empty() ? "" : "; ";
-    if (first->warp >= 0) text += range_text("warp", first->warp, last->warp) + ": ";
+    text += first->warp < 0 ? "some warp: " : range_text("warp", first->warp, last->warp) + ": ";
     text += site_text(*first);
     first = last + 1;
   }

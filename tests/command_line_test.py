@@ -373,7 +373,7 @@ class CommandLineTest(unittest.TestCase):
             self.assertRegex(done.stdout, "(?s)last site reached.*block 1, warp 1, lane 5: m of tile 1.*block 0: every "
                                           "warp: lse.*diverged: the run did not end")
             report = self.json_of("diff", "partial.safetensors", "--stale-ok", code=DIVERGED)
-            self.assertEqual(report["stop"], {"kind": kind, "block": 1, "warp": 1, "lane": 5})
+            self.assertEqual(report["stop"], {"kind": kind, "block": 1, "warp": 1, "lane": 5, "combining": False})
             self.assertRegex(report["incomplete"], words)
             self.assertIsNone(report["first"], "what was written is right")
             self.assertEqual(report["last_sites"][0], {"block": 1, "warp": 1, "lane": 5, "site": "m", "tile": 1})

@@ -5,9 +5,11 @@
 #include <stdexcept>
 
 #include "kernels/scalar.h"
+#include "kernels/splitk.h"
 
 // The kernel `scalar` with one lane that breaks down: LANESCOPE_FAULT names a function of `faults`,
-// which lane 5 of warp 1 of block 1 calls after it has traced m of tile 1 (softmax).
+// which lane 5 of warp 1 of block 1 calls after it has traced m of tile 1 (softmax); and the kernel
+// `splitk`, where the same lane of the combine pass calls it before it does anything.
 
 namespace lanescope::faults {
 
@@ -91,6 +93,15 @@ struct Faulty : Scalar<G, T, D, Br, Bc> {
   LANESCOPE_DEVICE static void run(const Attention& a, Base::SharedMemory& smem,
                                    const Seam<G, typename Base::Sites>& seam, const Trace& trace) {
     Base::run(a, smem, seam, faults::FaultyTrace<Trace>{trace});
+  }
+};
+
+template <Gate G, class T, int D, int Br, int Bc>
+struct FaultyCombine : Splitk<G, T, D, Br, Bc> {
+  template <class Trace>
+  LANESCOPE_DEVICE static void combine(const Attention& a, std::int64_t block, const Trace& trace) {
+    if (block == 1 && device::thread() == 37) LANESCOPE_FAULT();
+    Splitk<G, T, D, Br, Bc>::combine(a, block, trace);
   }
 };
 

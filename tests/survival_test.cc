@@ -16,6 +16,7 @@
 #include "debug/error.h"
 #include "debug/last_sites.h"
 #include "debug/report.h"
+#include "debug/site_slots.h"
 #include "gates/check.h"
 #include "gates/child.h"
 #include "gates/module_build.h"
@@ -119,6 +120,44 @@ TEST_CASE("survival: a lane that never ends is stopped and named, with its line"
   CHECK(same(dump.info.stop, Stop::Kind::hang, 1, 1, 5));
   check_what_is_left(dump);
   CHECK(diagnose(dump, diff_against_reference(dump)).cause == Cause::hang);
+}
+
+TEST_CASE("survival: a lane that breaks down in the combine pass") {
+  for (const auto& [fault, kind] : {std::pair{"combine_segfault", Stop::Kind::crash},
+                                    std::pair{"combine_hang", Stop::Kind::hang}}) {
+    INFO(fault);
+    RunOptions options;
+    options.kernel = build_module(std::string("../tests/faulty.") + fault + ".sim").string();
+    options.gate = "fused";
+    options.shape = "h=3,s=16,skv=128,d=64";
+    options.splits = 2;
+    options.timeout_seconds = 1;
+    const PreparedRun run = prepare(options);
+    const Dump dump = launch(*run.module, run.module_name, run.request);
+    CHECK_THAT(dump.info.incomplete,
+               ContainsSubstring("block 1 of the combine pass: lane 5 of warp 1"));
+    CHECK_THAT(dump.info.incomplete, ContainsSubstring("tests/faulty_kernel.h:"));
+    CHECK(dump.info.stop == Stop{kind, 2, 1, 5, true});
+    const DiffReport report = diff_against_reference(dump);
+    CHECK_FALSE(report.match);
+    CHECK_FALSE(report.first);
+    const auto last_of = [&](std::int64_t block) {
+      return *std::find_if(report.last_sites.begin(), report.last_sites.end(),
+                           [&](const LastSite& last) { return last.block == block; });
+    };
+    CHECK(last_of(0).site == SiteId::lse);  // of head 0, which is combined
+    const std::int64_t head = 16 * 64;      // elements of o_final
+    const Tensor& o = *dump.find("o_final");
+    for (std::int64_t i = 0; i < head; ++i) REQUIRE_FALSE(is_unwritten(o, i));
+    CHECK(last_of(1).site == SiteId::l_partial);
+    CHECK(last_of(3).site == SiteId::l_partial);
+    const Diagnosis diagnosis = diagnose(dump, report);
+    REQUIRE(diagnosis.first);
+    CHECK(diagnosis.first->stage == Stage::combine);
+    CHECK(diagnosis.first->site == SiteId::o_final);
+    CHECK(
+        (diagnosis.first->block == 2 && diagnosis.first->warp == 1 && diagnosis.first->lane == 5));
+  }
 }
 
 TEST_CASE("survival: a kernel that asks for too much memory does not starve the machine") {

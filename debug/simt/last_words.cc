@@ -59,7 +59,9 @@ void wait_for_others() {
   const timespec millisecond{0, 1000000};
   for (int waited = 0; waited < 2000; ++waited) {
     bool runs = false;
-    for (const Seat& seat : last_words->seats) runs = runs || (seat.block >= 0 && !seat.ended());
+    for (const Seat& seat : last_words->seats) {
+      runs = runs || ((seat.takes || seat.block >= 0) && !seat.ended());
+    }
     if (!runs) return;
     nanosleep(&millisecond, nullptr);
   }
@@ -161,6 +163,7 @@ Sitting::Sitting() : seat_(take_seat()) {
 }
 
 Sitting::~Sitting() {
+  if (seat_) seat_->takes = false;
   if (!stack_) return;
   stack_t none{};
   none.ss_flags = SS_DISABLE;
@@ -170,10 +173,15 @@ Sitting::~Sitting() {
   seat_->thread_id = 0;
 }
 
+void Sitting::take_block() {
+  if (seat_) seat_->takes = true;
+}
+
 void Sitting::begin_block(std::int64_t block) {
   if (!seat_) return;
   seat_->lane = -1;
   seat_->block = block;
+  seat_->takes = false;
 }
 
 void Sitting::end_block() {

@@ -13,6 +13,7 @@ struct Seat {
   static constexpr int most_places = 24;
 
   std::atomic<pid_t> thread_id{0};          ///< 0: nobody sits here
+  std::atomic<bool> takes{false};           ///< is about to take a block
   std::atomic<std::int64_t> block{-1};      ///< that it runs, −1: none
   std::atomic<int> lane{-1};                ///< the thread of the block that runs or ran last
   std::atomic<int> signal{0};               ///< that ended the process here, 0: none
@@ -59,6 +60,8 @@ class Sitting {
   Sitting(const Sitting&) = delete;
   Sitting& operator=(const Sitting&) = delete;
 
+  /// Before it is settled which block is next: from then on a fault elsewhere waits for it.
+  void take_block();
   void begin_block(std::int64_t block);
   void run_lane(int thread) {
     if (seat_) seat_->lane.store(thread, std::memory_order_relaxed);

@@ -34,6 +34,7 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
     Sitting sitting;
     BlockRunner runner(launch, sitting);
     while (!stop && !Sitting::must_stop()) {
+      sitting.take_block();
       const std::int64_t block = next++;
       if (block >= launch.blocks) return;
       try {

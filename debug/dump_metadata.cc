@@ -1,5 +1,6 @@
 #include "debug/dump_metadata.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* format_key = "lanescope_dump";
-constexpr const char* format_version = "2";
+constexpr const char* format_version = "1";
 /// JSON in the metadata: far above what any dump needs, far below what could hurt.
 constexpr std::size_t max_json_bytes = 1 << 16;
 
@@ -108,6 +109,10 @@ class Strings {
  public:
   explicit Strings(const SafetensorsMetadata& metadata) : metadata_(metadata) {}
 
+  bool has(const std::string& key) const {
+    return std::any_of(metadata_.begin(), metadata_.end(),
+                       [&](const auto& entry) { return entry.first == key; });
+  }
   const std::string& text(const char* key) const {
     for (const auto& [name, value] : metadata_) {
       if (name == key) return value;
@@ -202,29 +207,32 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
                              {"heads_per_tile", info.heads_per_tile}};
   const ordered_json traced = {{"blocks", range_json(info.blocks)},
                                {"tiles", range_json(info.tiles)}};
-  return {{format_key, format_version},
-          {"lanescope_version", info.lanescope_version},
-          {"kernel", info.kernel},
-          {"gate", info.gate},
-          {"backend", info.backend},
-          {"device", info.device},
-          {"arch", info.arch},
-          {"module", info.module},
-          {"trace", info.trace},
-          {"dtype", name_of(info.dtype)},
-          {"products", name_of(info.products)},
-          {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
-          {"shape", shape_json(info.problem).dump()},
-          {"tile", tile.dump()},
-          {"traced", traced.dump()},
-          {"input", info.input},
-          {"seed", std::to_string(info.seed)},
-          {"input_hash", info.input_hash},
-          {"source_hash", info.source_hash},
-          {"compile_flags", info.compile_flags},
-          {"incomplete", info.incomplete},
-          {"stop", stop_json(info.stop).dump()},
-          {"sites", sites.dump()}};
+  SafetensorsMetadata metadata = {{format_key, format_version},
+                                  {"lanescope_version", info.lanescope_version},
+                                  {"kernel", info.kernel},
+                                  {"gate", info.gate},
+                                  {"backend", info.backend},
+                                  {"device", info.device},
+                                  {"arch", info.arch},
+                                  {"module", info.module},
+                                  {"trace", info.trace},
+                                  {"dtype", name_of(info.dtype)},
+                                  {"products", name_of(info.products)},
+                                  {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
+                                  {"shape", shape_json(info.problem).dump()},
+                                  {"tile", tile.dump()},
+                                  {"traced", traced.dump()},
+                                  {"input", info.input},
+                                  {"seed", std::to_string(info.seed)},
+                                  {"input_hash", info.input_hash},
+                                  {"source_hash", info.source_hash},
+                                  {"compile_flags", info.compile_flags},
+                                  {"incomplete", info.incomplete},
+                                  {"sites", sites.dump()}};
+  if (info.stop.kind != Stop::Kind::none) {
+    metadata.emplace_back("stop", stop_json(info.stop).dump());
+  }
+  return metadata;
 }
 
 DumpInfo info_of(const SafetensorsMetadata& metadata) {
@@ -261,7 +269,7 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.blocks = traced.range("blocks");
   info.tiles = traced.range("tiles");
   info.incomplete = strings.text("incomplete");
-  info.stop = stop_of(strings.json("stop"));
+  if (strings.has("stop")) info.stop = stop_of(strings.json("stop"));
   const ordered_json sites = strings.json("sites");
   if (!sites.is_array() || sites.size() > site_id_count) {
     throw UsageError("'sites' of its metadata is no JSON array of at most " +

@@ -81,7 +81,7 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
   std::string many = "[" + site.substr(1, site.size() - 2);
   for (int i = 0; i < site_id_count; ++i) many += "," + site.substr(1, site.size() - 2);
   const std::vector<std::array<std::string, 3>> cases = {
-      {"lanescope_dump", "1", "its dump format is version '1', and this lanescope reads version 2"},
+      {"lanescope_dump", "2", "its dump format is version '2', and this lanescope reads version 1"},
       {"backend", "hip", "'backend' of its metadata is 'hip', neither 'sim' nor 'cuda'"},
       {"trace", "printf", "neither 'on' nor 'off'"},
       {"dtype", "f64", "the unknown dtype 'f64'"},

@@ -182,6 +182,20 @@ TEST_CASE("survival: a kernel that asks for too much memory does not starve the 
   setrlimit(RLIMIT_DATA, &before);
 }
 
+TEST_CASE("survival: a crash under the memory checker") {
+  RunOptions options;
+  options.kernel = build_module("../tests/faulty.abort.sim.checked").string();
+  options.shape = "s=200,d=64";
+  options.gate = "fused";
+  const CheckReport report = check_kernel(options);
+  CHECK(report.stop == Stop::Kind::crash);
+  CHECK_THAT(report.fault, ContainsSubstring("block 1: lane 5 of warp 1: Aborted (SIGABRT)"));
+  CHECK_FALSE(report.clean());
+  CHECK_THAT(check_text(report, {}), ContainsSubstring("crash: block 1: lane 5 of warp 1"));
+  CHECK_THAT(check_json(report), ContainsSubstring(R"("kind": "crash")"));
+  CHECK(diagnose(report).cause == Cause::crash);
+}
+
 TEST_CASE("survival: two runs that crash leave the same words and the same bytes") {
   PreparedRun run = faulty("segfault", "sim");
   run.request.threads = 1;

@@ -212,7 +212,7 @@ class Search {
   /// Runs every gate, to see which of them crash or hang as well: the first of them has the stage.
   void find_stage_that_stops() {
     Diagnosis& diagnosis = *location_.diagnosis;
-    bool found = false;
+    bool found = false, all_match = true;
     for (const Gate gate : all_gates) {
       if (gate == Gate::fused) continue;
       RunOptions options = failed_.options;
@@ -228,7 +228,9 @@ class Search {
       location_.runs.push_back(
           {options_text(options, dump.info.problem), "the stage alone", report.match, false});
       if (dump.info.incomplete.empty()) {
-        diagnosis.evidence.push_back(options.gate + " alone ends");
+        diagnosis.evidence.push_back(options.gate + " alone ends, and " +
+                                     (report.match ? "matches" : "diverges"));
+        all_match = all_match && report.match;
         continue;
       }
       const Diagnosis alone = diagnose(dump, report);
@@ -236,7 +238,7 @@ class Search {
       if (!found && alone.first) diagnosis.first = alone.first;
       found = true;
     }
-    if (!found) {
+    if (!found && all_match) {
       diagnosis.evidence.push_back(
           "no stage alone does it: suspect what fused adds (loads, barriers, the epilogue)");
     }

@@ -4,20 +4,20 @@
 #include "gates/seam.h"
 #include "kernels/attention.h"
 #include "kernels/device/tiles.h"
-#include "kernels/load_tile.h"
 #include "kernels/online_softmax.h"
+#include "kernels/tile_in_flight.h"
 
 namespace lanescope::kernels {
 
 /// What the `wmma` kernel lets be traced. S, P and O lie in shared memory; m, alpha and l are
-/// replicated over the four lanes that share a row in the softmax.
+/// replicated over the lanes that share a row in the softmax.
 template <class T, int D, int Br, int Bc>
 struct WmmaSites {
-  static constexpr int threads = 4 * Br;
+  static constexpr int lanes = 8;  ///< of a row in the softmax and the epilogue
+  static constexpr int threads = lanes * Br;
   static constexpr int warps = threads / 32;
-  static constexpr int row_keys = Bc / 4;  ///< keys of a lane in the softmax, side by side
   using RowValue = device::Registers<float, 1>;
-  using OutputPart = device::Registers<float, D / 4>;
+  using OutputPart = device::Registers<float, D / lanes>;
 
   static constexpr ElementType f32 = ElementType::f32;
   static constexpr Site table[] = {
@@ -44,9 +44,11 @@ struct WmmaSites {
   }
 
   /// The row of the block that a thread helps with in the softmax and the epilogue.
-  static constexpr int row_of(int thread) { return thread / 4; }
+  static constexpr int row_of(int thread) { return thread / lanes; }
   /// The column of O that register r of a lane stands for in the epilogue: four side by side.
-  static constexpr int col_of(int lane, int r) { return r / 4 * 16 + lane % 4 * 4 + r % 4; }
+  static constexpr int col_of(int lane, int r) {
+    return r / 4 * 4 * lanes + lane % lanes * 4 + r % 4;
+  }
 
   /// The element of the tile that a register stands for.
   static constexpr device::Coordinate coordinate(SiteId id, int warp, int lane, int reg) {
@@ -54,16 +56,18 @@ struct WmmaSites {
   }
   /// The thread that wrote an element of shared memory.
   static constexpr int owner(SiteId id, int row, int col) {
-    return id == SiteId::s   ? warp_of(row, col) * 32 + (row % 2 * 16 + col % 16)
-           : id == SiteId::p ? row * 4 + col / row_keys
-           : id == SiteId::o ? warp_of(row, col) * 32 + device::lane_of_m16n16(row, col)
-                             : (row * D + col) % threads;
+    return id == SiteId::p ? row * lanes + col % lanes
+           : id == SiteId::s || id == SiteId::o
+               ? warp_of(row, col) * 32 + device::lane_of_m16n16(row, col)
+           : id == SiteId::k_smem
+               ? TileInFlight<threads, T, device::TransposedTile<T, Bc, D>>::owner(row, col)
+               : TileInFlight<threads, T, device::Tile<T, Bc, D>>::owner(row, col);
   }
 };
 
 /// FlashAttention-2 on nvcuda::wmma, whose fragments are opaque: all that is touched element by
-/// element passes through shared memory, S and O as fp32, P in the type of the inputs. K is
-/// transposed while it is loaded.
+/// element passes through shared memory, S and O as fp32, P in the type of the inputs. The
+/// next K and V are fetched while a tile is worked on; K is transposed while it is stored.
 template <Gate G, class T, int D, int Br, int Bc>
 struct Wmma {
   using Sites = WmmaSites<T, D, Br, Bc>;
@@ -76,13 +80,16 @@ struct Wmma {
 
   /// Rows are padded by 16 bytes, so that the rows that a matrix load reads together meet different
   /// banks.
+  using Queries = device::Tile<T, Br, D, 8>;
+  using Keys = device::TransposedTile<T, Bc, D, 8>;  ///< [d][key]
+  using Values = device::Tile<T, Bc, D, 8>;
   using Scores = device::Tile<float, Br, Bc, 4>;
   using Weights = device::Tile<T, Br, Bc, 8>;
   using Output = device::Tile<float, Br, D, 4>;
   struct SharedMemory {
-    alignas(32) device::Tile<T, Br, D, 8> q;
-    alignas(32) device::TransposedTile<T, Bc, D, 8> k;  ///< [d][key]
-    alignas(32) device::Tile<T, Bc, D, 8> v;
+    alignas(32) Queries q;
+    alignas(32) Keys k;
+    alignas(32) Values v;
     alignas(32) Scores s;
     alignas(32) Weights p;
     alignas(32) Output o;
@@ -104,6 +111,7 @@ struct Wmma {
   /// S = Q·Kᵀ · scale · log2(e), −inf where the row does not see the key.
   LANESCOPE_DEVICE static void qk(const Attention& a, SharedMemory& smem, int first_query,
                                   int first_key) {
+    const Mask mask{a, first_query};
     const int lane = device::lane();
     for (int tile = device::warp(); tile < Br * Bc / 256; tile += warps) {
       const int row = Sites::tile_row(tile), col = Sites::tile_col(tile);
@@ -116,45 +124,48 @@ struct Wmma {
         device::load_matrix_sync(k, &smem.k.at(col, d), smem.k.stride);
         device::mma_sync(s_rmem, q, k);
       }
+      LANESCOPE_UNROLL
+      for (float& s : s_rmem) s = s * a.scale_log2;
       device::store_matrix_sync(&smem.s.at(row, col), s_rmem, smem.s.stride);
+      if (mask.all_see(row, first_key + col + 15)) continue;
       device::warp_sync();  // the tile is complete
       LANESCOPE_UNROLL
       for (int i = lane; i < 256; i += 32) {
-        float& s = smem.s.at(row + i / 16, col + i % 16);
-        const bool seen = visible(a, first_query + row + i / 16, first_key + col + i % 16);
-        s = seen ? s * a.scale_log2 : device::minus_infinity;
+        if (mask.sees(row + i / 16, first_key + col + i % 16)) continue;
+        smem.s.at(row + i / 16, col + i % 16) = device::minus_infinity;
       }
     }
   }
 
   /// m = max(m_prev, max_j S_j)   alpha = 2^(m_prev − m)   P_j = 2^(S_j − m)   l = l·alpha + Σ P_j
-  /// A row belongs to the four lanes of a quad, which agree on m, alpha and l.
+  /// A row belongs to eight lanes, which take its keys in turn and agree on m, alpha and l.
   LANESCOPE_DEVICE static void softmax(const Scores& s, RowValue& m, RowValue& alpha, RowValue& l,
                                        Weights& p) {
     const int row = Sites::row_of(device::thread());
-    const int first = device::lane() % 4 * Sites::row_keys;
+    constexpr int lanes = Sites::lanes;
+    const int first = device::lane() % lanes;
     const float m_prev = m[0];
     LANESCOPE_UNROLL
-    for (int j = first; j < first + Sites::row_keys; ++j) m[0] = device::max(m[0], s.at(row, j));
-    m[0] = device::max(m[0], device::shfl_xor(m[0], 1));
-    m[0] = device::max(m[0], device::shfl_xor(m[0], 2));
+    for (int j = first; j < Bc; j += lanes) m[0] = device::max(m[0], s.at(row, j));
+    LANESCOPE_UNROLL
+    for (int i = 1; i < lanes; i *= 2) m[0] = device::max(m[0], device::shfl_xor(m[0], i));
     alpha[0] = rescale(m_prev, m[0]);
     const float shift = shift_of(m[0]);
     float sum = 0.0f;
     LANESCOPE_UNROLL
-    for (int j = first; j < first + Sites::row_keys; ++j) {
+    for (int j = first; j < Bc; j += lanes) {
       const float weight = device::ex2(s.at(row, j) - shift);
       sum = sum + weight;
       p.at(row, j) = device::narrow<T>(weight);
     }
-    sum = sum + device::shfl_xor(sum, 1);
-    sum = sum + device::shfl_xor(sum, 2);
+    LANESCOPE_UNROLL
+    for (int i = 1; i < lanes; i *= 2) sum = sum + device::shfl_xor(sum, i);
     l[0] = device::fma(l[0], alpha[0], sum);
   }
 
   /// Hands alpha from the lanes of a row to the warps that hold the row's output.
   LANESCOPE_DEVICE static void share(const RowValue& alpha, SharedMemory& smem) {
-    if (device::lane() % 4 == 0) smem.alpha[Sites::row_of(device::thread())] = alpha[0];
+    if (device::lane() % Sites::lanes == 0) smem.alpha[Sites::row_of(device::thread())] = alpha[0];
   }
 
   /// O = O·alpha + P·V
@@ -204,7 +215,7 @@ struct Wmma {
       const std::uint32_t pair = device::pack<T>(o[r], o[r + 1]);
       *reinterpret_cast<std::uint32_t*>(to + Sites::col_of(lane, r)) = pair;
     }
-    if (lane % 4 == 0) a.lse[row_index(a, work, query)] = lse[0];
+    if (lane % Sites::lanes == 0) a.lse[row_index(a, work, query)] = lse[0];
   }
 
   template <class Trace>
@@ -216,7 +227,19 @@ struct Wmma {
     const T* v = rows_of<T, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);
     RowValue m{{device::minus_infinity}}, alpha{{0.0f}}, l{{0.0f}};
 
-    if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(q, work.q_begin, a.len_q, smem.q);
+    TileInFlight<threads, T, Queries> q_rmem;
+    TileInFlight<threads, T, Keys> k_rmem;
+    TileInFlight<threads, T, Values> v_rmem;
+    const auto fetch = [&](int tile) {
+      if constexpr (runs<G, Stage::qk>) k_rmem.fetch(k, tile * Bc, a.len_kv);
+      if constexpr (runs<G, Stage::pv>) v_rmem.fetch(v, tile * Bc, a.len_kv);
+    };
+
+    if (work.tiles > 0) fetch(0);
+    if constexpr (runs<G, Stage::qk>) {
+      q_rmem.fetch(q, work.q_begin, a.len_q);
+      q_rmem.store(smem.q);
+    }
     if constexpr (runs<G, Stage::pv>) {
       for (int i = device::thread(); i < Br * D; i += threads) smem.o.at(i / D, i % D) = 0.0f;
     }
@@ -224,9 +247,10 @@ struct Wmma {
     trace(site::q_smem, 0, smem.q);
 
     for (int tile = 0; tile < work.tiles; ++tile) {
-      if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(k, tile * Bc, a.len_kv, smem.k);
-      if constexpr (runs<G, Stage::pv>) load_tile<threads, D>(v, tile * Bc, a.len_kv, smem.v);
+      if constexpr (runs<G, Stage::qk>) k_rmem.store(smem.k);
+      if constexpr (runs<G, Stage::pv>) v_rmem.store(smem.v);
       device::block_sync();  // K and V are complete
+      if (tile + 1 < work.tiles) fetch(tile + 1);
       trace(site::k_smem, tile, smem.k);
       trace(site::v_smem, tile, smem.v);
 

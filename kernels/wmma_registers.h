@@ -4,9 +4,9 @@
 #include "gates/seam.h"
 #include "kernels/attention.h"
 #include "kernels/device/tiles.h"
-#include "kernels/load_tile.h"
 #include "kernels/online_softmax.h"
 #include "kernels/scaled_inputs.h"
+#include "kernels/tile_in_flight.h"
 
 namespace lanescope::kernels {
 
@@ -58,14 +58,17 @@ struct WmmaRegistersSites {
   /// The thread that wrote an element of shared memory.
   static constexpr int owner(SiteId id, int row, int col) {
     return id == SiteId::p ? row / 16 * 32 + device::lane_of_m16n16(row, col)
-                           : (row * D + col) / elements_at_once<Input> % threads;
+           : id == SiteId::k_smem
+               ? TileInFlight<threads, Input, device::TransposedTile<T, Bc, D>>::owner(row, col)
+               : TileInFlight<threads, Input, device::Tile<T, Bc, D>>::owner(row, col);
   }
 };
 
 /// FlashAttention-2 on nvcuda::wmma with the softmax in the accumulator registers, by the map of
-/// their elements; P passes through shared memory to become a left operand. K is transposed while
-/// it is loaded. Inputs of 8 bits become f16 while they are loaded; their scales enter with the
-/// factors of S and of the output, so that O counts in units of V's scale until then.
+/// their elements; P passes through shared memory to become a left operand. The next K and V are
+/// fetched while a tile is worked on; while they are stored, K is transposed and inputs of 8 bits
+/// become f16. The scales of those enter with the factors of S and of the output, so that O counts
+/// in units of V's scale until then.
 template <Gate G, class Input, int D, int Br, int Bc>
 struct WmmaRegisters {
   using T = device::OperandType<Input>;  ///< of the tiles, P and the output
@@ -218,6 +221,13 @@ struct WmmaRegisters {
     const Input* q = rows_of<Input, D>(a.q, work.batch, a.heads, work.head, a.len_q);
     const Input* k = rows_of<Input, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
     const Input* v = rows_of<Input, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);
+    TileInFlight<threads, Input, Queries> q_rmem;
+    TileInFlight<threads, Input, Keys> k_rmem;
+    TileInFlight<threads, Input, Values> v_rmem;
+    const auto fetch = [&](int tile) {
+      if constexpr (runs<G, Stage::qk>) k_rmem.fetch(k, tile * Bc, a.len_kv);
+      if constexpr (runs<G, Stage::pv>) v_rmem.fetch(v, tile * Bc, a.len_kv);
+    };
     Scores s;
     Rows m, alpha, l;
     Output o;
@@ -225,14 +235,19 @@ struct WmmaRegisters {
     l.fill(0.0f);
     o.fill(0.0f);
 
-    if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(q, work.q_begin, a.len_q, smem.q);
+    if (work.tiles > 0) fetch(0);
+    if constexpr (runs<G, Stage::qk>) {
+      q_rmem.fetch(q, work.q_begin, a.len_q);
+      q_rmem.store(smem.q);
+    }
     device::block_sync();  // Q is complete
     trace(site::q_smem, 0, smem.q);
 
     for (int tile = 0; tile < work.tiles; ++tile) {
-      if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(k, tile * Bc, a.len_kv, smem.k);
-      if constexpr (runs<G, Stage::pv>) load_tile<threads, D>(v, tile * Bc, a.len_kv, smem.v);
+      if constexpr (runs<G, Stage::qk>) k_rmem.store(smem.k);
+      if constexpr (runs<G, Stage::pv>) v_rmem.store(smem.v);
       device::block_sync();  // K and V are complete
+      if (tile + 1 < work.tiles) fetch(tile + 1);
       trace(site::k_smem, tile, smem.k);
       trace(site::v_smem, tile, smem.v);
 

@@ -137,7 +137,9 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
         for (const Shape& shape : few_shapes_for(kernel)) {
           take(shape, options);
           // A tile may be there for D = 64 alone.
-          if (shape.shape.find("d=") == std::string::npos) options.shape += ",d=64";
+          if (shape.shape.find("d=") == std::string::npos) {
+            options.shape += options.shape.empty() ? "d=64" : ",d=64";
+          }
           judge(options, tally);
         }
       }

@@ -14,6 +14,7 @@ struct Tile {
   static constexpr int rows = Rows;
   static constexpr int cols = Cols;
   static constexpr int stride = Cols + Pad;  ///< from one row to the next
+  static constexpr bool transposed = false;
   E x[Rows][Cols + Pad];
 
   LANESCOPE_DEVICE E& at(int row, int col) { return x[row][col]; }
@@ -27,6 +28,7 @@ struct TransposedTile {
   static constexpr int rows = Rows;
   static constexpr int cols = Cols;
   static constexpr int stride = Rows + Pad;  ///< from one column to the next
+  static constexpr bool transposed = true;
   E x[Cols][Rows + Pad];
 
   LANESCOPE_DEVICE E& at(int row, int col) { return x[col][row]; }

@@ -185,10 +185,11 @@ void write_next_step(Page& page, const DumpInfo& info) {
   const std::string run = "lanescope diff " + info.module + " " + info.gate + problem;
   page.line();
   page.line("look closer", Colour::bold);
-  page.whole("  " + (!by_path ? "lanescope locate " + located_kernel(info) + problem
-                     : info.backend == "sim"
-                         ? "gdb -ex 'set follow-fork-mode child' -ex run --args " + run + " --timeout 1e6"
-                         : "compute-sanitizer --target-processes all " + run));
+  page.whole("  " +
+             (!by_path ? "lanescope locate " + located_kernel(info) + problem
+              : info.backend == "sim"
+                  ? "gdb -ex 'set follow-fork-mode child' -ex run --args " + run + " --timeout 1e6"
+                  : "compute-sanitizer --target-processes all " + run));
 }
 
 std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {

@@ -26,14 +26,13 @@ constexpr std::size_t seats_told = 8;
 std::string line_of(const Module& module, const Seat& seat) {
   Dl_info image{};
   if (!seat.told || !dladdr(reinterpret_cast<const void*>(module.run), &image)) return {};
+  const auto base = reinterpret_cast<std::uintptr_t>(image.dli_fbase);
   std::vector<std::uint32_t> places;
   for (int i = 0; i < seat.places_known; ++i) {
-    const std::uintptr_t place = seat.places[i];
+    const std::uintptr_t place = seat.places[i] - base;
     Dl_info own{};
-    if (!dladdr(reinterpret_cast<const void*>(place - 1), &own)) continue;
-    if (own.dli_fbase != image.dli_fbase) continue;
-    places.push_back(
-        static_cast<std::uint32_t>(place - reinterpret_cast<std::uintptr_t>(image.dli_fbase)));
+    if (!dladdr(static_cast<const char*>(image.dli_fbase) + place - 1, &own)) continue;
+    if (own.dli_fbase == image.dli_fbase) places.push_back(static_cast<std::uint32_t>(place));
   }
   return simt::kernel_line(std::filesystem::absolute(image.dli_fname).string(), places);
 }

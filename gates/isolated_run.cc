@@ -161,9 +161,7 @@ void run_in_this_process(const Module& module, ModuleRun& run, RunRecord& record
   record.ended = true;
 }
 
-RunEnd run_isolated(const Module& module, const IsolatedRun& given, bool surviving) {
-  IsolatedRun wish = given;
-  wish.run.surviving = surviving;
+RunEnd run_isolated(const Module& module, const IsolatedRun& wish) {
   auto& record = *new (wish.memory.head()) RunRecord();
   const bool on_cuda = std::string_view(module.backend) == "cuda";
   RunEnd end = on_cuda ? run_on_cuda(module, wish, record) : run_on_sim(module, wish, record);

@@ -37,7 +37,7 @@ struct RunEnd {
 /// kernel wrote is in `memory`. On sim that is a new process per run, on cuda one that lives until
 /// a kernel faults, since a CUDA context takes its time (gates/cuda_process.h). A kernel that
 /// faults on cuda takes the device's memory with it: `memory` then holds what it held before, and
-/// the same with `surviving` keeps what is written, at the speed of the host's memory.
-RunEnd run_isolated(const Module& module, const IsolatedRun& wish, bool surviving = false);
+/// the same with `wish.run.surviving` keeps what is written, at the speed of the host's memory.
+RunEnd run_isolated(const Module& module, const IsolatedRun& wish);
 
 }  // namespace lanescope

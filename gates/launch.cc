@@ -57,8 +57,9 @@ void check_fits(const Module& module, const RunRequest& request) {
 }
 
 /// A fault takes the device's memory with it: the run once more, with what it writes in the host's.
-void run_again(const Module& module, const IsolatedRun& isolated, RunEnd& end) {
-  const RunEnd again = run_isolated(module, isolated, true);
+void run_again(const Module& module, IsolatedRun isolated, RunEnd& end) {
+  isolated.run.surviving = 1;
+  const RunEnd again = run_isolated(module, isolated);
   end.message += again.status == ModuleStatus::kernel_fault
                      ? "\n(run again with its buffers in host memory, to keep what it writes)"
                      : "\n(run again with its buffers in host memory, it did not fault: what was "

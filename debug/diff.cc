@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "debug/dump_metadata.h"
@@ -71,14 +72,12 @@ void keep_worst(std::vector<RowError>& rows) {
   rows.resize(kept);
 }
 
-}  // namespace
-
-DiffReport diff_against_reference(const Dump& dump, int threads) {
-  check_dump(dump);
-  const Judge judge(dump);
-  std::vector<RowTileVerdict> verdicts(static_cast<std::size_t>(dump.info.row_tiles()));
-  reference::parallel_for(dump.info.row_tiles(), threads, [&](std::int64_t row_tile) {
-    verdicts[static_cast<std::size_t>(row_tile)] = judge.judge(row_tile);
+DiffReport report_of(const Dump& dump, const Judge& judge,
+                     const std::vector<std::int64_t>& row_tiles, int threads) {
+  std::vector<RowTileVerdict> verdicts(row_tiles.size());
+  reference::parallel_for(std::ssize(row_tiles), threads, [&](std::int64_t i) {
+    const auto index = static_cast<std::size_t>(i);
+    verdicts[index] = judge.judge(row_tiles[index]);
   });
 
   DiffReport report;
@@ -100,10 +99,27 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   }
   for (auto& [key, site] : sites) report.sites.push_back(site);
   keep_worst(report.rows);
-  report.warnings = warnings_about(dump, judge);
   if (!dump.info.incomplete.empty()) report.last_sites = last_sites(dump);
   report.match = failed == 0 && dump.info.incomplete.empty() && !judge.lacks_outputs();
   return report;
+}
+
+}  // namespace
+
+DiffReport diff_against_reference(const Dump& dump, int threads) {
+  check_dump(dump);
+  const Judge judge(dump);
+  std::vector<std::int64_t> row_tiles(static_cast<std::size_t>(dump.info.row_tiles()));
+  std::iota(row_tiles.begin(), row_tiles.end(), 0);
+  DiffReport report = report_of(dump, judge, row_tiles, threads);
+  report.warnings = warnings_about(dump, judge);
+  return report;
+}
+
+DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
+                          int threads) {
+  check_dump(dump);
+  return report_of(dump, Judge(dump), row_tiles, threads);
 }
 
 }  // namespace lanescope

@@ -80,6 +80,10 @@ struct DiffReport {
 /// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 
+/// The same of these row tiles alone, without warnings about the inputs.
+DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
+                          int threads = 0);
+
 /// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
 /// an unwritten slot equals only an unwritten slot).
 struct BitReport {

@@ -7,6 +7,7 @@
 #include "debug/error.h"
 #include "debug/show.h"
 #include "debug/text.h"
+#include "gates/bench.h"
 #include "gates/resources.h"
 #include "gates/run_options.h"
 
@@ -35,6 +36,7 @@ ExitCode locate_command(const RunOptions& options, const Output& output);
 ExitCode calibrate_command(const std::string& backend, const std::string& arch,
                            const Output& output);
 ExitCode resources_command(const ResourceOptions& options, const Output& output);
+ExitCode bench_command(const BenchOptions& options, const Output& output);
 ExitCode show_command(const std::string& path, const ShowOptions& options, const Output& output);
 
 }  // namespace lanescope

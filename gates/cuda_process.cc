@@ -98,6 +98,7 @@ void run_task(Task& task, const int* files) {
   here(run.injected);
   here(run.left);
   here(run.traced);
+  here(run.timing);
   auto& record = *static_cast<RunRecord*>(memory);
   void* library = dlopen(task.path, RTLD_NOW | RTLD_LOCAL);
   if (library) {

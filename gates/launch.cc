@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <numbers>
 
 #include "debug/error.h"
@@ -59,6 +60,7 @@ void check_fits(const Module& module, const RunRequest& request) {
 /// A fault takes the device's memory with it: the run once more, with what it writes in the host's.
 void run_again(const Module& module, IsolatedRun isolated, RunEnd& end) {
   isolated.run.surviving = 1;
+  isolated.run.timing = nullptr;
   const RunEnd again = run_isolated(module, isolated);
   end.message += again.status == ModuleStatus::kernel_fault
                      ? "\n(run again with its buffers in host memory, to keep what it writes)"
@@ -125,13 +127,15 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     injected,
     left_slots,
     partial_slots,
-    trace_slots
+    trace_slots,
+    timing
   };
   RunMemory memory(
       run_record_bytes(),
       {queries * row_bytes, keys * row_bytes, keys * row_bytes, bytes_of(inputs.q_scale),
        bytes_of(inputs.k_scale), bytes_of(inputs.v_scale), queries * o_row_bytes, queries * 4,
-       taken.bytes(), left.bytes(), partials.bytes(), traced_bytes});
+       taken.bytes(), left.bytes(), partials.bytes(), traced_bytes,
+       request.timing ? std::int64_t{sizeof(ModuleTiming)} : 0});
   copy_rows(inputs.q, module.head_dim, memory.buffer(q));
   copy_rows(inputs.k, module.head_dim, memory.buffer(k));
   copy_rows(inputs.v, module.head_dim, memory.buffer(v));
@@ -181,6 +185,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.workers = prints ? 1 : request.threads;
   run.schedule = request.schedule;
   run.rules = request.rules;
+  if (request.timing) run.timing = new (memory.buffer(timing)) ModuleTiming(*request.timing);
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = stores_outputs(module.gate) ? output_once : output;
@@ -210,6 +215,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (end.status == ModuleStatus::refused) {
     throw UsageError(module_name + " does not take this problem: " + end.message);
   }
+  if (run.timing) *request.timing = *run.timing;
   const bool any_rules = end.arch == "any";  // it rounds as it is told to
   info.device =
       end.device + (any_rules ? std::string(" (") + request.rules->title + " rules)" : "");

@@ -26,6 +26,7 @@ struct RunRequest {
   std::uint64_t schedule = 0;        ///< sim: 0, or the seed of another order of the lanes
   simt::Checker* checker = nullptr;  ///< sim: told of the buffers, gathers what it finds
   const simt::RuleSet* rules = &simt::hopper;  ///< sim: what it rounds like
+  ModuleTiming* timing = nullptr;              ///< cuda: the run is repeated, and this filled
   /// How long the kernel may take to end a block (sim) or to end (cuda).
   double timeout_seconds = default_timeout_seconds;
   std::FILE* printed_to = stdout;  ///< the text of a module built with -Dtrace=printf

@@ -38,20 +38,28 @@ std::string check_dump_path(const std::string& text) {
   return "there is no folder " + folder.string();
 }
 
-void add_run_options(CLI::App& command, RunOptions& run) {
-  command.add_option("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
-  command.add_option("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
-  command.add_option("--shape", run.shape,
-                     "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's");
+/// What a run and a benchmark take alike.
+void add_problem_options(CLI::App& command, RunOptions& run) {
   command.add_option("--dtype", run.dtype, "f16, bf16 or e4m3 [f16, or as the input file]");
   command.add_flag("--causal", run.causal, "query i sees the keys up to i + skv - s");
-  command.add_option("--tile-shape", run.tile_shape, "Br x Bc, e.g. 64x32 [the kernel's first]");
+  command.add_option("--tile-shape", run.tile_shape,
+                     "Br x Bc, e.g. 64x32 [the kernel's first; bench: all of them]");
   command.add_option("--input", run.input,
                      "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
   command.add_option("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
   command.add_option("--splits", run.splits,
                      "kernels that split the keys: ranges of them [as fill the machine]");
   command.add_option("--seed", run.seed, "of generated inputs [0]")->check(check_seed);
+  command.add_option("--threads", run.threads, "of this machine [0: all]")
+      ->check(CLI::Range(0, 1024));
+}
+
+void add_run_options(CLI::App& command, RunOptions& run) {
+  command.add_option("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
+  command.add_option("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
+  command.add_option("--shape", run.shape,
+                     "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's");
+  add_problem_options(command, run);
   command.add_option("--specimen", run.specimen, "plant a known bug: see `lanescope list`");
   command.add_option(
       "--where", run.where,
@@ -64,8 +72,21 @@ void add_run_options(CLI::App& command, RunOptions& run) {
       .add_option("--timeout", run.timeout_seconds,
                   "seconds that a kernel may take to end a block (cuda: to end) [30]")
       ->check(CLI::Range(0.1, 1e6));
-  command.add_option("--threads", run.threads, "of this machine [0: all]")
-      ->check(CLI::Range(0, 1024));
+}
+
+void add_bench_options(CLI::App& command, BenchOptions& bench) {
+  command.add_option("kernel", bench.run.kernel, "a kernel, or the path of a module")->required();
+  command.add_option("gate", bench.run.gate, "a gate of the kernel [fused]");
+  command.add_option("--backend", bench.run.backend, "cuda: there is no other to time");
+  command.add_option("--preset", bench.presets, "shapes with a name [mission, or debug]")
+      ->allow_extra_args(false);
+  command
+      .add_option("--shape", bench.shapes,
+                  "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's; may be repeated")
+      ->allow_extra_args(false);
+  add_problem_options(command, bench.run);
+  command.add_option("--repeats", bench.repeats, "samples, each of about 2 ms of launches [30]")
+      ->check(CLI::Range(1, ModuleTiming::most_samples));
 }
 
 Style terminal_style() {
@@ -162,6 +183,11 @@ int run(int argc, char** argv) {
   resources->add_flag("--record", resource_options.record,
                       "write what they take as their budgets (kernels/budgets)");
 
+  BenchOptions bench_options;
+  bench_options.run.gate = name_of(Gate::fused);
+  CLI::App* bench = app.add_subcommand("bench", "judge a kernel, then time it on the GPU");
+  add_bench_options(*bench, bench_options);
+
   ShowOptions show_options;
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
@@ -203,6 +229,7 @@ int run(int argc, char** argv) {
   if (locate->parsed()) code = locate_command(locate_options, output);
   if (calibrate->parsed()) code = calibrate_command(calibrate_backend, calibrate_arch, output);
   if (resources->parsed()) code = resources_command(resource_options, output);
+  if (bench->parsed()) code = bench_command(bench_options, output);
   if (show->parsed()) code = show_command(show_path, show_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

@@ -14,7 +14,26 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 5;
+inline constexpr int module_abi = 6;
+
+/// What a device can do at best, as its driver says.
+struct ModuleDevice {
+  int multiprocessors;
+  int clock_khz;         ///< the highest
+  int memory_clock_khz;  ///< the highest; two transfers a clock
+  int memory_bus_bits;
+  int l2_bytes;
+};
+
+/// How long the passes take on a device, launched again and again on the same data.
+struct ModuleTiming {
+  static constexpr int most_samples = 1000;
+  int samples;  ///< wanted; most_samples or fewer
+  /// Filled by the module.
+  int launches;                      ///< of all passes, in each sample
+  float microseconds[most_samples];  ///< of one launch of all passes
+  ModuleDevice device;
+};
 
 /// One run of a module's kernel. All pointers are host memory aligned to 16 bytes; head_dim is the
 /// module's D. Lengths in elements are those of kernels/attention.h.
@@ -49,6 +68,7 @@ struct ModuleRun {
   int surviving;               ///< cuda: results stay in host memory, where they outlive a fault
   simt::Checker* checker;      ///< sim: the memory checker, or null
   const simt::RuleSet* rules;  ///< sim: what it rounds like
+  ModuleTiming* timing;        ///< cuda: filled where it is not null, results are then the last's
   /// Filled by the module.
   char* message;  ///< why it failed, where it did
   int message_bytes;

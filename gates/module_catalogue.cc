@@ -134,7 +134,9 @@ ElementType parse_dtype(std::string_view name) {
   throw UsageError("there is no type '" + std::string(name) + "'; types: f16, bf16, e4m3");
 }
 
-ModuleName choose_module(const ModuleWish& wish) {
+ModuleName choose_module(const ModuleWish& wish) { return choose_tiles(wish).front(); }
+
+std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
   std::vector<ModuleName> left = declared_modules();
   const auto kernel_of = [](const ModuleName& m) { return m.kernel; };
   narrow(
@@ -169,10 +171,11 @@ ModuleName choose_module(const ModuleWish& wish) {
             std::to_string(wish.tile->second),
         [&](const ModuleName& m) { return std::pair(m.br, m.bc) == *wish.tile; }, tile_text);
   }
-  ModuleName chosen = left.front();
-  chosen.untraced = wish.untraced;
-  chosen.checked = wish.checked;
-  return chosen;
+  for (ModuleName& chosen : left) {
+    chosen.untraced = wish.untraced;
+    chosen.checked = wish.checked;
+  }
+  return left;
 }
 
 std::string hash_of_sources_at_hand(const std::string& kernel) {

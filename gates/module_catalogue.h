@@ -57,6 +57,8 @@ struct ModuleWish {
 /// The declared module for a wish: the smallest head dimension that holds d, the kernel's first
 /// type and tile where none is given. Throws UsageError that lists what there is.
 ModuleName choose_module(const ModuleWish& wish);
+/// The same with every tile of the kernel where none is given, its first one first.
+std::vector<ModuleName> choose_tiles(const ModuleWish& wish);
 
 /// The hash of a kernel's sources as they lie in the checkout now; empty where there is no checkout
 /// or no such kernel.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "gates/module_entry.h"
+#include "gates/time_cuda.h"
 
 namespace lanescope {
 
@@ -72,19 +73,20 @@ ModuleStatus fail(ModuleRun* run, cudaError_t error, const char* what) {
 
 /// Both passes, as far as the gate has them, one behind the other in a stream.
 template <class K>
-ModuleStatus launch_passes(ModuleRun* run, const KernelArguments& arguments) {
+cudaError_t launch_passes(const ModuleRun& run, const KernelArguments& arguments,
+                          cudaStream_t stream) {
   if constexpr (launches_first<K, gate>) {
     constexpr int shared = sizeof(typename K::SharedMemory);
     const cudaError_t error =
         cudaFuncSetAttribute(kernel_entry<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (error != cudaSuccess) return fail(run, error, "asking for the kernel's shared memory");
-    kernel_entry<K><<<static_cast<unsigned>(run->blocks), K::threads, shared>>>(arguments);
+    if (error != cudaSuccess) return error;
+    kernel_entry<K><<<static_cast<unsigned>(run.blocks), K::threads, shared, stream>>>(arguments);
   }
   if constexpr (launches_second<K, gate>) {
-    combine_entry<K><<<static_cast<unsigned>(run->combine_blocks), K::combine_threads>>>(arguments);
+    combine_entry<K>
+        <<<static_cast<unsigned>(run.combine_blocks), K::combine_threads, 0, stream>>>(arguments);
   }
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? ModuleStatus::ok : fail(run, error, "launching the kernel");
+  return cudaGetLastError();
 }
 
 }  // namespace
@@ -199,10 +201,17 @@ ModuleStatus run_module(ModuleRun* run) {
   error = cudaDeviceSetLimit(cudaLimitPrintfFifoSize, std::size_t{1} << 30);
   if (error != cudaSuccess) return fail(run, error, "reserving the printf buffer");
 #endif
-  const ModuleStatus launched = launch_passes<Kernel>(run, arguments_of(on_device));
-  if (launched != ModuleStatus::ok) return launched;
+  const auto launch = [&, arguments = arguments_of(on_device)](cudaStream_t stream) {
+    return launch_passes<Kernel>(on_device, arguments, stream);
+  };
+  error = launch(nullptr);
+  if (error != cudaSuccess) return fail(run, error, "launching the kernel");
   error = cudaDeviceSynchronize();
   if (error != cudaSuccess) return fail(run, error, "running the kernel");
+  if (run->timing) {
+    error = time_launches(launch, *run->timing);
+    if (error != cudaSuccess) return fail(run, error, "timing the kernel");
+  }
 
   for (const auto& result : results) {
     error = result.buffer.copy_back(result.host);

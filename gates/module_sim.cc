@@ -97,6 +97,11 @@ void launch_passes(const ModuleRun& run) {
 int describe_passes(ModulePass*, int) { return 0; }
 
 ModuleStatus run_module(ModuleRun* run) {
+  if (run->timing) {
+    std::snprintf(run->message, static_cast<std::size_t>(run->message_bytes),
+                  "the SIMT machine has no time to measure: only cuda modules are timed");
+    return ModuleStatus::no_device;
+  }
   try {
     launch_passes<Kernel>(*run);
   } catch (const simt::Fault& fault) {

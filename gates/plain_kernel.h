@@ -107,6 +107,7 @@ struct OnDevice {
 };
 
 inline ModuleStatus run(ModuleRun* r) {
+  if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
   const std::int64_t row = std::int64_t{kernel->head_dim} * size_of(kernel->dtype);
   const std::int64_t queries = std::int64_t{r->batch} * r->heads * r->len_q;
   const std::int64_t keys = std::int64_t{r->batch} * r->heads_kv * r->len_kv;
@@ -154,6 +155,7 @@ inline ModuleStatus device(char* name, int name_bytes, char* arch, int arch_byte
 }
 
 inline ModuleStatus run(ModuleRun* r) {
+  if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
   const char* refusal = launch(problem_of(*r));
   return refusal ? refuse(r, refusal) : ModuleStatus::ok;
 }

@@ -68,17 +68,6 @@ void parse_where(const std::string& text, RunRequest& request) {
   }
 }
 
-std::optional<std::pair<int, int>> parse_tile(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const std::size_t x = text.find('x');
-  if (x == std::string::npos) throw UsageError("--tile-shape: '" + text + "' is not like 64x32");
-  const auto side = [](const std::string& digits) {
-    constexpr std::int64_t most = std::numeric_limits<int>::max();  // there is no such tile
-    return static_cast<int>(std::min(parse_number(digits, "--tile-shape"), most));
-  };
-  return std::pair(side(text.substr(0, x)), side(text.substr(x + 1)));
-}
-
 Layout parse_layout(const std::string& text) {
   if (text == "bhsd") return Layout::bhsd;
   if (text == "bshd") return Layout::bshd;
@@ -180,6 +169,17 @@ Problem parse_shape(const std::string& preset, const std::string& shape, bool ca
     }
   }
   return p;
+}
+
+std::optional<std::pair<int, int>> parse_tile(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::size_t x = text.find('x');
+  if (x == std::string::npos) throw UsageError("--tile-shape: '" + text + "' is not like 64x32");
+  const auto side = [](const std::string& digits) {
+    constexpr std::int64_t most = std::numeric_limits<int>::max();  // there is no such tile
+    return static_cast<int>(std::min(parse_number(digits, "--tile-shape"), most));
+  };
+  return std::pair(side(text.substr(0, x)), side(text.substr(x + 1)));
 }
 
 const simt::RuleSet& parse_rules(const std::string& name) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gates/launch.h"
 #include "gates/module_catalogue.h"
@@ -37,6 +38,9 @@ struct RunOptions {
 /// `preset` (default: debug) with the sides that `shape` gives put over it. Throws UsageError that
 /// names what it does not understand.
 Problem parse_shape(const std::string& preset, const std::string& shape, bool causal);
+
+/// "64x32" as Br and Bc; nothing where it is empty. Throws UsageError where it is no tile.
+std::optional<std::pair<int, int>> parse_tile(const std::string& text);
 
 /// The rule set of that name. Throws UsageError, listing them, where there is none.
 const simt::RuleSet& parse_rules(const std::string& name);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "debug/error.h"
+#include "reference/parallel.h"
 #include "reference/quantise.h"
 
 namespace lanescope {
@@ -43,10 +44,13 @@ struct Stream {
 };
 
 void fill_normal(Tensor& tensor, const Stream& stream, double deviation) {
+  constexpr std::int64_t chunk = 1 << 16;
   const std::int64_t size = tensor.size();
-  for (std::int64_t i = 0; i < size; ++i) {
-    tensor.set(i, deviation * stream.normal(static_cast<std::uint64_t>(i)));
-  }
+  reference::parallel_for((size + chunk - 1) / chunk, 0, [&](std::int64_t part) {
+    for (std::int64_t i = part * chunk; i < std::min(size, (part + 1) * chunk); ++i) {
+      tensor.set(i, deviation * stream.normal(static_cast<std::uint64_t>(i)));
+    }
+  });
 }
 
 void fill_counting(Tensor& tensor, const Stream& stream) {

@@ -123,8 +123,8 @@ class CommandLineTest(unittest.TestCase):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        self.refuses(USAGE, "list run diff check locate calibrate resources show", "nothing")
-        self.refuses(USAGE, "list run diff check locate calibrate resources show")
+        self.refuses(USAGE, "list run diff check locate calibrate resources bench show", "nothing")
+        self.refuses(USAGE, "list run diff check locate calibrate resources bench show")
 
     def test_diff_that_matches(self):
         done = self.call("diff", *RUN)
@@ -223,6 +223,20 @@ class CommandLineTest(unittest.TestCase):
         self.refuses(USAGE, "gone.so", "resources", "gone.so")
         module = pathlib.Path(program).parent / "mma.softmax_only.f16.d128.64x64.sim.so"
         self.refuses(USAGE, "only cuda modules", "resources", module)
+
+    def test_bench(self):
+        answers = {backend["backend"]: backend["answers"] for backend in self.json_of("list")["backends"]}
+        self.refuses(USAGE, "times a GPU", "bench", "mma", "--backend", "sim")
+        self.refuses(USAGE, "--repeats", "bench", "mma", "--repeats", "0")
+        if not answers.get("cuda"):
+            self.refuses(ENVIRONMENT, "(?i)cuda", "bench", "mma")
+        if "cuda" in answers:
+            self.refuses(USAGE, "no 'x'", "bench", "mma", "--shape", "s=64", "--shape", "x=1")
+            self.refuses(USAGE, "no preset 'nope'", "bench", "mma", "--preset", "mission", "--preset", "nope")
+            self.refuses(USAGE, "no kernel 'nope'", "bench", "nope")
+            self.refuses(USAGE, "no gate 'nope'", "bench", "mma", "nope")
+            self.refuses(USAGE, "no tile 7x7", "bench", "mma", "--tile-shape", "7x7")
+            self.refuses(USAGE, "(?s)no head dimension of 300.*d=64", "bench", "mma", "--shape", "d=300")
 
     def test_show(self):
         values = self.json_of("show", self.dump, "m", "--block", "1", "--warp", "2")["values"]

@@ -13,6 +13,7 @@ import math
 import operator
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -32,7 +33,7 @@ class Specimen:
         self.name, self.kernel, self.stage, self.site, self.cause, options = words
         flags = options.split(",")
         self.causal, self.small = "causal" in flags, "small" in flags
-        self.shape = ",".join(flag for flag in flags if "=" in flag)
+        self.shape = ",".join(flag for flag in flags if re.fullmatch(r"\w+=\d+", flag))
         self.is_control = self.stage == "clean"
 
     def options(self):
@@ -44,20 +45,38 @@ def read_specimens():
     return [Specimen(line.split()) for line in lines if line and not line.startswith("#")]
 
 
+def e4m3_value(code):
+    """The number of an 8-bit code: sign, 4 bits of exponent (bias 7), 3 of mantissa (OCP OFP8)."""
+    exponent, mantissa = code >> 3 & 15, code & 7
+    size = (8 + mantissa) * 2.0 ** (exponent - 10) if exponent else mantissa * 2.0 ** -9
+    return math.nan if code & 127 == 127 else -size if code & 128 else size
+
+
 def read_dump(path):
-    """Tensors of f16 as (dims, numbers); what was never written is zero."""
+    """Tensors as (dims, numbers), inputs of 8 bits times their scales; what was never written is zero."""
     data = path.read_bytes()
     length, = struct.unpack_from("<Q", data)
     tensors = {}
     for name, entry in json.loads(data[8:8 + length]).items():
-        if name not in ("q", "k", "v", "o_final"):
+        if name not in ("q", "k", "v", "q_scale", "k_scale", "v_scale", "o_final"):
             continue
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
         raw = bytearray(data[begin:end])
-        for i in range(0, len(raw), 2):
-            if raw[i] | raw[i + 1] << 8 == UNWRITTEN:
-                raw[i:i + 2] = b"\0\0"
-        tensors[name] = entry["shape"], struct.unpack(f"<{len(raw) // 2}e", raw)
+        if entry["dtype"] == "F8_E4M3":
+            numbers = [e4m3_value(code) for code in raw]
+        elif entry["dtype"] == "F32":
+            numbers = struct.unpack(f"<{len(raw) // 4}f", raw)
+        else:
+            for i in range(0, len(raw), 2):
+                if raw[i] | raw[i + 1] << 8 == UNWRITTEN:
+                    raw[i:i + 2] = b"\0\0"
+            numbers = struct.unpack(f"<{len(raw) // 2}e", raw)
+        tensors[name] = entry["shape"], numbers
+    for name in "qkv":
+        if name + "_scale" in tensors:
+            (dims, numbers), scales = tensors[name], tensors[name + "_scale"][1]
+            of_head = dims[2] * dims[3]
+            tensors[name] = dims, [x * scales[i // of_head] for i, x in enumerate(numbers)]
     return tensors
 
 
@@ -73,10 +92,21 @@ def write_inputs(path, tensors, factor):
 
 
 def is_close(tensors, causal):
-    """Whether o_final is what textbook attention gives of q, k and v (one head), within the tolerance."""
-    (_, _, len_q, d), q = tensors["q"]
-    (_, _, len_kv, _), k = tensors["k"]
+    """Whether o_final is what textbook attention gives of q, k and v, within the tolerance."""
+    (batch, heads, len_q, d), q = tensors["q"]
+    (_, heads_kv, len_kv, _), k = tensors["k"]
     v, o = tensors["v"][1], tensors["o_final"][1]
+    of_q, of_kv = len_q * d, len_kv * d
+
+    def of_head(i):
+        kv = i * heads_kv // heads * of_kv
+        return is_close_head(q[i * of_q:(i + 1) * of_q], k[kv:kv + of_kv], v[kv:kv + of_kv],
+                             o[i * of_q:(i + 1) * of_q], len_q, len_kv, d, causal)
+
+    return all(of_head(i) for i in range(batch * heads))
+
+
+def is_close_head(q, k, v, o, len_q, len_kv, d, causal):
     keys = [k[j * d:(j + 1) * d] for j in range(len_kv)]
     columns = [v[c::d] for c in range(d)]
     for i in range(len_q):

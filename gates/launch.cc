@@ -213,7 +213,7 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     throw EnvironmentError(module_name + ": " + end.message);
   }
   if (end.status == ModuleStatus::refused) {
-    throw UsageError(module_name + " does not take this problem: " + end.message);
+    throw UsageError(module_name + " refuses this run: " + end.message);
   }
   if (run.timing) *request.timing = *run.timing;
   const bool any_rules = end.arch == "any";  // it rounds as it is told to

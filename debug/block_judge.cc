@@ -37,6 +37,7 @@ BlockJudge::BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserv
     : judge_(judge),
       observer_(observer),
       info_(judge.dump_.info),
+      broke_off_(!info_.incomplete.empty()),
       block_(block),
       place_(info_.place(block)),
       reference_(judge.reference_of(block)),
@@ -191,7 +192,9 @@ bool BlockJudge::traced(SiteId id, std::int64_t tile) const {
 
 std::optional<Array> BlockJudge::held(SiteId id, std::int64_t tile, std::int64_t rows) const {
   if (!traced(id, tile)) return std::nullopt;
-  return judge_.slots(id)->elements(block_, tile, rows);
+  const SiteSlots& slots = *judge_.slots(id);
+  if (broke_off_ && !slots.whole(block_, tile, rows)) return std::nullopt;
+  return slots.elements(block_, tile, rows);
 }
 
 std::optional<Array> BlockJudge::held(SiteId id, std::int64_t tile) const {
@@ -226,7 +229,7 @@ void BlockJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const 
     };
     const Comparison outcome =
         record(own, tensor.at(first + slot), is_unwritten(tensor, first + slot),
-               want.value(row, col), want.error(row, col), where);
+               want.value(row, col), want.error(row, col), broke_off_, where);
     if (is_result) note_row(row, outcome);
   }
 }
@@ -256,8 +259,9 @@ void BlockJudge::judge_output(SiteId id, SiteId register_site, Judgement judgeme
         return at;
       };
       const std::int64_t index = (first_row + row) * cols + col;
-      const Comparison outcome = record(own, tensor->at(index), is_unwritten(*tensor, index),
-                                        want.value(row, col), want.error(row, col), where);
+      const Comparison outcome =
+          record(own, tensor->at(index), is_unwritten(*tensor, index), want.value(row, col),
+                 want.error(row, col), broke_off_, where);
       if (is_result) note_row(row, outcome);
     }
   }

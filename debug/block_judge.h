@@ -41,7 +41,8 @@ class BlockJudge {
   bool traced(SiteId id, std::int64_t tile) const;
   /// Whether the last tile that holds a key was traced.
   bool saw_the_end() const { return info_.tiles.end >= needed_; }
-  /// The tile as traced, its valid rows; nothing where it was not traced.
+  /// The tile as traced, its valid rows; nothing where it was not traced, or the run broke off
+  /// before all of it was written.
   std::optional<Array> held(SiteId id, std::int64_t tile, std::int64_t rows) const;
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
   /// What the stage received of a site: as traced, else as injected, else it is not known.
@@ -58,6 +59,7 @@ class BlockJudge {
   const Judge& judge_;
   const JudgeObserver& observer_;
   const DumpInfo& info_;
+  bool broke_off_;  ///< the run: what it did not write is a consequence of that
   std::int64_t block_;
   BlockPlace place_;
   reference::OnlineBlock reference_;

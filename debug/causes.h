@@ -7,6 +7,8 @@ namespace lanescope {
 /// Why a site is wrong, as `locate` names it. Where several hold, the earlier one is named: it says
 /// more than those after it.
 enum class Cause : std::uint8_t {
+  crash,
+  hang,
   machine_rule,
   out_of_bounds,
   race,
@@ -69,6 +71,8 @@ struct CauseText {
 /// The name in reports and what it means, one line.
 constexpr CauseText text_of(Cause cause) {
   constexpr CauseText texts[] = {
+      {"crash", "the kernel crashed: it ended its process, or the device gave up"},
+      {"hang", "the kernel did not end"},
       {"machine_rule", "the kernel broke a rule of the machine (barrier, shuffle, deadlock)"},
       {"out_of_bounds", "an access outside of every buffer"},
       {"race", "no barrier orders two accesses of different lanes, one of them a write"},
@@ -133,6 +137,7 @@ constexpr const char* name_of(Cause cause) { return text_of(cause).name; }
 /// Values alone do not settle it then.
 constexpr bool may_be_memory(Cause cause) {
   switch (cause) {
+    case Cause::crash:
     case Cause::tile_skipped:
     case Cause::never_written:
     case Cause::never_updated:

@@ -175,6 +175,12 @@ nlohmann::ordered_json party_json(const Party& party, const std::string& line) {
           {"lane", party.thread % 32}};
 }
 
+/// "crash", "hang", or "fault" where the machine ended the run.
+std::string fault_name(const CheckReport& report) {
+  const bool by_itself = report.stop == Stop::Kind::crash || report.stop == Stop::Kind::hang;
+  return by_itself ? name_of(report.stop) : "fault";
+}
+
 }  // namespace
 
 void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
@@ -233,7 +239,7 @@ std::string check_text(const CheckReport& report, const Style& style) {
   }
   if (!report.fault.empty()) {
     page.line();
-    page.whole("fault: " + report.fault, Colour::red);
+    page.whole(fault_name(report) + ": " + report.fault, Colour::red);
   }
   page.line();
   const std::size_t count = report.items.size() + (report.fault.empty() ? 0 : 1);
@@ -261,7 +267,9 @@ nlohmann::ordered_json item_json(const CheckReport::Item& item) {
 std::string check_json(const CheckReport& report) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   for (const CheckReport::Item& item : report.items) findings.push_back(item_json(item));
-  if (!report.fault.empty()) findings.push_back({{"kind", "fault"}, {"text", report.fault}});
+  if (!report.fault.empty()) {
+    findings.push_back({{"kind", fault_name(report)}, {"text", report.fault}});
+  }
   const nlohmann::ordered_json all = {{"kernel", report.kernel},
                                       {"gate", report.gate},
                                       {"shape", shape_json(report.problem)},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/dump.h"
 #include "debug/simt/checker.h"
 #include "debug/text.h"
 #include "reference/problem.h"
@@ -18,7 +19,8 @@ struct CheckReport {
   std::string kernel, gate, module;
   Problem problem;
   int head_dim = 0;   ///< columns of the rows of o
-  std::string fault;  ///< where the machine ended the run: its words
+  std::string fault;  ///< where the run did not end: why
+  Stop::Kind stop = Stop::Kind::none;
   std::vector<std::string> warnings;
   struct Item {
     simt::Finding finding;

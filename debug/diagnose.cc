@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "debug/detectors.h"
+#include "debug/last_sites.h"
 
 namespace lanescope {
 namespace {
@@ -71,10 +72,15 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   Diagnosis diagnosis;
   diagnosis.first = report.first;
   if (!dump.info.incomplete.empty()) {
-    diagnosis.cause = Cause::machine_rule;
+    diagnosis.cause = cause_of(dump.info.stop.kind);
     diagnosis.certain = true;
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
+    diagnosis.evidence.push_back("last site reached:");
+    for (const std::string& line : last_site_lines(report.last_sites)) {
+      diagnosis.evidence.push_back("  " + line);
+    }
+    if (!diagnosis.first) diagnosis.first = place_behind_last_site(dump, report.last_sites);
     return diagnosis;
   }
   if (!report.first) {

@@ -23,6 +23,13 @@ struct Diagnosis {
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
 };
 
+/// The cause where a run did not end.
+constexpr Cause cause_of(Stop::Kind kind) {
+  return kind == Stop::Kind::crash  ? Cause::crash
+         : kind == Stop::Kind::hang ? Cause::hang
+                                    : Cause::machine_rule;
+}
+
 /// The cause of what a run under the memory checker found; `report` is not clean.
 Diagnosis diagnose(const CheckReport& report);
 

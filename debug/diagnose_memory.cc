@@ -79,10 +79,14 @@ auto rank(const CheckReport& report, const CheckReport::Item& item) {
   return std::tuple(cause_of(item.finding.kind), -elements, item.site.value_or(SiteId{}));
 }
 
+std::string what_of(const CheckReport::Item& item) {
+  if (!item.element.empty()) return item.element;
+  return item.region.empty() ? "far from every buffer" : item.region;
+}
+
 std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
-  std::vector<std::string> lines = {(item.element.empty() ? item.region : item.element) + ": " +
-                                    explanation_of(f.kind) +
+  std::vector<std::string> lines = {what_of(item) + ": " + explanation_of(f.kind) +
                                     (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "")};
   if (f.access.place != 0) lines.push_back(party_text(f.access, item.access_line));
   if (f.earlier.place != 0) lines.push_back(party_text(f.earlier, item.earlier_line));
@@ -102,7 +106,7 @@ Diagnosis diagnose(const CheckReport& report) {
   std::stable_sort(diagnosis.memory.begin(), diagnosis.memory.end(),
                    [&](const auto& a, const auto& b) { return rank(report, a) < rank(report, b); });
   if (diagnosis.memory.empty()) {
-    diagnosis.cause = Cause::machine_rule;
+    diagnosis.cause = cause_of(report.stop);
     std::istringstream lines(report.fault);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;
@@ -119,7 +123,7 @@ Diagnosis diagnose(const CheckReport& report) {
     }
     const CheckReport::Item& item = diagnosis.memory[i];
     diagnosis.evidence.push_back(std::string("also ") + name_of(item.finding.kind) + ": " +
-                                 (item.element.empty() ? item.region : item.element) +
+                                 what_of(item) +
                                  (item.access_line.empty() ? "" : ", " + item.access_line));
   }
   return diagnosis;

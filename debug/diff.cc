@@ -8,6 +8,7 @@
 #include "debug/dump_metadata.h"
 #include "debug/error.h"
 #include "debug/judge.h"
+#include "debug/last_sites.h"
 #include "debug/tally.h"
 #include "reference/inputs.h"
 #include "reference/parallel.h"
@@ -84,6 +85,7 @@ DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row
   }
   for (auto& [key, site] : sites) report.sites.push_back(site);
   keep_worst(report.rows);
+  if (!dump.info.incomplete.empty()) report.last_sites = last_sites(dump);
   report.match = failed == 0 && dump.info.incomplete.empty() && !judge.lacks_outputs();
   return report;
 }

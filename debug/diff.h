@@ -60,6 +60,15 @@ struct RowError {
   double max_error = 0, error_over_bound = 0;
 };
 
+/// The last site, in the order of the data, of which a warp of a block has written anything.
+struct LastSite {
+  std::int64_t block = -1;
+  std::int64_t warp = -1;  ///< −1: the block, by sites of which no warp is known to be the writer
+  std::optional<SiteId> site;  ///< nothing: it wrote nothing
+  std::int64_t tile = -1;      ///< −1: the site is there once per block
+  std::int64_t lane = -1;      ///< −1: of all lanes
+};
+
 struct DiffReport {
   bool match = false;
   /// The first in the order of the data (tile, stage, site, block, lane) among what failed locally;
@@ -68,12 +77,15 @@ struct DiffReport {
   std::vector<SiteReport> sites;
   std::vector<RowError> rows;         ///< the rows of the judged output that are worst, at most 16
   std::vector<std::string> warnings;  ///< e.g. inf or NaN in the inputs
+  /// How far the warps came, where the run broke off.
+  std::vector<LastSite> last_sites;
 };
 
 /// Judges every value of `dump` against the reference, blocks spread over `threads` threads
 /// (0: all cores). The result does not depend on the number of threads. Not judged: padding rows
 /// of the last query tile (but in q_smem), and tiles that no row of a block sees, where a site is
 /// wholly unwritten. No match without a failure: a run that did not end, `fused` without outputs.
+/// Where the run did not end, a value that it did not write fails, but is never the first.
 /// Throws UsageError on a dump that check_dump refuses, on a gate or an architecture without a
 /// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);

@@ -31,6 +31,27 @@ struct DumpSite {
   std::vector<std::int16_t> owners;
 };
 
+/// What broke a run off, and where, as far as that is known (−1: it is not).
+struct Stop {
+  enum class Kind : std::uint8_t {
+    none,   ///< nothing: the run ended by itself
+    rule,   ///< the kernel broke a rule of its backend
+    crash,  ///< it ended its process, or the device refused to go on
+    hang,   ///< it did not end in time
+  };
+  Kind kind = Kind::none;
+  std::int64_t block = -1, warp = -1, lane = -1;
+  /// In the combine pass, whose warps are others: `block` is then the first of those it combines.
+  bool combining = false;
+
+  friend bool operator==(const Stop&, const Stop&) = default;
+};
+
+constexpr const char* name_of(Stop::Kind kind) {
+  constexpr const char* names[] = {"none", "rule", "crash", "hang"};
+  return names[static_cast<int>(kind)];
+}
+
 /// A block's place in the problem. Its rows are br of those of a group of heads_per_tile
 /// neighbouring heads, which stand behind each other; its keys are those of one split.
 struct BlockPlace {
@@ -67,6 +88,7 @@ struct DumpInfo {
   Range blocks;            ///< the blocks and tiles that the dump holds; place says which they are
   Range tiles;             ///< counted from the first of the block's split
   std::string incomplete;  ///< empty, or why the run did not end
+  Stop stop;               ///< the same for programs
   std::vector<DumpSite> sites;
 
   /// Rows of Q of a group of heads, and their tiles.

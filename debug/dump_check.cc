@@ -10,7 +10,7 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-constexpr int max_side = std::numeric_limits<std::int16_t>::max();  // coordinates are 16 bits
+constexpr int max_side = 2048;  // of a tile: what the reference computes in takes its square
 constexpr int max_warps = 32;
 constexpr int max_threads = 1024;  // of a block
 constexpr int max_regs = 1024;

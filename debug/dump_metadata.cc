@@ -1,5 +1,6 @@
 #include "debug/dump_metadata.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@ constexpr const char* name_of(Products products) {
   return names[static_cast<int>(products)];
 }
 
+constexpr int count_of(Stop::Kind) { return 4; }
 constexpr int count_of(ElementType) { return 4; }
 constexpr int count_of(Products) { return 2; }
 constexpr int count_of(SiteId) { return site_id_count; }
@@ -107,6 +109,10 @@ class Strings {
  public:
   explicit Strings(const SafetensorsMetadata& metadata) : metadata_(metadata) {}
 
+  bool has(const std::string& key) const {
+    return std::any_of(metadata_.begin(), metadata_.end(),
+                       [&](const auto& entry) { return entry.first == key; });
+  }
   const std::string& text(const char* key) const {
     for (const auto& [name, value] : metadata_) {
       if (name == key) return value;
@@ -169,6 +175,26 @@ Problem problem_of(const ordered_json& json) {
           .causal = shape.boolean("causal")};
 }
 
+/// Block, warp and lane as they are counted, −1 left out.
+ordered_json stop_json(const Stop& stop) {
+  ordered_json json = {{"kind", name_of(stop.kind)}};
+  if (stop.block >= 0) json["block"] = stop.block;
+  if (stop.warp >= 0) json["warp"] = stop.warp;
+  if (stop.lane >= 0) json["lane"] = stop.lane;
+  json["combining"] = stop.combining;
+  return json;
+}
+
+Stop stop_of(const ordered_json& json) {
+  const Members stop(json, "the stop");
+  const auto index = [&](const char* key) { return json.contains(key) ? stop.integer(key) : -1; };
+  return {.kind = enum_of<Stop::Kind>(stop.text("kind"), "kind of stop"),
+          .block = index("block"),
+          .warp = index("warp"),
+          .lane = index("lane"),
+          .combining = stop.boolean("combining")};
+}
+
 }  // namespace
 
 SafetensorsMetadata metadata_of(const DumpInfo& info) {
@@ -181,28 +207,32 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
                              {"heads_per_tile", info.heads_per_tile}};
   const ordered_json traced = {{"blocks", range_json(info.blocks)},
                                {"tiles", range_json(info.tiles)}};
-  return {{format_key, format_version},
-          {"lanescope_version", info.lanescope_version},
-          {"kernel", info.kernel},
-          {"gate", info.gate},
-          {"backend", info.backend},
-          {"device", info.device},
-          {"arch", info.arch},
-          {"module", info.module},
-          {"trace", info.trace},
-          {"dtype", name_of(info.dtype)},
-          {"products", name_of(info.products)},
-          {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
-          {"shape", shape_json(info.problem).dump()},
-          {"tile", tile.dump()},
-          {"traced", traced.dump()},
-          {"input", info.input},
-          {"seed", std::to_string(info.seed)},
-          {"input_hash", info.input_hash},
-          {"source_hash", info.source_hash},
-          {"compile_flags", info.compile_flags},
-          {"incomplete", info.incomplete},
-          {"sites", sites.dump()}};
+  SafetensorsMetadata metadata = {{format_key, format_version},
+                                  {"lanescope_version", info.lanescope_version},
+                                  {"kernel", info.kernel},
+                                  {"gate", info.gate},
+                                  {"backend", info.backend},
+                                  {"device", info.device},
+                                  {"arch", info.arch},
+                                  {"module", info.module},
+                                  {"trace", info.trace},
+                                  {"dtype", name_of(info.dtype)},
+                                  {"products", name_of(info.products)},
+                                  {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
+                                  {"shape", shape_json(info.problem).dump()},
+                                  {"tile", tile.dump()},
+                                  {"traced", traced.dump()},
+                                  {"input", info.input},
+                                  {"seed", std::to_string(info.seed)},
+                                  {"input_hash", info.input_hash},
+                                  {"source_hash", info.source_hash},
+                                  {"compile_flags", info.compile_flags},
+                                  {"incomplete", info.incomplete},
+                                  {"sites", sites.dump()}};
+  if (info.stop.kind != Stop::Kind::none) {
+    metadata.emplace_back("stop", stop_json(info.stop).dump());
+  }
+  return metadata;
 }
 
 DumpInfo info_of(const SafetensorsMetadata& metadata) {
@@ -239,6 +269,7 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.blocks = traced.range("blocks");
   info.tiles = traced.range("tiles");
   info.incomplete = strings.text("incomplete");
+  if (strings.has("stop")) info.stop = stop_of(strings.json("stop"));
   const ordered_json sites = strings.json("sites");
   if (!sites.is_array() || sites.size() > site_id_count) {
     throw UsageError("'sites' of its metadata is no JSON array of at most " +

@@ -6,7 +6,8 @@
 namespace lanescope {
 
 /// `info` as the strings of a dump's `__metadata__`: plain text, and JSON for `shape`, `tile`,
-/// `traced` and `sites`. The sites' coordinates and owners are tensors and not part of it.
+/// `traced`, `sites` and, where the run did not end, `stop`. The sites' coordinates and owners are
+/// tensors and not part of it.
 SafetensorsMetadata metadata_of(const DumpInfo& info);
 
 /// The inverse of metadata_of. Throws UsageError, naming the entry, where one is missing or holds

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "debug/commands.h"
+#include "debug/last_sites.h"
 #include "debug/site_slots.h"
 #include "debug/tile_view.h"
 
@@ -161,13 +162,46 @@ std::int64_t total_compared(const DiffReport& report) {
   return compared;
 }
 
-std::string verdict_reason(const DiffReport& report) {
+void write_last_sites(Page& page, const DiffReport& report) {
+  if (report.last_sites.empty()) return;
+  page.line();
+  page.line("last site reached", Colour::bold);
+  for (const std::string& line : last_site_lines(report.last_sites)) page.whole("  " + line);
+}
+
+/// "mma --specimen NAME" of "mma+NAME".
+std::string located_kernel(const DumpInfo& info) {
+  const std::size_t plus = info.kernel.find('+');
+  if (plus == std::string::npos) return info.kernel;
+  return info.kernel.substr(0, plus) + " --specimen " + info.kernel.substr(plus + 1);
+}
+
+/// What finds out more where the run broke off.
+void write_next_step(Page& page, const DumpInfo& info) {
+  if (info.stop.kind != Stop::Kind::crash && info.stop.kind != Stop::Kind::hang) return;
+  const std::string problem =
+      " --shape " + shape_option(info.problem) + (info.problem.causal ? " --causal" : "");
+  const bool by_path = info.module.ends_with(".so");
+  const std::string run = "lanescope diff " + info.module + " " + info.gate + problem;
+  page.line();
+  page.line("look closer", Colour::bold);
+  page.whole("  " +
+             (!by_path ? "lanescope locate " + located_kernel(info) + problem
+              : info.backend == "sim"
+                  ? "gdb -ex 'set follow-fork-mode child' -ex run --args " + run + " --timeout 1e6"
+                  : "compute-sanitizer --target-processes all " + run));
+}
+
+std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
   if (report.match) {
     return std::to_string(total_compared(report)) + " comparisons within their bounds";
   }
   if (report.first) {
     return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
            slot_text(*report.first);
+  }
+  if (!info.incomplete.empty()) {
+    return "the run did not end: " + info.incomplete.substr(0, info.incomplete.find('\n'));
   }
   return "what was compared holds, but see the warnings";
 }
@@ -185,11 +219,13 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
     write_worst(page, report);
     write_command(page, path, *report.first);
   }
+  write_last_sites(page, report);
+  write_next_step(page, dump.info);
   if (!report.warnings.empty()) page.line();
   for (const std::string& warning : report.warnings) {
     page.whole("warning: " + warning, Colour::yellow);
   }
-  write_verdict(page, report.match, verdict_reason(report));
+  write_verdict(page, report.match, verdict_reason(dump.info, report));
   return page.text();
 }
 

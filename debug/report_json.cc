@@ -60,6 +60,16 @@ ordered_json bit_difference_json(const BitReport& report) {
   return json;
 }
 
+/// What broke the run off; null where nothing did.
+ordered_json stop_json(const DumpInfo& info) {
+  if (info.stop.kind == Stop::Kind::none) return nullptr;
+  return {{"kind", name_of(info.stop.kind)},
+          {"block", index_json(info.stop.block)},
+          {"warp", index_json(info.stop.warp)},
+          {"lane", index_json(info.stop.lane)},
+          {"combining", info.stop.combining}};
+}
+
 ordered_json machine_json(const DumpInfo& info) {
   return {{"backend", info.backend}, {"device", info.device}, {"module", info.module}};
 }
@@ -72,7 +82,7 @@ std::string text_of(const ordered_json& json) {
 }  // namespace
 
 std::string diff_json(const DumpInfo& info, const DiffReport& report) {
-  ordered_json sites = ordered_json::array(), rows = ordered_json::array();
+  ordered_json sites = ordered_json::array(), rows = sites, last_sites = sites;
   for (const SiteReport& site : report.sites) sites.push_back(site_json(site));
   for (const RowError& row : report.rows) {
     rows.push_back({{"batch", row.batch},
@@ -80,6 +90,13 @@ std::string diff_json(const DumpInfo& info, const DiffReport& report) {
                     {"query", row.query},
                     {"max_error", number_json(row.max_error)},
                     {"error_over_bound", number_json(row.error_over_bound)}});
+  }
+  for (const LastSite& last : report.last_sites) {
+    last_sites.push_back({{"block", last.block},
+                          {"warp", index_json(last.warp)},
+                          {"lane", index_json(last.lane)},
+                          {"site", last.site ? ordered_json(name_of(*last.site)) : ordered_json()},
+                          {"tile", index_json(last.tile)}});
   }
   return text_of({{"kernel", info.kernel},
                   {"gate", info.gate},
@@ -97,10 +114,12 @@ std::string diff_json(const DumpInfo& info, const DiffReport& report) {
                   {"input", info.input},
                   {"seed", info.seed},
                   {"incomplete", info.incomplete},
+                  {"stop", stop_json(info)},
                   {"verdict", report.match ? "match" : "diverged"},
                   {"first", divergence_json(report.first)},
                   {"sites", sites},
                   {"rows", rows},
+                  {"last_sites", last_sites},
                   {"warnings", report.warnings}});
 }
 

@@ -39,6 +39,10 @@ Selection select(const Dump& dump, const ShowOptions& options) {
   if (selection.registers()) {
     pick("warp", options.warp, {0, selection.site->site.warps}, name);
     pick("lane", options.lane, {0, 32}, name);
+    if (options.col != 0) {
+      throw UsageError(name +
+                       " is in registers: --col is for matrices, --warp and --lane pick here");
+    }
   } else if (options.warp || options.lane) {
     throw UsageError(name + " is not in registers and has no lanes: leave out --warp and --lane");
   } else if (options.as == ShowAs::lanes) {

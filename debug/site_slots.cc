@@ -59,6 +59,15 @@ bool SiteSlots::untouched(std::int64_t block, std::int64_t tile) const {
   return true;
 }
 
+bool SiteSlots::whole(std::int64_t block, std::int64_t tile, std::int64_t rows) const {
+  const std::int64_t begin = first(block, tile);
+  for (std::int64_t slot = 0; slot < count_; ++slot) {
+    const bool counts = row(slot) >= 0 && row(slot) < rows;
+    if (counts && is_unwritten(tensor_, begin + slot)) return false;
+  }
+  return true;
+}
+
 reference::Array SiteSlots::elements(std::int64_t block, std::int64_t tile,
                                      std::int64_t rows) const {
   const std::int64_t begin = first(block, tile);

@@ -41,6 +41,8 @@ class SiteSlots {
   std::int64_t slot_of(std::int64_t row, std::int64_t col) const;
   /// Whether no slot of a (block, tile) that the dump holds was written.
   bool untouched(std::int64_t block, std::int64_t tile) const;
+  /// Whether every slot that stands for an element of the first `rows` rows was written.
+  bool whole(std::int64_t block, std::int64_t tile, std::int64_t rows) const;
   /// [rows, site().cols]: the first `rows` rows of the tile, each element from the first slot that
   /// stands for it, NaN where none does.
   reference::Array elements(std::int64_t block, std::int64_t tile, std::int64_t rows) const;

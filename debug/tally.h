@@ -29,11 +29,18 @@ inline Comparison compare(double got, double want, double bound) {
 }
 
 /// Adds one value to `report`. `where` gives its place (a Divergence without values) and is called
-/// only if the value is one to remember.
+/// only if the value is one to remember. Where the run broke off, what it did not write fails, but
+/// only what it wrote says what went wrong.
 template <typename Where>
 Comparison record(SiteReport& report, double got, bool unwritten, double want, double bound,
-                  const Where& where) {
+                  bool broke_off, const Where& where) {
   Comparison outcome = compare(got, want, bound);
+  if (unwritten && broke_off) {
+    ++report.unwritten;
+    ++report.compared;
+    ++report.failed;
+    return {0, 0, false};
+  }
   if (unwritten) {
     outcome = {0, std::numeric_limits<double>::infinity(), false};
     ++report.unwritten;

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "debug/error.h"
+#include "gates/child.h"
 #include "gates/module_build.h"
 
 namespace lanescope {
@@ -18,14 +21,18 @@ void run_on(const std::string& backend, ProbeRun& run) {
   void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw EnvironmentError("cannot load " + path.string() + ": " + dlerror());
   const auto run_probes = reinterpret_cast<RunProbes*>(dlsym(library, "run_probes"));
-  std::string error;
-  if (!run_probes) {
-    error = "it does not export run_probes";
-  } else if (run_probes(&run) != ModuleStatus::ok) {
-    error = run.message;
-  }
+  ModuleStatus status = ModuleStatus::refused;
+  std::snprintf(run.message, sizeof run.message, "it does not export run_probes");
+  const auto count = [](int number) { return static_cast<std::size_t>(number); };
+  run_in_child(
+      {std::as_writable_bytes(std::span(&run, 1)), std::as_writable_bytes(std::span(&status, 1)),
+       std::as_writable_bytes(std::span(run.products, count(run.product_count))),
+       std::as_writable_bytes(std::span(run.functions, count(run.function_count)))},
+      [&] {
+        if (run_probes) status = run_probes(&run);
+      });
   dlclose(library);
-  if (!error.empty()) throw EnvironmentError(path.string() + ": " + error);
+  if (status != ModuleStatus::ok) throw EnvironmentError(path.string() + ": " + run.message);
 }
 
 /// The probes of one run with what a rule set makes of them.

@@ -24,6 +24,7 @@ CheckReport check_kernel(RunOptions options) {
   report.problem = run.request.problem;
   report.head_dim = module.head_dim;
   report.fault = dump.info.incomplete;
+  report.stop = dump.info.stop.kind;
   report.warnings = run.warnings;
   report.sites.assign(module.sites, module.sites + module.site_count);
   const auto shared_element = [&](std::int64_t offset) -> std::optional<SharedPlace> {

@@ -53,6 +53,11 @@ void check_fresh(const Dump& dump, const std::string& path) {
 
 ExitCode diff_command(DiffOptions options, const Output& output) {
   const std::vector<std::string>& what = options.what;
+  if (is_dump(what[0]) && !options.for_runs.empty()) {
+    throw UsageError("diff: " + options.for_runs[0] +
+                     " says how to run a kernel, and a dump has been run: leave it out, or give "
+                     "KERNEL GATE");
+  }
   if (what.size() == 1 && is_dump(what[0])) {
     const Dump dump = read_dump(what[0]);
     if (!options.run.stale_ok) check_fresh(dump, what[0]);

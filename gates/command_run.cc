@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "debug/commands.h"
+#include "debug/last_sites.h"
 #include "gates/commands.h"
 
 namespace lanescope {
@@ -24,6 +25,8 @@ ExitCode run_command(const RunOptions& options, const std::string& path, const O
   }
   if (dump.info.incomplete.empty()) return ExitCode::ok;
   spdlog::error("{}: {}", run.module_name, dump.info.incomplete);
+  spdlog::info("last site reached:");
+  for (const std::string& line : last_site_lines(last_sites(dump))) spdlog::info("  {}", line);
   return ExitCode::diverged;
 }
 

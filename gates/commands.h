@@ -22,7 +22,8 @@ struct Output {
 struct DiffOptions {
   std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
   RunOptions run;
-  std::string output;  ///< where to keep the dump, empty: nowhere
+  std::string output;                 ///< where to keep the dump, empty: nowhere
+  std::vector<std::string> for_runs;  ///< options given that say how to run: not for dumps
 };
 
 struct ReportOptions {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "debug/error.h"
 #include "gates/declared_modules.h"
 #include "gates/partition.h"
 #include "gates/run_memory.h"
@@ -36,19 +35,11 @@ DumpSite describe(const Module& module, const Site& site) {
 }  // namespace
 
 DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request) {
-  char device[256] = "", arch[32] = "";
-  if (module.device(device, sizeof device, arch, sizeof arch) != ModuleStatus::ok) {
-    throw EnvironmentError(std::string("no device for the ") + module.backend +
-                           " backend: " + device);
-  }
   DumpInfo info;
   info.lanescope_version = LANESCOPE_VERSION;
   info.kernel = module.kernel;
   info.gate = name_of(module.gate);
   info.backend = module.backend;
-  const bool is_sim = info.backend == "sim";
-  info.device = is_sim ? std::string(device) + " (" + request.rules->title + " rules)" : device;
-  info.arch = is_sim ? request.rules->arch : arch;
   info.module = module_name;
   // Printed text is not in the dump.
   info.trace = std::string_view(module.trace) == "on" ? "on" : "off";

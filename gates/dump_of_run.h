@@ -9,8 +9,8 @@
 
 namespace lanescope {
 
-/// What is known of a run before it: everything but the traced range, the hash of the inputs and
-/// the sites. Throws EnvironmentError where no device answers.
+/// What is known of a run before it: everything but the device, the traced range, the hash of the
+/// inputs and the sites.
 DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request);
 
 /// A buffer of slots and what lies in it; bytes nullptr: nothing.

@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <span>
+
 #include "debug/error.h"
+#include "gates/child.h"
 #include "gates/module_build.h"
 #include "kernels/device/fragments.h"
 
@@ -27,12 +30,19 @@ FragmentMaps measured_fragment_maps(const std::string& backend) {
   if (!library) throw EnvironmentError("cannot load " + path.string() + ": " + dlerror());
   const auto measure =
       reinterpret_cast<MeasureFragmentMaps*>(dlsym(library, "measure_fragment_maps"));
-  FragmentMaps maps{};
-  char message[1024] = "it does not export measure_fragment_maps";
-  const bool measured = measure && measure(&maps, message, sizeof message) == ModuleStatus::ok;
+  struct {
+    FragmentMaps maps{};
+    ModuleStatus status = ModuleStatus::refused;
+    char message[1024] = "it does not export measure_fragment_maps";
+  } answer;
+  run_in_child({std::as_writable_bytes(std::span(&answer, 1))}, [&] {
+    if (measure) answer.status = measure(&answer.maps, answer.message, sizeof answer.message);
+  });
   dlclose(library);
-  if (!measured) throw EnvironmentError(path.string() + ": " + message);
-  return maps;
+  if (answer.status != ModuleStatus::ok) {
+    throw EnvironmentError(path.string() + ": " + answer.message);
+  }
+  return answer.maps;
 }
 
 FragmentMaps declared_fragment_maps() {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <numbers>
 
 #include "debug/error.h"
 #include "debug/simt/checker.h"
 #include "gates/dump_of_run.h"
 #include "gates/injection.h"
+#include "gates/isolated_run.h"
 #include "gates/partition.h"
 #include "gates/printed_trace.h"
 #include "gates/run_memory.h"
@@ -33,6 +35,10 @@ Range checked(const std::optional<Range>& wish, std::int64_t count, const char* 
   return *wish;
 }
 
+std::int64_t bytes_of(const Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.bytes.size());
+}
+
 void check_fits(const Module& module, const RunRequest& request) {
   const Problem& p = request.problem;
   constexpr std::int64_t most = std::numeric_limits<int>::max();
@@ -43,11 +49,23 @@ void check_fits(const Module& module, const RunRequest& request) {
   }
   if (p.d > module.head_dim) {
     throw UsageError("d=" + std::to_string(p.d) + " is more than the module's head dimension " +
-                     std::to_string(module.head_dim));
+                     std::to_string(module.head_dim) +
+                     ": give --shape d=" + std::to_string(module.head_dim) + " or less");
   }
   for (const std::int64_t side : {p.batch, p.heads, p.len_q, p.len_kv}) {
     if (side > most - module.br - module.bc) throw UsageError("a side of the shape passes 2^31");
   }
+}
+
+/// A fault takes the device's memory with it: the run once more, with what it writes in the host's.
+void run_again(const Module& module, IsolatedRun isolated, RunEnd& end) {
+  isolated.run.surviving = 1;
+  isolated.run.timing = nullptr;
+  const RunEnd again = run_isolated(module, isolated);
+  end.message += again.status == ModuleStatus::kernel_fault
+                     ? "\n(run again with its buffers in host memory, to keep what it writes)"
+                     : "\n(run again with its buffers in host memory, it did not fault: what was "
+                       "kept is of that run)";
 }
 
 }  // namespace
@@ -97,33 +115,51 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (!given) generated = generate_inputs(p, module.dtype, request.input, request.seed);
   const Inputs& inputs = given ? request.inputs : generated;
   info.input_hash = hash_inputs(inputs);
-  Buffer q(queries * row_bytes), k(keys * row_bytes), v(keys * row_bytes), o(queries * o_row_bytes);
-  Buffer lse(queries * 4), left_buffer(left.bytes()), traced_buffer(traced_bytes);
-  Buffer partials_buffer(partials.bytes());
-  copy_rows(inputs.q, module.head_dim, q.data());
-  copy_rows(inputs.k, module.head_dim, k.data());
-  copy_rows(inputs.v, module.head_dim, v.data());
-  Buffer q_scale = buffer_of(inputs.q_scale), k_scale = buffer_of(inputs.k_scale),
-         v_scale = buffer_of(inputs.v_scale);
-  Buffer injected(taken.bytes());
-  inject(module, taken, inputs, info, request.threads, injected.data());
+  enum Buffer : std::size_t {
+    q,
+    k,
+    v,
+    q_scale,
+    k_scale,
+    v_scale,
+    o,
+    lse,
+    injected,
+    left_slots,
+    partial_slots,
+    trace_slots,
+    timing
+  };
+  RunMemory memory(
+      run_record_bytes(),
+      {queries * row_bytes, keys * row_bytes, keys * row_bytes, bytes_of(inputs.q_scale),
+       bytes_of(inputs.k_scale), bytes_of(inputs.v_scale), queries * o_row_bytes, queries * 4,
+       taken.bytes(), left.bytes(), partials.bytes(), traced_bytes,
+       request.timing ? std::int64_t{sizeof(ModuleTiming)} : 0});
+  copy_rows(inputs.q, module.head_dim, memory.buffer(q));
+  copy_rows(inputs.k, module.head_dim, memory.buffer(k));
+  copy_rows(inputs.v, module.head_dim, memory.buffer(v));
+  inject(module, taken, inputs, info, request.threads, memory.buffer(injected));
   const bool gives_partials = takes(module.gate, SiteId::o_partial);
   if (gives_partials) {
-    inject(module, partials, inputs, info, request.threads, partials_buffer.data());
+    inject(module, partials, inputs, info, request.threads, memory.buffer(partial_slots));
   }
 
-  char message[4096] = "";
   ModuleRun run{};
-  run.q = q.data();
-  run.k = k.data();
-  run.v = v.data();
+  run.q = memory.buffer(q);
+  run.k = memory.buffer(k);
+  run.v = memory.buffer(v);
   if (inputs.scaled()) {
-    run.q_scale = reinterpret_cast<const float*>(q_scale.data());
-    run.k_scale = reinterpret_cast<const float*>(k_scale.data());
-    run.v_scale = reinterpret_cast<const float*>(v_scale.data());
+    const auto scale = [&](const Tensor& tensor, Buffer index) {
+      std::copy(tensor.bytes.begin(), tensor.bytes.end(), memory.buffer(index));
+      return reinterpret_cast<const float*>(memory.buffer(index));
+    };
+    run.q_scale = scale(inputs.q_scale, q_scale);
+    run.k_scale = scale(inputs.k_scale, k_scale);
+    run.v_scale = scale(inputs.v_scale, v_scale);
   }
-  run.o = o.data();
-  run.lse = reinterpret_cast<float*>(lse.data());
+  run.o = memory.buffer(o);
+  run.lse = reinterpret_cast<float*>(memory.buffer(lse));
   run.batch = static_cast<int>(p.batch);
   run.heads = static_cast<int>(p.heads);
   run.heads_kv = static_cast<int>(p.heads_kv);
@@ -135,13 +171,13 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.heads_per_tile = info.heads_per_tile;
   run.blocks = info.block_count();
   run.combine_blocks = info.row_tiles();
-  run.partials = partials_buffer.data();
+  run.partials = memory.buffer(partial_slots);
   run.partials_bytes = partials.bytes();
-  run.injected = injected.data();
+  run.injected = memory.buffer(injected);
   run.injected_bytes = taken.bytes();
-  run.left = left_buffer.data();
+  run.left = memory.buffer(left_slots);
   run.left_bytes = left.bytes();
-  run.traced = traced_buffer.data();
+  run.traced = memory.buffer(trace_slots);
   run.traced_bytes = traced_bytes;
   run.all = all;
   run.window = window;
@@ -149,34 +185,43 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   run.workers = prints ? 1 : request.threads;
   run.schedule = request.schedule;
   run.rules = request.rules;
-  run.timing = request.timing;
+  if (request.timing) run.timing = new (memory.buffer(timing)) ModuleTiming(*request.timing);
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = stores_outputs(module.gate) ? output_once : output;
-    request.checker->watch({q.region("q", input, element), k.region("k", input, element),
-                            v.region("v", input, element), q_scale.region("q_scale", input),
-                            k_scale.region("k_scale", input), v_scale.region("v_scale", input),
-                            o.region("o", written, o_element), lse.region("lse", written),
-                            injected.region("injected slots", input),
-                            left_buffer.region("left slots", output),
-                            traced_buffer.region("trace slots", output),
-                            partials_buffer.region("partials", gives_partials ? input : output)});
+    request.checker->watch(
+        {memory.region(q, "q", input, element), memory.region(k, "k", input, element),
+         memory.region(v, "v", input, element), memory.region(q_scale, "q_scale", input),
+         memory.region(k_scale, "k_scale", input), memory.region(v_scale, "v_scale", input),
+         memory.region(o, "o", written, o_element), memory.region(lse, "lse", written),
+         memory.region(injected, "injected slots", input),
+         memory.region(left_slots, "left slots", output),
+         memory.region(trace_slots, "trace slots", output),
+         memory.region(partial_slots, "partials", gives_partials ? input : output)});
     run.checker = request.checker;
   }
-  run.message = message;
-  run.message_bytes = sizeof message;
-  ModuleStatus status{};
-  if (prints) {
-    PrintedTrace text;
-    status = module.run(&run);
-    text.finish(request.printed_to);
-  } else {
-    status = module.run(&run);
+  std::optional<PrintedTrace> text;
+  if (prints) text.emplace();
+  const IsolatedRun isolated{run, memory, request.timeout_seconds, text ? text->file() : nullptr,
+                             request.checker};
+  RunEnd end = run_isolated(module, isolated);
+  if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
+    run_again(module, isolated, end);
   }
-  if (status == ModuleStatus::no_device || status == ModuleStatus::no_memory) {
-    throw EnvironmentError(message);
+  if (text) text->finish(request.printed_to);
+  if (end.status == ModuleStatus::no_device || end.status == ModuleStatus::no_memory) {
+    throw EnvironmentError(module_name + ": " + end.message);
   }
-  if (status == ModuleStatus::kernel_fault) info.incomplete = message;
+  if (end.status == ModuleStatus::refused) {
+    throw UsageError(module_name + " refuses this run: " + end.message);
+  }
+  if (run.timing) *request.timing = *run.timing;
+  const bool any_rules = end.arch == "any";  // it rounds as it is told to
+  info.device =
+      end.device + (any_rules ? std::string(" (") + request.rules->title + " rules)" : "");
+  info.arch = any_rules ? request.rules->arch : end.arch;
+  info.incomplete = end.message;
+  info.stop = end.stop;
 
   dump.tensors.push_back({"q", inputs.q});
   dump.tensors.push_back({"k", inputs.k});
@@ -186,10 +231,10 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
     dump.tensors.push_back({"k_scale", inputs.k_scale});
     dump.tensors.push_back({"v_scale", inputs.v_scale});
   }
-  const FilledSlots buffers[] = {{left, left_buffer.data()},
-                                 {partials, partials_buffer.data()},
-                                 {traced, traced_bytes > 0 ? traced_buffer.data() : nullptr}};
-  add_sites(module, buffers, o.data(), lse.data(), dump);
+  const FilledSlots buffers[] = {{left, memory.buffer(left_slots)},
+                                 {partials, memory.buffer(partial_slots)},
+                                 {traced, traced_bytes > 0 ? memory.buffer(trace_slots) : nullptr}};
+  add_sites(module, buffers, memory.buffer(o), memory.buffer(lse), dump);
   return dump;
 }
 

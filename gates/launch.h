@@ -11,6 +11,8 @@
 
 namespace lanescope {
 
+inline constexpr double default_timeout_seconds = 30;
+
 /// What to run a module on.
 struct RunRequest {
   Problem problem;
@@ -25,12 +27,15 @@ struct RunRequest {
   simt::Checker* checker = nullptr;  ///< sim: told of the buffers, gathers what it finds
   const simt::RuleSet* rules = &simt::hopper;  ///< sim: what it rounds like
   ModuleTiming* timing = nullptr;              ///< cuda: the run is repeated, and this filled
-  std::FILE* printed_to = stdout;              ///< the text of a module built with -Dtrace=printf
+  /// How long the kernel may take to end a block (sim) or to end (cuda).
+  double timeout_seconds = default_timeout_seconds;
+  std::FILE* printed_to = stdout;  ///< the text of a module built with -Dtrace=printf
 };
 
-/// Runs the module's kernel once and collects what it leaves and what was traced. Text of a module
-/// built with -Dtrace=printf comes sorted. A kernel that breaks a rule of its backend
-/// gives a dump that says so in `incomplete`. Throws UsageError where the request does not fit the
+/// Runs the module's kernel once, in a process of its own, and collects what it leaves and what was
+/// traced. Text of a module built with -Dtrace=printf comes sorted. A kernel that breaks a rule of
+/// its backend, crashes or does not end gives a dump of what it wrote until then, which says so in
+/// `incomplete` and `stop`. Throws UsageError where the request does not fit the
 /// module, EnvironmentError where the machine lacks a device or memory.
 Dump launch(const Module& module, const std::string& module_name, const RunRequest& request);
 

@@ -54,6 +54,8 @@ class Search {
  public:
   explicit Search(const RunOptions& given) : given_(given) {
     given_.gate = name_of(Gate::fused);
+    // The problems of the plan are small.
+    if (!given_.timeout_seconds) given_.timeout_seconds = 10;
     location_.kernel = given.specimen.empty() ? given.kernel : given.kernel + "+" + given.specimen;
   }
 
@@ -96,14 +98,14 @@ class Search {
 
   /// Runs a probe; true where it diverged and its diagnosis is the best so far.
   bool attempt(const Probe& probe) {
-    std::optional<PreparedRun> run;
+    Dump dump;
     try {
-      run = prepare(probe.options);
+      const PreparedRun run = prepare(probe.options);
+      dump = launch(*run.module, run.module_name, run.request);
     } catch (const UsageError&) {
       if (probe.about == as_given) throw;
       return false;  // the kernel is not built for such a problem
     }
-    const Dump dump = launch(*run->module, run->module_name, run->request);
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.backend = dump.info.backend;
     const std::string text = options_text(probe.options, dump.info.problem);
@@ -153,6 +155,11 @@ class Search {
       return true;
     }
     Diagnosis& values = *location_.diagnosis;
+    if (values.cause == Cause::crash) {
+      values.evidence.push_back(std::string("under the memory checker: ") + name_of(memory.cause));
+      for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
+      return false;
+    }
     const bool upstream =
         !memory.first || !values.first || memory.first->site <= values.first->site;
     if (memory.cause == values.cause || !upstream) {
@@ -202,9 +209,46 @@ class Search {
                                             " - wrong with: " + listed(about[false]));
   }
 
+  /// Runs every gate, to see which of them crash or hang as well: the first of them has the stage.
+  void find_stage_that_stops() {
+    Diagnosis& diagnosis = *location_.diagnosis;
+    bool found = false, all_match = true;
+    for (const Gate gate : all_gates) {
+      if (gate == Gate::fused) continue;
+      RunOptions options = failed_.options;
+      options.gate = name_of(gate);
+      Dump dump;
+      try {
+        const PreparedRun run = prepare(options);
+        dump = launch(*run.module, run.module_name, run.request);
+      } catch (const UsageError&) {
+        continue;  // this build, or this kernel, has no such gate
+      }
+      const DiffReport report = diff_against_reference(dump, given_.threads);
+      location_.runs.push_back(
+          {options_text(options, dump.info.problem), "the stage alone", report.match, false});
+      if (dump.info.incomplete.empty()) {
+        diagnosis.evidence.push_back(options.gate + " alone ends, and " +
+                                     (report.match ? "matches" : "diverges"));
+        all_match = all_match && report.match;
+        continue;
+      }
+      const Diagnosis alone = diagnose(dump, report);
+      diagnosis.evidence.push_back(options.gate + " alone does not end: " + alone.evidence[0]);
+      if (!found && alone.first) diagnosis.first = alone.first;
+      found = true;
+    }
+    if (!found && all_match) {
+      diagnosis.evidence.push_back(
+          "no stage alone does it: suspect what fused adds (loads, barriers, the epilogue)");
+    }
+  }
+
   /// Runs the gate of the stage alone.
   void confirm() {
     Diagnosis& diagnosis = *location_.diagnosis;
+    const bool stopped = diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang;
+    if (stopped && !location_.kernel.ends_with(".so")) return find_stage_that_stops();
     if (!diagnosis.first || location_.kernel.ends_with(".so")) return;
     const std::optional<Gate> gate = gate_of(*diagnosis.first);
     if (!gate) return;

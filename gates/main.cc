@@ -14,6 +14,7 @@
 
 #include "gates/commands.h"
 #include "gates/declared_modules.h"
+#include "gates/module_build.h"
 
 namespace {
 
@@ -71,6 +72,10 @@ void add_run_options(CLI::App& command, RunOptions& run) {
   command.add_option("--arch", run.arch, "sim: round like hopper or ampere [hopper]");
   command.add_option("--schedule", run.schedule, "sim: the seed of another order of the lanes")
       ->check(check_seed);
+  command
+      .add_option("--timeout", run.timeout_seconds,
+                  "seconds that a kernel may take to end a block (cuda: to end) [30]")
+      ->check(CLI::Range(0.1, 1e6));
 }
 
 void add_bench_options(CLI::App& command, BenchOptions& bench) {
@@ -166,6 +171,9 @@ int run(int argc, char** argv) {
   watch->add_option("gate", watch_options.run.gate, "qk_only, softmax_only, pv_only or fused")
       ->required();
   add_run_options(*watch, watch_options.run);
+  const auto dump_options = [](const std::string& name) {
+    return name == "what" || name == "--stale-ok" || name == "--threads";
+  };
 
   RunOptions check_options;
   CLI::App* check = app.add_subcommand("check", "run one gate on sim under the memory checker");
@@ -250,12 +258,17 @@ int run(int argc, char** argv) {
     return static_cast<int>(ExitCode::usage);
   }
   set_up_logging(verbose, quiet);
+  if (quiet) build_quietly();
   const Output output{format == "json", terminal_style()};
   ExitCode code = ExitCode::ok;
   if (list->parsed()) {
     code = list_maps ? list_maps_command(list_backend, output) : list_command(list_causes, output);
   }
   if (run->parsed()) code = run_command(run_options, run_path, output);
+  for (const CLI::Option* option : diff->get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && !dump_options(name)) diff_options.for_runs.push_back(name);
+  }
   if (diff->parsed()) code = diff_command(diff_options, output);
   if (watch->parsed()) {
     watch_options.arguments = diff_arguments(argc, argv);

@@ -14,7 +14,7 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 5;
+inline constexpr int module_abi = 6;
 
 /// What a device can do at best, as its driver says.
 struct ModuleDevice {
@@ -65,6 +65,7 @@ struct ModuleRun {
   Window window;               ///< of traced
   int workers;                 ///< sim: OS threads, 0: one per core
   std::uint64_t schedule;      ///< sim: 0, or the seed of another order of the lanes
+  int surviving;               ///< cuda: results stay in host memory, where they outlive a fault
   simt::Checker* checker;      ///< sim: the memory checker, or null
   const simt::RuleSet* rules;  ///< sim: what it rounds like
   ModuleTiming* timing;        ///< cuda: filled where it is not null, results are then the last's
@@ -81,7 +82,13 @@ struct ModulePass {
   int blocks;  ///< that fit on a multiprocessor, says the driver; −1 where no device answers
 };
 
-enum class ModuleStatus : int { ok = 0, kernel_fault = 1, no_device = 2, no_memory = 3 };
+enum class ModuleStatus : int {
+  ok = 0,
+  kernel_fault = 1,
+  no_device = 2,
+  no_memory = 3,
+  refused = 4,  ///< the kernel does not take such a problem
+};
 
 /// What one module is and does. A module exports `lanescope_module`, which returns it.
 struct Module {

@@ -1,6 +1,5 @@
 #include "gates/module_build.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "debug/error.h"
+#include "gates/cuda_process.h"
 #include "gates/declared_modules.h"
 
 extern char** environ;
@@ -27,8 +27,10 @@ std::filesystem::path module_folder() {
   return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
 }
 
+bool quiet = false;
+
 /// Runs ninja for the targets; its output goes to stderr, but for the line that says that there was
-/// nothing to do. Returns its exit code.
+/// nothing to do; where builds are quiet only if it fails. Returns its exit code.
 int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe for ninja");
@@ -48,17 +50,27 @@ int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   if (error != 0) throw EnvironmentError(std::string("cannot start ") + ninja);
   char* line = nullptr;
   std::size_t size = 0;
+  std::string held_back;
   while (getline(&line, &size, out.get()) > 0) {
     const std::string_view text(line);
-    if (!text.starts_with("ninja: ")) std::fprintf(stderr, "%s", line);
+    if (text.starts_with("ninja: ")) continue;
+    if (quiet) {
+      held_back += text;
+    } else {
+      std::fputs(line, stderr);
+    }
   }
   std::free(line);
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (code != 0) std::fputs(held_back.c_str(), stderr);
+  return code;
 }
 
 }  // namespace
+
+void build_quietly() { quiet = true; }
 
 std::filesystem::path module_path(const std::string& name) {
   return module_folder() / (name + ".so");
@@ -112,14 +124,7 @@ ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok) {
   return module;
 }
 
-bool cuda_device_answers() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!driver) return false;
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto get_count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  int count = 0;
-  return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
-}
+bool cuda_device_answers() { return CudaProcess::instance().device_answers(); }
 
 std::string choose_backend(const std::string& wish) {
   const std::vector<std::string> built = declared_backends();

@@ -203,7 +203,8 @@ std::string hash_of_sources_at_hand(const std::string& kernel) {
 void demand_fresh(const std::string& what, const std::string& kernel, const std::string& hash,
                   const std::string& advice) {
   const std::string at_hand = hash_of_sources_at_hand(kernel);
-  if (at_hand.empty() || at_hand == hash) return;
+  const bool is_ours = !hash.empty() && !at_hand.empty();
+  if (!is_ours || at_hand == hash) return;
   throw MismatchError(what + " was not built from the sources at hand: built from " + hash +
                       ", at hand " + at_hand + ". " + advice);
 }

@@ -70,7 +70,7 @@ std::vector<std::filesystem::path> sources_of(const std::string& kernel);
 std::string hash_of_sources_at_hand(const std::string& kernel);
 
 /// Throws MismatchError, with both hashes and then `advice`, where the sources of `kernel` at hand
-/// are not those of `hash`, from which `what` was built.
+/// are not those of `hash`, from which `what` was built; an empty one is that of no kernel of ours.
 void demand_fresh(const std::string& what, const std::string& kernel, const std::string& hash,
                   const std::string& advice);
 

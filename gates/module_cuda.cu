@@ -25,19 +25,34 @@ __global__ void __launch_bounds__(K::combine_threads)
 
 namespace {
 
-/// Device memory that goes back by itself.
+/// Device memory that goes back by itself, or host memory that the device uses.
 class Buffer {
  public:
   Buffer() = default;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { cudaFree(data_); }
+  ~Buffer() {
+    if (host_) {
+      cudaHostUnregister(host_);
+    } else {
+      cudaFree(data_);
+    }
+  }
 
   cudaError_t fill(const void* host, std::int64_t bytes) {
     bytes_ = static_cast<std::size_t>(bytes);
     if (bytes_ == 0) return cudaSuccess;
     const cudaError_t error = cudaMalloc(&data_, bytes_);
     return error != cudaSuccess ? error : cudaMemcpy(data_, host, bytes_, cudaMemcpyHostToDevice);
+  }
+  /// Has the device use host memory, which outlives its faults.
+  cudaError_t map(void* host, std::int64_t bytes) {
+    if (bytes == 0) return cudaSuccess;
+    cudaError_t error =
+        cudaHostRegister(host, static_cast<std::size_t>(bytes), cudaHostRegisterMapped);
+    if (error != cudaSuccess) return error;
+    host_ = host;
+    return cudaHostGetDevicePointer(&data_, host, 0);
   }
   cudaError_t copy_back(void* host) const {
     return bytes_ == 0 ? cudaSuccess : cudaMemcpy(host, data_, bytes_, cudaMemcpyDeviceToHost);
@@ -46,6 +61,7 @@ class Buffer {
 
  private:
   void* data_ = nullptr;
+  void* host_ = nullptr;
   std::size_t bytes_ = 0;
 };
 
@@ -140,21 +156,30 @@ ModuleStatus run_module(ModuleRun* run) {
     Buffer& buffer;
     const void* host;
     std::int64_t bytes;
-  } uploads[] = {{q, run->q, queries * row},
-                 {k, run->k, keys * row},
-                 {v, run->v, keys * row},
-                 {q_scale, run->q_scale, of_heads},
-                 {k_scale, run->k_scale, of_heads_kv},
-                 {v_scale, run->v_scale, of_heads_kv},
-                 {o, run->o, queries * o_row},
+  } inputs[] = {{q, run->q, queries * row},
+                {k, run->k, keys * row},
+                {v, run->v, keys * row},
+                {q_scale, run->q_scale, of_heads},
+                {k_scale, run->k_scale, of_heads_kv},
+                {v_scale, run->v_scale, of_heads_kv},
+                {injected, run->injected, run->injected_bytes}};
+  const struct {
+    Buffer& buffer;
+    void* host;
+    std::int64_t bytes;
+  } results[] = {{o, run->o, queries * o_row},
                  {lse, run->lse, queries * static_cast<std::int64_t>(sizeof(float))},
-                 {injected, run->injected, run->injected_bytes},
                  {left, run->left, run->left_bytes},
                  {traced, run->traced, run->traced_bytes},
                  {partials, run->partials, run->partials_bytes}};
-  for (const auto& upload : uploads) {
-    const cudaError_t error = upload.buffer.fill(upload.host, upload.bytes);
+  for (const auto& input : inputs) {
+    const cudaError_t error = input.buffer.fill(input.host, input.bytes);
     if (error != cudaSuccess) return fail(run, error, "copying the inputs to the device");
+  }
+  for (const auto& result : results) {
+    const cudaError_t error = run->surviving ? result.buffer.map(result.host, result.bytes)
+                                             : result.buffer.fill(result.host, result.bytes);
+    if (error != cudaSuccess) return fail(run, error, "making room for the results");
   }
   ModuleRun on_device = *run;
   on_device.q = q.data();
@@ -188,16 +213,8 @@ ModuleStatus run_module(ModuleRun* run) {
     if (error != cudaSuccess) return fail(run, error, "timing the kernel");
   }
 
-  const struct {
-    Buffer& buffer;
-    void* host;
-  } downloads[] = {{o, run->o},
-                   {lse, run->lse},
-                   {left, run->left},
-                   {traced, run->traced},
-                   {partials, run->partials}};
-  for (const auto& download : downloads) {
-    error = download.buffer.copy_back(download.host);
+  for (const auto& result : results) {
+    error = result.buffer.copy_back(result.host);
     if (error != cudaSuccess) return fail(run, error, "copying the results back");
   }
   return ModuleStatus::ok;

@@ -1,7 +1,5 @@
 #include "gates/printed_trace.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -41,30 +39,15 @@ Line parse(const char* text) {
 
 }  // namespace
 
-PrintedTrace::PrintedTrace() {
-  std::fflush(stdout);
-  file_ = std::tmpfile();
-  stdout_ = dup(STDOUT_FILENO);
-  if (!file_ || stdout_ < 0 || dup2(fileno(file_), STDOUT_FILENO) < 0) {
+PrintedTrace::PrintedTrace() : file_(std::tmpfile()) {
+  if (!file_) {
     throw EnvironmentError("cannot hold back the printed trace: no temporary file to be had");
   }
 }
 
-PrintedTrace::~PrintedTrace() {
-  give_back();
-  if (file_) std::fclose(file_);
-}
-
-void PrintedTrace::give_back() {
-  if (stdout_ < 0) return;
-  std::fflush(stdout);
-  dup2(stdout_, STDOUT_FILENO);
-  close(stdout_);
-  stdout_ = -1;
-}
+PrintedTrace::~PrintedTrace() { std::fclose(file_); }
 
 void PrintedTrace::finish(std::FILE* out) {
-  give_back();
   std::rewind(file_);
   std::vector<Line> lines;
   char* text = nullptr;

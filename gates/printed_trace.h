@@ -5,8 +5,8 @@
 
 namespace lanescope {
 
-/// Takes what is printed to stdout while it lives (device printf goes there too), to give it out in
-/// the order of its labels: block, tile, site, warp, lane, register or row and column.
+/// Takes what a kernel's process prints, to give it out in the order of its labels: block, tile,
+/// site, warp, lane, register or row and column.
 class PrintedTrace {
  public:
   /// Throws EnvironmentError where no temporary file can be had.
@@ -15,14 +15,13 @@ class PrintedTrace {
   PrintedTrace(const PrintedTrace&) = delete;
   PrintedTrace& operator=(const PrintedTrace&) = delete;
 
-  /// Gives stdout back and prints the sorted lines to `out`.
+  /// Where the process writes.
+  std::FILE* file() const { return file_; }
+  /// Prints the sorted lines to `out`.
   void finish(std::FILE* out);
 
  private:
-  void give_back();
-
-  std::FILE* file_ = nullptr;
-  int stdout_ = -1;
+  std::FILE* file_;
 };
 
 }  // namespace lanescope

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include "debug/commands.h"
 #include "debug/diff.h"
 #include "debug/error.h"
+#include "gates/child.h"
 #include "gates/launch.h"
 #include "gates/module_build.h"
 #include "gates/occupancy.h"
@@ -57,7 +59,10 @@ std::vector<ResourceUse> measure(const Module& module, const ModuleName& name,
                                  const std::filesystem::path& path) {
   const std::vector<CompiledFunction> functions = parse_ptxas(ptxas_words(path));
   ModulePass passes[most_passes];
-  const int count = module.passes(passes, most_passes);
+  int count = 0;
+  run_in_child(
+      {std::as_writable_bytes(std::span(passes)), std::as_writable_bytes(std::span(&count, 1))},
+      [&] { count = module.passes(passes, most_passes); });
   std::vector<ResourceUse> uses;
   for (const ModulePass& pass : std::vector(passes, passes + count)) {
     const std::string entry = std::string(pass.name) + "_entry";

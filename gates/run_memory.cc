@@ -1,6 +1,10 @@
 #include "gates/run_memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -13,7 +17,42 @@ namespace {
 
 std::string megabytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; }
 
-/// Bytes that programs can still have, as the kernel estimates it.
+std::size_t rounded_up(std::size_t bytes) {
+  constexpr std::size_t page = 1 << 12;
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+RunMemory::RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& sizes) {
+  std::size_t end = rounded_up(head_bytes);
+  for (const std::int64_t size : sizes) {
+    const auto bytes = static_cast<std::size_t>(size);
+    buffers_.push_back({end + simt::guard_bytes, bytes});
+    end += rounded_up(bytes) + 2 * simt::guard_bytes;
+  }
+  bytes_ = end;
+  file_ = memfd_create("lanescope", MFD_CLOEXEC);
+  void* memory = MAP_FAILED;
+  if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes_)) == 0) {
+    memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  }
+  if (memory == MAP_FAILED) {
+    const std::string reason = std::strerror(errno);
+    if (file_ >= 0) close(file_);
+    throw EnvironmentError("cannot share " + megabytes(static_cast<std::int64_t>(bytes_)) +
+                           " with the process that runs the kernel: " + reason);
+  }
+  memory_ = static_cast<std::byte*>(memory);
+  auto* first = reinterpret_cast<std::uint32_t*>(memory_ + rounded_up(head_bytes));
+  std::fill(first, reinterpret_cast<std::uint32_t*>(memory_ + bytes_), poison32);
+}
+
+RunMemory::~RunMemory() {
+  munmap(memory_, bytes_);
+  close(file_);
+}
+
 std::int64_t available_memory() {
   std::ifstream in("/proc/meminfo");
   for (std::string name; in >> name;) {
@@ -22,14 +61,6 @@ std::int64_t available_memory() {
     in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
   return std::numeric_limits<std::int64_t>::max();
-}
-
-}  // namespace
-
-Buffer buffer_of(const Tensor& tensor) {
-  Buffer buffer(static_cast<std::int64_t>(tensor.bytes.size()));
-  std::copy(tensor.bytes.begin(), tensor.bytes.end(), buffer.data());
-  return buffer;
 }
 
 void copy_rows(const Tensor& tensor, int width, std::byte* to) {

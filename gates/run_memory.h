@@ -10,29 +10,37 @@
 
 namespace lanescope {
 
-/// Memory aligned as kernels want it, filled with the poison pattern, as are its guards.
-class Buffer {
+/// The buffers of a run, in memory that is shared with the process that runs it: what a kernel
+/// writes outlives that process. Each is aligned to 16 bytes, and it and guards of
+/// simt::guard_bytes around it are filled with the poison pattern.
+class RunMemory {
  public:
-  explicit Buffer(std::int64_t bytes)
-      : bytes_(static_cast<std::size_t>(bytes)), words_((bytes_ + 15) / 16 + 2 * guard) {
-    std::fill_n(reinterpret_cast<std::uint32_t*>(words_.data()), words_.size() * 4, poison32);
+  /// `head_bytes` of zeroes, then buffers of `sizes` bytes. Throws EnvironmentError where there is
+  /// no such memory.
+  RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& sizes);
+  ~RunMemory();
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+
+  void* head() const { return memory_; }
+  std::byte* buffer(std::size_t index) const { return memory_ + buffers_[index].begin; }
+  simt::Region region(std::size_t index, const char* name, simt::Region::Use use,
+                      int element = 4) const {
+    return {name, buffer(index), buffers_[index].bytes, use, static_cast<std::size_t>(element)};
   }
-  std::byte* data() { return reinterpret_cast<std::byte*>(words_.data() + guard); }
-  simt::Region region(const char* name, simt::Region::Use use, int element = 4) {
-    return {name, data(), bytes_, use, static_cast<std::size_t>(element)};
-  }
+  /// What another process maps to have the same memory.
+  int file() const { return file_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
-  struct alignas(16) Word {
-    std::uint32_t x[4];
+  struct Place {
+    std::size_t begin, bytes;
   };
-  static constexpr std::size_t guard = simt::guard_bytes / sizeof(Word);
-  std::size_t bytes_;
-  std::vector<Word> words_;
+  int file_ = -1;
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::vector<Place> buffers_;
 };
-
-/// The elements of `tensor`.
-Buffer buffer_of(const Tensor& tensor);
 
 /// `tensor` [..., d] with its rows widened to `width` columns, zeros behind d.
 void copy_rows(const Tensor& tensor, int width, std::byte* to);
@@ -40,6 +48,9 @@ void copy_rows(const Tensor& tensor, int width, std::byte* to);
 /// The inverse of copy_rows: the first d columns of every row.
 Tensor take_rows(ElementType type, std::vector<std::int64_t> dims, int width,
                  const std::byte* from);
+
+/// Bytes that programs can still have, as the operating system estimates it.
+std::int64_t available_memory();
 
 /// Throws EnvironmentError, which says how to narrow the run, where the machine has not got so many
 /// bytes.

@@ -199,6 +199,7 @@ PreparedRun prepare(const RunOptions& options) {
   request.splits = options.splits;
   request.threads = options.threads;
   request.schedule = options.schedule;
+  request.timeout_seconds = options.timeout_seconds.value_or(default_timeout_seconds);
   parse_where(options.where, request);
   const std::optional<ElementType> dtype =
       options.dtype.empty() ? std::nullopt : std::optional(parse_dtype(options.dtype));

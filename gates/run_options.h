@@ -32,6 +32,7 @@ struct RunOptions {
   std::uint64_t schedule = 0;  ///< sim: 0, or the seed of another order of the lanes
   std::string arch;            ///< sim: whose rounding rules, empty: Hopper's
   int threads = 0;
+  std::optional<double> timeout_seconds;  ///< not given: what suits the command
 };
 
 /// `preset` (default: debug) with the sides that `shape` gives put over it. Throws UsageError that

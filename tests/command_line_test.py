@@ -375,6 +375,49 @@ class CommandLineTest(unittest.TestCase):
                                   ("--lane", self.dump, "q", "--lane", "1")]:
             self.refuses(USAGE, words, "show", *arguments)
 
+    def faulty(self, fault):
+        """A module of a kernel in which lane 5 of warp 1 of block 1 breaks down at m of tile 1."""
+        build = pathlib.Path(program).parent.parent
+        target = f"tests/faulty.{fault}.sim.so"
+        subprocess.run([self.environment["LANESCOPE_NINJA"], "-C", build, target], check=True,
+                       stdout=subprocess.DEVNULL)
+        return build / target
+
+    def test_kernel_that_breaks_down(self):
+        shape = ["--shape", "s=200,d=64"]
+        for fault, kind, words in [("segfault", "crash", r"block 1: lane 5 of warp 1: .*SIGSEGV.*faulty_kernel\.h:\d+"),
+                                   ("hang", "hang", r"no block ended for 1 s.*--timeout")]:
+            module, limit = self.faulty(fault), ["--timeout", "1"] if fault == "hang" else []
+            done = self.call("diff", module, "fused", *shape, *limit, "-o", "partial.safetensors", code=DIVERGED)
+            self.assertRegex(done.stdout, words)
+            self.assertRegex(done.stdout, "(?s)last site reached.*block 1, warp 1, lane 5: m of tile 1.*block 0: every "
+                                          "warp: lse.*diverged: the run did not end")
+            report = self.json_of("diff", "partial.safetensors", "--stale-ok", code=DIVERGED)
+            self.assertEqual(report["stop"], {"kind": kind, "block": 1, "warp": 1, "lane": 5, "combining": False})
+            self.assertRegex(report["incomplete"], words)
+            self.assertIsNone(report["first"], "what was written is right")
+            self.assertEqual(report["last_sites"][0], {"block": 1, "warp": 1, "lane": 5, "site": "m", "tile": 1})
+            self.assertRegex(self.call("show", "partial.safetensors", "m", "--block", "1").stdout, "did not end")
+            done = self.call("run", module, "fused", *shape, *limit, "-o", "partial.safetensors", code=DIVERGED)
+            self.assertRegex(done.stderr, f"(?s){words}.*last site reached")
+            found = self.json_of("locate", module, *shape, *limit, code=DIVERGED)
+            self.assertEqual([found[key] for key in ["verdict", "cause", "stage", "block", "tile", "warp", "lane"]],
+                             ["fault", kind, "softmax", 1, 1, 1, 5])
+        self.refuses(ENVIRONMENT, "more memory", "diff", self.faulty("ask_too_much"), "fused", *shape)
+        self.refuses(USAGE, "timeout", "diff", *RUN, "--timeout", "0")
+
+    def test_options_that_do_not_go_with_a_dump(self):
+        for options in [["--shape", "s=4"], ["--causal"], ["-o", "x.safetensors"], ["--timeout", "3"]]:
+            self.refuses(USAGE, f"{options[0].replace('-o', '--output')}.*dump", "diff", self.dump, *options)
+            self.refuses(USAGE, "dump", "diff", self.dump, self.dump, *options)
+        self.call("diff", self.dump, "--threads", "1", "--stale-ok")
+        self.refuses(USAGE, "--col is for matrices", "show", self.dump, "m", "--col", "1")
+
+    def test_quiet(self):
+        module = pathlib.Path(program).parent / "mma.softmax_only.f16.d128.64x64.sim.so"
+        module.unlink(missing_ok=True)
+        self.assertEqual(self.call("-q", "diff", *RUN).stderr, "")
+
     def test_files_that_are_no_dumps(self):
         whole = self.dump.read_bytes()
         for name, data in [("empty", b""), ("start", whole[:5]), ("header", whole[:300]), ("short", whole[:-1]),

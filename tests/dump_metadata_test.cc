@@ -24,7 +24,10 @@ std::string metadata_error(const std::string& key, const std::string& value) {
 }
 
 TEST_CASE("dump metadata: every field of the metadata comes back") {
-  const DumpInfo want = sample_dump().info, got = info_of(metadata_of(want));
+  DumpInfo want = sample_dump().info;
+  want.incomplete = "a crash";
+  want.stop = {Stop::Kind::crash, 2, 0, -1, true};
+  const DumpInfo got = info_of(metadata_of(want));
   CHECK(got.lanescope_version == want.lanescope_version);
   CHECK(got.kernel == want.kernel);
   CHECK(got.gate == want.gate);
@@ -48,6 +51,7 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   CHECK(got.blocks == want.blocks);
   CHECK(got.tiles == want.tiles);
   CHECK(got.incomplete == want.incomplete);
+  CHECK(got.stop == want.stop);
   REQUIRE(got.sites.size() == want.sites.size());
   for (std::size_t i = 0; i < got.sites.size(); ++i) {
     const Site &a = got.sites[i].site, &b = want.sites[i].site;

@@ -95,7 +95,7 @@ TEST_CASE("dump: sizes that fit nothing are refused") {
       {[](DumpInfo& i) { i.problem.len_kv = -1; }, "the length of K and V is -1"},
       {[](DumpInfo& i) { i.problem.d = 9; }, "d is 9, outside 1 to 8"},
       {[](DumpInfo& i) { i.br = 0; }, "br is 0"},
-      {[](DumpInfo& i) { i.bc = 1 << 20; }, "bc is 1048576, outside 1 to 32767"},
+      {[](DumpInfo& i) { i.bc = 1 << 20; }, "bc is 1048576, outside 1 to 2048"},
       {[](DumpInfo& i) { i.head_dim = 0; }, "head_dim is 0"},
       {[](DumpInfo& i) { i.problem.len_q = INT64_MAX; }, "tensor 'q' has shape [1, 4, 24, 6]"},
       {[](DumpInfo& i) { i.problem.len_kv = 41; }, "tensor 'k' has shape"},

@@ -67,6 +67,7 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
     options.kernel = specimen.kernel;
     options.specimen = specimen.name;
     options.backend = "sim";
+    if (specimen.cause == "hang") options.timeout_seconds = 2;
     const Location location = locate(options);
     INFO(specimen.kernel << " " << specimen.name);
     CHECK(location.diagnosis.has_value() == (specimen.stage != "clean"));
@@ -74,6 +75,24 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
     INFO(joined(location.diagnosis->evidence));
     CHECK(named(*location.diagnosis) ==
           specimen.stage + " " + specimen.site + " " + specimen.cause);
+    if (testing::breaks_off(specimen)) {
+      for (const Gate gate : {Gate::qk_only, Gate::softmax_only, Gate::pv_only}) {
+        const bool own = gate == Gate::softmax_only;
+        REQUIRE(specimen.stage == "softmax");
+        CHECK_THAT(joined(location.diagnosis->evidence),
+                   Catch::Matchers::ContainsSubstring(
+                       std::string(name_of(gate)) +
+                       (own ? " alone does not end: " : " alone ends, and matches\n")));
+      }
+      CHECK_THAT(joined(location.diagnosis->evidence),
+                 Catch::Matchers::ContainsSubstring("kernels/" + specimen.kernel + ".h:"));
+    }
+    if (!specimen.finding.empty() && specimen.finding != specimen.cause &&
+        testing::breaks_off(specimen)) {
+      CHECK_THAT(
+          joined(location.diagnosis->evidence),
+          Catch::Matchers::ContainsSubstring("under the memory checker: " + specimen.finding));
+    }
     if (specimen.finding != specimen.cause) continue;
     REQUIRE_FALSE(location.diagnosis->memory.empty());
     const CheckReport::Item& item = location.diagnosis->memory.front();

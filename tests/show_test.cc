@@ -200,6 +200,7 @@ TEST_CASE("show: what the dump does not have is refused with what it has") {
   CHECK(error({.site = "s", .tile = 1, .watch = true}) ==
         "--watch follows all tiles, a line each: leave out --as and --tile");
   CHECK_THAT(usage_error([] { parse_show_as("rows"); }), ContainsSubstring("lanes, tile, heat"));
+  CHECK_THAT(error({.site = "m", .col = 1}), ContainsSubstring("--col is for matrices"));
   CHECK(error({.site = "k_smem", .col = 8}) == "--col 8: the tile has the columns 0 to 7");
 }
 

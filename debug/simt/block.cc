@@ -29,8 +29,9 @@ std::string lane_of_warp(int thread) {
 
 constinit thread_local BlockRunner* BlockRunner::current_ = nullptr;
 
-BlockRunner::BlockRunner(const Launch& launch)
-    : lanes_(static_cast<std::size_t>(launch.threads)),
+BlockRunner::BlockRunner(const Launch& launch, Sitting& sitting)
+    : sitting_(sitting),
+      lanes_(static_cast<std::size_t>(launch.threads)),
       warps_(static_cast<std::size_t>(launch.threads / 32)),
       shared_bytes_((launch.shared_bytes + 3) / 4 * 4),
       schedule_(launch.schedule),
@@ -86,6 +87,7 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
 
 void BlockRunner::run_lanes() {
   current_ = this;
+  sitting_.begin_block(block_);
   while (!ready_.empty() && error_.empty()) {
     // Any lane that is ready may be next, as on a GPU.
     if (schedule_ != 0) std::swap(ready_.front(), ready_[order_() % ready_.size()]);
@@ -93,11 +95,13 @@ void BlockRunner::run_lanes() {
     ready_.pop_front();
     resume(thread);
   }
+  sitting_.end_block();
   current_ = nullptr;
 }
 
 void BlockRunner::resume(int thread) {
   running_ = thread;
+  sitting_.run_lane(thread);
   Lane& lane = lanes_[static_cast<std::size_t>(thread)];
   stack_end_ = lane.stack_end;
   lane.fiber = std::move(lane.fiber).resume();

@@ -12,6 +12,7 @@
 
 #include "debug/simt/block_checker.h"
 #include "debug/simt/lane.h"
+#include "debug/simt/last_words.h"
 #include "debug/simt/machine.h"
 #include "debug/simt/stack_pool.h"
 
@@ -57,8 +58,8 @@ struct Warp {
 /// Runs the blocks of a grid, one after the other, on the calling thread.
 class BlockRunner {
  public:
-  /// Runs blocks of this launch.
-  explicit BlockRunner(const Launch& launch);
+  /// Runs blocks of this launch on the thread that sits here.
+  BlockRunner(const Launch& launch, Sitting& sitting);
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
@@ -101,6 +102,7 @@ class BlockRunner {
 
   static constinit thread_local BlockRunner* current_;
 
+  Sitting& sitting_;
   std::vector<Lane> lanes_;
   std::vector<Warp> warps_;
   std::deque<int> ready_;  ///< threads that can go on, in their order

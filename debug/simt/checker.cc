@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -31,6 +32,22 @@ std::size_t size_of_image(std::uintptr_t base) {
       },
       &search);
   return search.bytes;
+}
+
+void write_all(int file, const void* data, std::size_t bytes) {
+  const auto* from = static_cast<const char*>(data);
+  for (ssize_t n; bytes > 0 && (n = write(file, from, bytes)) > 0;) {
+    from += n;
+    bytes -= static_cast<std::size_t>(n);
+  }
+}
+
+void read_all(int file, void* data, std::size_t bytes) {
+  auto* to = static_cast<char*>(data);
+  for (ssize_t n; bytes > 0 && (n = read(file, to, bytes)) > 0;) {
+    to += n;
+    bytes -= static_cast<std::size_t>(n);
+  }
 }
 
 /// A lane that reads before another has written, with nothing between, meets either the old bytes
@@ -165,6 +182,24 @@ void Checker::find_never_written() {
     }
     if (finding.count > 0) findings_.push_back(finding);
   }
+}
+
+void Checker::save(int file) const {
+  const std::size_t lengths[] = {image_.size(), findings_.size(), shared_bytes_};
+  write_all(file, lengths, sizeof lengths);
+  write_all(file, image_.data(), image_.size());
+  write_all(file, findings_.data(), findings_.size() * sizeof(Finding));
+}
+
+void Checker::load(int file) {
+  std::size_t lengths[3] = {};
+  lseek(file, 0, SEEK_SET);
+  read_all(file, lengths, sizeof lengths);
+  image_.resize(lengths[0]);
+  findings_.resize(lengths[1]);
+  shared_bytes_ = lengths[2];
+  read_all(file, image_.data(), image_.size());
+  read_all(file, findings_.data(), findings_.size() * sizeof(Finding));
 }
 
 }  // namespace lanescope::simt

@@ -47,6 +47,11 @@ class Checker {
 
   std::size_t shared_bytes() const { return shared_bytes_; }
 
+  /// Writes what was found to a file, from which a checker in another process, told to watch the
+  /// same regions, takes it.
+  void save(int file) const;
+  void load(int file);
+
   // For the machine.
 
   /// `kernel` is any function of the kernel's image; `arguments` lie on the calling thread's stack.

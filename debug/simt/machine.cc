@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "debug/simt/block.h"
 #include "debug/simt/checker.h"
+#include "debug/simt/last_words.h"
 
 namespace lanescope::simt {
 
@@ -21,6 +23,7 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   std::mutex mutex;
   std::optional<Fault> first;
 
+  note_pass();
   if (launch.checker) {
     launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes,
                           launch.is_first);
@@ -28,8 +31,10 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   // Blocks are handed out in order, so every block below a faulty one runs to its end and the
   // lowest fault is found whatever the timing.
   const auto work = [&] {
-    BlockRunner runner(launch);
-    while (!stop) {
+    Sitting sitting;
+    BlockRunner runner(launch, sitting);
+    while (!stop && !Sitting::must_stop()) {
+      sitting.take_block();
       const std::int64_t block = next++;
       if (block >= launch.blocks) return;
       try {
@@ -42,7 +47,11 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < workers; ++i) others.emplace_back(work);
+  try {
+    others.reserve(static_cast<std::size_t>(workers));
+    for (int i = 1; i < workers; ++i) others.emplace_back(work);
+  } catch (const std::exception&) {  // fewer threads do as well
+  }
   work();
   for (std::thread& other : others) other.join();
   if (launch.checker) {

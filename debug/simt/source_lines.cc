@@ -98,4 +98,17 @@ std::map<std::uint32_t, std::string> source_lines(const std::string& image,
   return lines;
 }
 
+std::string kernel_line(const std::string& image, const std::vector<std::uint32_t>& places) {
+  std::string warning;
+  const auto lines = source_lines(image, places, warning);
+  std::string first;
+  for (const std::uint32_t place : places) {
+    const std::string& line = lines.at(place);
+    if (line.find(':') == std::string::npos) continue;
+    if (!is_vocabulary(line)) return line;
+    if (first.empty()) first = line;
+  }
+  return first;
+}
+
 }  // namespace lanescope::simt

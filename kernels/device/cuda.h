@@ -127,8 +127,8 @@ LANESCOPE_DEVICE std::uint32_t pack(float low, float high) {
 
 LANESCOPE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 LANESCOPE_DEVICE float max(float a, float b) { return fmaxf(a, b); }
-/// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The order
-/// in which lanes come is not specified.
+/// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The
+/// order in which lanes come is not specified.
 LANESCOPE_DEVICE void atomic_add(float& to, float x) { atomicAdd(&to, x); }
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).
 LANESCOPE_DEVICE float ex2(float x) {

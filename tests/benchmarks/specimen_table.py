@@ -155,6 +155,8 @@ class Bench:
 
     def locate(self, specimen):
         command = ["locate", specimen.kernel, "--specimen", specimen.name, "--backend", "sim", "--format", "json"]
+        if specimen.cause == "hang":
+            command += ["--timeout", "2"]  # seconds that each run of it takes
         self.call(*command)  # its modules are built
         begin = time.perf_counter()
         done = self.call(*command)

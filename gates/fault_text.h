@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "debug/dump.h"
+#include "debug/simt/last_words.h"
+#include "gates/module.h"
+
+namespace lanescope {
+
+/// Why a kernel's process ended before its time.
+struct Fault {
+  std::string text;  ///< what happened to which block and lane, at which source line
+  Stop stop;
+  bool out_of_memory = false;
+};
+
+/// Of a process of `module`, forked from this one, that ended with `status` (as waitpid has it).
+Fault fault_of(const Module& module, const simt::LastWords& words, int status);
+
+/// Of one that has had `seconds`, and was asked where it is.
+Fault hang_of(const Module& module, const simt::LastWords& words, double seconds);
+
+}  // namespace lanescope

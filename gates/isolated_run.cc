@@ -1,0 +1,172 @@
+#include "gates/isolated_run.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <new>
+
+#include "debug/simt/checker.h"
+#include "gates/child.h"
+#include "gates/cuda_process.h"
+#include "gates/fault_text.h"
+#include "gates/run_record.h"
+
+namespace lanescope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// This process may have what is free, so that an allocation that is too large fails here and
+/// nothing else suffers.
+void limit_memory() {
+  std::ifstream in("/proc/self/statm");
+  rlim_t pages = 0;
+  for (int i = 0; i < 6; ++i) in >> pages;  // the sixth: data and stack
+  const auto page = static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  rlimit limit{};
+  if (!in || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  const rlim_t most = pages * page + static_cast<rlim_t>(available_memory()) / 8 * 7;
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+/// Ends without a word where the kernel does.
+void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& record, int findings,
+                  int socket) {
+  simt::note_last_words(record.words);
+  limit_memory();
+  if (wish.printed) {
+    dup2(fileno(wish.printed), STDOUT_FILENO);
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a crash loses no line
+  }
+  ModuleRun run = wish.run;
+  run_in_this_process(module, run, record);
+  if (wish.checker) wish.checker->save(findings);
+  std::fflush(stdout);
+  send(socket, "", 1, MSG_NOSIGNAL);
+}
+
+/// Whether it says a word or ends in time; in time: a block ends now and then.
+bool wait_for(Child& child, const RunRecord& record, double timeout) {
+  Clock::time_point begin = Clock::now();
+  for (std::int64_t ended = 0;;) {
+    if (child.listen(std::min(1.0, timeout)) != Child::Heard::nothing) return true;
+    if (record.words.blocks_ended != ended) begin = Clock::now();
+    ended = record.words.blocks_ended;
+    if (seconds_since(begin) >= timeout) return false;
+  }
+}
+
+/// Has the threads of a process that hangs say where they are.
+void ask_where(pid_t id, const simt::LastWords& words) {
+  int asked = 0;
+  for (const simt::Seat& seat : words.seats) {
+    if (seat.thread_id == 0) continue;
+    asked += syscall(SYS_tgkill, id, seat.thread_id.load(), simt::ask_signal) == 0;
+  }
+  for (int i = 0; i < 100; ++i) {
+    int told = 0;
+    for (const simt::Seat& seat : words.seats) told += seat.told;
+    if (told >= asked) return;
+    usleep(2000);
+  }
+}
+
+RunEnd fail(RunEnd end, const Fault& fault) {
+  end.status = fault.out_of_memory ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
+  end.message = fault.text;
+  end.stop = fault.stop;
+  return end;
+}
+
+RunEnd end_of(const RunRecord& record) {
+  RunEnd end{record.status, record.message, {}, record.device, record.arch};
+  return end;
+}
+
+RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& record) {
+  const int findings = wish.checker ? memfd_create("findings", MFD_CLOEXEC) : -1;
+  Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket); });
+  RunEnd end;
+  if (!wait_for(child, record, wish.timeout_seconds)) {
+    ask_where(child.id(), record.words);
+    child.end();
+    end = fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
+  } else if (!record.ended) {
+    const int status = child.end();
+    end = fail(end_of(record), fault_of(module, record.words, status));
+  } else {
+    end = end_of(record);
+    if (end.status == ModuleStatus::kernel_fault) end.stop.kind = Stop::Kind::rule;
+    if (wish.checker) wish.checker->load(findings);
+  }
+  if (findings >= 0) close(findings);
+  return end;
+}
+
+RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& record) {
+  Dl_info image{};
+  dladdr(reinterpret_cast<const void*>(module.run), &image);
+  const std::string path = std::filesystem::absolute(image.dli_fname).string();
+  CudaProcess& process = CudaProcess::instance();
+  Child& child = process.start(path.c_str(), wish.run, wish.memory, wish.printed);
+  if (!wait_for(child, record, wish.timeout_seconds)) {
+    process.end();
+    return fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
+  }
+  if (!record.ended) {
+    const int status = process.end();
+    return fail(end_of(record), fault_of(module, record.words, status));
+  }
+  RunEnd end = end_of(record);
+  if (end.status == ModuleStatus::kernel_fault) {
+    end.stop.kind = Stop::Kind::crash;
+    process.end();  // its context is lost
+  }
+  return end;
+}
+
+}  // namespace
+
+std::size_t run_record_bytes() { return sizeof(RunRecord); }
+
+void RunRecord::fail(ModuleStatus why, const char* text) {
+  status = why;
+  std::snprintf(message, sizeof message, "%s", text);
+  ended = true;
+}
+
+void run_in_this_process(const Module& module, ModuleRun& run, RunRecord& record) {
+  if (module.device(record.device, sizeof record.device, record.arch, sizeof record.arch) !=
+      ModuleStatus::ok) {
+    record.fail(ModuleStatus::no_device, record.device);
+    return;
+  }
+  run.message = record.message;
+  run.message_bytes = sizeof record.message;
+  record.status = module.run(&run);
+  std::fflush(stdout);
+  record.ended = true;
+}
+
+RunEnd run_isolated(const Module& module, const IsolatedRun& wish) {
+  auto& record = *new (wish.memory.head()) RunRecord();
+  const bool on_cuda = std::string_view(module.backend) == "cuda";
+  RunEnd end = on_cuda ? run_on_cuda(module, wish, record) : run_on_sim(module, wish, record);
+  if (end.stop.combining && end.stop.block >= 0) end.stop.block *= wish.run.splits;
+  return end;
+}
+
+}  // namespace lanescope

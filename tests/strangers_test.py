@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""strangers_test.py PROGRAM SOURCE_ROOT MESON NINJA: kernels of someone else, brought in as README.md
+says: as a module with no word of the lab in the kernel, and as a kernel with trace calls outside the
+tree. What README.md has typed is what is run here."""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OK, DIVERGED, USAGE = range(3)
+PLAIN = "/tmp/mine.so"  # what README.md calls the module
+
+
+def lines_of_readme(word):
+    """The lines that a user types, from README.md."""
+    text = (source_root / "README.md").read_text()
+    blocks = text.split("```sh\n")[1:]
+    return [line.split(" #")[0].strip() for block in blocks for line in block.split("```")[0].splitlines()
+            if word in line]
+
+
+class StrangersTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        shutil.copytree(source_root / "tests" / "strangers", cls.folder / "strangers")
+
+    def compile(self, compiler, name, change=None):
+        """README's line for `compiler`, of a copy of its source with a text replaced by another."""
+        line, = [line for line in lines_of_readme(PLAIN) if line.startswith(compiler + " ")]
+        source, = [word for word in line.split() if word.startswith("tests/strangers/")]
+        copy = self.folder / f"{name}{pathlib.Path(source).suffix}"
+        text = (source_root / source).read_text()
+        if change:
+            self.assertEqual(text.count(change[0]), 1, change)
+            text = text.replace(*change)
+        copy.write_text(text)
+        module = self.folder / f"{name}.so"
+        words = shlex.split(line.replace(source, str(copy)).replace(PLAIN, str(module)))
+        subprocess.run(words, cwd=source_root, check=True)
+        return module
+
+    def call(self, *arguments, code=OK):
+        done = subprocess.run([program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "LANESCOPE_NINJA": ""}, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}{done.stderr}")
+        return done
+
+    def report(self, *arguments, code=OK):
+        return json.loads(self.call(*arguments, "--format", "json", code=code).stdout)
+
+    def test_plain_kernel(self):
+        module = self.compile("g++", "plain")
+        line, = [line for line in lines_of_readme(PLAIN) if line.startswith("./lanescope diff")]
+        words = shlex.split(line.replace(PLAIN, str(module)))[1:]
+        report = self.report(*words)
+        self.assertEqual((report["verdict"], report["kernel"]), ("match", "my_attention"))
+        for shape in ["b=2,h=4,hkv=2,s=65,d=40", "s=1,skv=200,d=64", "s=70,skv=10,d=64"]:
+            for causal in [[], ["--causal"]]:
+                self.assertEqual(self.report("diff", module, "fused", "--shape", shape, *causal)["verdict"], "match")
+
+    def test_plain_kernel_that_is_wrong(self):
+        bugs = {
+            "scale": ("p[j] *= scale", "p[j] *= 1.1f * scale"),
+            "mask": ("row + len_kv - len_q + 1", "row + len_kv - len_q"),
+            "last_key": ("for (int j = 0; j < keys; ++j) l +=", "for (int j = 0; j + 1 < keys; ++j) l +="),
+            "row_not_written": ("row < len_q; ++row", "row < len_q - 1; ++row"),
+        }
+        for name, change in bugs.items():
+            with self.subTest(name):
+                module = self.compile("g++", name, change)
+                report = self.report("diff", module, "fused", "--shape", "s=100,d=64", "--causal", code=DIVERGED)
+                self.assertEqual(report["first"]["site"], "o_final")
+
+    def test_plain_kernel_that_crashes(self):
+        module = self.compile("g++", "crash", ("float m = -INFINITY", "if (row == 33) *(volatile int*)8 = row; float m = -INFINITY"))
+        done = self.call("diff", module, "fused", "--shape", "s=100,d=64", code=DIVERGED)
+        self.assertRegex(done.stdout, r"SIGSEGV.*at address 0x8")
+        self.assertRegex(done.stdout, "last site reached")
+        self.assertRegex(done.stdout, "look closer\n  gdb .*--args lanescope diff .*crash.so fused --shape b=1,h=1,s=100,d=64")
+
+    def test_plain_kernel_that_refuses(self):
+        module = self.compile("g++", "refuses", ("  for (int head = 0;", '  if (r.causal) return "not causal yet";\n  for (int head = 0;'))
+        self.call("diff", module, "fused", "--shape", "s=64,d=64")
+        done = self.call("diff", module, "fused", "--shape", "s=64,d=64", "--causal", code=USAGE)
+        self.assertIn("not causal yet", done.stderr)
+        self.assertRegex(self.call("diff", module, "qk_only", code=USAGE).stderr, "is gate fused")
+        self.assertRegex(self.call("diff", module, "fused", "--shape", "d=128", code=USAGE).stderr,
+                         "head dimension 64: give --shape d=64 or less")
+
+    def test_plain_cuda_kernel_compiles(self):
+        line, = [line for line in lines_of_readme(PLAIN) if line.startswith("nvcc ")]
+        os.environ["PATH"] += ":/usr/local/cuda/bin"
+        if not shutil.which("nvcc"):
+            self.skipTest("there is no nvcc")
+        module = self.compile("nvcc", "plain_cuda")
+        answers = {entry["backend"]: entry["answers"] for entry in self.report("list")["backends"]}
+        if not answers.get("cuda"):
+            done = self.call("diff", module, "fused", "--shape", "s=64,d=64", code=3)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            return
+        self.assertEqual(self.report("diff", module, "fused", "--shape", "s=200,d=64", "--causal")["verdict"], "match")
+
+    def test_traced_kernel(self):
+        line, = [line for line in lines_of_readme("-Dextra_kernels=") if line.startswith("./lanescope -D")]
+        option, = [word for word in shlex.split(line) if word.startswith("-Dextra_kernels=")]
+        kernel = self.folder / "traced.h"
+        option = option.replace("/tmp/traced.h", str(kernel))
+        self.assertIn(str(kernel), option)
+        text = (source_root / "tests" / "strangers" / "traced.h").read_text()
+        kernel.write_text(text)
+        build = self.folder / "build"
+        subprocess.run([meson, "setup", build, source_root, option, "-Dkernels=scalar", "-Dbackends=sim"],
+                       check=True, stdout=subprocess.DEVNULL)
+
+        def module(gate):
+            target = f"gates/mine.{gate}.f16.d64.64x64.sim.so"
+            done = subprocess.run([ninja, "-C", build, target], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            return build / target
+
+        shape = ["--shape", "h=2,s=150,d=64", "--causal"]
+        for gate in ["qk_only", "softmax_only", "pv_only", "fused"]:
+            report = self.report("diff", module(gate), gate, *shape)
+            self.assertEqual(report["verdict"], "match")
+        self.assertEqual({site["site"] for site in report["sites"]},
+                         {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"})
+        changed = text.replace("o[d] = o[d] * alpha[0]", "o[d] = o[d]")
+        self.assertNotEqual(changed, text)
+        kernel.write_text(changed)
+        first = self.report("diff", module("fused"), "fused", *shape, code=DIVERGED)["first"]
+        self.assertEqual((first["stage"], first["site"], first["tile"]), ("pv", "o", 1))
+        found = self.report("locate", module("fused"), *shape, code=DIVERGED)
+        self.assertEqual(found["cause"], "not_rescaled")
+
+
+if __name__ == "__main__":
+    program, root, meson, ninja = os.path.abspath(sys.argv[1]), *sys.argv[2:5]
+    source_root = pathlib.Path(root)
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -127,6 +127,11 @@ const Seat* first_that_ended(const LastWords& words) {
 
 }  // namespace
 
+bool is_in_kernel(const Module& module, const Seat& seat) {
+  const std::string line = line_of(module, seat);
+  return !line.empty() && !simt::is_vocabulary(line);
+}
+
 Fault fault_of(const Module& module, const LastWords& words, int status) {
   Fault fault;
   fault.stop.kind = Stop::Kind::crash;

@@ -7,11 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <vector>
 
 #include "debug/simt/checker.h"
 #include "gates/child.h"
@@ -69,18 +71,22 @@ bool wait_for(Child& child, const RunRecord& record, double timeout) {
   }
 }
 
-/// Has the threads of a process that hangs say where they are.
-void ask_where(pid_t id, const simt::LastWords& words) {
-  int asked = 0;
-  for (const simt::Seat& seat : words.seats) {
-    if (seat.thread_id == 0) continue;
-    asked += syscall(SYS_tgkill, id, seat.thread_id.load(), simt::ask_signal) == 0;
-  }
-  for (int i = 0; i < 100; ++i) {
-    int told = 0;
-    for (const simt::Seat& seat : words.seats) told += seat.told;
-    if (told >= asked) return;
-    usleep(2000);
+/// Has the threads of a process that hangs say where they are; those that are between two lanes
+/// again, some times.
+void ask_where(pid_t id, const Module& module, simt::LastWords& words) {
+  constexpr int times = 10;
+  for (int time = 0; time < times; ++time) {
+    std::vector<simt::Seat*> asked;
+    for (simt::Seat& seat : words.seats) {
+      if (seat.thread_id == 0 || is_in_kernel(module, seat)) continue;
+      seat.told = false;
+      if (syscall(SYS_tgkill, id, seat.thread_id.load(), simt::ask_signal) == 0) {
+        asked.push_back(&seat);
+      }
+    }
+    if (asked.empty()) return;
+    const auto told = [](const simt::Seat* seat) { return seat->told.load(); };
+    for (int i = 0; i < 100 && !std::all_of(asked.begin(), asked.end(), told); ++i) usleep(2000);
   }
 }
 
@@ -101,7 +107,7 @@ RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& reco
   Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket); });
   RunEnd end;
   if (!wait_for(child, record, wish.timeout_seconds)) {
-    ask_where(child.id(), record.words);
+    ask_where(child.id(), module, record.words);
     child.end();
     end = fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
   } else if (!record.ended) {

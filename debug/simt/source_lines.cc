@@ -60,12 +60,12 @@ std::string shortened(std::string line) {
   return line;
 }
 
+}  // namespace
+
 bool is_vocabulary(const std::string& line) {
   return line.starts_with("kernels/device/") || line.starts_with("debug/") ||
          line.starts_with("gates/") || line.find("/include/") != std::string::npos;
 }
-
-}  // namespace
 
 std::map<std::uint32_t, std::string> source_lines(const std::string& image,
                                                   const std::vector<std::uint32_t>& places,

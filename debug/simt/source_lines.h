@@ -15,6 +15,9 @@ std::map<std::uint32_t, std::string> source_lines(const std::string& image,
                                                   const std::vector<std::uint32_t>& places,
                                                   std::string& warning);
 
+/// Whether a line, as above, is of the lab's own code that kernels call or run in.
+bool is_vocabulary(const std::string& line);
+
 /// Of code that runs: the first of `places` (callees first) that is a line of the kernel's own, as
 /// above; else the first that has a line; empty where none has.
 std::string kernel_line(const std::string& image, const std::vector<std::uint32_t>& places);

@@ -37,4 +37,9 @@ std::string show_command_text(std::string_view path, std::string_view name, cons
   return command;
 }
 
+std::string report_command_text(std::string_view path, std::string_view other) {
+  const std::string command = "lanescope report " + shell_word(path);
+  return other.empty() ? command : command + " " + shell_word(other);
+}
+
 }  // namespace lanescope

@@ -15,4 +15,8 @@ std::string shape_option(const Problem& problem);
 /// The command that shows the values around `at` in tensor `name` of the dump at `path`.
 std::string show_command_text(std::string_view path, std::string_view name, const Divergence& at);
 
+/// The command that makes a page of the dump at `path`, compared with the one at `other` where that
+/// is not empty, without the options that follow.
+std::string report_command_text(std::string_view path, std::string_view other = {});
+
 }  // namespace lanescope

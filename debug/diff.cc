@@ -34,33 +34,6 @@ void keep_earlier(std::optional<Divergence>& earliest, const std::optional<Diver
   if (!earliest || key(*other) < key(*earliest)) earliest = other;
 }
 
-std::vector<std::string> warnings_about(const Dump& dump, const Judge& judge) {
-  const DumpInfo& info = dump.info;
-  std::vector<std::string> warnings;
-  const char* names[] = {"q", "k", "v"};
-  const auto found = scan_non_finite(judge.inputs());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (found[i].first < 0) continue;
-    warnings.push_back("input " + std::string(names[i]) + " holds " + std::to_string(found[i].nan) +
-                       " NaN and " + std::to_string(found[i].inf) +
-                       " infinities, the first at element " + std::to_string(found[i].first));
-  }
-  if (!info.input_hash.empty() && info.input_hash != hash_inputs(judge.inputs())) {
-    warnings.push_back("the inputs in the dump do not have the hash that it names");
-  }
-  if (!info.incomplete.empty()) {
-    warnings.push_back("the run did not end: " + info.incomplete);
-  }
-  if (judge.lacks_outputs()) {
-    warnings.push_back("the dump lacks an output, o_final or lse");
-  }
-  for (const SiteId id : judge.foreign_sites()) {
-    warnings.push_back("site " + std::string(name_of(id)) + " is no part of the gate " + info.gate +
-                       " and was not judged");
-  }
-  return warnings;
-}
-
 void keep_worst(std::vector<RowError>& rows) {
   const auto worse = [](const RowError& a, const RowError& b) {
     return std::tuple(-a.error_over_bound, -a.max_error, a.batch, a.head, a.query) <
@@ -72,12 +45,25 @@ void keep_worst(std::vector<RowError>& rows) {
   rows.resize(kept);
 }
 
-DiffReport report_of(const Dump& dump, const Judge& judge,
-                     const std::vector<std::int64_t>& row_tiles, int threads) {
+}  // namespace
+
+DiffReport diff_against_reference(const Dump& dump, int threads) {
+  check_dump(dump);
+  std::vector<std::int64_t> row_tiles(static_cast<std::size_t>(dump.info.row_tiles()));
+  std::iota(row_tiles.begin(), row_tiles.end(), 0);
+  DiffReport report = diff_row_tiles(dump, row_tiles, threads);
+  report.warnings = warnings_about(dump);
+  return report;
+}
+
+DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles, int threads,
+                          const JudgeObserver& observer) {
+  check_dump(dump);
+  const Judge judge(dump);
   std::vector<RowTileVerdict> verdicts(row_tiles.size());
   reference::parallel_for(std::ssize(row_tiles), threads, [&](std::int64_t i) {
     const auto index = static_cast<std::size_t>(i);
-    verdicts[index] = judge.judge(row_tiles[index]);
+    verdicts[index] = judge.judge(row_tiles[index], observer);
   });
 
   DiffReport report;
@@ -104,22 +90,32 @@ DiffReport report_of(const Dump& dump, const Judge& judge,
   return report;
 }
 
-}  // namespace
-
-DiffReport diff_against_reference(const Dump& dump, int threads) {
-  check_dump(dump);
+std::vector<std::string> warnings_about(const Dump& dump) {
   const Judge judge(dump);
-  std::vector<std::int64_t> row_tiles(static_cast<std::size_t>(dump.info.row_tiles()));
-  std::iota(row_tiles.begin(), row_tiles.end(), 0);
-  DiffReport report = report_of(dump, judge, row_tiles, threads);
-  report.warnings = warnings_about(dump, judge);
-  return report;
-}
-
-DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
-                          int threads) {
-  check_dump(dump);
-  return report_of(dump, Judge(dump), row_tiles, threads);
+  const DumpInfo& info = dump.info;
+  std::vector<std::string> warnings;
+  const char* names[] = {"q", "k", "v"};
+  const auto found = scan_non_finite(judge.inputs());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].first < 0) continue;
+    warnings.push_back("input " + std::string(names[i]) + " holds " + std::to_string(found[i].nan) +
+                       " NaN and " + std::to_string(found[i].inf) +
+                       " infinities, the first at element " + std::to_string(found[i].first));
+  }
+  if (!info.input_hash.empty() && info.input_hash != hash_inputs(judge.inputs())) {
+    warnings.push_back("the inputs in the dump do not have the hash that it names");
+  }
+  if (!info.incomplete.empty()) {
+    warnings.push_back("the run did not end: " + info.incomplete);
+  }
+  if (judge.lacks_outputs()) {
+    warnings.push_back("the dump lacks an output, o_final or lse");
+  }
+  for (const SiteId id : judge.foreign_sites()) {
+    warnings.push_back("site " + std::string(name_of(id)) + " is no part of the gate " + info.gate +
+                       " and was not judged");
+  }
+  return warnings;
 }
 
 }  // namespace lanescope

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,11 +9,20 @@
 #include "debug/dump.h"
 
 namespace lanescope {
+namespace reference {
+struct Bounded;
+}
 
 /// What a slot is judged against.
 ///   chain: the true value, from the gate's inputs on (fused: from Q, K, V on)
 ///   local: the reference applied to what this stage really received, as traced
 enum class Judgement : std::uint8_t { local, chain };
+
+/// Called with what every site of every tile of a block is judged against, in the order of the
+/// data; the tile of an output is −1, its block the first of its row tile. The rows that exist;
+/// padding rows of q_smem too.
+using JudgeObserver = std::function<void(SiteId site, std::int64_t block, std::int64_t tile,
+                                         Judgement judgement, const reference::Bounded& want)>;
 
 /// One diverged element. Fields that do not apply are −1.
 struct Divergence {
@@ -80,9 +90,13 @@ struct DiffReport {
 /// reference, and where there is nothing to judge.
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 
-/// The same of these row tiles alone, without warnings about the inputs.
+/// The same of these row tiles alone, without warnings. Several threads call `observer` at once,
+/// each with another row tile.
 DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
-                          int threads = 0);
+                          int threads = 0, const JudgeObserver& observer = {});
+
+/// What else is to be said of `dump`, a checked one, e.g. inf or NaN in the inputs.
+std::vector<std::string> warnings_about(const Dump& dump);
 
 /// How one tensor of two dumps of the same run compares, bit for bit (two NaNs are the same,
 /// an unwritten slot equals only an unwritten slot).

@@ -161,8 +161,10 @@ bool is_input(std::string_view name);
 /// Throws UsageError where the file cannot be written (nothing half-written stays behind).
 void write_dump(const Dump& dump, const std::filesystem::path& path);
 
-/// Reads a file that write_dump wrote. Throws UsageError, naming the file and what is wrong with
-/// it, on anything else: a truncated file, a hostile header, a tensor that does not fit its site.
+/// Reads a file that write_dump wrote; its tensors share a mapping of the file, so that a large
+/// dump opens at once and takes the memory of what is looked at. Throws UsageError, naming the file
+/// and what is wrong with it, on anything else: a truncated file, a hostile header, a tensor that
+/// does not fit its site.
 Dump read_dump(const std::filesystem::path& path);
 
 }  // namespace lanescope

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -19,11 +18,6 @@ struct RowTileVerdict {
   std::map<std::pair<SiteId, Judgement>, SiteReport> sites;
   std::vector<RowError> rows;  ///< of the gate's result, every query row
 };
-
-/// Called with what every site of every tile of a block is judged against, in the order of the
-/// data; the tile of an output is −1. The rows that exist; padding rows of q_smem too.
-using JudgeObserver = std::function<void(SiteId site, std::int64_t block, std::int64_t tile,
-                                         Judgement judgement, const reference::Bounded& want)>;
 
 /// What the judges of all blocks share: how the dump's gate, kernel and types are to be judged.
 class Judge {

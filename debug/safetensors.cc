@@ -158,7 +158,7 @@ Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry) const {
     Tensor tensor;
     tensor.type = type;
     tensor.dims = entry.dims;
-    tensor.bytes.assign(entry.bytes.begin(), entry.bytes.end());
+    tensor.bytes = Bytes({mapping_, entry.bytes.data()}, entry.bytes.size());
     return tensor;
   }
   throw UsageError(path_.string() + ": tensor '" + printable(entry.name) + "' has dtype " +

@@ -42,7 +42,8 @@ class SafetensorsFile {
   /// nullptr where there is none of that name.
   const SafetensorsEntry* find(std::string_view name) const;
 
-  /// A copy of `entry`'s values. Throws UsageError where no ElementType holds its dtype.
+  /// `entry`'s values, which share the mapping. Throws UsageError where no ElementType holds its
+  /// dtype.
   Tensor tensor(const SafetensorsEntry& entry) const;
 
  private:

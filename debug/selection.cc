@@ -29,7 +29,8 @@ Selection select(const Dump& dump, const ShowOptions& options) {
     for (const auto& entry : dump.tensors) names += (names.empty() ? "" : ", ") + entry.name;
     throw UsageError("the dump has no site '" + name + "'; it has " + names);
   }
-  Selection selection = {.tensor = tensor,
+  Selection selection = {.name = options.site,
+                         .tensor = tensor,
                          .site = dump.find_site(options.site),
                          .block = pick("block", options.block, blocks_of(dump, name), name),
                          .tile = pick("tile", options.tile, tiles_of(dump, name), name),
@@ -44,6 +45,11 @@ Selection select(const Dump& dump, const ShowOptions& options) {
     }
   } else if (options.warp || options.lane) {
     throw UsageError(name + " is not in registers and has no lanes: leave out --warp and --lane");
+  } else if (options.as == ShowAs::lanes) {
+    throw UsageError(name + " is not in registers and has no lanes: --as tile or --as heat");
+  }
+  if (options.watch && (options.as || options.tile)) {
+    throw UsageError("--watch follows all tiles, a line each: leave out --as and --tile");
   }
   return selection;
 }

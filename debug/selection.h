@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "debug/dump.h"
 #include "debug/show.h"
@@ -10,6 +11,7 @@ namespace lanescope {
 
 /// What ShowOptions point at, found in a dump.
 struct Selection {
+  std::string name;  ///< of the tensor
   const Tensor* tensor;
   const DumpSite* site;  ///< nullptr: an input, or an output that is no site
   std::int64_t block, tile;

@@ -1,9 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "debug/json.h"
-#include "debug/selection.h"
-#include "debug/show.h"
-#include "debug/site_slots.h"
+#include "debug/report.h"
+#include "debug/show_parts.h"
 #include "debug/tile_view.h"
 
 namespace lanescope {
@@ -11,55 +10,61 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void add_value(ordered_json& json, const Tensor& tensor, std::int64_t index) {
-  const std::uint32_t bits = tensor.bits(index);
-  json["value"] = is_unwritten(tensor, index) ? ordered_json() : number_json(tensor.at(index));
-  json["bits"] = hex_text(tensor.type, bits);
-}
-
 ordered_json coordinate_json(int coordinate) {
   return coordinate < 0 ? ordered_json() : ordered_json(coordinate);
 }
 
-ordered_json register_values(const Dump& dump, const Selection& at) {
-  const Site& site = at.site->site;
-  const SiteSlots slots(dump, *at.site);
-  const auto wanted = [](const std::optional<std::int64_t>& one, std::int64_t all) {
-    return one ? Range{*one, *one + 1} : Range{0, all};
-  };
-  const Range warps = wanted(at.warp, site.warps), lanes = wanted(at.lane, 32);
+ordered_json judgement_json(const TileWant* want) {
+  return want != nullptr ? ordered_json(name_of(want->judgement)) : ordered_json();
+}
+
+void add_value(ordered_json& json, const Tensor& tensor, const Place& place, const Judged& judged) {
+  const bool known = judged.verdict != Verdict::unjudged;
+  const bool written = !is_unwritten(tensor, place.index);
+  json["value"] = written ? number_json(tensor.at(place.index)) : ordered_json();
+  json["bits"] = hex_text(tensor.type, tensor.bits(place.index));
+  json["want"] = known ? number_json(judged.want) : ordered_json();
+  json["bound"] = known ? number_json(judged.bound) : ordered_json();
+  json["error"] = known ? number_json(judged.error) : ordered_json();
+  json["verdict"] = known ? ordered_json(name_of(judged.verdict)) : ordered_json();
+}
+
+ordered_json values_json(const ShownTile& tile) {
+  const Selection& at = tile.at;
   ordered_json values = ordered_json::array();
-  for (std::int64_t warp = warps.begin; warp < warps.end; ++warp) {
-    for (std::int64_t lane = lanes.begin; lane < lanes.end; ++lane) {
-      for (int reg = 0; reg < site.regs; ++reg) {
-        const std::int64_t slot = lane_slot(site, warp, lane, reg);
-        ordered_json value = {{"warp", warp},
-                              {"lane", lane},
-                              {"reg", reg},
-                              {"row", coordinate_json(slots.row(slot))},
-                              {"col", coordinate_json(slots.col(slot))}};
-        add_value(value, *at.tensor, slots.first(at.block, at.tile) + slot);
-        values.push_back(std::move(value));
-      }
+  for (const Place& place : tile.places) {
+    ordered_json value;
+    if (at.registers()) {
+      const std::int64_t regs = at.site->site.regs, thread = place.slot / regs;
+      if (at.warp && thread / 32 != *at.warp) continue;
+      if (at.lane && thread % 32 != *at.lane) continue;
+      value = {{"warp", thread / 32}, {"lane", thread % 32}, {"reg", place.slot % regs}};
     }
+    value["row"] = coordinate_json(place.row);
+    value["col"] = coordinate_json(place.col);
+    add_value(value, *at.tensor, place, tile.judge(place));
+    if (at.site != nullptr && !at.site->owners.empty()) {
+      value["owner"] = coordinate_json(at.site->owners[static_cast<std::size_t>(place.slot)]);
+    }
+    values.push_back(std::move(value));
   }
   return values;
 }
 
-ordered_json matrix_values(const Selection& at, const TileView& view) {
-  ordered_json values = ordered_json::array();
-  for (std::int64_t row = 0; row < view.rows; ++row) {
-    for (std::int64_t col = 0; col < view.cols; ++col) {
-      ordered_json value = {{"row", row}, {"col", col}};
-      add_value(value, *at.tensor, view.index(row, col));
-      if (at.site != nullptr && !at.site->owners.empty()) {
-        const auto owner = static_cast<std::size_t>(row * view.cols + col);
-        value["owner"] = coordinate_json(at.site->owners[owner]);
-      }
-      values.push_back(std::move(value));
-    }
+ordered_json watched_json(const Dump& dump, const Selection& at, const BlockWants& wants) {
+  ordered_json tiles = ordered_json::array();
+  for (const WatchedTile& tile : watched_tiles(dump, at, wants)) {
+    tiles.push_back({{"tile", tile.tile},
+                     {"judgement", judgement_json(tile.want)},
+                     {"judged", tile.tally.judged},
+                     {"wrong", tile.tally.wrong},
+                     {"unwritten", tile.tally.unwritten},
+                     {"nan", tile.tally.nan},
+                     {"inf", tile.tally.inf},
+                     {"worst", number_json(tile.tally.worst)},
+                     {"broken", tile.broken}});
   }
-  return values;
+  return tiles;
 }
 
 }  // namespace
@@ -68,23 +73,28 @@ std::string show_json(const Dump& dump, const ShowOptions& options) {
   const Selection at = select(dump, options);
   const BlockPlace place = dump.info.place(at.block);
   const Site* site = at.site != nullptr ? &at.site->site : nullptr;
-  const ordered_json json = {
-      {"kernel", dump.info.kernel},
-      {"gate", dump.info.gate},
-      {"backend", dump.info.backend},
-      {"site", options.site},
-      {"stage", site ? ordered_json(name_of(site->stage)) : ordered_json()},
-      {"space", name_of(site ? site->space : Space::global)},
-      {"type", name_of(at.tensor->type)},
-      {"block", at.block},
-      {"batch", place.batch},
-      {"head", dump.info.head_of(place, 0)},
-      {"query", dump.info.query_of(place, 0)},
-      {"split", place.split},
-      {"tile", at.tile},
-      {"values", at.registers()
-                     ? register_values(dump, at)
-                     : matrix_values(at, tile_view(dump, options.site, at.block, at.tile))}};
+  ordered_json json = {{"kernel", dump.info.kernel},
+                       {"gate", dump.info.gate},
+                       {"backend", dump.info.backend},
+                       {"site", options.site},
+                       {"stage", site ? ordered_json(name_of(site->stage)) : ordered_json()},
+                       {"space", name_of(site ? site->space : Space::global)},
+                       {"type", name_of(at.tensor->type)},
+                       {"block", at.block},
+                       {"batch", place.batch},
+                       {"head", dump.info.head_of(place, 0)},
+                       {"query", dump.info.query_of(place, 0)},
+                       {"split", place.split}};
+  const BlockWants wants(dump, at.block, [&](SiteId id) { return name_of(id) == options.site; });
+  if (options.watch) {
+    json["tiles"] = watched_json(dump, at, wants);
+  } else {
+    const ShownTile tile = {dump, at, places_of(dump, options.site, at.block, at.tile),
+                            wants.find(options.site, at.tile)};
+    json["tile"] = at.tile;
+    json["judgement"] = judgement_json(tile.want);
+    json["values"] = values_json(tile);
+  }
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -13,6 +13,7 @@ namespace lanescope {
 struct Style {
   bool colour = false;  ///< ANSI escapes
   int width = 100;      ///< columns of the terminal
+  int height = 0;       ///< its lines; 0: not a terminal, as many as there are
 };
 
 enum class Colour { red, green, yellow, dim, bold };

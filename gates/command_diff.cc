@@ -22,12 +22,6 @@ ExitCode judge(const Dump& dump, const std::string& path, int threads, const Out
   return report.match ? ExitCode::ok : ExitCode::diverged;
 }
 
-/// A dump of a binary that is not built from the sources at hand says nothing about them.
-void check_fresh(const Dump& dump, const std::string& path) {
-  demand_fresh("what made " + path, dump.info.kernel, dump.info.source_hash,
-               "Run it again, or judge it all the same with --stale-ok");
-}
-
 /// Dumps of devices that round in different ways differ where nothing is wrong.
 void warn_of_other_rules(const DumpInfo& a, const DumpInfo& b) {
   if (a.products != Products::tensor_core || b.products != Products::tensor_core) return;
@@ -51,6 +45,11 @@ ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Ou
 }
 
 }  // namespace
+
+void check_fresh(const Dump& dump, const std::string& path) {
+  demand_fresh("what made " + path, dump.info.kernel, dump.info.source_hash,
+               "Run it again, or judge it all the same with --stale-ok");
+}
 
 ExitCode diff_command(DiffOptions options, const Output& output) {
   const std::vector<std::string>& what = options.what;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -30,13 +31,16 @@ std::string check_seed(const std::string& text) {
 
 /// Before the run, which may take long: a dump under another name could not be given to `diff`, and
 /// one in a folder that is not there could not be written.
-std::string check_dump_path(const std::string& text) {
-  if (!text.ends_with(".safetensors")) return "'" + text + "' does not end in .safetensors";
+std::string check_path(const std::string& text, const std::string& ending) {
+  if (!text.ends_with(ending)) return "'" + text + "' does not end in " + ending;
   const std::filesystem::path folder = std::filesystem::path(text).parent_path();
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
   return "there is no folder " + folder.string();
 }
+
+std::string check_dump_path(const std::string& text) { return check_path(text, ".safetensors"); }
+std::string check_page_path(const std::string& text) { return check_path(text, ".html"); }
 
 /// What a run and a benchmark take alike.
 void add_problem_options(CLI::App& command, RunOptions& run) {
@@ -89,12 +93,21 @@ void add_bench_options(CLI::App& command, BenchOptions& bench) {
       ->check(CLI::Range(1, ModuleTiming::most_samples));
 }
 
+/// The arguments of a `watch` as those of the `diff` that it runs.
+std::vector<std::string> diff_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  *std::find(arguments.begin(), arguments.end(), "watch") = "diff";
+  arguments.insert(arguments.end(), {"--format", "json"});
+  return arguments;
+}
+
 Style terminal_style() {
   Style style;
   style.colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
   winsize window{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) {
     style.width = window.ws_col;
+    style.height = window.ws_row;
   }
   return style;
 }
@@ -117,7 +130,9 @@ int run(int argc, char** argv) {
   std::string format = "text";
   app.add_flag("-v,--verbose", verbose, "say more on stderr");
   app.add_flag("-q,--quiet", quiet, "say only errors on stderr");
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 
   bool list_maps = false;
   std::string list_backend = "auto";
@@ -149,6 +164,13 @@ int run(int argc, char** argv) {
                  "judge a dump or a module (.so) although the sources have changed since");
   add_run_options(*diff, diff_options.run);
 
+  WatchOptions watch_options;
+  CLI::App* watch = app.add_subcommand("watch", "diff again whenever a source is saved");
+  watch->add_option("kernel", watch_options.run.kernel, "a kernel, or the path of a module")
+      ->required();
+  watch->add_option("gate", watch_options.run.gate, "qk_only, softmax_only, pv_only or fused")
+      ->required();
+  add_run_options(*watch, watch_options.run);
   const auto dump_options = [](const std::string& name) {
     return name == "what" || name == "--stale-ok" || name == "--threads";
   };
@@ -192,12 +214,35 @@ int run(int argc, char** argv) {
   std::string show_path;
   CLI::App* show = app.add_subcommand("show", "one site of a dump, lane by lane");
   show->add_option("dump", show_path, "x.safetensors")->required();
-  show->add_option("site", show_options.site, "a site, or q, k, v, o_final, lse")->required();
+  CLI::Option_group* of_site = show->add_option_group("site");
+  of_site->add_option("site", show_options.site, "a site, or q, k, v, o_final, lse");
+  std::string mapped_site;
+  of_site->add_option("--site", mapped_site, "the same, as a map of errors unless --as says else");
+  of_site->require_option(1);
   show->add_option("--block", show_options.block);
   show->add_option("--tile", show_options.tile);
   show->add_option("--warp", show_options.warp);
   show->add_option("--lane", show_options.lane);
   show->add_option("--col", show_options.col, "the first column of a matrix");
+  show->add_option_function<std::string>(
+          "--as", [&](const std::string& text) { show_options.as = parse_show_as(text); },
+          "lanes: 8 rows of 4, as a fragment is held; tile: rows x columns; heat: a map of errors")
+      ->type_name("lanes|tile|heat");
+  show->add_flag("--watch", show_options.watch,
+                 "follow the site over the tiles; for a lane of m, alpha or l with its invariants");
+
+  ReportOptions report_options;
+  CLI::App* report = app.add_subcommand("report", "a dump as a page: stages, heat maps, lanes");
+  report->add_option("dumps", report_options.dumps, "x.safetensors, or two to compare")->required();
+  report->add_option("-o,--output", report_options.output, "the page: x.html")
+      ->required()
+      ->check(check_page_path);
+  report->add_option("--block", report_options.block, "judge only these: 3 or 0..3, ends included");
+  report->add_option("--tile", report_options.tile, "keep only these");
+  report->add_option("--threads", report_options.threads, "of this machine [0: all]")
+      ->check(CLI::Range(0, 1024));
+  report->add_flag("--stale-ok", report_options.stale_ok,
+                   "judge a dump although the sources have changed since");
 
   try {
     app.parse(argc, argv);
@@ -225,12 +270,21 @@ int run(int argc, char** argv) {
     if (option->count() > 0 && !dump_options(name)) diff_options.for_runs.push_back(name);
   }
   if (diff->parsed()) code = diff_command(diff_options, output);
+  if (watch->parsed()) {
+    watch_options.arguments = diff_arguments(argc, argv);
+    code = watch_command(watch_options, output);
+  }
   if (check->parsed()) code = check_command(check_options, output);
   if (locate->parsed()) code = locate_command(locate_options, output);
   if (calibrate->parsed()) code = calibrate_command(calibrate_backend, calibrate_arch, output);
   if (resources->parsed()) code = resources_command(resource_options, output);
   if (bench->parsed()) code = bench_command(bench_options, output);
+  if (!mapped_site.empty()) {
+    show_options.site = mapped_site;
+    if (!show_options.as && !show_options.watch) show_options.as = ShowAs::heat;
+  }
   if (show->parsed()) code = show_command(show_path, show_options, output);
+  if (report->parsed()) code = report_command(report_options, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");
   }

@@ -178,6 +178,17 @@ std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
   return left;
 }
 
+std::vector<std::filesystem::path> sources_of(const std::string& kernel) {
+  std::vector<std::filesystem::path> files;
+  for (const KernelSources& declared : declared_sources) {
+    if (declared.kernel != kernel) continue;
+    for (const std::string& file : split(declared.sources, ':')) {
+      files.push_back(std::filesystem::path(LANESCOPE_SOURCE_ROOT) / file);
+    }
+  }
+  return files;
+}
+
 std::string hash_of_sources_at_hand(const std::string& kernel) {
   const char* moved = std::getenv("LANESCOPE_SOURCES");  // where the checkout lies now
   for (const KernelSources& declared : declared_sources) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,10 @@ struct ModuleWish {
 ModuleName choose_module(const ModuleWish& wish);
 /// The same with every tile of the kernel where none is given, its first one first.
 std::vector<ModuleName> choose_tiles(const ModuleWish& wish);
+
+/// The sources of a kernel's modules, a specimen's patch included; empty where there is no such
+/// kernel.
+std::vector<std::filesystem::path> sources_of(const std::string& kernel);
 
 /// The hash of a kernel's sources as they lie in the checkout now; empty where there is no checkout
 /// or no such kernel.

@@ -41,16 +41,6 @@ std::map<std::string, std::string> parse_pairs(const std::string& text, const st
   return pairs;
 }
 
-/// "3" or "0..3", the end included.
-Range parse_range(const std::string& text, const std::string& what) {
-  const std::size_t dots = text.find("..");
-  const std::int64_t first = parse_number(text.substr(0, dots), what);
-  const std::int64_t last =
-      dots == std::string::npos ? first : parse_number(text.substr(dots + 2), what);
-  if (last < first) throw UsageError(what + ": '" + text + "' ends before it begins");
-  return {first, last + 1};
-}
-
 void parse_where(const std::string& text, RunRequest& request) {
   for (const auto& [name, value] : parse_pairs(text, "--where")) {
     const Range range = parse_range(value, "--where " + name);
@@ -130,6 +120,15 @@ std::string kernel_name(const RunOptions& options) {
 }
 
 }  // namespace
+
+Range parse_range(const std::string& text, const std::string& what) {
+  const std::size_t dots = text.find("..");
+  const std::int64_t first = parse_number(text.substr(0, dots), what);
+  const std::int64_t last =
+      dots == std::string::npos ? first : parse_number(text.substr(dots + 2), what);
+  if (last < first) throw UsageError(what + ": '" + text + "' ends before it begins");
+  return {first, last + 1};
+}
 
 Problem parse_shape(const std::string& preset, const std::string& shape, bool causal) {
   Problem p = find_preset(preset.empty() ? "debug" : preset).problem;

@@ -39,6 +39,9 @@ struct RunOptions {
 /// names what it does not understand.
 Problem parse_shape(const std::string& preset, const std::string& shape, bool causal);
 
+/// "3" or "0..3", the end included. Throws UsageError that begins with `what`.
+Range parse_range(const std::string& text, const std::string& what);
+
 /// "64x32" as Br and Bc; nothing where it is empty. Throws UsageError where it is no tile.
 std::optional<std::pair<int, int>> parse_tile(const std::string& text);
 

@@ -9,6 +9,18 @@
 
 namespace lanescope {
 
+bool Bytes::operator==(const Bytes& other) const {
+  return std::equal(begin(), end(), other.begin(), other.end());
+}
+
+std::vector<std::byte>& Bytes::own() {
+  if (shared_) {
+    own_.assign(shared_.get(), shared_.get() + shared_size_);
+    shared_.reset();
+  }
+  return own_;
+}
+
 Tensor::Tensor(ElementType type, std::vector<std::int64_t> dims)
     : type(type), dims(std::move(dims)) {
   bytes.resize(static_cast<std::size_t>(size() * size_of(type)));

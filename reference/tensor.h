@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "debug/element_type.h"
@@ -23,11 +25,36 @@ constexpr Format format_of(ElementType type) {
   return formats[static_cast<int>(type)];
 }
 
+/// Bytes of their own, or those of a file that is mapped read-only: shared until they are written
+/// to, which makes a copy.
+class Bytes {
+ public:
+  Bytes() = default;
+  /// `size` bytes that `begin` keeps alive.
+  Bytes(std::shared_ptr<const std::byte> begin, std::size_t size)
+      : shared_(std::move(begin)), shared_size_(size) {}
+
+  std::size_t size() const { return shared_ ? shared_size_ : own_.size(); }
+  const std::byte* data() const { return shared_ ? shared_.get() : own_.data(); }
+  const std::byte* begin() const { return data(); }
+  const std::byte* end() const { return data() + size(); }
+  std::byte* data() { return own().data(); }
+  void resize(std::size_t size) { own().resize(size); }
+  bool operator==(const Bytes& other) const;
+
+ private:
+  std::vector<std::byte>& own();
+
+  std::shared_ptr<const std::byte> shared_;
+  std::size_t shared_size_ = 0;
+  std::vector<std::byte> own_;
+};
+
 /// A dense row-major tensor as plain bytes.
 struct Tensor {
   ElementType type = ElementType::f32;
   std::vector<std::int64_t> dims;
-  std::vector<std::byte> bytes;
+  Bytes bytes;
 
   Tensor() = default;
   /// All zero.

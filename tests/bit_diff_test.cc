@@ -69,6 +69,19 @@ TEST_CASE("diff_dumps: the same bits, or the first place where they differ") {
   CHECK(find(diff_dumps(outputs, a), "s").compared == 0);
 }
 
+TEST_CASE("diff_dumps: of a large tensor every difference counts") {
+  const Dump a =
+      synthetic_dump({.problem = {.len_q = 200, .len_kv = 200, .d = 32}, .gate = "qk_only"});
+  Dump b = a;
+  Tensor& s = tensor_of(b, SiteId::s);
+  REQUIRE(s.size() == 7 * 7 * 32 * 32);
+  const std::vector<std::int64_t> changed = {0, 16383, 16384, 40000, s.size() - 1};
+  for (const std::int64_t index : changed) s.set(index, 1000);
+  for (const BitReport& report : diff_dumps(a, b)) {
+    CHECK(report.differing == (report.name == "s" ? std::ssize(changed) : 0));
+  }
+}
+
 TEST_CASE("diff_dumps: dumps that do not belong together are refused") {
   const Setup setup{.problem = causal};
   const Dump a = synthetic_dump(setup);
@@ -95,7 +108,10 @@ TEST_CASE("diff_dumps: dumps that do not belong together are refused") {
   b = a;
   b.info.input_hash = "0";
   refused(b, "inputs");
-  b = synthetic_dump({.problem = causal, .tiles = {0, 1}});
+  refused(synthetic_dump({.problem = causal, .tiles = {0, 1}}), "traced tiles");
+  refused(synthetic_dump({.problem = causal, .blocks = {1, 2}}), "traced blocks");
+  b = a;
+  tensor_of(b, SiteId::m).dims.push_back(1);
   refused(b, "shapes");
   b = a;
   std::erase_if(b.tensors, [](const Dump::Entry& entry) {

@@ -123,8 +123,8 @@ class CommandLineTest(unittest.TestCase):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        self.refuses(USAGE, "list run diff check locate calibrate resources bench show", "nothing")
-        self.refuses(USAGE, "list run diff check locate calibrate resources bench show")
+        self.refuses(USAGE, "list run diff watch check locate calibrate resources bench show report", "nothing")
+        self.refuses(USAGE, "list run diff watch check locate calibrate resources bench show report")
 
     def test_diff_that_matches(self):
         done = self.call("diff", *RUN)
@@ -247,6 +247,12 @@ class CommandLineTest(unittest.TestCase):
         self.assertIn(f"{value['bits']}", text)
         self.assertRegex(self.call("show", self.dump, "s").stdout, "warp 0 of 4")
         self.assertEqual(len(self.json_of("show", self.dump, "q")["values"]), 64 * 128)
+        piped = self.call("show", self.dump, "--site", "s", "--tile", "1").stdout
+        self.assertEqual(piped, self.call("show", self.dump, "s", "--tile", "1", "--as", "heat").stdout)
+        self.assertNotIn("\x1b", piped)
+        self.assertRegex(piped, r"\n   63 [.:]{64}\n")
+        self.assertRegex(self.call("show", self.dump, "--site", "s", "--watch").stdout, r"\n   1 +64 +local +4096")
+        self.refuses(USAGE, "Exactly 1 option", "show", self.dump)
 
     def test_two_dumps(self):
         for i, options in enumerate([[], ["--threads", "1"], ["--threads", "2"]]):

@@ -131,7 +131,7 @@ TEST_CASE("dump: sites and tensors that do not belong together are refused") {
          d.tensors.push_back({"p", {}});
        },
        "tensor 'p' belongs to no site"},
-      {[](Dump& d) { d.tensors[7].tensor.bytes.pop_back(); }, "does not have the bytes"},
+      {[](Dump& d) { d.tensors[7].tensor.bytes.resize(1); }, "does not have the bytes"},
       {[](Dump& d) { tensor_of(d, "s").type = ElementType::f16; }, "has type f16 instead of f32"},
       {[](Dump& d) {
          tensor_of(d, "s").dims = {2, 2, 1, 8, 32};

@@ -60,7 +60,8 @@ void load_all_codes(const std::string& backend) {
   inputs = generate_inputs(run.request.problem, ElementType::e4m3, "random", 0);
   for (Tensor* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
     for (std::size_t i = 0; i < tensor->bytes.size(); ++i) {
-      tensor->bytes[i] = static_cast<std::byte>(i + i / 256);  // each code in several columns
+      tensor->bytes.data()[i] =
+          static_cast<std::byte>(i + i / 256);  // each code in several columns
     }
   }
   const Dump dump = launch(*run.module, run.module_name, run.request);

@@ -81,7 +81,7 @@ TEST_CASE("safetensors: what is written is read again, in order and aligned") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }
 
-TEST_CASE("safetensors: a tensor is a copy of the values, of the known types only") {
+TEST_CASE("safetensors: a tensor has the values of an entry, of the known types only") {
   const TemporaryFolder folder;
   write_safetensors(folder / "x",
                     std::vector<SafetensorsEntry>{{"h", "F16", {2}, bytes_of("\x00\x3c\x00\xc0"sv)},
@@ -104,6 +104,28 @@ TEST_CASE("safetensors: a file outlives the handle that opened it") {
   const SafetensorsFile copy = [&] { return SafetensorsFile(SafetensorsFile(folder / "x")); }();
   std::filesystem::remove(folder / "x");
   CHECK(std::memcmp(copy.entries()[0].bytes.data(), "wxyz", 4) == 0);
+}
+
+TEST_CASE("safetensors: a tensor shares the mapping until it is written to") {
+  const TemporaryFolder folder;
+  write_safetensors(
+      folder / "x",
+      std::vector<SafetensorsEntry>{{"h", "F16", {2}, bytes_of("\x00\x3c\x00\xc0"sv)}}, {});
+  Tensor tensor, copy;
+  {
+    const SafetensorsFile file(folder / "x");
+    tensor = file.tensor(*file.find("h"));
+    CHECK(std::as_const(tensor).bytes.data() == file.find("h")->bytes.data());
+  }
+  copy = tensor;
+  CHECK(std::as_const(copy).bytes.data() == std::as_const(tensor).bytes.data());
+  copy.set(0, 7.0);
+  CHECK(copy.at(0) == 7.0);
+  CHECK(copy.at(1) == -2.0);
+  CHECK(tensor.at(0) == 1.0);
+  CHECK_FALSE(copy.bytes == tensor.bytes);
+  copy.set(0, 1.0);
+  CHECK(copy.bytes == tensor.bytes);
 }
 
 TEST_CASE("safetensors: what breaks the format is refused with the reason") {

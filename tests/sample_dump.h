@@ -104,8 +104,7 @@ inline Tensor& tensor_of(Dump& dump, std::string_view name) {
 /// Puts raw bits into an element: NaNs with a payload, the poison pattern.
 inline void set_bits(Tensor& tensor, std::int64_t index, std::uint32_t bits) {
   for (int i = 0; i < size_of(tensor.type); ++i) {
-    tensor.bytes[static_cast<std::size_t>(index * size_of(tensor.type) + i)] =
-        static_cast<std::byte>(bits >> (8 * i));
+    tensor.bytes.data()[index * size_of(tensor.type) + i] = static_cast<std::byte>(bits >> (8 * i));
   }
 }
 

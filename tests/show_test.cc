@@ -19,9 +19,11 @@ using testing::usage_error;
 /// Index in the sample's tensor `s` [2, 2, 1, 32, 8] of a register of block 2, tile 1.
 std::int64_t slot_of_s(int lane, int reg) { return (2 * 32 + lane) * 8 + reg; }
 
-/// A dump whose `s` has the value 100·lane + register at block 2, tile 1.
+/// A dump whose `s` has the value 100·lane + register at block 2, tile 1, of a machine for which
+/// there is no reference.
 Dump counting_dump() {
   Dump dump = sample_dump();
+  dump.info.arch = "sm_60";
   for (int lane = 0; lane < 32; ++lane) {
     for (int reg = 0; reg < 8; ++reg) {
       tensor_of(dump, "s").set(slot_of_s(lane, reg), 100 * lane + reg);
@@ -50,9 +52,10 @@ TEST_CASE("show: a warp's registers are a grid of its lanes") {
       R"(mma fused  sim  sim (Hopper rules)
 s  f32, registers, stage qk, 16 x 16 per tile
 block 2 (batch 0, head 1, queries from 0), tile 1 (keys from 16)
+not judged: no rounding rule of matrix products known for 'sm_60': expected sm_70 or later
 warp 0 of 1
 
-registers 0 to 1
+registers 0 to 1: rows 0..7, columns 0..7
 lanes                     +0                     +1                     +2                     +3
     0        ····          1         100        nan        -inf        201         300        301
     4         400        401         500        501         600        601         700        701
@@ -68,11 +71,11 @@ TEST_CASE("show: as many registers side by side as the width holds") {
   const auto text = [&](int width) {
     return show_text(dump, {.site = "s", .block = 2, .tile = 1}, {.width = width});
   };
-  CHECK_THAT(text(60), ContainsSubstring("register 7\n"));
-  CHECK_THAT(text(190), ContainsSubstring("registers 4 to 7"));
+  CHECK_THAT(text(60), ContainsSubstring("register 7: rows 8..15, columns 9..15\n"));
+  CHECK_THAT(text(190), ContainsSubstring("registers 4 to 7: "));
   CHECK_THAT(text(1000), ContainsSubstring("registers 0 to 7"));
   CHECK_THAT(text(1), ContainsSubstring("3107"));
-  for (const int width : {80, 100, 140, 190, 1000}) CHECK(longest_line(text(width)) <= width);
+  for (const int width : {90, 100, 140, 190, 1000}) CHECK(longest_line(text(width)) <= width);
 }
 
 TEST_CASE("show: one lane in full") {
@@ -81,20 +84,23 @@ TEST_CASE("show: one lane in full") {
   testing::set_bits(tensor_of(dump, "s"), slot_of_s(5, 7), 0x7fc00001);
   const std::string text =
       show_text(dump, {.site = "s", .block = 2, .tile = 1, .warp = 0, .lane = 5}, {});
-  CHECK_THAT(text, ContainsSubstring("warp 0, lane 5\n"
-                                     "\n"
-                                     "register  row  column  value        bits\n"
-                                     "       0    1       2    500  0x43fa0000\n"
-                                     "       1    1       3    501  0x43fa8000\n"
-                                     "       2    9       2    502  0x43fb0000\n"));
-  CHECK_THAT(text, ContainsSubstring("       6    9      10   ····  0xffb1ffb1\n"
-                                     "       7    9      11    nan  0x7fc00001\n"));
+  CHECK_THAT(text,
+             ContainsSubstring("warp 0, lane 5\n"
+                               "\n"
+                               "register  row  column  value        bits  want  bound  error\n"
+                               "       0    1       2    500  0x43fa0000     -      -      -\n"
+                               "       1    1       3    501  0x43fa8000     -      -      -\n"
+                               "       2    9       2    502  0x43fb0000     -      -      -\n"));
+  CHECK_THAT(text,
+             ContainsSubstring("       6    9      10   ····  0xffb1ffb1     -      -      -\n"
+                               "       7    9      11    nan  0x7fc00001     -      -      -\n"));
   CHECK_THAT(show_text(dump, {.site = "m", .lane = 5}, {}),
              ContainsSubstring("       0    -       -"));
 }
 
 TEST_CASE("show: shared memory is a matrix, cut to the width") {
   Dump dump = sample_dump();
+  dump.info.arch = "sm_60";
   Tensor& k_smem = tensor_of(dump, "k_smem");
   const std::int64_t tile = (1 * 2 + 0) * 16 * 8;  // block 2, tile 1
   for (int i = 0; i < 16 * 8; ++i) k_smem.set(tile + i, i / 8 + (i % 8) / 8.0);
@@ -151,7 +157,9 @@ TEST_CASE("show: json has every selected slot with its coordinates") {
   CHECK(lane["tile"] == 1);
   REQUIRE(lane["values"].size() == 8);
   CHECK(lane["values"][0] == json::parse(R"({"warp":0,"lane":5,"reg":0,"row":1,"col":2,
-                                             "value":null,"bits":"0xffb1ffb1"})"));
+                                             "value":null,"bits":"0xffb1ffb1","want":null,
+                                             "bound":null,"error":null,"verdict":null})"));
+  CHECK(lane["judgement"] == nullptr);
   CHECK(lane["values"][1]["value"] == "nan");
   CHECK(lane["values"][2]["value"] == "-inf");
   CHECK(lane["values"][7]["value"] == 507);
@@ -187,12 +195,17 @@ TEST_CASE("show: what the dump does not have is refused with what it has") {
   CHECK_THAT(error({.site = "k_smem", .lane = 3}),
              ContainsSubstring("not in registers and has no lanes: leave out --warp and --lane"));
   CHECK_THAT(error({.site = "lse", .warp = 0}), ContainsSubstring("leave out --warp"));
+  CHECK(error({.site = "k_smem", .as = ShowAs::lanes}) ==
+        "k_smem is not in registers and has no lanes: --as tile or --as heat");
+  CHECK(error({.site = "s", .tile = 1, .watch = true}) ==
+        "--watch follows all tiles, a line each: leave out --as and --tile");
+  CHECK_THAT(usage_error([] { parse_show_as("rows"); }), ContainsSubstring("lanes, tile, heat"));
   CHECK_THAT(error({.site = "m", .col = 1}), ContainsSubstring("--col is for matrices"));
   CHECK(error({.site = "k_smem", .col = 8}) == "--col 8: the tile has the columns 0 to 7");
 }
 
 TEST_CASE("show: colours are there only where they are asked for") {
-  Dump dump = sample_dump();
+  Dump dump = counting_dump();
   tensor_of(dump, "s").set(0, NAN);
   CHECK(show_text(dump, {.site = "s"}, {}).find('\x1b') == std::string::npos);
   CHECK_THAT(show_text(dump, {.site = "s"}, {.colour = true}),

@@ -1,0 +1,204 @@
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "debug/verdict_change.h"
+#include "gates/commands.h"
+#include "gates/compiler_words.h"
+#include "gates/declared_modules.h"
+#include "gates/module_catalogue.h"
+#include "gates/program.h"
+#include "gates/source_watch.h"
+
+namespace lanescope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+/// A file descriptor that becomes readable when the user wants to end: Ctrl-C, or a signal.
+int stop_descriptor() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
+  if (descriptor < 0) throw EnvironmentError("cannot wait for signals");
+  return descriptor;
+}
+
+/// Sources of the program that are in no module: the launcher's ninja builds it again.
+std::vector<fs::path> program_sources(const std::vector<fs::path>& of_module) {
+  std::vector<fs::path> sources;
+  for (const char* folder : {"debug", "gates", "reference"}) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(fs::path(LANESCOPE_SOURCE_ROOT) / folder, error), end;
+         !error && it != end; it.increment(error)) {
+      const fs::path& path = it->path();
+      if (path.extension() != ".cc" && path.extension() != ".h") continue;
+      if (std::find(of_module.begin(), of_module.end(), path) == of_module.end()) {
+        sources.push_back(path);
+      }
+    }
+  }
+  std::sort(sources.begin(), sources.end());
+  return sources;
+}
+
+std::string name_below_root(const fs::path& file) {
+  const fs::path below = file.lexically_relative(LANESCOPE_SOURCE_ROOT);
+  return below.empty() || below.native().starts_with("..") ? file.string() : below.string();
+}
+
+class Watch {
+ public:
+  Watch(const WatchOptions& options, const Output& output)
+      : output_(output), stop_(stop_descriptor()) {
+    const char* ninja = std::getenv("LANESCOPE_NINJA");
+    if (ninja != nullptr) ninja_ = ninja;
+    diff_ = {fs::read_symlink("/proc/self/exe").string()};
+    diff_.insert(diff_.end(), options.arguments.begin(), options.arguments.end());
+    const RunOptions& run = options.run;
+    if (run.kernel.ends_with(".so")) {
+      sources_ = {fs::absolute(run.kernel)};
+      return;
+    }
+    sources_ = sources_of(run.specimen.empty() ? run.kernel : run.kernel + "+" + run.specimen);
+    program_ = program_sources(sources_);
+  }
+  ~Watch() { ::close(stop_); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  ExitCode follow() {
+    std::vector<fs::path> files = sources_;
+    files.insert(files.end(), program_.begin(), program_.end());
+    SourceWatch watch(files);
+    if (ninja_.empty()) {
+      spdlog::warn("not run by the launcher ./lanescope: nothing is built, only run again");
+    }
+    ExitCode code = run({});
+    if (code != ExitCode::ok) return code;  // what no edit of a source will mend
+    while (!stopped_) {
+      const std::vector<fs::path> changed = watch.wait(stop_);
+      if (changed.empty()) break;
+      run(changed);
+    }
+    return ExitCode::ok;
+  }
+
+ private:
+  void say(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  /// Builds and diffs once, and says what came of it. Not ok: the run itself is impossible.
+  ExitCode run(const std::vector<fs::path>& changed) {
+    ordered_json names = ordered_json::array();
+    for (const fs::path& file : changed) names.push_back(name_below_root(file));
+    ++runs_;
+    if (!output_.json) {
+      std::string text = "run " + std::to_string(runs_) + ":";
+      if (changed.empty()) text += " " + std::to_string(sources_.size()) + " sources";
+      for (const ordered_json& name : names) text += " " + name.get<std::string>();
+      say(coloured(text, Colour::bold, output_.style) + "\n");
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    std::string error = rebuild_program(changed);
+    ordered_json report;
+    if (error.empty() && !stopped_) {
+      const ProgramOutcome outcome = run_program(diff_, stop_);
+      stopped_ |= outcome.stopped;
+      if (stopped_) return ExitCode::ok;
+      report = ordered_json::parse(outcome.out, nullptr, false);
+      if (report.is_discarded() || !report.is_object()) {
+        report = nullptr;
+        error = words_of(outcome);
+        const bool usage = outcome.code >= 0 && compile_errors(outcome.err).empty();
+        if (runs_ == 1 && usage && outcome.code > 1) {
+          std::fputs(error.c_str(), stderr);
+          return static_cast<ExitCode>(outcome.code);
+        }
+      }
+    }
+    if (stopped_) return ExitCode::ok;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    tell(names, report, error, seconds.count());
+    if (!report.is_null()) last_ = report;
+    return ExitCode::ok;
+  }
+
+  /// The compiler's words where the program does not build.
+  std::string rebuild_program(const std::vector<fs::path>& changed) {
+    const auto ours = std::find_if(changed.begin(), changed.end(), [&](const fs::path& file) {
+      const std::string name = name_below_root(file);
+      return name.starts_with("debug/") || name.starts_with("gates/") ||
+             name.starts_with("reference/");
+    });
+    if (ours == changed.end()) return {};
+    const std::string name = name_below_root(*ours);
+    if (ninja_.empty()) {
+      spdlog::warn(
+          "{} may be part of lanescope itself: build it again, ninja -C {} gates/lanescope", name,
+          LANESCOPE_BUILD_ROOT);
+      return {};
+    }
+    const ProgramOutcome built =
+        run_program({ninja_, "-C", LANESCOPE_BUILD_ROOT, "gates/lanescope"}, stop_);
+    stopped_ |= built.stopped;
+    if (stopped_) return {};
+    if (built.code != 0) return "lanescope itself does not build\n" + words_of(built);
+    if (built.out.find("no work to do") == built.out.npos) {
+      spdlog::info("{} is part of lanescope itself, which was built again", name);
+    }
+    return {};
+  }
+
+  static std::string words_of(const ProgramOutcome& outcome) {
+    std::string errors = compile_errors(outcome.out + outcome.err);
+    if (!errors.empty()) return errors;
+    errors = outcome.err;
+    if (outcome.code < 0) errors += std::string("ended by ") + strsignal(outcome.signal) + "\n";
+    return errors.empty() ? "it said nothing\n" : errors;
+  }
+
+  void tell(const ordered_json& changed, const ordered_json& report, const std::string& error,
+            double seconds) {
+    if (output_.json) {
+      ordered_json line = {{"run", runs_}, {"changed", changed}};
+      line.update(report.is_null() ? ordered_json{{"verdict", "error"}, {"error", error}}
+                                   : verdict_change(last_, report));
+      say(line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+      return;
+    }
+    char time[32];
+    std::snprintf(time, sizeof time, "  (%.1f s)\n", seconds);
+    std::string text = report.is_null() ? error + coloured("no verdict", Colour::red, output_.style)
+                                        : change_text(verdict_change(last_, report), output_.style);
+    if (text.ends_with('\n')) text.pop_back();
+    say(text + time);
+  }
+
+  const Output& output_;
+  std::vector<std::string> diff_;  ///< the command that is run again and again
+  std::vector<fs::path> sources_, program_;
+  std::string ninja_;  ///< empty: nothing is built
+  ordered_json last_;  ///< of the last run that came to a verdict
+  int stop_, runs_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+ExitCode watch_command(const WatchOptions& options, const Output& output) {
+  return Watch(options, output).follow();
+}
+
+}  // namespace lanescope

@@ -145,7 +145,7 @@ class File {
         "registers", "shared", "global", "query_d", "key_d",   "query_key", "query", "f16",
         "f32",       true,     false,    nullptr};
     if (json.is_number_integer() && below(2) == 0) {
-      json = json.get<std::int64_t>() + (below(2) == 0 ? 1 : -1);
+      json = static_cast<std::int64_t>(json.get<std::uint64_t>() + (below(2) == 0 ? 1 : ~0ull));
     } else {
       json = others[below(std::size(others))];
     }

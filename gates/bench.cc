@@ -162,6 +162,7 @@ BenchResult bench_module(const RunOptions& options, int repeats, Inputs& inputs,
     ModuleTiming timing{};
     timing.samples = repeats;
     request.timing = &timing;
+    request.timeout_seconds *= repeats + 2;  // as long for each sample as for a run
     const Dump last = launch(*run.module, run.module_name, request);
     if (!last.info.incomplete.empty()) {
       result.fault = last.info.incomplete;

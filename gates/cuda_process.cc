@@ -138,8 +138,6 @@ Child& CudaProcess::child() {
 }
 
 bool CudaProcess::device_answers() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!driver) return false;
   static const bool answers = [&] {
     Task task{};
     send_task(child().socket(), task, nullptr);

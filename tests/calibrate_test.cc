@@ -12,7 +12,7 @@
 #include "gates/module_build.h"
 #include "gates/run_options.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
+#include "tests/kernels.h"
 
 using namespace lanescope;
 
@@ -48,17 +48,11 @@ TEST_CASE("calibrate: a device that rounds in another way fits no rule set") {
 }
 
 TEST_CASE("calibrate: the GPU at hand follows a rule set") {
-  const std::string name = Catch::getResultCapture().getCurrentTestName();
-  const std::vector<std::string> built = declared_backends();
-  if (std::find(built.begin(), built.end(), "cuda") == built.end()) {
-    testing::skipped(name, "this build has no cuda modules");
-  } else if (!cuda_device_answers()) {
-    testing::skipped(name, "no CUDA device answers");
-  } else {
+  testing::on_backend("cuda", [] {
     const Calibration calibration = calibrate("cuda", simt::hopper);
     INFO(calibration_text(calibration));
     CHECK(calibration.rules() != nullptr);
-  }
+  });
 }
 
 TEST_CASE("calibrate: kernels that round like Ampere stay within the bounds for it") {

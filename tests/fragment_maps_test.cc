@@ -9,7 +9,7 @@
 #include "gates/module_catalogue.h"
 #include "kernels/device/fragments.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
+#include "tests/kernels.h"
 
 using namespace lanescope;
 
@@ -39,15 +39,7 @@ void compare_maps(const std::string& backend) {
 TEST_CASE("fragment maps: sim holds what fragments.h says") { compare_maps("sim"); }
 
 TEST_CASE("fragment maps: cuda holds what fragments.h says") {
-  const std::string name = Catch::getResultCapture().getCurrentTestName();
-  const std::vector<std::string> built = declared_backends();
-  if (std::find(built.begin(), built.end(), "cuda") == built.end()) {
-    testing::skipped(name, "this build has no cuda modules");
-  } else if (!cuda_device_answers()) {
-    testing::skipped(name, "no CUDA device answers");
-  } else {
-    compare_maps("cuda");
-  }
+  testing::on_backend("cuda", [] { compare_maps("cuda"); });
 }
 
 TEST_CASE("fragment maps: each element stands in one place, where lane_of_m16n16 finds it") {

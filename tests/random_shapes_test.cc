@@ -13,7 +13,6 @@
 #include "reference/inputs.h"
 #include "tests/catch.h"
 #include "tests/kernels.h"
-#include "tests/skip.h"
 
 using namespace lanescope;
 
@@ -117,9 +116,5 @@ TEST_CASE("random shapes: clean kernels are clean on 200 shapes", "[.][shapes]")
 }
 
 TEST_CASE("random shapes: clean kernels are clean on a GPU", "[.][shapes-cuda]") {
-  if (choose_backend("auto") == "cuda") {
-    run_shapes(200, "cuda");
-  } else {
-    testing::skipped(Catch::getResultCapture().getCurrentTestName(), "no CUDA device answers");
-  }
+  testing::on_backend("cuda", [] { run_shapes(200, "cuda"); });
 }

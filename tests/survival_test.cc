@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <string>
 
 #include "debug/diagnose.h"
@@ -23,7 +22,7 @@
 #include "gates/run_options.h"
 #include "reference/parallel.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
+#include "tests/kernels.h"
 #include "tests/verdict.h"
 
 namespace lanescope {
@@ -224,21 +223,9 @@ TEST_CASE("survival: a child that dies or hangs is no more") {
 
 namespace {
 
-void on_cuda(const std::function<void()>& body) {
-  const std::string name = Catch::getResultCapture().getCurrentTestName();
-  const std::vector<std::string> built = declared_backends();
-  if (std::find(built.begin(), built.end(), "cuda") == built.end()) {
-    testing::skipped(name, "this build has no cuda modules");
-  } else if (!cuda_device_answers()) {
-    testing::skipped(name, "no CUDA device answers");
-  } else {
-    body();
-  }
-}
-
 /// Block 1 faults: what block 0 wrote, and m of tile 1 of the faulty warp's neighbours, is there.
 void check_cuda(const char* fault, Stop::Kind kind, const char* words) {
-  on_cuda([&] {
+  testing::on_backend("cuda", [&] {
     PreparedRun run = faulty(fault, "cuda");
     run.request.timeout_seconds = 10;  // a context takes its time
     const Dump dump = launch(*run.module, run.module_name, run.request);

@@ -87,7 +87,8 @@ struct Mistake {
 
 std::vector<Mistake> mistakes(const Parts& parts) {
   const Array one = Array::Ones(parts.top.rows(), 1);
-  const auto& [o, m, l, weight, top] = parts;
+  const std::vector<Array>&m = parts.m, &l = parts.l, &weight = parts.weight;
+  const Array& top = parts.top;
   std::vector<Mistake> all = {
       {Cause::weighted_by_sum, "l_i", [&](std::size_t i) { return l[i]; }},
       {Cause::normalised_twice, "1 / l_i: the parts are divided by it already",

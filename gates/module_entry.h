@@ -130,8 +130,8 @@ inline constexpr const char* trace_names[] = {"off", "on", "printf"};
 
 /// Of 8 bits, nothing tells a value that was never written.
 constexpr bool all_sites_are_wide() {
-  for (int i = 0; i < Sites::count; ++i) {
-    if (size_of(Sites::table[i].type) < 2) return false;
+  for (const Site& site : Sites::table) {
+    if (size_of(site.type) < 2) return false;
   }
   return true;
 }

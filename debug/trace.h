@@ -28,14 +28,16 @@ struct ProgressTrace {
   }
 };
 
-/// Slots of the trace buffer. The sites that the gate leaves as its result are in a buffer already,
-/// and so are the outputs in global memory.
-template <Gate G, class Sites>
-struct BufferTrace {
-  struct Traced {
-    static constexpr bool holds(const Site& site) { return traces(G, site); }
-  };
+/// What of a gate goes into the trace buffer: the sites that it leaves as its result are in a
+/// buffer already, and so are the outputs in global memory.
+template <Gate G>
+struct TracedBy {
+  static constexpr bool holds(const Site& site) { return traces(G, site); }
+};
 
+/// Slots of the trace buffer, for the sites that `Traced` holds.
+template <class Sites, class Traced>
+struct BufferTrace {
   Slots slots;
   std::int64_t block;
 

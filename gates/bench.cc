@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::int64_t row_tiles_judged = 8;
 
-std::string tile_text(int br, int bc) { return std::to_string(br) + "x" + std::to_string(bc); }
-
 bool is_path(const std::string& kernel) { return kernel.ends_with(".so"); }
 bool is_file(const std::string& input) { return input.ends_with(".safetensors"); }
 

@@ -23,7 +23,7 @@ ordered_json describe_kernel(const std::string& kernel) {
     add(gates, name_of(m.gate));
     add(dtypes, name_of(m.dtype));
     add(head_dims, m.head_dim);
-    add(tiles, std::to_string(m.br) + "x" + std::to_string(m.bc));
+    add(tiles, tile_text(m.br, m.bc));
   }
   return {{"kernel", kernel},
           {"gates", gates},

@@ -60,9 +60,7 @@ ModuleName parse_name(std::string_view text) {
   return name;
 }
 
-std::string tile_text(const ModuleName& m) {
-  return std::to_string(m.br) + "x" + std::to_string(m.bc);
-}
+std::string tile_of(const ModuleName& m) { return tile_text(m.br, m.bc); }
 
 /// Keeps the candidates for which `holds`; none left: an error that lists what there is.
 template <class Holds, class Text>
@@ -88,7 +86,7 @@ std::string takers_text(ElementType type) {
 
 std::string ModuleName::text() const {
   return kernel + "." + name_of(gate) + "." + name_of(dtype) + ".d" + std::to_string(head_dim) +
-         "." + tile_text(*this) + "." + backend +
+         "." + tile_of(*this) + "." + backend +
          (checked    ? ".checked"
           : untraced ? ".untraced"
                      : "");
@@ -169,7 +167,7 @@ std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
         left,
         "kernel " + wish.kernel + " has no tile " + std::to_string(wish.tile->first) + "x" +
             std::to_string(wish.tile->second),
-        [&](const ModuleName& m) { return std::pair(m.br, m.bc) == *wish.tile; }, tile_text);
+        [&](const ModuleName& m) { return std::pair(m.br, m.bc) == *wish.tile; }, tile_of);
   }
   for (ModuleName& chosen : left) {
     chosen.untraced = wish.untraced;

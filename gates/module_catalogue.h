@@ -11,6 +11,11 @@
 
 namespace lanescope {
 
+/// "64x32", as names of modules and --tile-shape have it.
+inline std::string tile_text(int br, int bc) {
+  return std::to_string(br) + "x" + std::to_string(bc);
+}
+
 /// Which one of the modules of a build: each is kernel, gate, type, head dimension, tile, backend.
 /// The kernel of a specimen is KERNEL+NAME.
 struct ModuleName {

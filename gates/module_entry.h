@@ -62,7 +62,7 @@ LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
 #elif LANESCOPE_TRACE == 0
   return NoTrace{};
 #elif LANESCOPE_TRACE == 1
-  return BufferTrace<gate, Sites>{a.traced, block};
+  return BufferTrace<Sites, TracedBy<gate> >{a.traced, block};
 #else
   return PrintTrace<gate, Sites>{a.traced.window, block};
 #endif

@@ -110,7 +110,7 @@ std::vector<ModuleName> wanted_modules(const ResourceOptions& options) {
   for (ModuleName name : declared_modules()) {
     known = known || name.kernel == options.kernel;
     if (name.kernel != options.kernel || name.backend != "cuda") continue;
-    const std::string tile = std::to_string(name.br) + "x" + std::to_string(name.bc);
+    const std::string tile = tile_text(name.br, name.bc);
     if (!options.gate.empty() && parse_gate(options.gate) != name.gate) continue;
     if (!options.dtype.empty() && parse_dtype(options.dtype) != name.dtype) continue;
     if (options.d != 0 && options.d != name.head_dim) continue;
@@ -158,7 +158,7 @@ RunOptions judging_run(const ModuleName& name) {
   run.kernel = name.kernel;
   run.gate = name_of(name.gate);
   run.dtype = name_of(name.dtype);
-  run.tile_shape = std::to_string(name.br) + "x" + std::to_string(name.bc);
+  run.tile_shape = tile_text(name.br, name.bc);
   run.shape = "b=1,h=1,s=" + std::to_string(2 * std::max(name.br, name.bc) + 6) +
               ",d=" + std::to_string(name.head_dim);
   run.causal = true;

@@ -98,7 +98,7 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
   demand(options.backend == "auto" || options.backend == module->backend,
          std::string("for the backend ") + module->backend);
   demand(!tile || *tile == std::pair(module->br, module->bc),
-         "of tile " + std::to_string(module->br) + "x" + std::to_string(module->bc));
+         "of tile " + tile_text(module->br, module->bc));
   demand(!options.untraced || std::string_view(module->trace) == "off", "traced");
   demand(!options.checked || module->checked,
          "not compiled for the memory checker (gates/meson.build: checked_flags)");

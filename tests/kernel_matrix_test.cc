@@ -133,7 +133,7 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
             m.dtype != parse_dtype(dtype)) {
           continue;
         }
-        options.tile_shape = std::to_string(m.br) + "x" + std::to_string(m.bc);
+        options.tile_shape = tile_text(m.br, m.bc);
         for (const Shape& shape : few_shapes_for(kernel)) {
           take(shape, options);
           // A tile may be there for D = 64 alone.

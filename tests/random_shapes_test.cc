@@ -50,7 +50,7 @@ std::vector<std::string> tiles_of(const std::string& kernel) {
   std::vector<std::string> tiles;
   for (const ModuleName& m : declared_modules()) {
     if (m.kernel != kernel) continue;
-    const std::string tile = std::to_string(m.br) + "x" + std::to_string(m.bc);
+    const std::string tile = tile_text(m.br, m.bc);
     if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
   }
   return tiles;

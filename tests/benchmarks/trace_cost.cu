@@ -31,27 +31,7 @@ struct Nothing {
 struct OneRecord {
   static constexpr bool holds(const Site& site) { return site.id == SiteId::m; }
 };
-struct Everything {
-  static constexpr bool holds(const Site& site) { return traces(Gate::fused, site); }
-};
-
-/// Traces the sites that `Traced` holds, as BufferTrace does.
-template <class Sites, class Traced>
-struct SomeSites {
-  Slots slots;
-  std::int64_t block;
-
-  template <SiteId X, class V>
-  LANESCOPE_DEVICE void operator()(SiteTag<X>, int tile, V&& value) const {
-    constexpr Site site = Sites::table[index_of<Sites>(X)];
-    if constexpr (Traced::holds(site)) {
-      const Window& w = slots.window;
-      if (block < w.block_begin || block >= w.block_end) return;
-      if (site.per_tile && (tile < w.tile_begin || tile >= w.tile_end)) return;
-      store_slots<Sites, Traced, X>(slots, block, tile, value);
-    }
-  }
-};
+using Everything = TracedBy<Gate::fused>;
 
 template <class Kernel, class Traced>
 __global__ void __launch_bounds__(Kernel::threads)
@@ -59,7 +39,7 @@ __global__ void __launch_bounds__(Kernel::threads)
   extern __shared__ __align__(1024) unsigned char memory[];
   const Seam<Gate::fused, typename Kernel::Sites> seam{{}, {}, device::block()};
   Kernel::run(a, *reinterpret_cast<typename Kernel::SharedMemory*>(memory), seam,
-              SomeSites<typename Kernel::Sites, Traced>{slots, device::block()});
+              BufferTrace<typename Kernel::Sites, Traced>{slots, device::block()});
 }
 
 __global__ void write(uint4* x, std::int64_t count) {

@@ -64,6 +64,24 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
     }
   };
 
+  /// Row register r of O, in the element type, to the row at `to` in global memory, where `exists`.
+  /// The quad of a row holds its columns in pairs, by turns: of four n8 tiles, the lanes exchange
+  /// them so that each stores the eight columns of one.
+  LANESCOPE_DEVICE static void store_row(const Output& o, int r, bool exists, T* to) {
+    const int lane = device::lane();
+    LANESCOPE_UNROLL
+    for (int nt = 0; nt < D / 8; nt += 4) {
+      Chunk chunk;
+      LANESCOPE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        chunk.pairs[j] =
+            device::pack<T>(o.at(r / 2, nt + j, r % 2 * 2), o.at(r / 2, nt + j, r % 2 * 2 + 1));
+      }
+      transpose_quad(lane, chunk.pairs);
+      if (exists) *reinterpret_cast<Chunk*>(to + (nt + lane % 4) * 8) = chunk;
+    }
+  }
+
   /// O / l and the log-sum-exp, to global memory.
   template <class Trace>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, Output& o,
@@ -84,15 +102,10 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
     LANESCOPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       const int query = work.q_begin + Stages::row_of(device::warp(), lane, r);
-      if (query >= a.len_q) continue;
-      T* row = static_cast<T*>(a.o) + row_index(a, work, query) * D;
-      LANESCOPE_UNROLL
-      for (int nt = 0; nt < D / 8; ++nt) {
-        const std::uint32_t pair =
-            device::pack<T>(o.at(r / 2, nt, r % 2 * 2), o.at(r / 2, nt, r % 2 * 2 + 1));
-        *reinterpret_cast<std::uint32_t*>(row + nt * 8 + lane % 4 * 2) = pair;
-      }
-      if (lane % 4 == 0) a.lse[row_index(a, work, query)] = lse[r];
+      const bool exists = query < a.len_q;
+      const std::int64_t row = row_index(a, work, query);
+      store_row(o, r, exists, static_cast<T*>(a.o) + row * D);
+      if (exists && lane % 4 == 0) a.lse[row] = lse[r];
     }
   }
 
@@ -153,6 +166,25 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
       trace(site::o, tile, o);
     }
     if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, o, m, l, trace);
+  }
+
+ private:
+  struct alignas(16) Chunk {
+    std::uint32_t pairs[4];
+  };
+
+  /// x[j] of the quad's lane i ← x[i] of its lane j.
+  LANESCOPE_DEVICE static void transpose_quad(int lane, std::uint32_t (&x)[4]) {
+    LANESCOPE_UNROLL
+    for (int step = 1; step < 4; step *= 2) {
+      LANESCOPE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if (i & step) continue;
+        const bool is_low = (lane & step) == 0;
+        const std::uint32_t got = device::shfl_xor(is_low ? x[i + step] : x[i], step);
+        (is_low ? x[i + step] : x[i]) = got;
+      }
+    }
   }
 };
 

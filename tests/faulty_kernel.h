@@ -19,8 +19,13 @@ LANESCOPE_DEVICE void segfault() {
 }
 
 LANESCOPE_DEVICE void hang() {
+#if defined(__CUDA_ARCH__)
+  while (clock64() != 0) {  // a loop over memory of its own is dropped by ptxas, volatile or not
+  }
+#else
   volatile int turns = 0;
   while (turns >= 0) turns = turns ^ 1;
+#endif
 }
 
 LANESCOPE_DEVICE void trap() {

@@ -103,6 +103,15 @@ void describe_element(const CheckReport& report, const simt::Region& region, std
     item.element = region.name + index("batch", element / heads) + index("head", element % heads);
     return;
   }
+  for (const Site& site : report.sites) {
+    if (!is_partial(site.id) || region.name != lanescope::name_of(site.id)) continue;
+    item.row = element / site.cols % site.rows;
+    item.col = element % site.cols;
+    item.element =
+        region.name + index("block", element / site.cols / site.rows) + index("row", item.row);
+    if (site.cols > 1) item.element += index("d", item.col);
+    return;
+  }
   const bool is_lse = region.name == "lse";
   const bool is_key = region.name == "k" || region.name == "v";
   if (!is_lse && !is_key && region.name != "q" && region.name != "o") {

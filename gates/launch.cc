@@ -26,6 +26,17 @@ bool is_shared_by_passes(Gate gate, const Site& site) {
 }
 bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
+/// What the memory checker knows the parts of the buffer `whole` by.
+void add_partials(const SlotLayout& layout, const simt::Region& whole, std::int64_t blocks,
+                  std::vector<simt::Region>& regions) {
+  for (std::size_t i = 0; i < layout.sites().size(); ++i) {
+    simt::Region& region = regions.emplace_back(whole);
+    region.name = name_of(layout.sites()[i].id);
+    region.begin = static_cast<const std::byte*>(whole.begin) + layout.shared_offset(i, 0, 0, 0, 0);
+    region.bytes = static_cast<std::size_t>(blocks * layout.sites()[i].bytes());
+  }
+}
+
 Range checked(const std::optional<Range>& wish, std::int64_t count, const char* what) {
   if (!wish) return {0, count};
   if (wish->begin < 0 || wish->end > count || wish->begin >= wish->end) {
@@ -189,15 +200,21 @@ Dump launch(const Module& module, const std::string& module_name, const RunReque
   if (request.checker) {
     using enum simt::Region::Use;
     const auto written = stores_outputs(module.gate) ? output_once : output;
-    request.checker->watch(
-        {memory.region(q, "q", input, element), memory.region(k, "k", input, element),
-         memory.region(v, "v", input, element), memory.region(q_scale, "q_scale", input),
-         memory.region(k_scale, "k_scale", input), memory.region(v_scale, "v_scale", input),
-         memory.region(o, "o", written, o_element), memory.region(lse, "lse", written),
-         memory.region(injected, "injected slots", input),
-         memory.region(left_slots, "left slots", output),
-         memory.region(trace_slots, "trace slots", output),
-         memory.region(partial_slots, "partials", gives_partials ? input : output)});
+    std::vector<simt::Region> regions = {memory.region(q, "q", input, element),
+                                         memory.region(k, "k", input, element),
+                                         memory.region(v, "v", input, element),
+                                         memory.region(q_scale, "q_scale", input),
+                                         memory.region(k_scale, "k_scale", input),
+                                         memory.region(v_scale, "v_scale", input),
+                                         memory.region(o, "o", written, o_element),
+                                         memory.region(lse, "lse", written),
+                                         memory.region(injected, "injected slots", input),
+                                         memory.region(left_slots, "left slots", output),
+                                         memory.region(trace_slots, "trace slots", output)};
+    add_partials(partials,
+                 memory.region(partial_slots, "partials", gives_partials ? input : output),
+                 run.blocks, regions);
+    request.checker->watch(std::move(regions));
     run.checker = request.checker;
   }
   std::optional<PrintedTrace> text;

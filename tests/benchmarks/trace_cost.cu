@@ -1,6 +1,7 @@
 // trace_cost: what tracing costs on the device at hand. For each tile and length: the kernel alone,
 // with one record per lane and tile (site m), with every site of `fused`, and the time that a plain
-// streaming write of the same bytes takes, all medians of one run.
+// streaming write of the same bytes takes, by a grid that fills the device and by one as the
+// kernel's (alike), all medians of one run.
 
 #include <cuda_runtime.h>
 
@@ -132,17 +133,21 @@ void measure(int heads, int length) {
   const float alone = run(traced<Kernel, Nothing>);
   const float one = run(traced<Kernel, OneRecord>);
   const float all = run(traced<Kernel, Everything>);
-  const float written = median([&] { write<<<132 * 4, 512>>>(buffer.as<uint4>(), bytes / 16); });
-  std::printf("d%-4d %3dx%-3d %6d %10.1f %10.1f %8.3f %10.1f %8.0f %10.1f %8.2f\n", D, Br, Bc,
-              length, alone, one, one / alone, all, static_cast<double>(bytes) / 1e6, written,
-              all / written);
+  const auto write_with = [&](int grid, int threads) {
+    return median([&] { write<<<grid, threads>>>(buffer.as<uint4>(), bytes / 16); });
+  };
+  const float written = write_with(132 * 4, 512), alike = write_with(blocks, Kernel::threads);
+  std::printf("d%-4d %3dx%-3d %6d %10.1f %10.1f %8.3f %10.1f %8.0f %10.1f %8.2f %10.1f %8.2f\n", D,
+              Br, Bc, length, alone, one, one / alone, all, static_cast<double>(bytes) / 1e6,
+              written, all / written, alike, all / alike);
 }
 
 }  // namespace
 
 int main() {
-  std::printf("%-5s %-7s %6s %10s %10s %8s %10s %8s %10s %8s\n", "mma", "tile", "S", "alone us",
-              "m us", "m/alone", "all us", "MB", "write us", "all/write");
+  std::printf("%-5s %-7s %6s %10s %10s %8s %10s %8s %10s %8s %10s %8s\n", "mma", "tile", "S",
+              "alone us", "m us", "m/alone", "all us", "MB", "write us", "all/write", "alike us",
+              "all/alike");
   for (const int length : {512, 2048, 4096}) {
     measure<64, 64, 64>(8, length);
     measure<64, 128, 64>(8, length);

@@ -79,13 +79,6 @@ std::vector<RunOptions> runs_of(const RunOptions& problem) {
   return runs;
 }
 
-bool left_same_bits(const Dump& a, const Dump& b) {
-  return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
-                    [](const Dump::Entry& x, const Dump::Entry& y) {
-                      return x.name == y.name && x.tensor.bytes == y.tensor.bytes;
-                    });
-}
-
 /// "o_final of batch 0, head 1, query 2, column 3 is 4, should be 5 ± 0.1".
 std::string value_text(const Divergence& at) {
   std::string text = name_of(at.site);
@@ -194,6 +187,13 @@ std::vector<std::int64_t> spread(std::int64_t count, std::int64_t most) {
     chosen.push_back(wanted == 1 ? 0 : i * (count - 1) / (wanted - 1));
   }
   return chosen;
+}
+
+bool left_same_bits(const Dump& a, const Dump& b) {
+  return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                    [](const Dump::Entry& x, const Dump::Entry& y) {
+                      return x.name == y.name && x.tensor.bytes == y.tensor.bytes;
+                    });
 }
 
 bool BenchReport::all_right() const {

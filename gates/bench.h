@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/dump.h"
 #include "debug/text.h"
 #include "gates/device_floor.h"
 #include "gates/run_options.h"
@@ -64,6 +65,10 @@ struct BenchReport {
 /// Row tiles to judge, `most` or fewer of `count`: the first, the last, and some between, evenly
 /// spread, in rising order.
 std::vector<std::int64_t> spread(std::int64_t count, std::int64_t most);
+
+/// Whether two runs of a module on the same inputs left the same tensors, byte for byte: a NaN is
+/// the same only with the same bits, and zeros of two signs differ.
+bool left_same_bits(const Dump& a, const Dump& b);
 
 /// Runs every tile of a kernel (or the one that is given) on every problem: judges a spread of its
 /// row tiles against the reference, and if they are right, times it. Modules are the untraced cuda

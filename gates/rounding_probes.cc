@@ -5,6 +5,7 @@
 
 #include "debug/simt/numerics.h"
 #include "gates/probes.h"
+#include "reference/splitmix64.h"
 
 namespace lanescope {
 namespace {
@@ -12,18 +13,6 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float smallest = std::numeric_limits<float>::denorm_min();
-
-/// A counter-based stream of bits (splitmix64).
-struct Random {
-  std::uint64_t state;
-  std::uint32_t next() {
-    state += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<std::uint32_t>((z ^ (z >> 31)) >> 32);
-  }
-};
 
 /// c + Σ a·b over `count` equal products from element `first` on.
 struct Term {
@@ -51,7 +40,7 @@ class Collector {
 
   /// A matrix of numbers with exponents up to `spread` from 0, one in `special` of them of any
   /// bits.
-  void random(const std::string& about, Random& random, int spread, std::uint32_t special) {
+  void random(const std::string& about, Random32& random, int spread, std::uint32_t special) {
     ProductProbe probe{};
     probe.type = type_;
     const auto number = [&] {
@@ -176,7 +165,7 @@ std::vector<FunctionProbe> function_probes() {
   for (const float x : special) {
     for (const float y : special) add(x, y);
   }
-  Random random{3};
+  Random32 random{3};
   for (int i = 0; i < 256; ++i) {
     // Two for each row of the functions' tables, of an octave; and any bits.
     const float fraction = (static_cast<float>(i) + 0.37f) / 128;
@@ -199,7 +188,7 @@ Probes rounding_probes() {
     add_rounding(collector);
     add_subnormals(collector);
     add_special(collector);
-    Random random{type == ElementType::f16 ? 1u : 2u};
+    Random32 random{type == ElementType::f16 ? 1u : 2u};
     for (int i = 0; i < 4; ++i) {
       const std::string number = " " + std::to_string(i);
       collector.random("random near 1," + number, random, 2, 0);

@@ -8,24 +8,17 @@
 #include "debug/error.h"
 #include "reference/parallel.h"
 #include "reference/quantise.h"
+#include "reference/splitmix64.h"
 
 namespace lanescope {
 namespace {
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): 64 well mixed bits of a counter.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 /// One stream of random numbers per (seed, tensor), addressed by counter.
 struct Stream {
   std::uint64_t key;
-  Stream(std::uint64_t seed, std::uint64_t tensor) : key(mix(mix(seed) + tensor)) {}
+  Stream(std::uint64_t seed, std::uint64_t tensor) : key(splitmix64(splitmix64(seed) + tensor)) {}
 
-  std::uint64_t bits(std::uint64_t counter) const { return mix(key ^ mix(counter)); }
+  std::uint64_t bits(std::uint64_t counter) const { return splitmix64(key ^ splitmix64(counter)); }
 
   /// In [0, 1), exact in 32 bits.
   double uniform(std::uint64_t counter) const {

@@ -8,6 +8,7 @@
 #include "debug/error.h"
 #include "tests/catch.h"
 #include "tests/kernels.h"
+#include "tests/synthetic_dump.h"
 
 using namespace lanescope;
 using Catch::Matchers::ContainsSubstring;
@@ -16,6 +17,18 @@ namespace {
 
 /// An H200 as its driver describes it.
 constexpr ModuleDevice h200{132, 1980000, 3201000, 6144, 62914560};
+
+/// What `mma` leaves on sim, its module as it is timed on a GPU: without tracing.
+Dump untraced_run(const char* shape) {
+  RunOptions options;
+  options.kernel = "mma";
+  options.gate = "fused";
+  options.backend = "sim";
+  options.shape = shape;
+  options.untraced = true;
+  const PreparedRun run = prepare(options);
+  return launch(*run.module, run.module_name, run.request);
+}
 
 BenchOptions options_of(const char* kernel) {
   BenchOptions options;
@@ -81,32 +94,60 @@ TEST_CASE("bench: the floor is what takes longer, the operations or the bytes") 
 }
 
 TEST_CASE("bench: a wrong value in a row tile that is judged is found") {
-  RunOptions options;
-  options.kernel = "mma";
-  options.gate = "fused";
-  options.backend = "sim";
-  options.shape = "h=3,s=256,d=64";
-  options.untraced = true;
-  const PreparedRun run = prepare(options);
-  Dump dump = launch(*run.module, run.module_name, run.request);
+  Dump dump = untraced_run("h=3,s=256,d=64");
   const std::int64_t last = dump.info.row_tiles() - 1;
   REQUIRE(last == 11);
   CHECK(diff_row_tiles(dump, {0, 5, last}).match);
-  for (Dump::Entry& entry : dump.tensors) {
-    if (entry.name != "o_final") continue;
-    Tensor& o = entry.tensor;
-    const std::int64_t in_tile_5 = (5 * 64 + 63) * 64 + 7;
-    o.set(in_tile_5, o.at(in_tile_5) + 0.5);
-    CHECK(diff_row_tiles(dump, {0, 4, 6, last}).match);
-    CHECK_FALSE(diff_row_tiles(dump, {0, 5, last}).match);
-    o.set(o.size() - 1, NAN);
-    const DiffReport report = diff_row_tiles(dump, {0, last});
-    CHECK_FALSE(report.match);
-    REQUIRE(report.first);
-    CHECK(report.first->head == 2);
-    CHECK(report.first->query == 255);
-    CHECK(report.first->col == 63);
+  Tensor& o = testing::tensor_of(dump, SiteId::o_final);
+  const std::int64_t in_tile_5 = (5 * 64 + 63) * 64 + 7;
+  o.set(in_tile_5, o.at(in_tile_5) + 0.5);
+  CHECK(diff_row_tiles(dump, {0, 4, 6, last}).match);
+  CHECK_FALSE(diff_row_tiles(dump, {0, 5, last}).match);
+  o.set(o.size() - 1, NAN);
+  const DiffReport report = diff_row_tiles(dump, {0, last});
+  CHECK_FALSE(report.match);
+  REQUIRE(report.first);
+  CHECK(report.first->head == 2);
+  CHECK(report.first->query == 255);
+  CHECK(report.first->col == 63);
+}
+
+TEST_CASE("bench: two runs leave the same bits, or one bit tells them apart") {
+  const Dump first = untraced_run("h=2,s=100,d=64");
+  CHECK(left_same_bits(first, untraced_run("h=2,s=100,d=64")));
+
+  for (const SiteId id : {SiteId::o_final, SiteId::lse}) {
+    INFO(name_of(id));
+    Dump last = first;
+    Bytes& bytes = testing::tensor_of(last, id).bytes;
+    for (const std::size_t at : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
+      bytes.data()[at] ^= std::byte{1};
+      CHECK_FALSE(left_same_bits(first, last));
+      bytes.data()[at] ^= std::byte{1};
+      CHECK(left_same_bits(first, last));
+    }
   }
+
+  Dump a = first, b = first;
+  Tensor &o_a = testing::tensor_of(a, SiteId::o_final),
+         &o_b = testing::tensor_of(b, SiteId::o_final);
+  o_a.set(7, NAN);
+  o_b.set(7, NAN);
+  CHECK(left_same_bits(a, b));
+  o_b.bytes.data()[2 * 7] ^= std::byte{1};
+  REQUIRE(std::isnan(o_b.at(7)));
+  CHECK_FALSE(left_same_bits(a, b));
+  o_a.set(7, 0.0);
+  o_b.set(7, -0.0);
+  CHECK_FALSE(left_same_bits(a, b));
+
+  Dump lacks = first, renamed = first;
+  std::erase_if(lacks.tensors, [](const Dump::Entry& entry) { return entry.name == "lse"; });
+  REQUIRE(lacks.tensors.size() + 1 == first.tensors.size());
+  CHECK_FALSE(left_same_bits(first, lacks));
+  CHECK_FALSE(left_same_bits(lacks, first));
+  renamed.tensors.back().name += "_";
+  CHECK_FALSE(left_same_bits(first, renamed));
 }
 
 TEST_CASE("bench: sim is not timed") {

@@ -18,22 +18,11 @@
 #include <vector>
 
 #include "kernels/device/device.h"
+#include "reference/splitmix64.h"
 
 namespace device = lanescope::device;
 
 namespace {
-
-/// A counter-based stream of bits (splitmix64).
-struct Random {
-  std::uint64_t state;
-  std::uint32_t next() {
-    state += 0x9e3779b97f4a7c15u;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<std::uint32_t>((z ^ (z >> 31)) >> 32);
-  }
-};
 
 __global__ void functions(int n, const float* x, const float* y, float* ex2, float* lg2, float* max,
                           std::uint16_t* f16, std::uint16_t* bf16) {
@@ -131,7 +120,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 
 void capture_functions(File& file) {
   constexpr int n = 6144;
-  Random random{1};
+  lanescope::Random32 random{1};
   Array<float> x(n), y(n), ex2(n), lg2(n), max(n);
   Array<std::uint16_t> f16(n), bf16(n);
   const float special[] = {
@@ -172,7 +161,7 @@ void capture_functions(File& file) {
 template <class T>
 void capture_products(File& file, const std::string& name) {
   constexpr int n = 48;
-  Random random{2};
+  lanescope::Random32 random{2};
   Array<std::uint16_t> a(n * 256), b(n * 128);
   Array<float> c(n * 128), d(n * 128);
   const bool half = T::type == lanescope::ElementType::f16;

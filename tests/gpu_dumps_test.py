@@ -5,51 +5,39 @@ modules that are needed. Returns 77 where nothing has been captured yet."""
 
 import json
 import os
-import pathlib
 import shlex
-import struct
-import subprocess
 import sys
 import tarfile
-import tempfile
 import unittest
+
+from program import ProgramTest, header_of, take_arguments
 
 
 def split(dump):
     """A safetensors file as its metadata and its tensors: name -> (type, dimensions, bytes)."""
-    length, = struct.unpack_from("<Q", dump)
-    header = json.loads(dump[8:8 + length])
+    header, start = header_of(dump)
     metadata = header.pop("__metadata__")
-    return metadata, {name: (entry["dtype"], entry["shape"], dump[8 + length:][slice(*entry["data_offsets"])])
+    return metadata, {name: (entry["dtype"], entry["shape"], dump[start:][slice(*entry["data_offsets"])])
                       for name, entry in header.items()}
 
 
-class GpuDumpsTest(unittest.TestCase):
+class GpuDumpsTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        cls.environment = {"LANESCOPE_NINJA": ninja, **os.environ}
+        super().setUpClass()
         with tarfile.open(captured) as archive:
             files = {entry.name: archive.extractfile(entry).read() for entry in archive.getmembers()}
         cls.provenance = json.loads(files.pop("provenance.json"))
         cls.dumps = files
-        listed = json.loads(cls.call("list", "--format", "json").stdout)
-        cls.built = {(kernel["kernel"], gate, dtype) for kernel in listed["kernels"]
+        cls.built = {(kernel["kernel"], gate, dtype) for kernel in cls().json_of("list")["kernels"]
                      for gate in kernel["gates"] for dtype in kernel["dtypes"]}
-
-    @classmethod
-    def call(cls, *words):
-        return subprocess.run([program, *words], cwd=cls.folder, env=cls.environment, capture_output=True, text=True)
 
     def difference(self, name, dump):
         """Runs on sim what `dump` is of: the first thing that is not the same, or nothing."""
         metadata, want = split(dump)
         tile = json.loads(metadata["tile"])
-        ran = self.call(*shlex.split(self.provenance["commands"][name]), "--backend", "sim",
-                        "--tile-shape", f"{tile['br']}x{tile['bc']}", "-o", "sim.safetensors")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.call(*shlex.split(self.provenance["commands"][name]), "--backend", "sim",
+                  "--tile-shape", f"{tile['br']}x{tile['bc']}", "-o", "sim.safetensors")
         ours, got = split((self.folder / "sim.safetensors").read_bytes())
         self.assertEqual(ours["input_hash"], metadata["input_hash"], "the inputs are not those of the GPU's run")
         self.assertEqual(list(got), list(want), "not the same tensors")
@@ -57,7 +45,7 @@ class GpuDumpsTest(unittest.TestCase):
         if not wrong:
             return ""
         (self.folder / "gpu.safetensors").write_bytes(dump)
-        told = self.call("diff", "gpu.safetensors", "sim.safetensors")
+        told = self.result_of("diff", "gpu.safetensors", "sim.safetensors")
         return f"the bits of {' '.join(wrong)} differ\n{told.stdout}{told.stderr}"
 
     def test_every_bit(self):
@@ -82,19 +70,16 @@ class GpuDumpsTest(unittest.TestCase):
         name = next((name for name in self.dumps if tuple(name.split(".")[:3]) in self.built), None)
         if not name:
             self.skipTest("this build has none of the kernels and gates that were captured")
-        length, = struct.unpack_from("<Q", self.dumps[name])
-        header = json.loads(self.dumps[name][8:8 + length])
+        header, start = header_of(self.dumps[name])
         site = json.loads(header["__metadata__"]["sites"])[-1]["id"]
         touched = bytearray(self.dumps[name])
-        touched[8 + length + header[site]["data_offsets"][0]] ^= 1
+        touched[start + header[site]["data_offsets"][0]] ^= 1
         self.assertRegex(self.difference(name, bytes(touched)), rf"(?s)the bits of {site} differ.*\bdiverged: .*{site}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
-    program, ninja, captured = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
+    captured, = take_arguments(__doc__, more=1)
     if not os.path.exists(captured):
         print(f"{captured}: not captured yet")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)
+    unittest.main(verbosity=2)

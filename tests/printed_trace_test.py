@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""printed_trace_test.py PROGRAM SOURCE_ROOT MESON NINJA: a build with -Dtrace=printf prints the values
-that PROGRAM's traced modules put into a dump; and what the options of a build choose.
+"""printed_trace_test.py PROGRAM NINJA MESON: a build with -Dtrace=printf prints the values that
+PROGRAM's traced modules put into a dump; and what the options of a build choose.
 
 The other build makes modules alone, which PROGRAM loads from there."""
 
 import json
 import math
-import os
-import pathlib
 import re
 import struct
 import subprocess
-import sys
-import tempfile
 import unittest
+
+from program import ROOT, USAGE, ProgramTest, take_arguments
 
 SHAPE = ["--backend", "sim", "--shape", "s=65,d=64"]  # two blocks and two tiles, the second of each ragged
 SITES = {"qk_only": ["q_smem", "k_smem", "s"],
@@ -41,42 +39,34 @@ def place(line):
     return line[BLOCK], line[TILE], line[SITE], within
 
 
-class PrintedTraceTest(unittest.TestCase):
+class PrintedTraceTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
+        super().setUpClass()
         cls.configure("printing", "-Dtrace=printf", "-Dkernels=mma,scalar", "-Dbackends=sim",
                       "-Dgates=qk_only,softmax_only")
 
     @classmethod
     def configure(cls, build, *options, fails=False):
         """What meson says of a build folder with these options."""
-        done = subprocess.run([meson, "setup", cls.folder / build, source_root, *options],
+        done = subprocess.run([meson, "setup", cls.folder / build, ROOT, *options],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def call(self, *arguments, code=0, printing=False):
-        """Runs PROGRAM with the modules of its own build, or with those that print."""
-        where = {"LANESCOPE_MODULES": str(self.folder / "printing" / "gates")} if printing else {}
-        environment = {**os.environ, "LANESCOPE_NINJA": "" if printing else ninja, **where}
-        done = subprocess.run([program, *arguments], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout[-2000:]}{done.stderr}")
-        return done
+    def printed(self, *arguments, **options):
+        """Runs PROGRAM with the modules that print."""
+        return self.call(*arguments, **options, LANESCOPE_NINJA="", LANESCOPE_MODULES=self.folder / "printing" / "gates")
 
     def build(self, kernel, gate):
         """Has a dump of a traced run in place, and the module that prints the same run."""
         self.call("run", kernel, gate, *SHAPE, "-o", f"{kernel}.{gate}.safetensors")
-        report = json.loads(self.call("diff", kernel, gate, *SHAPE, "--format", "json").stdout)
-        subprocess.run([ninja, "-C", self.folder / "printing", f"gates/{report['module']}.so"], check=True,
+        report = self.json_of("diff", kernel, gate, *SHAPE)
+        subprocess.run([self.ninja, "-C", self.folder / "printing", f"gates/{report['module']}.so"], check=True,
                        stdout=subprocess.DEVNULL)
 
     def shown(self, kernel, gate, block, tile, site):
-        words = ["--block", str(block), "--tile", str(tile), "--format", "json"]
-        return json.loads(self.call("show", f"{kernel}.{gate}.safetensors", site, *words).stdout)["values"]
+        return self.json_of("show", f"{kernel}.{gate}.safetensors", site, "--block", block, "--tile", tile)["values"]
 
     def check_values(self, kernel, gate, lines):
         printed = {place(line): line for line in lines}
@@ -99,7 +89,7 @@ class PrintedTraceTest(unittest.TestCase):
             for gate, sites in SITES.items():
                 with self.subTest(kernel=kernel, gate=gate):
                     self.build(kernel, gate)
-                    lines = parse(self.call("run", kernel, gate, *SHAPE, printing=True).stdout)
+                    lines = parse(self.printed("run", kernel, gate, *SHAPE).stdout)
                     order = [(line[BLOCK], line[TILE], sites.index(line[SITE]), place(line)[3]) for line in lines]
                     self.assertEqual(order, sorted(order))
                     self.assertEqual({line[SITE] for line in lines}, set(sites))
@@ -110,23 +100,23 @@ class PrintedTraceTest(unittest.TestCase):
         for gate in SITES:
             self.build("mma", gate)
             run = ["run", "mma", gate, *SHAPE]
-            every = parse(self.call(*run, printing=True).stdout)
-            lines = parse(self.call(*run, "--where", "block=1,tile=1,warp=2,lane=4..5", printing=True).stdout)
+            every = parse(self.printed(*run).stdout)
+            lines = parse(self.printed(*run, "--where", "block=1,tile=1,warp=2,lane=4..5").stdout)
             once_per_block = "q_smem"  # not narrowed by a tile
             self.assertEqual(lines, [line for line in every
                                      if line[BLOCK] == 1 and (line[TILE] == 1 or line[SITE] == once_per_block)
                                      and line[WARP:REG] in [(2, 4), (2, 5)]])
             self.assertEqual({line[SITE] for line in lines}, set(SITES[gate]))
         for where, words in [("warp=4", r"warp 0\.\.3"), ("lane=30..32", r"lane 0\.\.31"), ("tile=2", r"tile 0\.\.1")]:
-            self.assertRegex(self.call(*run, "--where", where, code=2, printing=True).stderr, words)
+            self.assertRegex(self.printed(*run, "--where", where, code=USAGE).stderr, words)
 
     def test_diff_judges(self):
         self.build("mma", "softmax_only")
         diff = ["diff", "mma", "softmax_only", *SHAPE, "--where", "block=0,tile=0,warp=0,lane=0"]
-        text = self.call(*diff, printing=True).stdout
+        text = self.printed(*diff).stdout
         self.assertRegex(text.splitlines()[0], LINE)
         self.assertRegex(text.splitlines()[-1], "^match: ")
-        done = self.call(*diff, "--format", "json", "-o", "printed.safetensors", printing=True)
+        done = self.printed(*diff, "--format", "json", "-o", "printed.safetensors")
         self.assertEqual(json.loads(done.stdout)["verdict"], "match")
         self.assertRegex(done.stderr, LINE)
         self.assertRegex(self.call("diff", "printed.safetensors").stdout, "match: ")
@@ -137,14 +127,12 @@ class PrintedTraceTest(unittest.TestCase):
         self.assertRegex(self.configure("b", "-Dtrace=print", fails=True), 'print.*"on", "off", "printf"')
         self.assertRegex(self.configure("c", "-Dkernels=nma", fails=True), "nma.*scalar, mma")
         self.configure("one", "-Dgates=qk_only", "-Dbackends=sim")
-        targets = subprocess.run([ninja, "-C", self.folder / "one", "-t", "targets", "all"], check=True,
+        targets = subprocess.run([self.ninja, "-C", self.folder / "one", "-t", "targets", "all"], check=True,
                                  stdout=subprocess.PIPE, text=True).stdout
         gates = set(re.findall(r"^gates/[^./]+\.(\w+)\.[^/]*\.so:", targets, re.MULTILINE))
         self.assertEqual(gates, {"qk_only"}, "another gate's modules are declared")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 5:
-        sys.exit(__doc__)
-    program, source_root, meson, ninja = os.path.abspath(sys.argv[1]), *sys.argv[2:5]
-    unittest.main(argv=[sys.argv[0], *sys.argv[5:]], verbosity=2)
+    meson, = take_arguments(__doc__, more=1)
+    unittest.main(verbosity=2)

@@ -1,3 +1,6 @@
+// The reference against NumPy and the C library: exponentials and logarithms, attention as in the
+// textbook, and its recurrence tile by tile.
+
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -13,9 +16,13 @@
 #include "reference/online.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/reference_values.h"
 
 namespace lanescope::reference {
 namespace {
+
+using testing::difference;
+using testing::walk_of;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -66,31 +73,6 @@ struct StoredCases {
   const nlohmann::json index =
       nlohmann::json::parse(testing::read_bytes(testing::data_file("reference_cases.json")));
 };
-
-/// Largest |got − want| / max(|want|, least); infinite where the infinities differ.
-double difference(const double* got, const double* want, std::size_t count, double least) {
-  double largest = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (got[i] == want[i]) continue;
-    const double error = std::abs(got[i] - want[i]) / std::max(std::abs(want[i]), least);
-    largest = error <= largest ? largest : std::isnan(error) ? infinity : error;
-  }
-  return largest;
-}
-
-Walk walk_of(std::int64_t br, std::int64_t bc, std::int64_t width) {
-  return {.br = br, .bc = bc, .width = width, .arithmetic = {}};
-}
-
-/// tile [rows, cols] against rows of the stored [tile, row, col].
-double difference(const Array& tile, const std::vector<double>& stored, std::int64_t index,
-                  double least) {
-  using RowMajor = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const RowMajor values = tile;
-  const auto count = static_cast<std::size_t>(values.size());
-  return difference(values.data(), stored.data() + static_cast<std::size_t>(index) * count, count,
-                    least);
-}
 
 TEST_CASE("reference: exponentials and logarithms are right to the last bits") {
   double exp2_error = 0, exp_error = 0, log_error = 0;
@@ -160,193 +142,12 @@ TEST_CASE("reference: the tiled recurrence agrees with NumPy after every tile") 
   }
 }
 
-TEST_CASE("reference: the recurrence ends where the textbook does, for any tile shape") {
-  for (const std::string& kind : input_kinds()) {
-    for (const auto& [causal, type] : {std::pair{false, ElementType::bf16},
-                                       {true, ElementType::bf16},
-                                       {true, ElementType::e4m3}}) {
-      const Problem problem{1, 4, 2, 50, 90, 32, causal};
-      const Inputs inputs = generate_inputs(problem, type, kind, 1);
-      const AttentionResult want = attention(inputs, problem);
-      for (const auto& [br, bc] : {std::pair{64, 64}, {32, 48}, {16, 128}, {7, 5}}) {
-        INFO(kind << " causal " << causal << " " << br << " x " << bc);
-        double worst_o = 0, worst_lse = 0;
-        for (std::int64_t head = 0; head < 4; ++head) {
-          for (std::int64_t q_tile = 0; q_tile * br < 50; ++q_tile) {
-            OnlineBlock block(inputs, problem, walk_of(br, bc, 48), 0, head, q_tile);
-            for (std::int64_t tile = 0; tile * bc < 90; ++tile) block.step(tile);
-            const Outputs got = block.finish();
-            const auto row = static_cast<std::size_t>(head * 50 + q_tile * br);
-            const std::vector<double> o(want.o.begin() + std::ptrdiff_t(row) * 32, want.o.end());
-            worst_o = std::max(worst_o, difference(got.o_final.value.leftCols(32), o, 0, 0.01));
-            worst_lse = std::max(worst_lse, difference(got.lse.value.data(), &want.lse[row],
-                                                       std::size_t(block.rows()), 1));
-            CHECK((got.o_final.value.rightCols(16) == 0).all());
-          }
-        }
-        CHECK(worst_o < 1e-11);
-        CHECK(worst_lse < 1e-13);
-      }
-    }
-  }
-}
-
-TEST_CASE("reference: splits of the keys, combined, give the textbook's result") {
-  for (const std::string& kind : input_kinds()) {
-    for (const bool causal : {false, true}) {
-      const Problem problem{1, 4, 2, 20, 90, 32, causal};
-      const Inputs inputs = generate_inputs(problem, ElementType::f16, kind, 1);
-      const AttentionResult want = attention(inputs, problem);
-      double largest_v = 0;
-      for (std::int64_t i = 0; i < inputs.v.size(); ++i) {
-        largest_v = std::max(largest_v, std::abs(inputs.v.at(i)));
-      }
-      for (const int splits : {1, 2, 3, 7, 30}) {
-        for (const int heads : {1, 2}) {
-          INFO(kind << " causal " << causal << ", " << splits << " splits, " << heads << " heads");
-          Walk walk = walk_of(16, 8, 48);
-          walk.splits = splits;
-          walk.heads_per_tile = heads;
-          double worst_o = 0, worst_lse = 0;
-          for (int head = 0; head < 4; head += heads) {
-            for (int q_tile = 0; q_tile * 16 < heads * 20; ++q_tile) {
-              std::vector<Partial> partials;
-              std::int64_t tiles = 0;
-              for (int split = 0; split < splits; ++split) {
-                OnlineBlock block(inputs, problem, walk, 0, head, q_tile, split);
-                for (std::int64_t tile = 0; tile < block.needed_tiles(); ++tile) block.step(tile);
-                tiles += block.needed_tiles();
-                partials.push_back(block.partial());
-              }
-              CHECK(tiles <= 12);  // 90 keys, 8 to a tile: no tile is another split's, too
-              const Partial all = combine(partials);
-              const Outputs got = epilogue(all.o, all.l, all.m, Factor{}, walk.arithmetic);
-              const auto row = static_cast<std::size_t>(head * 20 + q_tile * 16);
-              const std::vector<double> o(want.o.begin() + std::ptrdiff_t(row) * 32, want.o.end());
-              worst_o = std::max(worst_o, difference(got.o_final.value.leftCols(32), o, 0, 0.01));
-              worst_lse = std::max(worst_lse, difference(got.lse.value.data(), &want.lse[row],
-                                                         std::size_t(got.lse.value.rows()), 1));
-              // Parts add to what a single walk is wrong by: the weights, an ex2 each, and the sum
-              // of the parts, none of which is larger than l times the largest v.
-              Walk whole = walk;
-              whole.splits = 1;
-              OnlineBlock block(inputs, problem, whole, 0, head, q_tile);
-              for (std::int64_t tile = 0; tile < block.needed_tiles(); ++tile) block.step(tile);
-              const Partial one = block.partial();
-              const Array added = (splits + 8) * unit * one.l.value;
-              CHECK((all.l.error <= 2 * one.l.error + added).all());
-              const Array o_added = (added * largest_v).replicate(1, 48);
-              CHECK((all.o.error <= 2 * one.o.error + o_added + 0x1p-100).all());
-            }
-          }
-          CHECK(worst_o < 1e-11);
-          CHECK(worst_lse < 1e-13);
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("reference: the bound of the combine covers fp32, and not much more") {
-  // Parts as a kernel would hold them, combined in float with ex2 truncated.
-  std::uint32_t state = 1;
-  const auto random = [&] {
-    state = state * 1664525u + 1013904223u;
-    return state / 4294967296.0;
-  };
-  double largest = 0;
-  for (const int splits : {1, 2, 5, 40}) {
-    std::vector<Partial> parts;
-    for (int i = 0; i < splits; ++i) {
-      Array o(16, 8), m(16, 1), l(16, 1);
-      for (double& x : o.reshaped()) x = static_cast<float>(random() * 16 - 8);
-      for (double& x : m.reshaped()) x = static_cast<float>(random() * 12 - 6);
-      for (double& x : l.reshaped()) x = static_cast<float>(1 + random() * 30);
-      parts.push_back({Bounded::exact(o), Bounded::exact(m), Bounded::exact(l)});
-    }
-    const Partial want = combine(parts);
-    for (Eigen::Index row = 0; row < 16; ++row) {
-      float o[8] = {}, l = 0;
-      for (const Partial& part : parts) {
-        const float shifted =
-            static_cast<float>(part.m.value(row)) - static_cast<float>(want.m.value(row));
-        const double exact = std::exp2(static_cast<double>(shifted));
-        float weight = static_cast<float>(exact);
-        if (weight > exact) weight = std::nextafterf(weight, 0);
-        l = std::fma(static_cast<float>(part.l.value(row)), weight, l);
-        for (int c = 0; c < 8; ++c) {
-          o[c] = std::fma(static_cast<float>(part.o.value(row, c)), weight, o[c]);
-        }
-      }
-      CHECK(std::abs(l - want.l.value(row)) <= want.l.error(row));
-      for (int c = 0; c < 8; ++c) {
-        const double error = std::abs(o[c] - want.o.value(row, c));
-        CHECK(error <= want.o.error(row, c));
-        if (splits > 1) largest = std::max(largest, error / want.o.error(row, c));
-      }
-    }
-  }
-  CHECK(largest > 0.05);
-}
-
 TEST_CASE("reference: results do not depend on the number of threads") {
   const Problem problem{2, 2, 1, 130, 130, 64, true};
   const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
   const AttentionResult one = attention(inputs, problem, 1), three = attention(inputs, problem, 3);
   CHECK(one.o == three.o);
   CHECK(one.lse == three.lse);
-}
-
-TEST_CASE("reference: rows that see no key have O = 0 and lse = -infinity") {
-  const Problem problem{1, 1, 1, 20, 8, 16, true};
-  const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
-  const AttentionResult whole = attention(inputs, problem);
-  OnlineBlock block(inputs, problem, walk_of(16, 4, 16), 0, 0, 0);
-  CHECK(block.needed_tiles() == 1);
-  const TileState state = block.step(0);
-  const Outputs out = block.finish();
-  for (std::int64_t row = 0; row < 12; ++row) {
-    CHECK(whole.lse[std::size_t(row)] == -infinity);
-    for (std::int64_t i = 0; i < 16; ++i) CHECK(whole.o[std::size_t(row * 16 + i)] == 0);
-    CHECK(state.m.value(row) == -infinity);
-    CHECK(state.m.error(row) == 0);
-    CHECK(state.alpha.value(row) == 0);
-    CHECK(state.alpha.error(row) == 1);  // multiplies zeros: whatever a kernel has there is right
-    CHECK(state.l.value(row) == 0);
-    CHECK(state.l.error(row) == 0);
-    CHECK((state.p.value.row(row) == 0).all());
-    CHECK((state.p.error.row(row) == 0).all());
-    CHECK((out.o_final.value.row(row) == 0).all());
-    CHECK((out.o_final.error.row(row) == 0).all());
-    CHECK(out.lse.value(row) == -infinity);
-  }
-  CHECK(state.s.error.isFinite().all());
-  CHECK(state.o.error.isFinite().all());
-  CHECK(std::isfinite(out.lse.value(12)));
-}
-
-TEST_CASE("reference: what is injected is rounded and has no error") {
-  const Problem problem{1, 1, 1, 32, 96, 32, false};
-  const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);
-  Walk walk = walk_of(32, 32, 32);
-  OnlineBlock truth(inputs, problem, walk, 0, 0, 0);
-  walk.injected = Injected::scores;
-  OnlineBlock from_scores(inputs, problem, walk, 0, 0, 0);
-  walk.injected = Injected::weights;
-  walk.injected_p = walk.arithmetic.p_type = ElementType::f16;
-  OnlineBlock from_weights(inputs, problem, walk, 0, 0, 0);
-  for (std::int64_t tile = 0; tile < 3; ++tile) {
-    const TileState t = truth.step(tile), s = from_scores.step(tile), w = from_weights.step(tile);
-    CHECK((s.s.value == round_values(t.s.value, ElementType::f32)).all());
-    CHECK((s.s.error == 0).all());
-    CHECK((s.m.error == 0).all());
-    CHECK((s.l.error < t.l.error).all());
-    CHECK((w.p.value == round_values(t.p.value, ElementType::f16)).all());
-    CHECK((w.p.error == 0).all());
-    CHECK((w.alpha.value == round_values(t.alpha.value, ElementType::f32)).all());
-    CHECK((w.alpha.error == 0).all());
-    CHECK((w.o.error < t.o.error).all());
-  }
 }
 
 TEST_CASE("reference: speed of one head of 4096 queries and keys", "[.benchmark]") {

@@ -5,17 +5,15 @@ builds the modules that are needed. Skipped (77) where there is no Chromium."""
 
 import json
 import math
-import os
-import pathlib
 import re
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
-OK, DIVERGED, USAGE, ENVIRONMENT, MISMATCH = range(5)
+from program import DIVERGED, MISMATCH, USAGE, ProgramTest, header_of, take_arguments
+
 SPECIMEN = ["mma", "fused", "--backend", "sim", "--specimen", "swapped_row_max", "--shape", "s=100,d=64"]
 
 # Waits, clicks, and puts down what the page shows. `steps` is put in by the test.
@@ -55,8 +53,8 @@ HARNESS = """
 def read_dump(path):
     """The header as JSON and the data of a safetensors file."""
     data = path.read_bytes()
-    length, = struct.unpack_from("<Q", data)
-    return json.loads(data[8:8 + length]), bytearray(data[8 + length:])
+    header, start = header_of(data)
+    return header, bytearray(data[start:])
 
 
 def write_dump(path, header, data):
@@ -64,24 +62,11 @@ def write_dump(path, header, data):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-class ReportPageTest(unittest.TestCase):
+class ReportPageTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        cls.environment = {"LANESCOPE_NINJA": ninja, **os.environ}
-        try:
-            cls().call("run", *SPECIMEN, "-o", "bad.safetensors")
-        except AssertionError as error:
-            raise unittest.SkipTest(f"this build cannot trace {' '.join(SPECIMEN)}: {error}")
-
-    def call(self, *arguments, code=OK):
-        words = [str(argument) for argument in arguments]
-        done = subprocess.run([program, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, code, f"{words}\n{done.stdout}{done.stderr}")
-        return done
+        super().setUpClass()
+        cls.dump_or_skip("bad.safetensors", *SPECIMEN)
 
     def page(self, *dumps, options=()):
         path = self.folder / "page.html"
@@ -117,7 +102,7 @@ class ReportPageTest(unittest.TestCase):
         return name
 
     def test_first_divergence(self):
-        first = json.loads(self.call("diff", "bad.safetensors", "--format", "json", code=DIVERGED).stdout)["first"]
+        first = self.json_of("diff", "bad.safetensors", code=DIVERGED)["first"]
         page = self.page("bad.safetensors")
         start, clicked, hovered, keyed = self.look_at(page, """
             document.getElementById("site").value = "o_final";
@@ -148,8 +133,8 @@ class ReportPageTest(unittest.TestCase):
         page = self.page("bad.safetensors")
         shown, = self.look_at(page, 'location.hash = "#site=s&block=1&tile=1&slot=1234&by=chain"; await wait(); look();')
         warp, lane, reg = 1234 // 1024, 1234 // 32 % 32, 1234 % 32
-        dump = json.loads(self.call("show", "bad.safetensors", "s", "--block", 1, "--tile", 1, "--warp", warp, "--lane", lane,
-                                    "--format", "json").stdout)["values"][reg]
+        place = ["--block", 1, "--tile", 1, "--warp", warp, "--lane", lane]
+        dump = self.json_of("show", "bad.safetensors", "s", *place)["values"][reg]
         self.assertEqual(shown["value"]["bits"], dump["bits"])
         self.assertEqual(shown["value"]["warp, lane"], f"{warp}, {lane}")
         self.assertEqual(shown["value"]["row, column"], f"{dump['row']}, {dump['col']} of the tile")
@@ -193,7 +178,7 @@ class ReportPageTest(unittest.TestCase):
             f'location.hash = "#{place}&by=local"; await wait(); look();' for place in places))
         for seen in [scores, keys, partial]:
             self.assertEqual((seen["value"]["split"], seen["value"]["local"]), ("1", "holds"))
-        shown = json.loads(self.call("show", "split.safetensors", "s", "--block", 4, "--tile", 1, "--format", "json").stdout)
+        shown = self.json_of("show", "split.safetensors", "s", "--block", 4, "--tile", 1)
         value = shown["values"][64]
         first_key = (1 * 3 + 1) * 32  # 8 tiles of 32 keys in 3 splits
         self.assertEqual(scores["value"]["bits"], value["bits"])
@@ -232,9 +217,8 @@ class ReportPageTest(unittest.TestCase):
         self.assertIn("1 of 2 blocks", seen["notes"][0])
         self.assertFalse(there["hidden"])
         for option, value in [("--block", "2"), ("--tile", "0..2"), ("--tile", "x")]:
-            said = self.call("report", "bad.safetensors", "-o", "x.html", option, value, code=USAGE)
-            self.assertIn(option, said.stderr)
-        self.assertIn(".html", self.call("report", "bad.safetensors", "-o", "x.txt", code=USAGE).stderr)
+            self.refuses(USAGE, option, "report", "bad.safetensors", "-o", "x.html", option, value)
+        self.refuses(USAGE, r"\.html", "report", "bad.safetensors", "-o", "x.txt")
         self.call("report", self.changed("stale.safetensors", source_hash="0"), "-o", "x.html", code=MISMATCH)
 
     def test_light_and_dark(self):
@@ -252,11 +236,9 @@ class ReportPageTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    program, ninja = os.path.abspath(sys.argv[1]), sys.argv[2]
+    take_arguments(__doc__)
     chromium = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
     if not chromium:
         print("skipped: there is no chromium (Debian: apt-get install chromium)")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    unittest.main(verbosity=2)

@@ -1,71 +1,59 @@
 #!/usr/bin/env python3
-"""strangers_test.py PROGRAM SOURCE_ROOT MESON NINJA: kernels of someone else, brought in as README.md
-says: as a module with no word of the lab in the kernel, and as a kernel with trace calls outside the
-tree. What README.md has typed is what is run here."""
+"""strangers_test.py PROGRAM NINJA MESON: kernels of someone else, brought in as README.md says: as a
+module with no word of the lab in the kernel, and as a kernel with trace calls outside the tree. What
+README.md has typed is what is run here."""
 
-import json
 import os
 import pathlib
 import shlex
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-OK, DIVERGED, USAGE = range(3)
+from program import DIVERGED, ENVIRONMENT, ROOT, USAGE, ProgramTest, take_arguments
+
 PLAIN = "/tmp/mine.so"  # what README.md calls the module
 
 
 def lines_of_readme(word):
     """The lines that a user types, from README.md."""
-    text = (source_root / "README.md").read_text()
+    text = (ROOT / "README.md").read_text()
     blocks = text.split("```sh\n")[1:]
     return [line.split(" #")[0].strip() for block in blocks for line in block.split("```")[0].splitlines()
             if word in line]
 
 
-class StrangersTest(unittest.TestCase):
+class StrangersTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        shutil.copytree(source_root / "tests" / "strangers", cls.folder / "strangers")
+        super().setUpClass()
+        cls.environment["LANESCOPE_NINJA"] = ""  # modules are given by their paths
+        shutil.copytree(ROOT / "tests" / "strangers", cls.folder / "strangers")
 
     def compile(self, compiler, name, change=None):
         """README's line for `compiler`, of a copy of its source with a text replaced by another."""
         line, = [line for line in lines_of_readme(PLAIN) if line.startswith(compiler + " ")]
         source, = [word for word in line.split() if word.startswith("tests/strangers/")]
         copy = self.folder / f"{name}{pathlib.Path(source).suffix}"
-        text = (source_root / source).read_text()
+        text = (ROOT / source).read_text()
         if change:
             self.assertEqual(text.count(change[0]), 1, change)
             text = text.replace(*change)
         copy.write_text(text)
         module = self.folder / f"{name}.so"
         words = shlex.split(line.replace(source, str(copy)).replace(PLAIN, str(module)))
-        subprocess.run(words, cwd=source_root, check=True)
+        subprocess.run(words, cwd=ROOT, check=True)
         return module
-
-    def call(self, *arguments, code=OK):
-        done = subprocess.run([program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "LANESCOPE_NINJA": ""}, capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}{done.stderr}")
-        return done
-
-    def report(self, *arguments, code=OK):
-        return json.loads(self.call(*arguments, "--format", "json", code=code).stdout)
 
     def test_plain_kernel(self):
         module = self.compile("g++", "plain")
         line, = [line for line in lines_of_readme(PLAIN) if line.startswith("./lanescope diff")]
         words = shlex.split(line.replace(PLAIN, str(module)))[1:]
-        report = self.report(*words)
+        report = self.json_of(*words)
         self.assertEqual((report["verdict"], report["kernel"]), ("match", "my_attention"))
         for shape in ["b=2,h=4,hkv=2,s=65,d=40", "s=1,skv=200,d=64", "s=70,skv=10,d=64"]:
             for causal in [[], ["--causal"]]:
-                self.assertEqual(self.report("diff", module, "fused", "--shape", shape, *causal)["verdict"], "match")
+                self.assertEqual(self.json_of("diff", module, "fused", "--shape", shape, *causal)["verdict"], "match")
 
     def test_plain_kernel_that_is_wrong(self):
         bugs = {
@@ -77,7 +65,7 @@ class StrangersTest(unittest.TestCase):
         for name, change in bugs.items():
             with self.subTest(name):
                 module = self.compile("g++", name, change)
-                report = self.report("diff", module, "fused", "--shape", "s=100,d=64", "--causal", code=DIVERGED)
+                report = self.json_of("diff", module, "fused", "--shape", "s=100,d=64", "--causal", code=DIVERGED)
                 self.assertEqual(report["first"]["site"], "o_final")
 
     def test_plain_kernel_that_crashes(self):
@@ -90,11 +78,9 @@ class StrangersTest(unittest.TestCase):
     def test_plain_kernel_that_refuses(self):
         module = self.compile("g++", "refuses", ("  for (int head = 0;", '  if (r.causal) return "not causal yet";\n  for (int head = 0;'))
         self.call("diff", module, "fused", "--shape", "s=64,d=64")
-        done = self.call("diff", module, "fused", "--shape", "s=64,d=64", "--causal", code=USAGE)
-        self.assertIn("not causal yet", done.stderr)
-        self.assertRegex(self.call("diff", module, "qk_only", code=USAGE).stderr, "is gate fused")
-        self.assertRegex(self.call("diff", module, "fused", "--shape", "d=128", code=USAGE).stderr,
-                         "head dimension 64: give --shape d=64 or less")
+        self.refuses(USAGE, "not causal yet", "diff", module, "fused", "--shape", "s=64,d=64", "--causal")
+        self.refuses(USAGE, "is gate fused", "diff", module, "qk_only")
+        self.refuses(USAGE, "head dimension 64: give --shape d=64 or less", "diff", module, "fused", "--shape", "d=128")
 
     def test_plain_cuda_kernel_compiles(self):
         line, = [line for line in lines_of_readme(PLAIN) if line.startswith("nvcc ")]
@@ -102,12 +88,11 @@ class StrangersTest(unittest.TestCase):
         if not shutil.which("nvcc"):
             self.skipTest("there is no nvcc")
         module = self.compile("nvcc", "plain_cuda")
-        answers = {entry["backend"]: entry["answers"] for entry in self.report("list")["backends"]}
-        if not answers.get("cuda"):
-            done = self.call("diff", module, "fused", "--shape", "s=64,d=64", code=3)
+        if not self.backends().get("cuda"):
+            done = self.call("diff", module, "fused", "--shape", "s=64,d=64", code=ENVIRONMENT)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
             return
-        self.assertEqual(self.report("diff", module, "fused", "--shape", "s=200,d=64", "--causal")["verdict"], "match")
+        self.assertEqual(self.json_of("diff", module, "fused", "--shape", "s=200,d=64", "--causal")["verdict"], "match")
 
     def test_traced_kernel(self):
         line, = [line for line in lines_of_readme("-Dextra_kernels=") if line.startswith("./lanescope -D")]
@@ -115,34 +100,33 @@ class StrangersTest(unittest.TestCase):
         kernel = self.folder / "traced.h"
         option = option.replace("/tmp/traced.h", str(kernel))
         self.assertIn(str(kernel), option)
-        text = (source_root / "tests" / "strangers" / "traced.h").read_text()
+        text = (ROOT / "tests" / "strangers" / "traced.h").read_text()
         kernel.write_text(text)
         build = self.folder / "build"
-        subprocess.run([meson, "setup", build, source_root, option, "-Dkernels=scalar", "-Dbackends=sim"],
+        subprocess.run([meson, "setup", build, ROOT, option, "-Dkernels=scalar", "-Dbackends=sim"],
                        check=True, stdout=subprocess.DEVNULL)
 
         def module(gate):
             target = f"gates/mine.{gate}.f16.d64.64x64.sim.so"
-            done = subprocess.run([ninja, "-C", build, target], capture_output=True, text=True)
+            done = subprocess.run([self.ninja, "-C", build, target], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout)
             return build / target
 
         shape = ["--shape", "h=2,s=150,d=64", "--causal"]
         for gate in ["qk_only", "softmax_only", "pv_only", "fused"]:
-            report = self.report("diff", module(gate), gate, *shape)
+            report = self.json_of("diff", module(gate), gate, *shape)
             self.assertEqual(report["verdict"], "match")
         self.assertEqual({site["site"] for site in report["sites"]},
                          {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"})
         changed = text.replace("o[d] = o[d] * alpha[0]", "o[d] = o[d]")
         self.assertNotEqual(changed, text)
         kernel.write_text(changed)
-        first = self.report("diff", module("fused"), "fused", *shape, code=DIVERGED)["first"]
+        first = self.json_of("diff", module("fused"), "fused", *shape, code=DIVERGED)["first"]
         self.assertEqual((first["stage"], first["site"], first["tile"]), ("pv", "o", 1))
-        found = self.report("locate", module("fused"), *shape, code=DIVERGED)
+        found = self.json_of("locate", module("fused"), *shape, code=DIVERGED)
         self.assertEqual(found["cause"], "not_rescaled")
 
 
 if __name__ == "__main__":
-    program, root, meson, ninja = os.path.abspath(sys.argv[1]), *sys.argv[2:5]
-    source_root = pathlib.Path(root)
-    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+    meson, = take_arguments(__doc__, more=1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,92 @@
+"""What the tests share that call the program: their arguments, a scratch folder, calls that must exit
+with a code."""
+
+import json
+import os
+import pathlib
+import resource
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+OK, DIVERGED, USAGE, ENVIRONMENT, MISMATCH = range(5)  # exit codes, as README.md has them
+LARGEST = 12 << 30  # bytes to map on sim: no mistake shall starve the machine; a device's driver maps more
+ROOT = pathlib.Path(__file__).resolve().parent.parent  # of the sources
+
+
+def take_arguments(usage, more=0):
+    """Takes PROGRAM, NINJA and `more` arguments after them off the command line and returns those;
+    unittest gets the rest."""
+    if len(sys.argv) < 3 + more:
+        sys.exit(usage)
+    ProgramTest.program, ProgramTest.ninja = pathlib.Path(sys.argv[1]).absolute(), sys.argv[2]
+    taken = sys.argv[3:3 + more]
+    del sys.argv[1:3 + more]
+    return taken
+
+
+def header_of(file):
+    """Of the bytes of a safetensors file: the header as JSON, and where the data begin."""
+    length, = struct.unpack_from("<Q", file)
+    return json.loads(file[8:8 + length]), 8 + length
+
+
+class ProgramTest(unittest.TestCase):
+    """Calls the program in `folder`, a scratch folder of the class, with `environment`."""
+
+    most_memory = None  # bytes that the program may map
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        # The launcher's ninja, where it runs this: that one waits for other builds.
+        cls.environment = {"LANESCOPE_NINJA": cls.ninja, **os.environ}
+
+    @classmethod
+    def dump_or_skip(cls, name, *run):
+        """The path of a dump of this run; skips the class where the build cannot trace it."""
+        try:
+            cls().call("run", *run, "-o", name)
+        except AssertionError as error:
+            raise unittest.SkipTest(f"this build cannot trace {shlex.join(run)}: {error}")
+        return cls.folder / name
+
+    def result_of(self, *arguments, timeout=300, **environment):
+        """The process of the program, ended, whatever came of it."""
+        def limit():
+            if self.most_memory:
+                resource.setrlimit(resource.RLIMIT_AS, (self.most_memory, self.most_memory))
+        return subprocess.run([self.program, *map(str, arguments)], cwd=self.folder, preexec_fn=limit,
+                              env={**self.environment, **environment}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=timeout)
+
+    def call(self, *arguments, code=OK, **options):
+        """The same of a program that must exit with `code`; an error leaves stdout empty."""
+        done = self.result_of(*arguments, **options)
+        said = f"lanescope {shlex.join(map(str, arguments))}\n{done.stdout[-10000:]}{done.stderr}"
+        self.assertEqual(done.returncode, code, said)
+        self.assertNotIn("\x1b", done.stdout + done.stderr, "colour without a terminal")
+        if code not in (OK, DIVERGED):
+            self.assertEqual(done.stdout, "", said)
+        return done
+
+    def json_of(self, *arguments, **options):
+        return json.loads(self.call(*arguments, "--format", "json", **options).stdout)
+
+    def refuses(self, code, words, *arguments, **options):
+        """It exits with `code`, and stderr matches the pattern `words`."""
+        with self.subTest(shlex.join(map(str, arguments))):
+            self.assertRegex(self.call(*arguments, code=code, **options).stderr, words)
+
+    def backends(self):
+        """Those that are built, and whether each answers."""
+        return {entry["backend"]: entry["answers"] for entry in self.json_of("list")["backends"]}
+
+    def module(self, name):
+        """The path of a module of the program's build."""
+        return self.program.parent / f"{name}.so"

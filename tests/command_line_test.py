@@ -32,7 +32,7 @@ class CommandLineTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.dump = cls.dump_or_skip("dump.safetensors", *RUN)
+        cls.dump = cls.dump_of("dump.safetensors", *RUN)
 
     def test_help(self):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")

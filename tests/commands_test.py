@@ -18,7 +18,7 @@ class CommandsTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.dump = cls.dump_or_skip("dump.safetensors", *RUN)
+        cls.dump = cls.dump_of("dump.safetensors", *RUN)
 
     def test_list(self):
         listed = self.json_of("list")

@@ -66,7 +66,7 @@ class ReportPageTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.dump_or_skip("bad.safetensors", *SPECIMEN)
+        cls.dump_of("bad.safetensors", *SPECIMEN)
 
     def page(self, *dumps, options=()):
         path = self.folder / "page.html"

@@ -2,8 +2,6 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-
 #include "gates/module.h"
 
 namespace lanescope {
@@ -29,7 +27,7 @@ class LaunchTimer {
   /// The replays before the first event bring the clocks up and are not counted.
   template <class Launch>
   cudaError_t measure(const Launch& launch, ModuleTiming& timing) {
-    timing.samples = std::clamp(timing.samples, 1, ModuleTiming::most_samples);
+    timing.samples = ::max(1, ::min(timing.samples, ModuleTiming::most_samples));
     cudaError_t error = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
     for (int i = 0; error == cudaSuccess && i <= timing.samples; ++i) {
       error = cudaEventCreate(&events_[i]);
@@ -40,10 +38,10 @@ class LaunchTimer {
       if (error == cudaSuccess) error = elapsed(0, microseconds);
     }
     if (error != cudaSuccess) return error;
-    const float least = std::max(microseconds, 1.0f);
-    timing.launches = std::clamp(static_cast<int>(sample_microseconds / least), 1, most_launches);
+    const float least = ::max(microseconds, 1.0f);
+    timing.launches = ::max(1, ::min(static_cast<int>(sample_microseconds / least), most_launches));
     const int warming =
-        std::max(1, static_cast<int>(warming_microseconds / (least * timing.launches)));
+        ::max(1, static_cast<int>(warming_microseconds / (least * timing.launches)));
 
     error = capture(launch, timing.launches);
     for (int i = 0; error == cudaSuccess && i < warming; ++i) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""edit_to_verdict.py SOURCE_ROOT MESON NINJA: how long one waits, as medians of 5, next to the limits
-that the lab set itself (shown, not enforced). Works in a copy of the sources, through ./lanescope."""
+"""edit_to_verdict.py SOURCE_ROOT MESON NINJA: how long one waits for a verdict after an edit, and for the
+simulator, as medians of 5, next to the limits that the lab set itself (shown, not enforced). Works in a copy
+of the sources, through ./lanescope. Where no GPU answers, of cuda only the compilation is timed."""
 
+import json
 import os
 import pathlib
-import re
 import shutil
 import statistics
 import subprocess
@@ -13,9 +14,11 @@ import tempfile
 import time
 
 REPEATS = 5
-DIFF = ["./lanescope", "-q", "diff", "mma", "softmax_only", "--preset", "debug", "--backend", "sim"]
-FUSED = ["./lanescope", "-q", "run", "mma", "fused", "--preset", "mission", "--untraced", "--backend", "sim",
-         "-o", "x.safetensors"]
+DIFF = ["./lanescope", "-q", "diff", "mma", "softmax_only", "--preset", "debug", "--backend"]
+FUSED = ["./lanescope", "-q", "run", "mma", "fused", "--untraced", "--backend", "sim", "-o", "x.safetensors"]
+CHECK = ["./lanescope", "-q", "check", "mma", "fused"]
+MISSION = ["--preset", "mission"]
+LENGTHS = {512: 8, 1024: 2, 2048: 1, 4096: 1}  # and the heads of such a run
 CUDA_MODULE = "gates/mma.softmax_only.f16.d128.64x64.cuda.so"
 
 
@@ -36,14 +39,17 @@ class Copy:
         self.edits += 1
         self.kernel.write_text(f"{self.text}// edit {self.edits}\n")
 
-    def seconds(self, *command):
-        begin = time.perf_counter()
+    def output(self, *command):
         done = subprocess.run(command, cwd=self.root, env=self.environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        taken = time.perf_counter() - begin
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
-        return taken
+        return done.stdout
+
+    def seconds(self, *command):
+        begin = time.perf_counter()
+        self.output(*command)
+        return time.perf_counter() - begin
 
     def median(self, *command, edited=False):
         times = []
@@ -62,15 +68,24 @@ def main():
     source_root, meson, ninja = sys.argv[1:4]
     with tempfile.TemporaryDirectory() as name:
         copy = Copy(source_root, pathlib.Path(name), meson)
-        report("first verdict of a new checkout", copy.seconds(*DIFF))
-        report("edit of kernels/mma.h -> verdict", copy.median(*DIFF, edited=True), 6)
-        report("no edit -> verdict", copy.median(*DIFF), 0.5)
-        copy.seconds(*FUSED)  # compiles it
-        report("fused at mission on sim, untraced", copy.median(*FUSED), 3)
-        targets = subprocess.run([ninja, "-C", copy.root / "build", "-t", "targets", "all"], check=True,
-                                 stdout=subprocess.PIPE, text=True).stdout
-        if re.search(f"^{re.escape(CUDA_MODULE)}:", targets, re.MULTILINE):
+        report("first verdict of a new checkout", copy.seconds(*DIFF, "sim"))
+        report("edit of kernels/mma.h -> verdict on sim", copy.median(*DIFF, "sim", edited=True), 4)
+        report("no edit -> verdict", copy.median(*DIFF, "sim"), 0.5)
+        copy.seconds(*FUSED, *MISSION)  # compiles it
+        report("fused at mission on sim, untraced", copy.median(*FUSED, *MISSION), 1)
+        copy.seconds(*CHECK, *MISSION)
+        report("check of fused at mission", copy.median(*CHECK, *MISSION), 4)
+        for length, heads in LENGTHS.items():
+            taken = copy.median(*FUSED, "--shape", f"h={heads},s={length},d=64")
+            print(f"{f'fused on sim, S = {length}':50} {1e9 * taken / (heads * length ** 2):8.1f} ns for a query and key")
+        listed = json.loads(copy.output("./lanescope", "-q", "list", "--format", "json"))
+        answers = {backend["backend"]: backend["answers"] for backend in listed["backends"]}
+        if answers.get("cuda"):
+            copy.seconds(*DIFF, "cuda")
+            report("edit of kernels/mma.h -> verdict on cuda", copy.median(*DIFF, "cuda", edited=True), 6)
+        elif "cuda" in answers:
             compile_cuda = [ninja, "-C", str(copy.root / "build"), CUDA_MODULE]
+            copy.seconds(*compile_cuda)
             report("edit of kernels/mma.h -> cuda module", copy.median(*compile_cuda, edited=True))
 
 

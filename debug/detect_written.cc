@@ -6,17 +6,23 @@
 namespace lanescope {
 namespace {
 
-/// Whether no traced site has anything for the scene's tile.
-bool whole_tile_untouched(const Scene& scene) {
-  if (is_partial(scene.site())) return false;
-  if (scene.tile() < 0 || scene.judge().slots(scene.site())->site().axes == Axes::query_d) {
-    if (scene.site() != SiteId::o) return false;
-  }
+/// The tile that the loop over the tiles may have left out where the scene's site was not written:
+/// its own, for Q the first.
+std::optional<std::int64_t> tile_in_doubt(const Scene& scene) {
+  const SiteSlots* slots = scene.judge().slots(scene.site());
+  if (!slots) return std::nullopt;
+  if (slots->site().per_tile) return scene.tile();
+  if (slots->site().stage == Stage::load && scene.info().tiles.begin == 0) return 0;
+  return std::nullopt;
+}
+
+/// Whether no traced site has anything for the tile.
+bool is_untouched(const Scene& scene, std::int64_t tile) {
   int sites = 0;
   for (int i = 0; i < site_id_count; ++i) {
     const auto* slots = scene.judge().slots(static_cast<SiteId>(i));
-    if (!slots || !slots->site().per_tile || !slots->holds(scene.block(), scene.tile())) continue;
-    if (!slots->untouched(scene.block(), scene.tile())) return false;
+    if (!slots || !slots->site().per_tile || !slots->holds(scene.block(), tile)) continue;
+    if (!slots->untouched(scene.block(), tile)) return false;
     ++sites;
   }
   return sites > 1;
@@ -65,11 +71,12 @@ void find_unwritten(const Scene& scene, Findings& findings) {
   const auto count = std::count_if(scene.elements().begin(), scene.elements().end(), unwritten);
   if (count == 0) return;
   const double share = static_cast<double>(count) / scene.wrong_count();
-  if (whole_tile_untouched(scene)) {
+  const std::optional<std::int64_t> tile = tile_in_doubt(scene);
+  if (tile && is_untouched(scene, *tile)) {
     Finding skipped{Cause::tile_skipped, share};
-    skipped.evidence = {"no site of tile " + std::to_string(scene.tile()) + " of block " +
+    skipped.evidence = {"no site of tile " + std::to_string(*tile) + " of block " +
                         std::to_string(scene.block()) + " was written, though its rows see keys " +
-                        std::to_string(scene.info().key_of(scene.place(), scene.tile())) + " on"};
+                        std::to_string(scene.info().key_of(scene.place(), *tile)) + " on"};
     findings.push_back(skipped);
     return;
   }

@@ -30,8 +30,9 @@ constexpr Cause cause_of(Stop::Kind kind) {
                                     : Cause::machine_rule;
 }
 
-/// The cause of what a run under the memory checker found; `report` is not clean.
-Diagnosis diagnose(const CheckReport& report);
+/// The cause of what a run under the memory checker found; `report` is not clean. Of findings of a
+/// kind, those in the site where values are `wrong` first, or in one before it, go first.
+Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std::nullopt);
 
 /// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
 Diagnosis diagnose(const Dump& dump, const DiffReport& report);

@@ -69,14 +69,15 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
 }
 
 /// What follows from other findings comes after them: reads of bytes that a stray or racing write
-/// should have filled. Of one kind, the largest tile comes first: a barrier that is missing for P
-/// is missing for the row values beside it.
-auto rank(const CheckReport& report, const CheckReport::Item& item) {
+/// should have filled. Of one kind, what may be why values are wrong comes first, then the largest
+/// tile: a barrier that is missing for P is missing for the row values beside it.
+auto rank(const CheckReport& report, const CheckReport::Item& item, std::optional<SiteId> wrong) {
   int elements = 0;
   for (const Site& site : report.sites) {
     if (site.id == item.site) elements = site.rows * site.cols;
   }
-  return std::tuple(cause_of(item.finding.kind), -elements, item.site.value_or(SiteId{}));
+  const bool behind = wrong && item.site && *item.site > *wrong;
+  return std::tuple(cause_of(item.finding.kind), behind, -elements, item.site.value_or(SiteId{}));
 }
 
 std::string what_of(const CheckReport::Item& item) {
@@ -99,12 +100,14 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
 
 }  // namespace
 
-Diagnosis diagnose(const CheckReport& report) {
+Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   Diagnosis diagnosis;
   diagnosis.certain = true;
   diagnosis.memory = report.items;
   std::stable_sort(diagnosis.memory.begin(), diagnosis.memory.end(),
-                   [&](const auto& a, const auto& b) { return rank(report, a) < rank(report, b); });
+                   [&](const auto& a, const auto& b) {
+                     return rank(report, a, wrong) < rank(report, b, wrong);
+                   });
   if (diagnosis.memory.empty()) {
     diagnosis.cause = cause_of(report.stop);
     std::istringstream lines(report.fault);

@@ -148,7 +148,11 @@ class Search {
     const std::string text = options_text(probe.options, report.problem);
     location_.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
     if (report.clean()) return false;
-    Diagnosis memory = diagnose(report);
+    std::optional<SiteId> wrong;
+    if (location_.diagnosis && location_.diagnosis->first) {
+      wrong = location_.diagnosis->first->site;
+    }
+    Diagnosis memory = diagnose(report, wrong);
     if (!location_.diagnosis) {
       location_.diagnosis = std::move(memory);
       location_.options = text;

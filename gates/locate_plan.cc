@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gates/module_catalogue.h"
 #include "gates/presets.h"
 
 namespace lanescope {
@@ -9,6 +10,15 @@ namespace {
 
 std::string length_text(std::int64_t queries, std::int64_t keys) {
   return "s=" + std::to_string(queries) + (queries == keys ? "" : ",skv=" + std::to_string(keys));
+}
+
+/// Of inputs, besides the one that every problem has.
+std::vector<std::string> other_types(const RunOptions& given) {
+  if (!given.dtype.empty() || given.input.ends_with(".safetensors")) return {};
+  const std::string specimen = given.specimen.empty() ? "" : "+" + given.specimen;
+  std::vector<std::string> types = declared_dtypes(given.kernel + specimen);
+  if (!types.empty()) types.erase(types.begin());
+  return types;
 }
 
 }  // namespace
@@ -64,6 +74,10 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) 
   }
   add("a padded head dimension", length_text(br, 2 * bc), false);
   probes.back().options.shape = "b=1,h=1," + length_text(br, 2 * bc) + ",d=40";
+  for (const std::string& type : other_types(given)) {
+    add("inputs of " + type, "b=1,h=4,hkv=2," + length_text(br, 2 * bc), false, "random", true);
+    probes.back().options.dtype = type;
+  }
   return probes;
 }
 

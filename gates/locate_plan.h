@@ -20,7 +20,8 @@ inline constexpr const char* as_given = "as given";
 bool is_given(const RunOptions& options);
 
 /// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, with several
-/// splits where the kernel combines them. The first is the one that is given, if any.
+/// splits where the kernel combines them; at last, the other types of inputs that it takes. The
+/// first is the one that is given, if any.
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines);
 
 }  // namespace lanescope

@@ -117,6 +117,12 @@ std::vector<std::string> declared_backends() {
   return distinct(declared_modules(), [](const ModuleName& m) { return m.backend; });
 }
 
+std::vector<std::string> declared_dtypes(const std::string& kernel) {
+  std::vector<ModuleName> modules = declared_modules();
+  std::erase_if(modules, [&](const ModuleName& m) { return m.kernel != kernel; });
+  return distinct(modules, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
+}
+
 Gate parse_gate(std::string_view name) {
   for (const Gate gate : all_gates) {
     if (name == name_of(gate)) return gate;

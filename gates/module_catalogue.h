@@ -42,6 +42,8 @@ const std::vector<ModuleName>& declared_modules();
 std::vector<std::string> declared_kernels();
 std::vector<std::string> declared_specimens();
 std::vector<std::string> declared_backends();
+/// The types of inputs that `kernel` takes, the one that it takes by default first.
+std::vector<std::string> declared_dtypes(const std::string& kernel);
 
 /// Throws UsageError, listing the gates, where `name` is none.
 Gate parse_gate(std::string_view name);

@@ -29,7 +29,7 @@ TEST_CASE("check: clean kernels are clean in every gate") {
   int runs = 0;
   for (const std::string& kernel : testing::all_kernels) {
     for (const Gate gate : testing::gates_of(kernel)) {
-      for (const std::string& dtype : testing::dtypes_of(kernel)) {
+      for (const std::string& dtype : declared_dtypes(kernel)) {
         for (const bool causal : {false, true}) {
           for (const char* shape : {"s=64,d=64", "s=65,d=64", "s=1,d=64", "s=127,skv=192,d=48",
                                     "s=1,skv=300,d=64", "b=2,h=4,hkv=2,s=96,skv=70,d=64"}) {

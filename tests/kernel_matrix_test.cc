@@ -118,7 +118,7 @@ void judge(const RunOptions& options, Tally& tally) {
 
 /// All shapes with the kernel's first tile, a few with the others and with the other inputs.
 void run_gate(const std::string& kernel, Gate gate, const std::string& backend) {
-  for (const std::string& dtype : testing::dtypes_of(kernel)) {
+  for (const std::string& dtype : declared_dtypes(kernel)) {
     Tally tally;
     for (const bool causal : {false, true}) {
       RunOptions options = options_for(kernel, gate, backend);
@@ -181,7 +181,7 @@ TEST_CASE("sim and cuda leave the same bits at every site") {
   testing::on_backend("cuda", [] {
     for (const std::string& kernel : all_kernels) {
       for (const Gate gate : gates_of(kernel)) {
-        for (const std::string& dtype : testing::dtypes_of(kernel)) {
+        for (const std::string& dtype : declared_dtypes(kernel)) {
           std::int64_t compared = 0, differing = 0;
           for (const Shape& shape : shapes_for(kernel)) {
             for (const bool causal : {false, true}) {

@@ -32,18 +32,6 @@ inline bool combines(const std::string& kernel) {
   return std::find(gates.begin(), gates.end(), Gate::combine_only) != gates.end();
 }
 
-/// The types of inputs that a kernel is declared for.
-inline std::vector<std::string> dtypes_of(const std::string& kernel) {
-  std::vector<std::string> types;
-  for (const ModuleName& m : declared_modules()) {
-    if (m.kernel != kernel) continue;
-    if (std::find(types.begin(), types.end(), name_of(m.dtype)) == types.end()) {
-      types.push_back(name_of(m.dtype));
-    }
-  }
-  return types;
-}
-
 /// Runs `body` where the backend is there, else says that the case is skipped.
 template <class Body>
 void on_backend(const std::string& backend, Body&& body) {

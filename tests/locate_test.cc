@@ -151,6 +151,11 @@ TEST_CASE("locate: clean kernels are clean, whatever is run") {
     CHECK(checked >= 4);
     CHECK(std::ssize(location.runs) - checked >= 10);
     for (const LocateRun& run : location.runs) CHECK(run.match);
+    const auto types = declared_dtypes(specimen.empty() ? kernel : kernel + "+" + specimen);
+    for (std::size_t i = 1; i < types.size(); ++i) {
+      CHECK(std::any_of(location.runs.begin(), location.runs.end(),
+                        [&](const LocateRun& r) { return r.about == "inputs of " + types[i]; }));
+    }
   }
 }
 
@@ -179,14 +184,25 @@ TEST_CASE("locate: slots that were never written, and zeros") {
   CHECK(named(diagnosis_of(dump)) == "softmax alpha never_written");
 
   dump = synthetic_dump({.problem = three_tiles});
-  for (const DumpSite& entry : dump.info.sites) {
-    if (!entry.site.per_tile) continue;
+  const auto poison_tile = [&](const DumpSite& entry, std::int64_t tile) {
     const SiteSlots slots(dump, entry);
     for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
-      poison(tensor_of(dump, entry.site.id), slots.first(0, 2) + slot);
+      poison(tensor_of(dump, entry.site.id), slots.first(0, tile) + slot);
     }
+  };
+  for (const DumpSite& entry : dump.info.sites) {
+    if (entry.site.per_tile) poison_tile(entry, 2);
   }
   CHECK(named(diagnosis_of(dump)) == "load k_smem tile_skipped");
+
+  // Q alone, and Q of a block that comes to no tile.
+  dump = synthetic_dump({.problem = three_tiles});
+  poison_tile(*dump.find_site("q_smem"), 0);
+  CHECK(named(diagnosis_of(dump)) == "load q_smem never_written");
+  for (const DumpSite& entry : dump.info.sites) {
+    for (std::int64_t tile = 0; entry.site.per_tile && tile < 3; ++tile) poison_tile(entry, tile);
+  }
+  CHECK(named(diagnosis_of(dump)) == "load q_smem tile_skipped");
 
   dump = synthetic_dump({.problem = three_tiles});
   change(dump, SiteId::p, 1, [](int, int) { return 0; });

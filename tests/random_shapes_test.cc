@@ -78,7 +78,7 @@ void run_shapes(int count, const std::string& backend) {
   for (const Choice& choice : choices(count)) {
     for (const std::string& kernel : declared_kernels()) {
       const std::vector<std::string> tiles = tiles_of(kernel);
-      for (const std::string& dtype : testing::dtypes_of(kernel)) {
+      for (const std::string& dtype : declared_dtypes(kernel)) {
         for (const bool causal : {false, true}) {
           RunOptions options = options_for(choice, kernel, dtype, causal, backend);
           if (backend == "sim") {

@@ -18,6 +18,8 @@
 
 #include LANESCOPE_KERNEL_FILE
 
+#include <span>
+
 #include "debug/trace.h"
 #include "gates/module.h"
 #include "kernels/scaled_inputs.h"
@@ -130,9 +132,8 @@ inline constexpr const char* trace_names[] = {"off", "on", "printf"};
 
 /// Of 8 bits, nothing tells a value that was never written.
 constexpr bool all_sites_are_wide() {
-  const Site* const end = Sites::table + Sites::count;
-  for (const Site* site = Sites::table; site != end; ++site) {
-    if (size_of(site->type) < 2) return false;
+  for (const Site& site : std::span(Sites::table, Sites::count)) {
+    if (size_of(site.type) < 2) return false;
   }
   return true;
 }

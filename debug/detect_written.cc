@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 
 #include "debug/detectors.h"
 #include "debug/words.h"

@@ -10,9 +10,7 @@ import struct
 import subprocess
 import unittest
 
-from program import ENVIRONMENT, LARGEST, MISMATCH, ROOT, USAGE, ProgramTest, header_of, take_arguments
-
-RUN = ["mma", "softmax_only", "--backend", "sim"]
+from program import ENVIRONMENT, MISMATCH, ROOT, RUN, USAGE, DumpTest, header_of, take_arguments
 
 
 def write_inputs(path, **tensors):
@@ -26,14 +24,7 @@ def write_inputs(path, **tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-class CommandLineTest(ProgramTest):
-    most_memory = LARGEST
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.dump = cls.dump_of("dump.safetensors", *RUN)
-
+class CommandLineTest(DumpTest):
     def test_help(self):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
@@ -149,7 +140,7 @@ class CommandLineTest(ProgramTest):
         """An edit after the build: exit 4 and both hashes, before any verdict."""
         module = self.module("mma.fused.f16.d64.64x64.sim")
         shape = ["--shape", "s=64,d=64"]
-        self.call("diff", "mma", "fused", "--backend", "sim", *shape)  # it is built
+        self.call("locate", "mma", "--backend", "sim", *shape)  # builds what the commands below take
         self.call("check", "mma", "fused", *shape)
         sources = self.folder / "sources"
         for folder in ["kernels", "gates", "debug"]:

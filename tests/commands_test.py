@@ -7,19 +7,10 @@ import shlex
 import subprocess
 import unittest
 
-from program import DIVERGED, ENVIRONMENT, LARGEST, MISMATCH, USAGE, ProgramTest, header_of, take_arguments
-
-RUN = ["mma", "softmax_only", "--backend", "sim"]
+from program import DIVERGED, ENVIRONMENT, MISMATCH, RUN, USAGE, DumpTest, header_of, take_arguments
 
 
-class CommandsTest(ProgramTest):
-    most_memory = LARGEST
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.dump = cls.dump_of("dump.safetensors", *RUN)
-
+class CommandsTest(DumpTest):
     def test_list(self):
         listed = self.json_of("list")
         mma = next(kernel for kernel in listed["kernels"] if kernel["kernel"] == "mma")

@@ -14,6 +14,7 @@ import unittest
 
 OK, DIVERGED, USAGE, ENVIRONMENT, MISMATCH = range(5)  # exit codes, as README.md has them
 LARGEST = 12 << 30  # bytes to map on sim: no mistake shall starve the machine; a device's driver maps more
+RUN = ["mma", "softmax_only", "--backend", "sim"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent  # of the sources
 
 
@@ -87,3 +88,14 @@ class ProgramTest(unittest.TestCase):
     def module(self, name):
         """The path of a module of the program's build."""
         return self.program.parent / f"{name}.so"
+
+
+class DumpTest(ProgramTest):
+    """Has `dump`, that of RUN, and as much memory as the largest mistake may take."""
+
+    most_memory = LARGEST
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.dump = cls.dump_of("dump.safetensors", *RUN)

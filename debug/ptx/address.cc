@@ -1,0 +1,196 @@
+// Where the memory lies that an instruction names.
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/lanes.h"
+#include "debug/ptx/warp.h"
+
+namespace lanescope::ptx {
+namespace {
+
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+}  // namespace
+
+void Warp::fail(int lane, const std::string& what) {
+  block_.fail("lane " + std::to_string(lane) + " of warp " + std::to_string(index_) + ", " +
+              program_.describe(current_->pc) + ": " + what);
+}
+
+std::uint64_t Warp::address_of(const Instruction& in, int lane) const {
+  const std::byte* base = registers_ + in.s[0];
+  const std::uint64_t at = in.wide_address ? reinterpret_cast<const std::uint64_t*>(base)[lane]
+                                           : reinterpret_cast<const std::uint32_t*>(base)[lane];
+  return at + static_cast<std::uint64_t>(in.immediate);
+}
+
+std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, int lane) {
+  if (space == Space::generic) {
+    const std::uint64_t window = address & window_mask;
+    space = window == shared_window  ? Space::shared
+            : window == local_window ? Space::local
+            : window == param_window ? Space::param
+                                     : Space::global;
+    address &= ~window_mask;
+  }
+  const auto inside = [&](std::size_t begin, std::size_t size, const char* what) {
+    if (address >= begin && address - begin <= size && bytes <= size - (address - begin)) return;
+    fail(lane, hex(address) + " is outside of " + what + ", which has " + std::to_string(size) +
+                   " bytes from " + hex(begin) + " on");
+  };
+  switch (space) {
+    case Space::shared: {
+      // The memory checker names what is just outside, and goes on.
+      const std::size_t guard = block_.checker() ? simt::guard_bytes : 0;
+      if (guard == 0 || address < shared_begin - std::min<std::size_t>(guard, shared_begin) ||
+          address > shared_begin + block_.shared_bytes() + guard - bytes) {
+        inside(shared_begin, block_.shared_bytes(), "the block's shared memory");
+      }
+      return block_.shared() +
+             (static_cast<std::int64_t>(address) - static_cast<std::int64_t>(shared_begin));
+    }
+    case Space::local:
+      inside(0, program_.local_bytes, "the lane's local memory");
+      return local_memory(lane) + address;
+    case Space::param:
+      inside(0, program_.parameter_bytes, "the kernel's parameters");
+      return const_cast<std::byte*>(static_cast<const std::byte*>(block_.grid().parameters)) +
+             address;
+    default:
+      break;
+  }
+  if (!area_.holds(address, bytes)) {
+    const GlobalMemory::Area* area = block_.grid().memory->find(address, bytes);
+    if (!area && block_.checker()) area = block_.grid().memory->find_near(address, bytes);
+    if (!area) fail(lane, block_.grid().memory->describe(address));
+    if (area->holds(address, bytes)) area_ = *area;
+  }
+  return std::bit_cast<std::byte*>(address);
+}
+
+void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
+                  Pointers& pointers) {
+  const bool lenient = block_.checker() != nullptr;  // it tells of what is misaligned
+  const std::uint64_t odd = bytes - 1;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const std::uint64_t address = address_of(in, lane);
+    std::byte*& pointer = pointers[static_cast<std::size_t>(lane)];
+    if ((address & odd) != 0 && !lenient) {
+      fail(lane, "misaligned address " + hex(address) + ": a multiple of " + std::to_string(bytes) +
+                     " is needed");
+    }
+    // Nearly all accesses: within shared memory, or where the last one was.
+    const std::uint64_t offset = address - shared_begin;
+    if (in.space == Space::shared && offset < shared_bytes_ && bytes <= shared_bytes_ - offset) {
+      pointer = shared_ + offset;
+    } else if (in.space == Space::global && area_.holds(address, bytes)) {
+      pointer = std::bit_cast<std::byte*>(address);
+    } else {
+      pointer = locate(in.space, address, bytes, lane);
+    }
+  }
+}
+
+const void* Warp::place() const {
+  return std::bit_cast<const void*>(std::uintptr_t{pc()} + block_.grid().first_place);
+}
+
+void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
+  const auto tell = [&](std::uint32_t lanes) {
+    if (lanes == 0) return;
+    block_.checker()->use_unwritten_register(place(), thread(std::countr_zero(lanes)));
+  };
+  if (in.guard != no_place) tell(std::exchange(unwritten_[in.guard / 4], 0) & active);
+  std::uint32_t sources = 0;
+  const Place* operands = program_.operands.data() + in.operands;
+  for (int i = 0; i < in.source_count; ++i) {
+    sources |= unwritten_[operands[in.result_count + i] / 4];
+  }
+  if (!in.lanes) {
+    tell(sources & mask);
+    sources = 0;
+  }
+  for (int i = 0; i < in.result_count; ++i) {
+    if (operands[i] < carry_place) continue;
+    std::uint32_t& lanes = unwritten_[operands[i] / 4];
+    lanes = (lanes & ~mask) | (sources & mask);
+  }
+}
+
+void Warp::check(simt::BlockChecker::Access access, std::uint32_t mask, std::size_t bytes,
+                 const Pointers& pointers) {
+  simt::BlockChecker* checker = block_.checker();
+  if (!checker) return;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const std::byte* at = pointers[static_cast<std::size_t>(lane)];
+    if (is_private(at)) continue;
+    if (!checker->access(access, at, bytes, bytes, place(), thread(lane))) {
+      fail(lane, "an access outside of every buffer");
+    }
+  }
+}
+
+void Warp::check_atomic(int lane, std::byte* at, std::size_t bytes) {
+  simt::BlockChecker* checker = block_.checker();
+  if (!checker || is_private(at)) return;
+  checker->acquire(at, thread(lane));
+  if (!checker->access(simt::BlockChecker::Access::write, at, bytes, bytes, place(),
+                       thread(lane))) {
+    fail(lane, "an access outside of every buffer");
+  }
+  checker->release(at, thread(lane));
+}
+
+bool Warp::is_private(const std::byte* at) const {
+  const auto* parameters = static_cast<const std::byte*>(block_.grid().parameters);
+  return static_cast<std::size_t>(at - local_.data()) < local_.size() ||
+         static_cast<std::size_t>(at - parameters) < program_.parameter_bytes;
+}
+
+void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to,
+                        const Pointers& from, const std::array<std::uint8_t, 32>& valid) {
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    if (simt::BlockChecker* checker = block_.checker()) {
+      const int its_thread = thread(static_cast<int>(lane));
+      if (!checker->issue_copy(to[lane], from[lane], bytes, valid[lane], place(), its_thread)) {
+        fail(static_cast<int>(lane), "an access outside of every buffer");
+      }
+    }
+    copies_[lane].push_back({to[lane], from[lane], static_cast<std::uint8_t>(bytes), valid[lane],
+                             groups_committed[lane]});
+  }
+}
+
+/// The latest legal moment: what is not waited for has not arrived.
+void Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) {
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const std::uint32_t committed = groups_committed[lane];
+    const std::uint32_t done = committed - std::min(committed, pending);
+    auto& queue = copies_[lane];
+    std::size_t count = 0;
+    for (; count < queue.size() && (all || queue[count].group < done); ++count) {
+      const Copy& copy = queue[count];
+      if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
+      std::memset(copy.to + copy.valid, 0, copy.bytes - static_cast<std::size_t>(copy.valid));
+      if (simt::BlockChecker* checker = block_.checker()) {
+        checker->complete_copy(copy.to, copy.bytes, thread(static_cast<int>(lane)));
+      }
+    }
+    queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,152 @@
+#include "debug/ptx/block.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "debug/simt/describe.h"
+#include "reference/site.h"
+
+namespace lanescope::ptx {
+namespace {
+
+constexpr std::size_t shared_alignment = 1024;
+/// Instructions after which another warp has its turn, or another split of the same.
+constexpr std::int64_t turns_at_once = 1 << 16;
+
+}  // namespace
+
+Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting)
+    : grid_(grid),
+      program_(program),
+      sitting_(sitting),
+      shared_bytes_((program.shared_bytes + grid.dynamic_shared + 3) / 4 * 4) {
+  constexpr std::size_t guard = simt::guard_bytes;
+  std::size_t space = shared_bytes_ + shared_alignment + guard;
+  memory_ = std::make_unique<std::byte[]>(guard + space);
+  void* start = memory_.get() + guard;
+  shared_ = static_cast<std::byte*>(std::align(shared_alignment, shared_bytes_, start, space));
+  const auto warps = static_cast<int>((grid.thread_count() + 31) / 32);
+  if (grid.checker) checker_.emplace(*grid.checker, warps * 32, shared_, shared_bytes_);
+  for (int i = 0; i < warps; ++i) warps_.push_back(std::make_unique<Warp>(*this, i));
+}
+
+std::int64_t Block::instructions() const {
+  return std::accumulate(
+      warps_.begin(), warps_.end(), std::int64_t{0},
+      [](std::int64_t sum, const auto& warp) { return sum + warp->instructions(); });
+}
+
+void Block::run(std::int64_t block) {
+  block_ = block;
+  const auto x = static_cast<std::int64_t>(grid_.blocks[0]);
+  const auto y = static_cast<std::int64_t>(grid_.blocks[1]);
+  coordinates_ = {static_cast<std::uint32_t>(block % x), static_cast<std::uint32_t>(block / x % y),
+                  static_cast<std::uint32_t>(block / x / y)};
+  order_.seed(grid_.schedule + static_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15u);
+  if (checker_) checker_->begin(block);
+  for (Barrier& barrier : barriers_) barrier = {};
+  std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
+  sitting_.begin_block(block);
+  std::int64_t threads = grid_.thread_count();
+  for (const auto& warp : warps_) {
+    warp->begin(threads >= 32 ? ~0u : (1u << threads) - 1);
+    threads -= std::min<std::int64_t>(threads, 32);
+  }
+  std::vector<Warp*> ready;
+  while (true) {
+    ready.clear();
+    for (const auto& warp : warps_) {
+      if (warp->ready()) ready.push_back(warp.get());
+    }
+    if (ready.empty()) break;
+    // Any warp that is ready may be next, as on a GPU.
+    if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
+    for (Warp* warp : ready) {
+      sitting_.run_lane(warp->index() * 32);
+      if (warp->ready()) warp->run(turns_at_once);
+    }
+  }
+  if (alive() > 0) fail(describe_stuck());
+  if (checker_ && checker_->overflowed()) {
+    fail("lanes meet more often than the memory checker can count");
+  }
+  if (checker_) checker_->end();
+  sitting_.end_block();
+}
+
+int Block::alive() const {
+  return std::accumulate(warps_.begin(), warps_.end(), 0, [](int sum, const auto& warp) {
+    return sum + std::popcount(warp->alive());
+  });
+}
+
+void Block::fail(const std::string& what) {
+  if (checker_) checker_->end();
+  sitting_.end_block();
+  throw simt::Fault(block_, "block " + std::to_string(block_) + ": " + what);
+}
+
+std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& arrival, int counted,
+                                  int expected, int votes) {
+  Barrier& barrier = barriers_[static_cast<std::size_t>(id)];
+  const auto name = [](int count) { return count == 0 ? "all" : std::to_string(count); };
+  if (!barrier.arrivals.empty() && barrier.expected != expected) {
+    warp.fail(std::countr_zero(arrival.mask), "barrier " + std::to_string(id) + " waits for " +
+                                                  name(barrier.expected) +
+                                                  " threads already, not " + name(expected));
+  }
+  barrier.expected = expected;
+  barrier.arrived += counted;
+  barrier.vote.holds += votes;
+  barrier.vote.lanes += std::popcount(arrival.mask);
+  barrier.arrivals.push_back(arrival);
+  if (barrier.arrived < (expected == 0 ? alive() : expected)) return std::nullopt;
+  return open(id);
+}
+
+/// Sends on what waits; the split that arrives last does not, yet.
+Vote Block::open(int id) {
+  const Barrier barrier = std::exchange(barriers_[static_cast<std::size_t>(id)], {});
+  if (checker_) {
+    std::vector<int> met;
+    for (const Barrier::Arrival& arrival : barrier.arrivals) {
+      for (int lane = 0; lane < 32; ++lane) {
+        if (arrival.mask >> lane & 1) met.push_back(arrival.warp * 32 + lane);
+      }
+    }
+    checker_->meet(met);
+  }
+  for (const Barrier::Arrival& arrival : barrier.arrivals) {
+    warps_[static_cast<std::size_t>(arrival.warp)]->release(id, barrier.vote);
+  }
+  return barrier.vote;
+}
+
+void Block::note_exit() {
+  const int left = alive();
+  for (int id = 0; id < static_cast<int>(barriers_.size()); ++id) {
+    const Barrier& barrier = barriers_[static_cast<std::size_t>(id)];
+    if (!barrier.arrivals.empty() && barrier.expected == 0 && left > 0 && barrier.arrived >= left) {
+      open(id);
+    }
+  }
+}
+
+/// One line per place where lanes wait.
+std::string Block::describe_stuck() const {
+  std::string text = "deadlock: lanes wait for lanes that wait elsewhere or have exited";
+  int lines = 0;
+  for (const auto& warp : warps_) {
+    for (const Split& split : warp->splits()) {
+      if (++lines > 16) return text + "\n  ...";
+      text += "\n  warp " + std::to_string(warp->index()) + " lanes " +
+              simt::describe_lanes(split.mask) + " wait in " + program_.describe(split.pc);
+    }
+  }
+  return text;
+}
+
+}  // namespace lanescope::ptx

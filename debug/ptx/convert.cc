@@ -1,0 +1,328 @@
+// PTX ISA, cvt.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "debug/ptx/decoder.h"
+#include "debug/ptx/rounding.h"
+#include "debug/simt/numerics.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// What one conversion does; it travels in Instruction::immediate.
+struct Conversion {
+  Type to, from;
+  Rounding rounding;
+  bool whole : 1;  ///< .rni, .rzi, ...: to a whole number
+  bool ftz : 1;
+  bool saturates : 1;  ///< .sat
+  bool finite : 1;     ///< .satfinite
+  bool relu : 1;
+};
+static_assert(sizeof(Conversion) <= sizeof(std::int64_t));
+
+std::int64_t packed(const Conversion& conversion) {
+  std::int64_t bits = 0;
+  std::memcpy(&bits, &conversion, sizeof conversion);
+  return bits;
+}
+
+const Format* format_of(Type type) {
+  switch (type) {
+    case Type::f16:
+    case Type::f16x2:
+      return &f16_format;
+    case Type::bf16:
+    case Type::bf16x2:
+      return &bf16_format;
+    case Type::tf32:
+      return &tf32_format;
+    case Type::f32:
+      return &f32_format;
+    case Type::e4m3x2:
+      return &e4m3_format;
+    case Type::e5m2x2:
+      return &e5m2_format;
+    default:
+      return nullptr;
+  }
+}
+
+double flush(double x) { return std::fabs(x) < 0x1p-126 ? std::copysign(0.0, x) : x; }
+
+/// The number that `bits` are; of an integer of 64 bits rounded to odd.
+double read(const Conversion& c, std::uint64_t bits) {
+  if (c.from == Type::f64) return std::bit_cast<double>(bits);
+  if (is_float(c.from)) {
+    const double x =
+        c.from == Type::f32
+            ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))
+            : value_of(*format_of(c.from), static_cast<std::uint32_t>(bits));
+    return c.ftz && c.from == Type::f32 ? flush(x) : x;
+  }
+  const int unused = 64 - bits_of(c.from);
+  if (is_signed(c.from)) {
+    const std::int64_t x = static_cast<std::int64_t>(bits << unused) >> unused;
+    return add_to_odd(static_cast<double>(x >> 32) * 0x1p32, static_cast<double>(x & 0xffffffff));
+  }
+  const std::uint64_t x = bits << unused >> unused;
+  return add_to_odd(static_cast<double>(x >> 32) * 0x1p32, static_cast<double>(x & 0xffffffff));
+}
+
+std::uint64_t write_integer(const Conversion& c, double x) {
+  if (std::isnan(x)) return 0;
+  x = round_whole(x, c.rounding);
+  const int bits = bits_of(c.to);
+  if (is_signed(c.to)) {
+    const double limit = std::ldexp(1.0, bits - 1);
+    if (x >= limit) return (std::uint64_t{1} << (bits - 1)) - 1;
+    if (x < -limit) return ~std::uint64_t{0} << (bits - 1);
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));
+  }
+  if (x <= 0) return 0;
+  if (x >= std::ldexp(1.0, bits))
+    return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  return static_cast<std::uint64_t>(x);
+}
+
+std::uint64_t write_float(const Conversion& c, double x) {
+  if (c.whole && std::isfinite(x)) x = std::copysign(round_whole(x, c.rounding), x);
+  if (c.saturates) x = x > 0 ? std::min(x, 1.0) : 0;
+  if (c.relu && x < 0) x = 0;
+  if (c.to == Type::f64) return std::bit_cast<std::uint64_t>(x);
+  std::uint32_t bits = round_to(*format_of(c.to), x, c.rounding, c.finite);
+  if (c.to == Type::tf32) bits <<= 13;
+  if (c.ftz && c.to == Type::f32 && (bits & 0x7f800000) == 0) bits &= 0x80000000;
+  return bits;
+}
+
+std::uint64_t convert(const Conversion& c, std::uint64_t bits) {
+  if (is_integer(c.from) && is_integer(c.to)) {
+    const int unused = 64 - bits_of(c.from);
+    const bool negative = is_signed(c.from) && static_cast<std::int64_t>(bits << unused) < 0;
+    std::uint64_t x =
+        negative ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << unused) >> unused)
+                 : bits << unused >> unused;
+    const int width = bits_of(c.to);
+    if (c.saturates) {
+      const std::uint64_t most = is_signed(c.to) ? (std::uint64_t{1} << (width - 1)) - 1
+                                 : width == 64   ? ~std::uint64_t{0}
+                                                 : (std::uint64_t{1} << width) - 1;
+      if (!negative) return std::min(x, most);
+      if (!is_signed(c.to)) return 0;
+      const std::int64_t least = -static_cast<std::int64_t>(most) - 1;
+      return static_cast<std::uint64_t>(std::max(static_cast<std::int64_t>(x), least));
+    }
+    // The result goes on with its own sign where the register is wider.
+    const int left = 64 - width;
+    return is_signed(c.to)
+               ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x << left) >> left)
+               : x << left >> left;
+  }
+  const double x = read(c, bits);
+  return is_integer(c.to) ? write_integer(c, x) : write_float(c, x);
+}
+
+/// D, S: the registers' own widths.
+template <class D, class S>
+void convert_lanes(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  Conversion c;
+  std::memcpy(&c, &in.immediate, sizeof c);
+  D* d = reinterpret_cast<D*>(registers + in.d);
+  for (int lane = 0; lane < 32; ++lane) {
+    if (mask >> lane & 1)
+      d[lane] = static_cast<D>(convert(c, lane_of<S>(registers, in.s[0], lane)));
+  }
+}
+
+/// Two numbers of s[0] (the upper) and s[1] into one register, each of `bits_of(to)` / 2 bits.
+template <class D>
+void convert_pair(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  Conversion c;
+  std::memcpy(&c, &in.immediate, sizeof c);
+  const int half = bits_of(c.to) / 2;
+  D* d = reinterpret_cast<D*>(registers + in.d);
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const auto high = convert(c, lane_of<std::uint32_t>(registers, in.s[0], lane));
+    const auto low = convert(c, lane_of<std::uint32_t>(registers, in.s[1], lane));
+    d[lane] = static_cast<D>(high << half | low);
+  }
+}
+
+/// Two numbers of one register into another: .f16x2.e4m3x2 and back.
+template <class D, class S>
+void convert_packed(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  Conversion c;
+  std::memcpy(&c, &in.immediate, sizeof c);
+  const int from = bits_of(c.from) / 2, to = bits_of(c.to) / 2;
+  D* d = reinterpret_cast<D*>(registers + in.d);
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const S s = lane_of<S>(registers, in.s[0], lane);
+    const auto low = convert(c, s & ((1u << from) - 1)),
+               high = convert(c, static_cast<std::uint32_t>(s) >> from);
+    d[lane] = static_cast<D>(high << to | low);
+  }
+}
+
+// The conversions of most kernels, without detours.
+
+template <class D>
+struct Cast {
+  template <class S>
+  static D apply(S x) {
+    return static_cast<D>(x);
+  }
+};
+struct ToF16 {
+  static std::uint16_t apply(float x) { return simt::f32_to_f16(x); }
+};
+struct FromF16 {
+  static float apply(std::uint16_t x) {
+    return (x & 0x7fff) > 0x7c00 ? std::bit_cast<float>(0x7fffffffu) : simt::f16_to_f32(x);
+  }
+};
+struct ToBf16 {
+  static std::uint16_t apply(float x) { return simt::f32_to_bf16(x); }
+};
+template <class One>
+struct ToPair {
+  static std::uint32_t apply(float high, float low) {
+    return static_cast<std::uint32_t>(One::apply(high)) << 16 | One::apply(low);
+  }
+};
+struct E4m3ToF16 {
+  static std::uint32_t apply(std::uint16_t x) {
+    return static_cast<std::uint32_t>(simt::e4m3_to_f16(static_cast<std::uint8_t>(x >> 8))) << 16 |
+           simt::e4m3_to_f16(static_cast<std::uint8_t>(x));
+  }
+};
+
+/// Where it is one of those: true.
+bool decode_common(Decoder& d, const Conversion& c) {
+  if (c.saturates || c.finite || c.relu || c.ftz) return false;
+  const auto is_plain = [](int width, Type type) { return width == bits_of(type); };
+  if (d.operand_count() != 2 || !is_plain(d.width_of(d.operand(0)), c.to) ||
+      d.operand(1).kind != Operand::Kind::reg || !is_plain(d.width_of(d.operand(1)), c.from)) {
+    return false;
+  }
+  if (is_integer(c.to) && is_integer(c.from)) {
+    return with_integer(c.to, [&](auto to) {
+      with_integer(c.from, [&](auto from) {
+        d.set_lanes<Cast<decltype(to)>, decltype(to), decltype(from)>(c.to, {c.from});
+      });
+    });
+  }
+  const bool nearest = c.rounding == Rounding::nearest_even;
+  if (c.to == Type::f32 && c.from == Type::f16) {
+    d.set_lanes<FromF16, float, std::uint16_t>(c.to, {c.from});
+  } else if (c.to == Type::f16 && c.from == Type::f32 && nearest && !c.whole) {
+    d.set_lanes<ToF16, std::uint16_t, float>(c.to, {c.from});
+  } else if (c.to == Type::bf16 && c.from == Type::f32 && nearest && !c.whole) {
+    d.set_lanes<ToBf16, std::uint16_t, float>(c.to, {c.from});
+  } else if (c.to == Type::f32 && c.from == Type::s32 && nearest) {
+    d.set_lanes<Cast<float>, float, std::int32_t>(c.to, {c.from});
+  } else if (c.to == Type::f32 && c.from == Type::u32 && nearest) {
+    d.set_lanes<Cast<float>, float, std::uint32_t>(c.to, {c.from});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool is_pair(Type type) {
+  return type == Type::f16x2 || type == Type::bf16x2 || type == Type::e4m3x2 ||
+         type == Type::e5m2x2;
+}
+
+/// Two numbers at once.
+void decode_pair(Decoder& d, Conversion c) {
+  if (c.from == Type::f32) {
+    const bool plain = !c.relu && !c.finite && c.rounding == Rounding::nearest_even;
+    if (plain && c.to == Type::f16x2) {
+      return d.set_lanes<ToPair<ToF16>, std::uint32_t, float, float>(c.to, {c.from, c.from});
+    }
+    if (plain && c.to == Type::bf16x2) {
+      return d.set_lanes<ToPair<ToBf16>, std::uint32_t, float, float>(c.to, {c.from, c.from});
+    }
+    d.demand_operands(3);
+    d.in.d = d.result(0, c.to);
+    d.in.s[0] = d.source(1, c.from);
+    d.in.s[1] = d.source(2, c.from);
+    d.in.lanes = bits_of(c.to) == 32 ? convert_pair<std::uint32_t> : convert_pair<std::uint16_t>;
+  } else if (is_pair(c.from) && is_pair(c.to)) {
+    if (c.to == Type::f16x2 && c.from == Type::e4m3x2 && !c.relu) {
+      return d.set_lanes<E4m3ToF16, std::uint32_t, std::uint16_t>(c.to, {c.from});
+    }
+    d.demand_operands(2);
+    d.in.d = d.result(0, c.to);
+    d.in.s[0] = d.source(1, c.from);
+    const bool to_wide = bits_of(c.to) == 32, from_wide = bits_of(c.from) == 32;
+    d.in.lanes = to_wide ? (from_wide ? convert_packed<std::uint32_t, std::uint32_t>
+                                      : convert_packed<std::uint32_t, std::uint16_t>)
+                         : (from_wide ? convert_packed<std::uint16_t, std::uint32_t>
+                                      : convert_packed<std::uint16_t, std::uint16_t>);
+  } else {
+    d.refuse("between these types");
+  }
+  d.in.immediate = packed(c);
+}
+
+template <class D>
+LaneOperation choose_lanes(int from) {
+  return from == 16   ? convert_lanes<D, std::uint16_t>
+         : from == 32 ? convert_lanes<D, std::uint32_t>
+                      : convert_lanes<D, std::uint64_t>;
+}
+
+}  // namespace
+
+bool decode_convert(Decoder& d) {
+  if (d.modifiers.base() != "cvt") return false;
+  if (d.modifiers.take("pack") || d.modifiers.take("rs")) d.refuse("this form of cvt");
+  Conversion c{};
+  const int whole = d.modifiers.choose({"rni", "rzi", "rmi", "rpi"}, -1);
+  const int rounding = d.modifiers.choose({"rn", "rz", "rm", "rp", "rna"}, -1);
+  c.whole = whole >= 0;
+  c.rounding = static_cast<Rounding>(std::max({whole, rounding, 0}));
+  c.ftz = d.modifiers.take("ftz");
+  c.saturates = d.modifiers.take("sat");
+  c.finite = d.modifiers.take("satfinite");
+  c.relu = d.modifiers.take("relu");
+  c.to = d.demand_type();
+  c.from = d.demand_type();
+  if (is_float(c.from) && is_integer(c.to) && whole < 0) {
+    if (rounding >= 0) d.fail("to a whole number it is rounded with .rni, .rzi, .rmi or .rpi");
+    c.rounding = Rounding::zero;
+  }
+  if (c.to == Type::f64 && c.from == c.to && !c.whole) c.rounding = Rounding::nearest_even;
+  if (c.to == Type::f64 && bits_of(c.from) == 64 && is_integer(c.from)) {
+    if (c.rounding != Rounding::nearest_even) d.refuse("to .f64 only .rn");
+  }
+  d.in.immediate = packed(c);
+  if (is_pair(c.to) || is_pair(c.from)) {
+    decode_pair(d, c);
+    return true;
+  }
+  if (decode_common(d, c)) return true;
+  d.demand_operands(2);
+  // Both registers may be wider than the types.
+  const int to = d.width_of(d.operand(0));
+  const int from =
+      d.is_number(d.operand(1)) ? std::max(16, bits_of(c.from)) : d.width_of(d.operand(1));
+  if (to < bits_of(c.to) || from < bits_of(c.from)) d.fail("a register is too narrow");
+  const auto carrier = [](int bits) {
+    return bits == 16 ? Type::b16 : bits == 32 ? Type::b32 : Type::b64;
+  };
+  d.in.d = d.result(0, carrier(to));
+  d.in.s[0] = d.source(1, carrier(from));
+  d.in.lanes = to == 16   ? choose_lanes<std::uint16_t>(from)
+               : to == 32 ? choose_lanes<std::uint32_t>(from)
+                          : choose_lanes<std::uint64_t>(from);
+  return true;
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,141 @@
+#include "debug/ptx/fat_binary.h"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "reference/error.h"
+
+namespace lanescope::ptx {
+namespace {
+
+// The container is not documented; these are what nvcc 12 and 13 write.
+constexpr std::uint32_t wrapper_magic = 0x466243b1;
+constexpr std::uint32_t container_magic = 0xba55ed50;
+constexpr std::uint16_t kind_ptx = 1;
+constexpr std::uint64_t flag_lz4 = 0x2000;
+constexpr std::uint64_t flag_zstd = 0x8000;
+constexpr std::uint32_t newest_architecture = 90;
+constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
+
+struct Wrapper {
+  std::uint32_t magic, version;
+  const std::byte* container;
+};
+struct Container {
+  std::uint32_t magic;
+  std::uint16_t version, header_bytes;
+  std::uint64_t bytes;  ///< behind the header
+};
+struct Entry {
+  std::uint16_t kind, version;
+  std::uint32_t header_bytes;
+  std::uint64_t bytes;  ///< behind the header, padded
+  std::uint32_t compressed_bytes, unknown;
+  std::uint16_t minor, major;
+  std::uint32_t architecture, name_offset, name_bytes;
+  std::uint64_t flags, zero, text_bytes;
+};
+static_assert(sizeof(Entry) == 64);
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw UsageError("the module's fat binary " + what +
+                   ": compile it with nvcc -gencode arch=compute_90,code=compute_90 -no-compress");
+}
+
+/// LZ4's block format.
+std::string expand_lz4(const std::byte* from, std::size_t bytes, std::size_t text_bytes) {
+  std::string text;
+  text.reserve(text_bytes);
+  std::size_t at = 0;
+  const auto next = [&]() -> std::size_t {
+    if (at >= bytes) refuse("is cut off");
+    return static_cast<std::size_t>(from[at++]);
+  };
+  const auto length = [&](std::size_t nibble) {
+    std::size_t sum = nibble;
+    for (std::size_t more = 255; nibble == 15 && more == 255; sum += more) more = next();
+    return sum;
+  };
+  while (at < bytes) {
+    const std::size_t token = next();
+    const std::size_t literals = length(token >> 4);
+    if (literals > bytes - at || text.size() + literals > text_bytes) refuse("is cut off");
+    text.append(reinterpret_cast<const char*>(from + at), literals);
+    at += literals;
+    if (at >= bytes) break;
+    const std::size_t low = next(), distance = low | next() << 8;
+    const std::size_t count = length(token & 15) + 4;
+    if (distance == 0 || distance > text.size() || text.size() + count > text_bytes) {
+      refuse("is damaged");
+    }
+    for (std::size_t i = 0; i < count; ++i) text += text[text.size() - distance];
+  }
+  return text;
+}
+
+/// By the system's libzstd, which this program does without otherwise.
+std::string expand_zstd(const std::byte* from, std::size_t bytes, std::size_t text_bytes) {
+  void* library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    throw EnvironmentError(
+        "the module's PTX is compressed, and libzstd.so.1 is missing: compile it with nvcc "
+        "-no-compress, or install libzstd1");
+  }
+  using Expand = std::size_t (*)(void*, std::size_t, const void*, std::size_t);
+  const auto expand = reinterpret_cast<Expand>(dlsym(library, "ZSTD_decompress"));
+  std::string text(text_bytes, '\0');
+  const std::size_t got = expand ? expand(text.data(), text.size(), from, bytes) : 0;
+  dlclose(library);
+  if (got != text_bytes) refuse("is damaged");
+  return text;
+}
+
+std::string text_of(const Entry& entry, const std::byte* data) {
+  const std::size_t bytes = entry.compressed_bytes;
+  if (entry.text_bytes > most_text || bytes > entry.bytes) refuse("is damaged");
+  std::string text;
+  if (entry.flags & flag_zstd) {
+    text = expand_zstd(data, bytes, entry.text_bytes);
+  } else if (entry.flags & flag_lz4) {
+    text = expand_lz4(data, bytes, entry.text_bytes);
+  } else {
+    text.assign(reinterpret_cast<const char*>(data), entry.bytes);
+  }
+  return text.substr(0, text.find('\0'));
+}
+
+}  // namespace
+
+std::string ptx_of_fat_binary(const void* wrapper) {
+  Wrapper head;
+  std::memcpy(&head, wrapper, sizeof head);
+  if (head.magic != wrapper_magic) refuse("is of no kind that is known");
+  // A library may hold an empty container before the full one.
+  const std::byte* at = head.container;
+  const std::byte* best = nullptr;
+  Entry best_entry{};
+  Container container;
+  for (std::memcpy(&container, at, sizeof container); container.magic == container_magic && !best;
+       std::memcpy(&container, at, sizeof container)) {
+    const std::byte* end = at + container.header_bytes + container.bytes;
+    for (at += container.header_bytes; at < end;) {
+      Entry entry;
+      std::memcpy(&entry, at, sizeof entry);
+      const bool newer = !best || entry.architecture > best_entry.architecture;
+      if (entry.kind == kind_ptx && entry.architecture <= newest_architecture && newer) {
+        best = at + entry.header_bytes;
+        best_entry = entry;
+      }
+      if (entry.header_bytes < sizeof entry) refuse("is damaged");
+      at += entry.header_bytes + entry.bytes;
+    }
+    at = end;
+  }
+  if (!best) refuse("holds no PTX for sm_90 or older");
+  return text_of(best_entry, best);
+}
+
+}  // namespace lanescope::ptx

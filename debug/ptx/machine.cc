@@ -1,0 +1,67 @@
+#include "debug/ptx/machine.h"
+
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/ptx/block.h"
+#include "debug/simt/checker.h"
+#include "debug/simt/last_words.h"
+#include "reference/error.h"
+
+namespace lanescope::ptx {
+namespace {
+
+constexpr std::int64_t most_threads = 1024;  // of a block (CUDA C++ Programming Guide,
+constexpr std::size_t most_shared = std::size_t{227} << 10;  // Technical Specifications)
+
+void demand_fits(const Grid& grid, const Program& program) {
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError("the kernel " + program.kernel_name + " is launched with " + what);
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto side = static_cast<std::size_t>(i);
+    if (grid.blocks[side] == 0 || grid.threads[side] == 0) refuse("an empty grid or block");
+    if (i > 0 && grid.blocks[side] > 65535) refuse("more than 65535 blocks along y or z");
+  }
+  if (grid.blocks[0] > 0x7fffffff) refuse("more than 2^31 - 1 blocks along x");
+  const std::int64_t most = program.max_threads > 0 ? program.max_threads : most_threads;
+  if (grid.threads[0] > most_threads || grid.threads[1] > most_threads || grid.threads[2] > 64 ||
+      grid.thread_count() > std::min(most, most_threads)) {
+    refuse("blocks of " + std::to_string(grid.thread_count()) + " threads, and it takes " +
+           std::to_string(most));
+  }
+  if (program.shared_bytes + grid.dynamic_shared > most_shared) {
+    refuse(std::to_string(program.shared_bytes + grid.dynamic_shared) +
+           " bytes of shared memory, and a block has " + std::to_string(most_shared));
+  }
+}
+
+}  // namespace
+
+std::int64_t launch(const Grid& grid, const Program& program) {
+  demand_fits(grid, program);
+  simt::note_pass();
+  if (grid.checker) grid.checker->begin(grid.dynamic_shared + program.shared_bytes, grid.is_first);
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Block>> runners;
+  const std::optional<simt::Fault> first =
+      simt::run_blocks(grid.block_count(), grid.workers, [&](simt::Sitting& sitting) {
+        auto runner = std::make_shared<Block>(grid, program, sitting);
+        const std::lock_guard lock(mutex);
+        runners.push_back(runner);
+        return [=](std::int64_t block) { runner->run(block); };
+      });
+  if (grid.checker) {
+    grid.checker->end(first ? first->block() : grid.block_count() - 1, false);
+    grid.checker->name_places(
+        [&](std::uint32_t place) { return program.line_of(place - grid.first_place); });
+  }
+  if (first) throw *first;
+  return std::accumulate(runners.begin(), runners.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& r) { return sum + r->instructions(); });
+}
+
+}  // namespace lanescope::ptx

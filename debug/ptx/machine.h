@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "debug/ptx/global_memory.h"
+#include "debug/ptx/program.h"
+#include "debug/simt/machine.h"
+
+namespace lanescope::ptx {
+
+/// The grid of a kernel, and how the machine runs it.
+struct Grid {
+  std::array<std::uint32_t, 3> blocks = {1, 1, 1};
+  std::array<std::uint32_t, 3> threads = {32, 1, 1};  ///< of a block
+  std::size_t dynamic_shared = 0;                     ///< bytes that the launch adds
+  const void* parameters = nullptr;                   ///< Program::parameter_bytes
+  const GlobalMemory* memory = nullptr;
+  int workers = 0;                   ///< OS threads, 0: one per core
+  std::uint64_t schedule = 0;        ///< 0: warps run in their order; else a seed of another
+  simt::Checker* checker = nullptr;  ///< memory checker
+  simt::TensorCoreRule tensor_core = simt::hopper_rule;
+  bool is_first = true;           ///< of several launches on the same buffers
+  std::uint32_t first_place = 1;  ///< what the checker knows the first instruction by
+
+  std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }
+  std::int64_t thread_count() const { return std::int64_t{threads[0]} * threads[1] * threads[2]; }
+};
+
+/// Runs a kernel: a block on one OS thread, its warps one after the other, blocks in parallel.
+/// Returns the number of instructions that its warps have run. Throws the Fault of the lowest
+/// faulty block; UsageError for a grid that no device takes.
+std::int64_t launch(const Grid& grid, const Program& program);
+
+}  // namespace lanescope::ptx

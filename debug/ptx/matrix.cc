@@ -1,0 +1,296 @@
+// PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions": ldmatrix, stmatrix, mma.
+
+#include "debug/ptx/matrix.h"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cstring>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/decoder.h"
+#include "debug/ptx/program_builder.h"
+#include "debug/ptx/warp.h"
+#include "debug/simt/numerics.h"
+#include "reference/element_type.h"
+
+namespace lanescope::ptx {
+namespace {
+
+using Access = simt::BlockChecker::Access;
+
+/// Row r of matrix m lies where lane 8·m + r says. A register of lane t holds the elements
+/// (t / 4, 2·(t % 4) + {0, 1}) of its matrix, or of that transposed.
+template <bool transposed, bool loads>
+Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const int count = in.vector;
+  const std::uint32_t rows = count == 4 ? ~0u : (1u << (8 * count)) - 1;
+  Pointers pointers;
+  warp.locate(in, rows, 16, pointers);
+  warp.check(loads ? Access::read : Access::write, rows, 16, pointers);
+  const Place* places =
+      &warp.program().operands[in.operands + (loads ? 0 : in.source_count - in.vector)];
+  for (int m = 0; m < count; ++m) {
+    auto* registers = warp.lanes<std::uint32_t>(places[m]);
+    std::uint16_t matrix[8][8];
+    for (std::size_t row = 0; loads && row < 8; ++row) {
+      std::memcpy(matrix[row], pointers[static_cast<std::size_t>(8 * m) + row], 16);
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+      const int row = lane / 4, col = lane % 4 * 2;
+      std::uint16_t& low = transposed ? matrix[col][row] : matrix[row][col];
+      std::uint16_t& high = transposed ? matrix[col + 1][row] : matrix[row][col + 1];
+      if (loads) {
+        registers[lane] = low | static_cast<std::uint32_t>(high) << 16;
+      } else {
+        low = static_cast<std::uint16_t>(registers[lane]);
+        high = static_cast<std::uint16_t>(registers[lane] >> 16);
+      }
+    }
+    for (std::size_t row = 0; !loads && row < 8; ++row) {
+      std::memcpy(pointers[static_cast<std::size_t>(8 * m) + row], matrix[row], 16);
+    }
+  }
+  return Flow::next;
+}
+
+void decode_matrices(Decoder& d, bool loads) {
+  d.modifiers.ignore({"sync", "aligned"});
+  if (!d.modifiers.take("m8n8")) d.refuse("this shape");
+  const int count = d.modifiers.choose({"x1", "x2", "x4"}, -1);
+  if (count < 0) d.fail(".x1, .x2 or .x4 is missing");
+  d.in.vector = static_cast<std::uint8_t>(1 << count);
+  const bool transposed = d.modifiers.take("trans");
+  d.in.space =
+      d.modifiers.choose({"shared", "shared::cta"}, -1) < 0 ? Space::generic : Space::shared;
+  if (d.demand_type() != Type::b16) d.refuse("of this type");
+  d.demand_operands(2);
+  if (!loads) d.address(d.operand(0));
+  const std::vector<Operand> elements = d.elements(d.operand(loads ? 0 : 1));
+  if (elements.size() != d.in.vector) d.fail("it takes another number of registers");
+  for (const Operand& element : elements) {
+    loads ? d.result_of(element, 32) : d.source_of(element, Type::b32);
+  }
+  if (loads) d.address(d.operand(1));
+  d.in.meets = true;
+  if (loads) {
+    d.in.act = transposed ? move_matrices<true, true> : move_matrices<false, true>;
+  } else {
+    d.in.act = transposed ? move_matrices<true, false> : move_matrices<false, false>;
+  }
+}
+
+/// The registers of an mma: d, a, b, c as they stand.
+struct Fragments {
+  const Place *d, *a, *b, *c;
+};
+Fragments fragments_of(Warp& warp, const Instruction& in, int d, int a, int b) {
+  const Place* all = &warp.program().operands[in.operands];
+  return {all, all + d, all + d + a, all + d + a + b};
+}
+
+/// PTX ISA, "Matrix Fragments for mma.m16n8k16": c and d of every m16n8.
+template <class T>
+void gather_accumulator(Warp& warp, const Place* places, T (&c)[16][8]) {
+  for (int i = 0; i < 4; ++i) {
+    const T* registers = warp.lanes<T>(places[i]);
+    for (int lane = 0; lane < 32; ++lane)
+      c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = registers[lane];
+  }
+}
+template <class T>
+void scatter_accumulator(Warp& warp, const Place* places, const T (&c)[16][8]) {
+  for (int i = 0; i < 4; ++i) {
+    T* registers = warp.lanes<T>(places[i]);
+    for (int lane = 0; lane < 32; ++lane)
+      registers[lane] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+  }
+}
+
+/// m16n8k16 of f16 or bf16, accumulated in fp32.
+template <ElementType type>
+Flow multiply_halves(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const Fragments at = fragments_of(warp, in, 4, 4, 2);
+  std::uint16_t a[16][16], b[16][8];
+  float c[16][8];
+  for (int i = 0; i < 4; ++i) {
+    const auto* registers = warp.lanes<std::uint32_t>(at.a[i]);
+    for (int lane = 0; lane < 32; ++lane) {
+      std::memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8], &registers[lane], 4);
+    }
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto* registers = warp.lanes<std::uint32_t>(at.b[i]);
+    for (int lane = 0; lane < 32; ++lane) {
+      b[lane % 4 * 2 + i * 8][lane / 4] = static_cast<std::uint16_t>(registers[lane]);
+      b[lane % 4 * 2 + i * 8 + 1][lane / 4] = static_cast<std::uint16_t>(registers[lane] >> 16);
+    }
+  }
+  gather_accumulator(warp, at.c, c);
+  simt::multiply_accumulate(type, warp.block().grid().tensor_core, a, b, c);
+  scatter_accumulator(warp, at.d, c);
+  return Flow::next;
+}
+
+/// Elements of 8 bits: [16][K] and [K][8] (PTX ISA, "Matrix Fragments for mma.m16n8k32").
+template <int K>
+void gather_bytes(Warp& warp, const Fragments& at, std::uint8_t (&a)[16][K],
+                  std::uint8_t (&b)[K][8]) {
+  for (int i = 0; i < K / 8; ++i) {
+    const auto* registers = warp.lanes<std::uint32_t>(at.a[i]);
+    for (int lane = 0; lane < 32; ++lane) {
+      std::memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &registers[lane], 4);
+    }
+  }
+  for (int i = 0; i < K / 16; ++i) {
+    const auto* registers = warp.lanes<std::uint32_t>(at.b[i]);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int byte = 0; byte < 4; ++byte) {
+        b[lane % 4 * 4 + i * 16 + byte][lane / 4] =
+            static_cast<std::uint8_t>(registers[lane] >> (8 * byte));
+      }
+    }
+  }
+}
+
+/// m16n8k32 of e4m3: no instruction of Hopper's. Its elements become f16; two products from zero,
+/// first of the elements k with k mod 4 in {0, 1}, then {2, 3}; c is added to that, rounded to
+/// nearest.
+Flow multiply_e4m3(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const Fragments at = fragments_of(warp, in, 4, 4, 2);
+  std::uint8_t a8[16][32], b8[32][8];
+  gather_bytes<32>(warp, at, a8, b8);
+  float c[16][8], product[16][8] = {};
+  gather_accumulator(warp, at.c, c);
+  for (int part = 0; part < 2; ++part) {
+    std::uint16_t a[16][16], b[16][8];
+    for (int k = 0; k < 16; ++k) {
+      const int from = k / 2 * 4 + part * 2 + k % 2;
+      for (int i = 0; i < 16; ++i) a[i][k] = simt::e4m3_to_f16(a8[i][from]);
+      for (int j = 0; j < 8; ++j) b[k][j] = simt::e4m3_to_f16(b8[from][j]);
+    }
+    simt::multiply_accumulate(ElementType::f16, warp.block().grid().tensor_core, a, b, product);
+  }
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 8; ++j) c[i][j] = simt::canonical(product[i][j] + c[i][j]);
+  }
+  scatter_accumulator(warp, at.d, c);
+  return Flow::next;
+}
+
+/// m16n8k16 and m16n8k32 of whole numbers of 8 bits: exact, modulo 2^32 or saturating (kind 1).
+template <int K, class A, class B>
+Flow multiply_bytes(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const Fragments at = fragments_of(warp, in, 4, K / 8, K / 16);
+  std::uint8_t a[16][K], b[K][8];
+  gather_bytes<K>(warp, at, a, b);
+  std::int32_t c[16][8];
+  gather_accumulator(warp, at.c, c);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      std::int64_t sum = c[i][j];
+      for (int k = 0; k < K; ++k)
+        sum += std::int64_t{static_cast<A>(a[i][k])} * static_cast<B>(b[k][j]);
+      if (in.kind == 1) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
+      c[i][j] = static_cast<std::int32_t>(sum);
+    }
+  }
+  scatter_accumulator(warp, at.d, c);
+  return Flow::next;
+}
+
+template <int K>
+WarpOperation choose_bytes(Type a, Type b) {
+  if (a == Type::s8) {
+    return b == Type::s8 ? multiply_bytes<K, std::int8_t, std::int8_t>
+                         : multiply_bytes<K, std::int8_t, std::uint8_t>;
+  }
+  return b == Type::s8 ? multiply_bytes<K, std::uint8_t, std::int8_t>
+                       : multiply_bytes<K, std::uint8_t, std::uint8_t>;
+}
+
+void decode_product(Decoder& d) {
+  d.modifiers.ignore({"sync", "aligned", "row", "col", "row", "col"});
+  const int shape = d.modifiers.choose({"m16n8k16", "m16n8k32"}, -1);
+  const bool finite = d.modifiers.take("satfinite");
+  if (shape < 0) d.refuse("of this shape: what a GPU computes is not known bit for bit");
+  // .dtype.atype.btype.ctype; e4m3 is no type of registers.
+  const bool e4m3 = d.modifiers.take("e4m3") && d.modifiers.take("e4m3");
+  const Type to = d.demand_type();
+  const Type a = e4m3 ? Type::b8 : d.demand_type(), b = e4m3 ? Type::b8 : d.demand_type();
+  const Type from = d.demand_type();
+  const bool bytes = (a == Type::s8 || a == Type::u8) && (b == Type::s8 || b == Type::u8);
+  const int k = shape == 0 ? 16 : 32;
+  if (bytes && to == Type::s32 && from == Type::s32) {
+    d.in.kind = finite ? 1 : 0;
+    d.in.act = k == 16 ? choose_bytes<16>(a, b) : choose_bytes<32>(a, b);
+  } else if (to == Type::f32 && from == Type::f32 && k == 16 && a == b &&
+             (a == Type::f16 || a == Type::bf16)) {
+    d.in.act =
+        a == Type::f16 ? multiply_halves<ElementType::f16> : multiply_halves<ElementType::bf16>;
+  } else if (to == Type::f32 && from == Type::f32 && k == 32 && e4m3) {
+    d.in.act = multiply_e4m3;
+  } else {
+    d.refuse("of these types: what a GPU computes is not known bit for bit");
+  }
+  d.demand_operands(4);
+  const bool narrow = bytes || e4m3;
+  take_fragment(d, 0, 4, true, "d");
+  take_fragment(d, 1, narrow ? static_cast<std::size_t>(k) / 8 : 4, false, "a");
+  take_fragment(d, 2, narrow ? static_cast<std::size_t>(k) / 16 : 2, false, "b");
+  take_fragment(d, 3, 4, false, "c");
+  d.in.meets = true;
+}
+
+}  // namespace
+
+void demand_whole(Warp& warp) {
+  if (warp.split().mask == ~0u) return;
+  warp.fail(std::countr_zero(warp.split().mask), "all 32 lanes of the warp must take part");
+}
+
+void take_fragment(Decoder& d, std::size_t operand, std::size_t count, bool result,
+                   const char* name) {
+  const std::vector<Operand> elements = d.elements(d.operand(operand));
+  if (elements.size() != count) {
+    d.fail(std::string("the fragment ") + name + " has " + std::to_string(elements.size()) +
+           " registers, and takes " + std::to_string(count));
+  }
+  for (const Operand& element : elements) {
+    if (result) {
+      d.result_of(element, 32);
+      continue;
+    }
+    const std::size_t before = d.sources.size();
+    const Place place = d.source_of(element, Type::b32);
+    if (d.sources.size() == before) d.sources.push_back(place);  // a constant
+  }
+}
+
+bool decode_matrix(Decoder& d) {
+  const std::string_view base = d.modifiers.base();
+  if (base == "ldmatrix") {
+    decode_matrices(d, true);
+  } else if (base == "stmatrix") {
+    decode_matrices(d, false);
+  } else if (base == "mma") {
+    decode_product(d);
+  } else if (base == "wmma") {
+    decode_wmma(d);
+  } else if (base == "wgmma" || base == "mbarrier" || base == "setmaxnreg") {
+    d.refuse("the asynchronous instructions of Hopper");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace lanescope::ptx

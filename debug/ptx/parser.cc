@@ -1,0 +1,331 @@
+#include "debug/ptx/parser.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "debug/text/text.h"
+#include "reference/error.h"
+
+namespace lanescope::ptx {
+namespace {
+
+constexpr std::uint64_t most_variable_bytes = std::uint64_t{1} << 30;
+
+std::string location_key(int file, int line, int column) {
+  return std::to_string(file) + " " + std::to_string(line) + " " + std::to_string(column);
+}
+
+}  // namespace
+
+const Function* Module::find_function(std::string_view function_name) const {
+  // A declaration may stand before the definition.
+  const Function* found = nullptr;
+  for (const Function& function : functions) {
+    if (function.name == function_name && (!found || function.has_body)) found = &function;
+  }
+  return found;
+}
+
+const Variable* Module::find_variable(std::string_view variable_name) const {
+  const auto at = std::find_if(variables.begin(), variables.end(),
+                               [&](const Variable& v) { return v.name == variable_name; });
+  return at == variables.end() ? nullptr : &*at;
+}
+
+const RegisterFamily& Function::family_of(int reg) const {
+  const auto behind = std::upper_bound(registers.begin(), registers.end(), reg,
+                                       [](int r, const RegisterFamily& f) { return r < f.first; });
+  return *(behind - 1);
+}
+
+std::string Function::register_name(int reg) const {
+  const RegisterFamily& family = family_of(reg);
+  return family.numbered ? family.name + std::to_string(reg - family.first) : family.name;
+}
+
+Module parse(std::string text, const std::string& name) {
+  Module module;
+  module.name = name;
+  module.text = std::make_unique<std::string>(std::move(text));
+  Parser(module).read_module();
+  return module;
+}
+
+void Parser::read_module() {
+  while (lexer_.token().kind != Token::Kind::end) read_directive();
+  if (module_.version.empty()) {
+    lexer_.fail_at(1, "there is no .version directive: is this PTX at all?");
+  }
+}
+
+std::optional<Space> Parser::space_of_directive(std::string_view word) const {
+  if (word == ".global") return Space::global;
+  if (word == ".const") return Space::constant;
+  if (word == ".shared") return Space::shared;
+  if (word == ".local") return Space::local;
+  if (word == ".param") return Space::param;
+  return std::nullopt;
+}
+
+void Parser::read_directive() {
+  const std::string_view word = lexer_.expect_word("a directive");
+  if (word == ".version") {
+    module_.version = lexer_.take().text;
+  } else if (word == ".target") {
+    module_.target = lexer_.expect_word("a target");
+    while (lexer_.accept(',')) lexer_.expect_word("an option of the target");
+  } else if (word == ".address_size") {
+    if (lexer_.expect_integer("64") != 64) lexer_.fail("only 64-bit addresses are executed");
+  } else if (word == ".file") {
+    read_file();
+  } else if (word == ".section") {
+    skip_section();
+  } else if (word == ".pragma") {
+    while (!lexer_.accept(';')) {
+      if (lexer_.token().kind == Token::Kind::end) lexer_.expect(';');
+      lexer_.take();
+    }
+  } else if (word == ".loc") {
+    read_location();
+  } else if (word == ".entry" || word == ".func") {
+    read_function(word == ".entry");
+  } else if (const auto space = space_of_directive(word)) {
+    module_.variables.push_back(read_variable(*space));
+    lexer_.expect(';');
+  } else if (word == ".extern" || word == ".visible" || word == ".weak" || word == ".common") {
+    const std::string_view what = lexer_.expect_word("a directive");
+    if (what == ".entry" || what == ".func") {
+      read_function(what == ".entry");
+    } else if (const auto its_space = space_of_directive(what)) {
+      Variable variable = read_variable(*its_space);
+      variable.external = word == ".extern";
+      // A variable may be declared before it is defined.
+      const auto before = std::find_if(module_.variables.begin(), module_.variables.end(),
+                                       [&](const Variable& v) { return v.name == variable.name; });
+      if (before == module_.variables.end()) {
+        module_.variables.push_back(std::move(variable));
+      } else if (before->external) {
+        *before = std::move(variable);
+      }
+      lexer_.expect(';');
+    } else {
+      lexer_.fail("the directive " + printable(what) + " is not read");
+    }
+  } else {
+    lexer_.fail("the directive " + printable(word) + " is not read");
+  }
+}
+
+/// .section .debug_str { ... }: what debuggers read.
+void Parser::skip_section() {
+  while (!lexer_.token().is('{')) {
+    if (lexer_.token().kind == Token::Kind::end) lexer_.expect('{');
+    lexer_.take();
+  }
+  lexer_.take();
+  while (!lexer_.accept('}')) {
+    if (lexer_.token().kind == Token::Kind::end) lexer_.expect('}');
+    lexer_.take();
+  }
+}
+
+void Parser::read_file() {
+  const auto index = static_cast<int>(lexer_.expect_integer("the number of a file"));
+  if (lexer_.token().kind != Token::Kind::string) lexer_.fail("the name of a file is expected");
+  module_.files[index] = lexer_.take().text;
+  while (lexer_.accept(',')) lexer_.expect_integer("a time or a size");
+}
+
+/// .loc 2 21 80, function_name $L__info_string0, inlined_at 1 15 3
+void Parser::read_location() {
+  Location location;
+  const auto place = [&](int& file, int& line, int& column) {
+    file = static_cast<int>(lexer_.expect_integer("a file's number"));
+    line = static_cast<int>(lexer_.expect_integer("a line"));
+    column = static_cast<int>(lexer_.expect_integer("a column"));
+  };
+  place(location.file, location.line, location.column);
+  while (lexer_.accept(',')) {
+    if (lexer_.accept("function_name")) {
+      lexer_.expect_word("a name");
+      if (lexer_.accept('+')) lexer_.expect_integer("an offset");
+      continue;
+    }
+    if (!lexer_.accept("inlined_at")) lexer_.fail("function_name or inlined_at is expected");
+    int file = 0, line = 0, column = 0;
+    place(file, line, column);
+    const auto outer = location_index_.find(location_key(file, line, column));
+    if (outer != location_index_.end()) {
+      location.inlined_at = outer->second;
+    } else {
+      location.inlined_at = static_cast<int>(module_.locations.size());
+      module_.locations.push_back({file, line, column, -1});
+    }
+  }
+  location_ = static_cast<int>(module_.locations.size());
+  module_.locations.push_back(location);
+  location_index_[location_key(location.file, location.line, location.column)] = location_;
+}
+
+void Parser::read_function(bool is_entry) {
+  Function function;
+  function.is_entry = is_entry;
+  function.line = lexer_.token().line;
+  if (lexer_.token().is('(')) function.results = read_parameters(function);
+  function.name = lexer_.expect_word("the name of a function");
+  if (lexer_.token().is('(')) function.parameters = read_parameters(function);
+  read_limits(function);
+  if (lexer_.accept(';')) {
+    module_.functions.push_back(std::move(function));
+    return;
+  }
+  const Function* before = module_.find_function(function.name);
+  if (before && before->has_body) {
+    lexer_.fail_at(function.line, "the function " + printable(function.name) + " is there twice");
+  }
+  function.has_body = true;
+  module_.functions.push_back(std::move(function));
+  function_ = &module_.functions.back();
+  read_body();
+  function_ = nullptr;
+}
+
+std::vector<int> Parser::read_parameters(Function& function) {
+  std::vector<int> indices;
+  lexer_.expect('(');
+  while (!lexer_.accept(')')) {
+    if (!indices.empty()) lexer_.expect(',');
+    if (!lexer_.accept(".param")) {
+      lexer_.fail("a .param is expected: parameters in registers are not executed");
+    }
+    indices.push_back(static_cast<int>(function.variables.size()));
+    function.variables.push_back(read_variable(Space::param));
+  }
+  return indices;
+}
+
+/// What stands between a function's parameters and its body: how it is to be launched.
+void Parser::read_limits(Function& function) {
+  while (lexer_.token().kind == Token::Kind::word) {
+    const std::string_view word = lexer_.take().text;
+    if (word == ".noreturn" || word == ".explicitcluster") continue;
+    if (word == ".pragma" || word == ".attribute" || word == ".unique" || word == ".common") {
+      lexer_.fail("the directive " + std::string(word) + " is not read here");
+    }
+    std::int64_t product = 1;
+    do {
+      product *= std::clamp<std::int64_t>(lexer_.expect_integer("a number"), 0, 1 << 20);
+    } while (lexer_.accept(','));
+    if (word == ".maxntid" || word == ".reqntid") {
+      function.max_threads = static_cast<int>(std::min<std::int64_t>(product, 1 << 20));
+    } else if (word == ".reqnctapercluster" && product > 1) {
+      lexer_.fail("clusters of blocks are not executed yet");
+    }
+  }
+}
+
+/// [.align n] [.ptr ...] .type name[n][m] [= initial]; the space is read already.
+Variable Parser::read_variable(Space space) {
+  Variable variable;
+  variable.space = space;
+  std::optional<Type> type;
+  std::uint64_t vector = 1, align = 0;
+  while (!type) {
+    const std::string_view word = lexer_.expect_word("a type");
+    if (word == ".align") {
+      align = static_cast<std::uint64_t>(lexer_.expect_integer("an alignment"));
+      if (!std::has_single_bit(align) || align > 1 << 16) {
+        lexer_.fail("an alignment is a power of two up to 65536");
+      }
+    } else if (word == ".v2" || word == ".v4") {
+      vector = word == ".v2" ? 2 : 4;
+    } else if (word == ".texref" || word == ".samplerref" || word == ".surfref") {
+      lexer_.fail(std::string(word) + ": textures are not executed");
+    } else {
+      type = parse_type(word.substr(1));
+      if (!type || word[0] != '.')
+        lexer_.fail("'" + printable(word) + "' is no type of a variable");
+    }
+  }
+  if (lexer_.accept(".ptr")) {  // what a parameter points to
+    while (lexer_.token().kind == Token::Kind::word && lexer_.token().text[0] == '.') {
+      if (lexer_.take().text == ".align") lexer_.expect_integer("an alignment");
+    }
+  }
+  variable.name = lexer_.expect_word("the name of a variable");
+  const auto element = static_cast<std::uint64_t>(bytes_of(*type)) * vector;
+  variable.align = std::max<std::uint64_t>(align, element);
+  if (align != 0) variable.align = align;
+  variable.bytes = element;
+  while (lexer_.accept('[')) {
+    if (lexer_.accept(']')) {
+      variable.unsized = true;
+      continue;
+    }
+    const std::int64_t count = lexer_.expect_integer("a number of elements");
+    if (count < 0 || __builtin_mul_overflow(variable.bytes, static_cast<std::uint64_t>(count),
+                                            &variable.bytes)) {
+      lexer_.fail("an array of " + std::to_string(count) + " elements");
+    }
+    lexer_.expect(']');
+  }
+  if (variable.bytes > most_variable_bytes) {
+    lexer_.fail("the variable " + printable(variable.name) + " is larger than 1 GiB");
+  }
+  if (variable.unsized) variable.bytes = 0;
+  if (lexer_.accept('=')) {
+    const bool is_array = lexer_.token().is('{');
+    const std::uint64_t one = static_cast<std::uint64_t>(bytes_of(*type));
+    if (is_array) {
+      // Of an array of arrays the braces say nothing that the order does not.
+      std::uint64_t at = 0;
+      int depth = 0;
+      do {
+        if (lexer_.accept('{')) {
+          ++depth;
+        } else if (lexer_.accept('}')) {
+          --depth;
+        } else if (!lexer_.accept(',')) {
+          if (variable.unsized) variable.bytes = std::max(variable.bytes, at + one);
+          read_value(variable, *type, at);
+          at += one;
+        }
+      } while (depth > 0);
+      variable.unsized = false;
+    } else {
+      read_value(variable, *type, 0);
+    }
+  }
+  return variable;
+}
+
+/// A number, or the address of a variable: name, name + 4, generic(name), generic(name) + 4.
+void Parser::read_value(Variable& variable, Type element, std::uint64_t at) {
+  const auto bytes = static_cast<std::uint64_t>(bytes_of(element));
+  if (at + bytes > variable.bytes) lexer_.fail("more values than the variable has elements");
+  variable.initial.resize(std::max<std::uint64_t>(variable.initial.size(), at + bytes));
+  if (lexer_.token().kind == Token::Kind::word) {
+    Variable::Address address{at, std::string(lexer_.take().text), 0, false};
+    if (bytes != 8) lexer_.fail("an address has 64 bits");
+    if (address.of == "generic") {
+      lexer_.expect('(');
+      address.of = lexer_.expect_word("the name of a variable");
+      lexer_.expect(')');
+      address.generic = true;
+    }
+    if (lexer_.accept('+')) address.offset = lexer_.expect_integer("an offset");
+    variable.addresses.push_back(std::move(address));
+    return;
+  }
+  const bool negative = lexer_.accept('-');
+  const Operand number = read_number(negative);
+  std::uint64_t bits = number.bits;
+  if (number.kind == Operand::Kind::real64 && element == Type::f32) {
+    bits = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
+  }
+  std::memcpy(&variable.initial[at], &bits, bytes);
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "debug/ptx/syntax.h"
+#include "debug/ptx/types.h"
+
+namespace lanescope::ptx {
+
+class Warp;
+struct Instruction;
+
+/// Where a register lies in a warp's register file: the bytes of its 32 lanes, side by side
+/// (2, 4 or 8 each); of a predicate a mask of 32 bits.
+using Place = std::uint32_t;
+inline constexpr Place no_place = ~0u;
+
+/// Does one instruction on the lanes of `mask`, which is not 0: those whose results depend on
+/// nothing but the lane's own registers.
+using LaneOperation = void (*)(std::byte* registers, const Instruction& instruction,
+                               std::uint32_t mask);
+
+/// What a split of a warp does behind an instruction.
+enum class Flow : std::uint8_t {
+  next,     ///< goes on with the next instruction
+  moved,    ///< its place was set
+  gone,     ///< lanes of it have exited
+  waits,    ///< waits at this instruction for other lanes
+  arrived,  ///< waits for a barrier, which sends it behind this instruction
+};
+/// Does one instruction of all other kinds on the lanes of `mask`, which may be 0. Throws Fault.
+using WarpOperation = Flow (*)(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+
+/// An instruction, ready to run.
+struct Instruction {
+  LaneOperation lanes = nullptr;  ///< one of the two is set
+  WarpOperation act = nullptr;
+  Place guard = no_place;
+  bool guard_negated = false;
+  std::uint8_t kind = 0;    ///< which one of its family
+  std::uint8_t vector = 1;  ///< elements of a load or store
+  Space space = Space::generic;
+  Type type = Type::b32;
+  bool meets = false;         ///< lanes that have parted meet here
+  bool wide_address = false;  ///< of 64 bits
+  std::uint8_t result_count = 0, source_count = 0;
+  Place d = no_place, d2 = no_place, d3 = no_place, d4 = no_place;  ///< results
+  Place s[4] = {};                                                  ///< sources
+  std::int64_t immediate = 0;   ///< of the family: an offset, a selection
+  std::int64_t immediate2 = 0;  ///< of a second address
+  std::uint32_t target = 0;     ///< of a branch: an index into Program::code
+  std::uint32_t operands = 0;   ///< in Program::operands: all its results, then all sources
+};
+
+/// Where an instruction comes from.
+struct Origin {
+  std::string opcode;      ///< with its modifiers
+  std::uint32_t line = 0;  ///< of the PTX text
+  int location = -1;       ///< index into Program::locations
+};
+
+/// Bytes that a call copies between the callers' and the function's own parameters, in the local
+/// memory of each lane.
+struct Passing {
+  std::uint64_t from, to, bytes;
+};
+struct Call {
+  std::vector<Passing> arguments, results;
+  std::uint32_t entry = 0;
+};
+
+/// A kernel with all functions that it calls, decoded.
+struct Program {
+  std::string module_name;  ///< what errors call the PTX text
+  std::string kernel_name;
+  std::vector<Instruction> code;
+  std::vector<Origin> origins;  ///< of each instruction
+  std::vector<Place> operands;
+  std::vector<Call> calls;
+  std::vector<std::vector<std::uint32_t>> branch_lists;
+  std::vector<Location> locations;
+  std::map<int, std::string> files;
+
+  std::size_t register_bytes = 0;    ///< of a warp's register file
+  std::vector<std::byte> constants;  ///< that lie in it, 32 lanes of each, from
+  Place constants_at = 0;
+  std::size_t local_bytes = 0;   ///< of a lane
+  std::size_t shared_bytes = 0;  ///< of a block's variables; what a launch adds lies behind
+  std::size_t parameter_bytes = 0;
+  std::vector<Variable> parameters;  ///< of the kernel, in their order
+  std::vector<std::size_t> parameter_offsets;
+  int max_threads = 0;  ///< of a block; 0: any
+
+  /// "my.cu:17", the line that an instruction was compiled for: of functions inlined into each
+  /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo
+  /// "x.ptx:123".
+  std::string line_of(std::uint32_t instruction) const;
+  /// "ld.global.u32 at my.cu:17".
+  std::string describe(std::uint32_t instruction) const;
+};
+
+/// Shared memory begins behind what the system keeps of each block's (CUDA C++ Programming Guide:
+/// 1 KiB since sm_80), so that no variable has the address 0.
+inline constexpr std::uint64_t shared_begin = 1024;
+
+/// Where the generic addresses of a window start; host addresses lie below all of them, and are
+/// those of global memory.
+inline constexpr std::uint64_t shared_window = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t local_window = std::uint64_t{2} << 60;
+inline constexpr std::uint64_t param_window = std::uint64_t{3} << 60;
+inline constexpr std::uint64_t window_mask = std::uint64_t{15} << 60;
+
+/// Decodes the kernel `name`. `addresses`: where the module's .global and .const variables lie, as
+/// Module::variables has them. Throws UsageError for what the machine does not execute, with the
+/// opcode and its line, before anything runs.
+Program decode(const Module& module, const std::string& name,
+               const std::vector<std::uint64_t>& addresses);
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "debug/ptx/decoder.h"
+
+namespace lanescope::ptx {
+
+/// Makes a Program of a kernel and the functions that it calls.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses);
+  Program build(const std::string& name);
+
+  const Module& module() const { return module_; }
+  Program& program() { return program_; }
+  Place place_of(const Function& function, int reg) const;
+  Place constant(std::uint64_t value, int bits);
+  /// A place that instructions may write and nobody reads.
+  Place unread() const { return 0; }
+  /// The instruction that a statement of the function becomes.
+  std::uint32_t index_of(const Function& function, std::uint64_t statement) const;
+  /// Where a variable lies in its space; nullopt where there is no such.
+  std::optional<std::pair<Space, std::uint64_t>> locate(const Function& function,
+                                                        const Operand& operand) const;
+  /// Where the k-th parameter, or result, of a function lies in a lane's local memory.
+  std::uint64_t local_offset(const Function& function, int variable) const;
+
+ private:
+  struct Frame {
+    std::uint32_t first = 0;               ///< instruction
+    std::vector<Place> families;           ///< of registers: where the first lies
+    std::vector<std::uint64_t> variables;  ///< where each lies in its space
+  };
+
+  void gather(const Function& function, std::vector<std::string>& path);
+  void gather_shared(const std::string& name);
+  void lay_out(const Function& function);
+  std::uint64_t add_shared(const Variable& variable);
+  void decode_function(const Function& function);
+  [[noreturn]] void fail(const Function& function, std::uint32_t line, const std::string& what);
+
+  const Module& module_;
+  const std::vector<std::uint64_t>& addresses_;
+  Program program_;
+  std::uint64_t dynamic_align_ = 1;         ///< of what the launch adds
+  std::vector<const Function*> functions_;  ///< the kernel first
+  std::map<const Function*, Frame> frames_;
+  std::map<std::string, std::uint64_t, std::less<>> shared_;  ///< of the module's variables
+  std::map<std::pair<int, std::uint64_t>, Place> constants_;
+};
+
+}  // namespace lanescope::ptx

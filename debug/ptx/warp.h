@@ -1,0 +1,159 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "debug/ptx/global_memory.h"
+#include "debug/ptx/program.h"
+#include "debug/simt/block_checker.h"
+
+namespace lanescope::ptx {
+
+class Block;
+struct Vote;
+
+/// Lanes of a warp that run together: at one place, called from the same places.
+struct Split {
+  enum class State : std::uint8_t { ready, waits, at_barrier };
+  std::uint32_t pc = 0;
+  std::uint32_t mask = 0;
+  State state = State::ready;
+  int barrier = -1;                    ///< where it waits at one
+  std::uint64_t turn = 0;              ///< when it ran last
+  std::vector<std::uint32_t> returns;  ///< the calls that it is in, the outermost first
+  std::vector<std::uint32_t> calls;    ///< index into Program::calls of each
+};
+
+/// The host addresses of an access, a lane each.
+using Pointers = std::array<std::byte*, 32>;
+
+/// One warp of a running block. Its lanes may take different ways: they then form splits, of which
+/// the one that is deepest in calls, and among those the one with the lowest place, runs first, and
+/// which become one again where they meet. Compilers lay code out so that lanes which have parted
+/// meet again at a higher place, which makes this reconverge like hardware does; and since no lane
+/// is ever needed to move another on but where PTX says so (bar.warp.sync, shfl.sync, ...), it
+/// cannot deadlock: a split that waits lets the others run, and one that spins loses its turn after
+/// a while (Volta's independent thread scheduling).
+class Warp {
+ public:
+  Warp(Block& block, int index);
+  Warp(const Warp&) = delete;
+  Warp& operator=(const Warp&) = delete;
+
+  /// Puts all lanes at the begin of the program.
+  void begin(std::uint32_t lanes);
+  bool done() const { return alive_ == 0; }
+  bool ready() const;
+  /// Runs until nothing of it is ready or `turns` instructions have run.
+  void run(std::int64_t turns);
+  std::int64_t instructions() const { return instructions_; }
+
+  // For the operations.
+
+  Block& block() { return block_; }
+  const Program& program() const { return program_; }
+  std::byte* registers() { return registers_; }
+  int index() const { return index_; }
+  std::uint32_t alive() const { return alive_; }
+  Split& split() { return *current_; }
+  const std::vector<Split>& splits() const { return splits_; }
+  std::uint32_t pc() const { return current_->pc; }
+  /// The thread of the block that a lane is.
+  int thread(int lane) const { return index_ * 32 + lane; }
+
+  template <class T>
+  T* lanes(Place place) {
+    return reinterpret_cast<T*>(registers_ + place);
+  }
+  std::uint32_t& predicate(Place place) { return *lanes<std::uint32_t>(place); }
+
+  /// Sends the lanes of `mask` to `target`, the others of the split go on.
+  Flow branch(std::uint32_t mask, std::uint32_t target);
+  /// Sends `some` to `target`; `others` come to the same instruction again.
+  Flow branch_some(std::uint32_t some, std::uint32_t others, std::uint32_t target);
+  Flow call(const Call& call, std::uint32_t mask, std::uint32_t index);
+  Flow return_from_call(std::uint32_t mask);
+  Flow exit(std::uint32_t mask);
+  /// Whether all lanes that a lane names in `members`, and that have not exited, are in the split
+  /// with the same members. Where that holds for some lanes only, the others wait here.
+  Flow converge(const std::array<std::uint32_t, 32>& members);
+  /// The same for instructions that all lanes of the warp execute together.
+  Flow converge_all();
+  /// Has the splits at this barrier go on behind their instructions.
+  void release(int barrier, const Vote& vote);
+  /// What bar.red leaves where the barrier has opened.
+  void write_vote(const Instruction& in, std::uint32_t mask, const Vote& vote);
+  /// What these lanes did before is seen by all of them behind.
+  void order_accesses(std::uint32_t mask);
+  /// Wakes what waits with bar.warp.sync for these members elsewhere.
+  void release_waiting(std::uint32_t mask);
+
+  /// The host addresses of an access to `bytes` at in.s[0] + in.immediate. Throws Fault for an
+  /// address that the kernel may not use.
+  void locate(const Instruction& in, std::uint32_t mask, std::size_t bytes, Pointers& pointers);
+  std::byte* locate(Space space, std::uint64_t address, std::size_t bytes, int lane);
+  std::byte* local_memory(int lane) {
+    return local_.data() + static_cast<std::size_t>(lane) * local_stride_;
+  }
+  std::uint64_t address_of(const Instruction& in, int lane) const;
+  /// Ends the block.
+  [[noreturn]] void fail(int lane, const std::string& what);
+
+  /// Tells the memory checker, where there is one, of accesses that are located.
+  void check(simt::BlockChecker::Access access, std::uint32_t mask, std::size_t bytes,
+             const Pointers& pointers);
+  /// The same of a lane's atomic access, which orders what lies before and behind it.
+  void check_atomic(int lane, std::byte* at, std::size_t bytes);
+  /// Queues copies of `bytes` each, of which `valid` are read and the others zeroes.
+  void issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to, const Pointers& from,
+                    const std::array<std::uint8_t, 32>& valid);
+  /// Does what each lane has queued: `all`, or the groups that it has committed, but for the last
+  /// `pending`.
+  void complete_copies(std::uint32_t mask, bool all, std::uint32_t pending);
+  std::array<std::uint32_t, 32> groups_committed{};
+
+ private:
+  /// A copy into shared memory that is under way (cp.async).
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    std::uint8_t bytes, valid;  ///< that are copied; zeroes behind
+    std::uint32_t group;        ///< of the lane's, counted from 0
+  };
+  Split* choose();
+  void execute(std::int64_t& turns);
+  void divide_off(std::uint32_t mask, std::uint32_t pc);
+  void absorb_waiting();
+  /// Whether it lies where the kernel's parameters or the lanes' local memory lie.
+  bool is_private(const std::byte* at) const;
+  /// What the memory checker knows the present instruction by.
+  const void* place() const;
+  /// Follows, under the memory checker, which registers hold what was never written: what is
+  /// computed of it is not either, and using it for more than that is told of.
+  void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
+
+  std::array<std::vector<Copy>, 32> copies_;
+  Block& block_;
+  const Program& program_;
+  int index_;
+  std::byte* registers_;
+  std::uint32_t alive_ = 0;
+  std::vector<Split> splits_;
+  Split* current_ = nullptr;
+  bool starved_ = false;  ///< the last run ended while others were ready
+  std::uint64_t turn_ = 0;
+  std::int64_t instructions_ = 0;
+  std::byte* shared_;  ///< the block's
+  std::size_t shared_bytes_;
+  std::size_t local_stride_;
+  std::vector<std::byte> local_;
+  GlobalMemory::Area area_;               ///< that was used last
+  std::vector<std::uint32_t> unwritten_;  ///< by Place / 4: the lanes; empty without a checker
+  std::vector<std::byte> storage_;
+};
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,222 @@
+// PTX ISA, wmma.load, wmma.mma, wmma.store of 16×16×16 matrices. Which elements a lane holds of a
+// and b is not specified: here those of mma.m16n8k16; .f16 fragments have them twice. Accumulators
+// are those of sm_80 to sm_90.
+
+#include <algorithm>
+#include <cstring>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/matrix.h"
+#include "debug/ptx/program_builder.h"
+#include "debug/simt/numerics.h"
+#include "reference/element_type.h"
+
+namespace lanescope::ptx {
+namespace {
+
+using Access = simt::BlockChecker::Access;
+
+struct Element {
+  int row, col;
+};
+Element element_of_a(int lane, int reg, int half) {
+  return {lane / 4 + reg % 2 * 8, lane % 4 * 2 + half + reg / 2 * 8};
+}
+Element element_of_b(int lane, int reg, int half) {
+  return {lane % 4 * 2 + half + reg % 2 * 8, lane / 4 + reg / 2 * 8};
+}
+Element element_of_accumulator(int lane, int reg) {
+  return {lane / 4 + reg / 2 % 2 * 8, reg / 4 * 8 + lane % 4 * 2 + reg % 2};
+}
+
+enum class Part : std::uint8_t { a, b, accumulator };
+
+/// Where the 256 elements lie: the lanes give the same address and stride. `in.kind`: the part,
+/// `in.immediate2`: whether columns lie one after the other.
+struct Tile {
+  std::byte* base;
+  std::int64_t stride;
+  bool columns;
+  std::byte* at(Element element, std::int64_t bytes) const {
+    const std::int64_t index =
+        columns ? element.col * stride + element.row : element.row * stride + element.col;
+    return base + index * bytes;
+  }
+};
+
+/// Of an access by the whole warp; each lane's elements are checked.
+Tile tile_of(Warp& warp, const Instruction& in, std::int64_t bytes) {
+  const auto* strides = warp.lanes<std::uint32_t>(in.s[1]);
+  for (int lane = 1; lane < 32; ++lane) {
+    if (warp.address_of(in, lane) != warp.address_of(in, 0) || strides[lane] != strides[0]) {
+      warp.fail(lane, "the lane gives another address or stride than lane 0");
+    }
+  }
+  const std::uint64_t address = warp.address_of(in, 0);
+  if (address % 32 != 0) warp.fail(0, "misaligned address: a multiple of 32 is needed");
+  const auto stride = static_cast<std::int64_t>(strides[0]);
+  const auto span = static_cast<std::size_t>((15 * stride + 16) * bytes);
+  return {warp.locate(in.space, address, span, 0), stride, in.immediate2 != 0};
+}
+
+void check(Warp& warp, Access access, const Tile& tile, Element element, std::int64_t bytes,
+           int lane) {
+  Pointers pointers;
+  pointers[static_cast<std::size_t>(lane)] = tile.at(element, bytes);
+  warp.check(access, 1u << lane, static_cast<std::size_t>(bytes), pointers);
+}
+
+Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const Tile tile = tile_of(warp, in, 2);
+  const bool is_checked = warp.block().checker() != nullptr;
+  for (int reg = 0; reg < in.result_count; ++reg) {
+    auto* registers = warp.lanes<std::uint32_t>(
+        warp.program().operands[in.operands + static_cast<std::size_t>(reg)]);
+    for (int lane = 0; lane < 32; ++lane) {
+      std::uint16_t halves[2];
+      for (int half = 0; half < 2; ++half) {
+        const Element element = in.kind == static_cast<int>(Part::a)
+                                    ? element_of_a(lane, reg % 4, half)
+                                    : element_of_b(lane, reg % 4, half);
+        if (is_checked && reg < 4) check(warp, Access::read, tile, element, 2, lane);
+        std::memcpy(&halves[half], tile.at(element, 2), 2);
+      }
+      registers[lane] = halves[0] | static_cast<std::uint32_t>(halves[1]) << 16;
+    }
+  }
+  return Flow::next;
+}
+
+template <bool loads>
+Flow move_accumulator(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const Tile tile = tile_of(warp, in, 4);
+  const bool is_checked = warp.block().checker() != nullptr;
+  const Place* places = &warp.program().operands[in.operands + (loads ? 0u : in.source_count - 8u)];
+  for (int reg = 0; reg < 8; ++reg) {
+    auto* registers = warp.lanes<std::uint32_t>(places[reg]);
+    for (int lane = 0; lane < 32; ++lane) {
+      const Element element = element_of_accumulator(lane, reg);
+      if (is_checked) check(warp, loads ? Access::read : Access::write, tile, element, 4, lane);
+      if (loads) {
+        std::memcpy(&registers[lane], tile.at(element, 4), 4);
+      } else {
+        std::memcpy(tile.at(element, 4), &registers[lane], 4);
+      }
+    }
+  }
+  return Flow::next;
+}
+
+/// On Hopper two products 16×8×16, left and right half. in.vector: registers of a and of b.
+template <ElementType type>
+Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const Place* d = &warp.program().operands[in.operands];
+  const Place *of_a = d + 8, *of_b = of_a + in.vector, *of_c = of_b + in.vector;
+  std::uint16_t a[16][16], b[2][16][8];
+  float c[2][16][8];
+  for (int reg = 0; reg < 4; ++reg) {
+    const auto* left = warp.lanes<std::uint32_t>(of_a[reg]);
+    const auto* right = warp.lanes<std::uint32_t>(of_b[reg]);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int half = 0; half < 2; ++half) {
+        const Element x = element_of_a(lane, reg, half), y = element_of_b(lane, reg, half);
+        a[x.row][x.col] = static_cast<std::uint16_t>(left[lane] >> (16 * half));
+        b[y.col / 8][y.row][y.col % 8] = static_cast<std::uint16_t>(right[lane] >> (16 * half));
+      }
+    }
+  }
+  for (int reg = 0; reg < 8; ++reg) {
+    const float* registers = warp.lanes<float>(of_c[reg]);
+    for (int lane = 0; lane < 32; ++lane) {
+      const Element at = element_of_accumulator(lane, reg);
+      c[at.col / 8][at.row][at.col % 8] = registers[lane];
+    }
+  }
+  for (int half = 0; half < 2; ++half) {
+    simt::multiply_accumulate(type, warp.block().grid().tensor_core, a, b[half], c[half]);
+  }
+  for (int reg = 0; reg < 8; ++reg) {
+    float* registers = warp.lanes<float>(d[reg]);
+    for (int lane = 0; lane < 32; ++lane) {
+      const Element at = element_of_accumulator(lane, reg);
+      registers[lane] = c[at.col / 8][at.row][at.col % 8];
+    }
+  }
+  return Flow::next;
+}
+
+void take_stride(Decoder& d, std::size_t operand) {
+  d.in.s[1] = d.operand_count() > operand ? d.source(operand, Type::b32) : d.constant(16, 32);
+}
+
+void decode_transfer(Decoder& d, Part part, bool loads) {
+  d.in.kind = static_cast<std::uint8_t>(part);
+  d.in.immediate2 = d.modifiers.choose({"row", "col"}, 0);
+  const int space = d.modifiers.choose({"global", "shared", "shared::cta"}, -1);
+  d.in.space = space < 0 ? Space::generic : space == 0 ? Space::global : Space::shared;
+  const Type type = d.demand_type();
+  const bool known =
+      part == Part::accumulator ? type == Type::f32 : type == Type::f16 || type == Type::bf16;
+  if (!known) d.refuse("of this type: what a GPU computes is not known bit for bit");
+  const std::size_t count = type == Type::bf16 ? 4 : 8;
+  d.demand_operands(2, 3);
+  // The address first: in a store the fragment's registers are the last of the sources.
+  take_stride(d, 2);
+  if (loads) {
+    take_fragment(d, 0, count, true, "r");
+    d.address(d.operand(1));
+    d.in.act = part == Part::accumulator ? move_accumulator<true> : load_operand;
+  } else {
+    d.address(d.operand(0));
+    take_fragment(d, 1, count, false, "r");
+    d.in.act = move_accumulator<false>;
+  }
+}
+
+void decode_multiply(Decoder& d) {
+  d.modifiers.ignore({"row", "col", "row", "col"});
+  if (d.modifiers.take("satfinite")) d.refuse(".satfinite");
+  const Type to = d.demand_type();
+  const Type second = d.demand_type();
+  // Of .f16 the opcode names d and c alone.
+  const bool is_bf16 = second == Type::bf16;
+  if (is_bf16) d.demand_type();
+  const Type from = is_bf16 ? d.demand_type() : second;
+  if (to != Type::f32 || from != Type::f32)
+    d.refuse("of these types: what a GPU computes is not known bit for bit");
+  d.in.vector = is_bf16 ? 4 : 8;
+  d.demand_operands(4);
+  take_fragment(d, 0, 8, true, "d");
+  take_fragment(d, 1, d.in.vector, false, "a");
+  take_fragment(d, 2, d.in.vector, false, "b");
+  take_fragment(d, 3, 8, false, "c");
+  d.in.act = is_bf16 ? multiply<ElementType::bf16> : multiply<ElementType::f16>;
+}
+
+}  // namespace
+
+void decode_wmma(Decoder& d) {
+  d.modifiers.ignore({"sync", "aligned"});
+  const int operation = d.modifiers.choose({"load", "store", "mma"}, -1);
+  if (!d.modifiers.take("m16n16k16")) d.refuse("of this shape: only m16n16k16");
+  d.in.meets = true;
+  if (operation == 0) {
+    const int part = d.modifiers.choose({"a", "b", "c"}, 2);
+    decode_transfer(d, static_cast<Part>(part), true);
+  } else if (operation == 1) {
+    d.modifiers.take("d");
+    decode_transfer(d, Part::accumulator, false);
+  } else if (operation == 2) {
+    decode_multiply(d);
+  } else {
+    d.fail(".load, .store or .mma is missing");
+  }
+}
+
+}  // namespace lanescope::ptx

@@ -1,10 +1,11 @@
 #pragma once
 
-#include "debug/slots.h"
-#include "gates/seam.h"
-#include "kernels/attention.h"
-#include "kernels/mma_stages.h"
-#include "kernels/online_softmax.h"
+#include "kernels/parts/arguments.h"
+#include "kernels/parts/mma_stages.h"
+#include "kernels/parts/mma_tile_loop.h"
+#include "kernels/parts/online_softmax.h"
+#include "kernels/trace/seam.h"
+#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -12,57 +13,30 @@ namespace lanescope::kernels {
 template <class T, int D, int Br, int Bc>
 struct MmaSites : MmaStages<T, D, Br, Bc, 4> {
   using Stages = MmaStages<T, D, Br, Bc, 4>;
-  static constexpr int warps = Stages::warps, rows = Stages::rows;
-  static constexpr ElementType f32 = ElementType::f32;
-  static constexpr Site table[] = {
-      {SiteId::q_smem, Stage::load, Space::shared, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::s, Stage::qk, Space::registers, f32, Axes::query_key, true, Br, Bc, warps,
-       Stages::Scores::count, /*unscaled=*/true},
-      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps,
-       rows},
-      {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
-      {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
-      {SiteId::p, Stage::softmax, Space::registers, T::type, Axes::query_key, true, Br, Bc, warps,
-       Stages::Weights::count * 2},
-      {SiteId::l, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
-      {SiteId::o, Stage::pv, Space::registers, f32, Axes::query_d, true, Br, D, warps,
-       Stages::Output::count},
-      {SiteId::o_final, Stage::epilogue, Space::global, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::lse, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-  };
-  static constexpr int count = sizeof(table) / sizeof(table[0]);
-};
-
-/// FlashAttention-2 on mma.sync.m16n8k16 (kernels/mma_stages.h), four warps over the query rows, K
-/// and V double-buffered.
-template <Gate G, class T, int D, int Br, int Bc>
-struct Mma : MmaStages<T, D, Br, Bc, 4> {
-  using Sites = MmaSites<T, D, Br, Bc>;
-  using Stages = MmaStages<T, D, Br, Bc, 4>;
-  using Stages::rows;
   using typename Stages::Output;
   using typename Stages::Rows;
   using typename Stages::Scores;
   using typename Stages::Weights;
+  static constexpr auto table = site_table<D, Br, Bc, Stages::threads>(
+      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
+      unscaled(registers<Scores>(SiteId::s)), registers<Rows>(SiteId::m_prev),
+      registers<Rows>(SiteId::m), registers<Rows>(SiteId::alpha), registers<Weights, T>(SiteId::p),
+      registers<Rows>(SiteId::l), registers<Output>(SiteId::o), global<T>(SiteId::o_final),
+      global<float>(SiteId::lse));
+};
+
+/// FlashAttention-2 on mma.sync.m16n8k16 (kernels/parts/mma_stages.h), four warps over the query
+/// rows, K and V double-buffered.
+template <Gate G, class T, int D, int Br, int Bc>
+struct Mma : MmaStages<T, D, Br, Bc, 4> {
+  using Sites = MmaSites<T, D, Br, Bc>;
+  using Stages = MmaStages<T, D, Br, Bc, 4>;
+  using Loop = MmaTileLoop<G, Stages, Mask, 2>;
+  using SharedMemory = typename Loop::SharedMemory;
+  using Stages::rows;
+  using typename Stages::Output;
+  using typename Stages::Rows;
   static constexpr Products products = Products::tensor_core;
-
-  struct SharedMemory {
-    typename Stages::Queries q;
-    typename Stages::Keys k[2];
-    typename Stages::Keys v[2];
-
-    /// Tells the memory checker the names of its tiles.
-    template <class Visit>
-    void name_tiles(Visit&& visit) {
-      visit("q", q);
-      visit("k[0]", k[0]);
-      visit("k[1]", k[1]);
-      visit("v[0]", v[0]);
-      visit("v[1]", v[1]);
-    }
-  };
 
   /// Row register r of O, in the element type, to the row at `to` in global memory, where `exists`.
   /// The quad of a row holds its columns in pairs, by turns: of four n8 tiles, the lanes exchange
@@ -83,9 +57,9 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
   }
 
   /// O / l and the log-sum-exp, to global memory.
-  template <class Trace>
+  template <class Seam>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, Output& o,
-                                        const Rows& m, const Rows& l, const Trace& trace) {
+                                        const Rows& m, const Rows& l, const Seam& seam) {
     const int lane = device::lane();
     Rows inverse, lse;
     LANESCOPE_UNROLL
@@ -97,8 +71,7 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
     for (int i = 0; i < Output::count; ++i) {
       o[i] = o[i] * inverse[Stages::row_register(i)];
     }
-    trace(site::o_final, 0, o);
-    trace(site::lse, 0, lse);
+    seam(0, site::o_final(o), site::lse(lse));
     LANESCOPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       const int query = work.q_begin + Stages::row_of(device::warp(), lane, r);
@@ -111,61 +84,10 @@ struct Mma : MmaStages<T, D, Br, Bc, 4> {
 
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
-                                   const Seam<G, Sites>& seam, const Trace& trace) {
+                                   const Seam<G, Sites, Trace>& seam) {
     const Work work = work_of<Br, Bc>(a, seam.block);
-    const T* q = rows_of<T, D>(a.q, work.batch, a.heads, work.head, a.len_q);
-    const T* k = rows_of<T, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
-    const T* v = rows_of<T, D>(a.v, work.batch, a.heads_kv, work.head_kv, a.len_kv);
-    const Mask mask{a, work.q_begin};
-    const auto load_tile = [&](int tile) {
-      if constexpr (runs<G, Stage::qk>) Stages::load(k, tile * Bc, a.len_kv, smem.k[tile % 2]);
-      if constexpr (runs<G, Stage::pv>) Stages::load(v, tile * Bc, a.len_kv, smem.v[tile % 2]);
-    };
-    Scores s;
-    Weights p;
-    Rows m, alpha, l;
-    Output o;
-    m.fill(device::minus_infinity);
-    l.fill(0.0f);
-    o.fill(0.0f);
-
-    if constexpr (runs<G, Stage::qk>) Stages::load(q, work.q_begin, a.len_q, smem.q);
-    if (work.tiles > 0) load_tile(0);
-    device::commit_copies();
-    for (int tile = 0; tile < work.tiles; ++tile) {
-      device::wait_copies<0>();
-      device::block_sync();  // Q, K and V of this tile are complete, those of the last one free
-      if (tile + 1 < work.tiles) load_tile(tile + 1);
-      device::commit_copies();
-      if (tile == 0) trace(site::q_smem, 0, smem.q);
-      trace(site::k_smem, tile, smem.k[tile % 2]);
-      trace(site::v_smem, tile, smem.v[tile % 2]);
-
-      if constexpr (runs<G, Stage::qk>) {
-        Stages::qk(smem.q, smem.k[tile % 2], mask, tile * Bc, s);
-      }
-      seam.take(site::s, tile, s);
-      seam.leave(site::s, tile, s);
-      trace(site::s, tile, s);
-
-      trace(site::m_prev, tile, m);
-      if constexpr (runs<G, Stage::softmax>) Stages::softmax(a.scale_log2, s, m, alpha, l, p);
-      seam.take(site::alpha, tile, alpha);
-      seam.take(site::p, tile, p);
-      seam.leave(site::m, tile, m);
-      seam.leave(site::alpha, tile, alpha);
-      seam.leave(site::p, tile, p);
-      seam.leave(site::l, tile, l);
-      trace(site::m, tile, m);
-      trace(site::alpha, tile, alpha);
-      trace(site::p, tile, p);
-      trace(site::l, tile, l);
-
-      if constexpr (runs<G, Stage::pv>) Stages::pv(smem.v[tile % 2], p, alpha, o);
-      seam.leave(site::o, tile, o);
-      trace(site::o, tile, o);
-    }
-    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, o, m, l, trace);
+    Loop::run(a, work, TilesFromStart{work.tiles}, smem, seam,
+              [&](Output& o, const Rows& m, const Rows& l) { epilogue(a, work, o, m, l, seam); });
   }
 
  private:

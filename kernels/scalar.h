@@ -1,11 +1,11 @@
 #pragma once
 
-#include "debug/slots.h"
-#include "gates/seam.h"
-#include "kernels/attention.h"
 #include "kernels/device/tiles.h"
-#include "kernels/load_tile.h"
-#include "kernels/online_softmax.h"
+#include "kernels/parts/arguments.h"
+#include "kernels/parts/load_tile.h"
+#include "kernels/parts/online_softmax.h"
+#include "kernels/trace/seam.h"
+#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -14,23 +14,14 @@ namespace lanescope::kernels {
 template <class T, int D, int Br, int Bc>
 struct ScalarSites {
   static constexpr int threads = Br;
-  static constexpr int warps = threads / 32;
-  static constexpr ElementType f32 = ElementType::f32;
-  static constexpr Site table[] = {
-      {SiteId::q_smem, Stage::load, Space::shared, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::s, Stage::qk, Space::shared, f32, Axes::query_key, true, Br, Bc, 0, 0},
-      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::p, Stage::softmax, Space::shared, f32, Axes::query_key, true, Br, Bc, 0, 0},
-      {SiteId::l, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::o, Stage::pv, Space::registers, f32, Axes::query_d, true, Br, D, warps, D},
-      {SiteId::o_final, Stage::epilogue, Space::global, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::lse, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-  };
-  static constexpr int count = sizeof(table) / sizeof(table[0]);
+  using RowValue = device::Registers<float, 1>;
+  using Output = device::Registers<float, D>;
+
+  static constexpr auto table = site_table<D, Br, Bc, threads>(
+      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
+      shared<float>(SiteId::s), registers<RowValue>(SiteId::m_prev), registers<RowValue>(SiteId::m),
+      registers<RowValue>(SiteId::alpha), shared<float>(SiteId::p), registers<RowValue>(SiteId::l),
+      registers<Output>(SiteId::o), global<T>(SiteId::o_final), global<float>(SiteId::lse));
 
   /// The element of the tile that a register stands for.
   static constexpr device::Coordinate coordinate(SiteId, int warp, int lane, int reg) {
@@ -48,8 +39,8 @@ template <Gate G, class T, int D, int Br, int Bc>
 struct Scalar {
   using Sites = ScalarSites<T, D, Br, Bc>;
   using Scores = device::RowOfTile<float, Bc>;
-  using RowValue = device::Registers<float, 1>;
-  using Output = device::Registers<float, D>;
+  using RowValue = typename Sites::RowValue;
+  using Output = typename Sites::Output;
   static constexpr int threads = Sites::threads;
   static constexpr Products products = Products::fp32_fma;
 
@@ -110,15 +101,14 @@ struct Scalar {
   }
 
   /// O / l and the log-sum-exp, to global memory.
-  template <class Trace>
+  template <class Seam>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, int query, Output& o,
-                                        const RowValue& m, const RowValue& l, const Trace& trace) {
+                                        const RowValue& m, const RowValue& l, const Seam& seam) {
     const float inverse = inverse_sum(l[0]);
     LANESCOPE_UNROLL
     for (int d = 0; d < D; ++d) o[d] = o[d] * inverse;
     RowValue lse{{log_sum_exp(m[0], l[0])}};
-    trace(site::o_final, 0, o);
-    trace(site::lse, 0, lse);
+    seam(0, site::o_final(o), site::lse(lse));
     if (query >= a.len_q) return;
     T* row = static_cast<T*>(a.o) + row_index(a, work, query) * D;
     LANESCOPE_UNROLL
@@ -128,7 +118,7 @@ struct Scalar {
 
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
-                                   const Seam<G, Sites>& seam, const Trace& trace) {
+                                   const Seam<G, Sites, Trace>& seam) {
     const Work work = work_of<Br, Bc>(a, seam.block);
     const int row = device::thread(), query = work.q_begin + row;
     const T* q = rows_of<T, D>(a.q, work.batch, a.heads, work.head, a.len_q);
@@ -142,39 +132,25 @@ struct Scalar {
       load_tile<threads, D>(q, work.q_begin, a.len_q, smem.q);
       device::block_sync();  // Q is complete
     }
-    trace(site::q_smem, 0, smem.q);
+    seam(0, site::q_smem(smem.q));
 
     for (int tile = 0; tile < work.tiles; ++tile) {
       if constexpr (runs<G, Stage::qk>) load_tile<threads, D>(k, tile * Bc, a.len_kv, smem.k);
       if constexpr (runs<G, Stage::pv>) load_tile<threads, D>(v, tile * Bc, a.len_kv, smem.v);
       device::block_sync();  // K and V are complete
-      trace(site::k_smem, tile, smem.k);
-      trace(site::v_smem, tile, smem.v);
+      seam(tile, site::k_smem(smem.k), site::v_smem(smem.v));
 
       if constexpr (runs<G, Stage::qk>) qk(a, smem, query, tile * Bc, s);
-      seam.take(site::s, tile, s);
-      seam.leave(site::s, tile, s);
-      trace(site::s, tile, s);
+      seam(tile, site::s(s), site::m_prev(m));
 
-      trace(site::m_prev, tile, m);
       if constexpr (runs<G, Stage::softmax>) softmax(s, m, alpha, l);
-      seam.take(site::alpha, tile, alpha);
-      seam.take(site::p, tile, s);
-      seam.leave(site::m, tile, m);
-      seam.leave(site::alpha, tile, alpha);
-      seam.leave(site::p, tile, s);
-      seam.leave(site::l, tile, l);
-      trace(site::m, tile, m);
-      trace(site::alpha, tile, alpha);
-      trace(site::p, tile, s);
-      trace(site::l, tile, l);
+      seam(tile, site::m(m), site::alpha(alpha), site::p(s), site::l(l));
 
       if constexpr (runs<G, Stage::pv>) pv(smem, s, alpha, o);
-      seam.leave(site::o, tile, o);
-      trace(site::o, tile, o);
+      seam(tile, site::o(o));
       device::block_sync();  // nobody reads K and V any more
     }
-    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, query, o, m, l, trace);
+    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, query, o, m, l, seam);
   }
 };
 

@@ -1,11 +1,12 @@
 #pragma once
 
-#include "debug/slots.h"
-#include "gates/seam.h"
-#include "kernels/attention.h"
-#include "kernels/mma_stages.h"
-#include "kernels/online_softmax.h"
-#include "kernels/row_tile.h"
+#include "kernels/parts/arguments.h"
+#include "kernels/parts/mma_stages.h"
+#include "kernels/parts/mma_tile_loop.h"
+#include "kernels/parts/online_softmax.h"
+#include "kernels/parts/row_tile.h"
+#include "kernels/trace/seam.h"
+#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -13,30 +14,17 @@ namespace lanescope::kernels {
 template <class T, int D, int Br, int Bc>
 struct SplitkSites : MmaStages<T, D, Br, Bc, (Br < 64 ? Br / 16 : 4)> {
   using Stages = MmaStages<T, D, Br, Bc, (Br < 64 ? Br / 16 : 4)>;
-  static constexpr int warps = Stages::warps, rows = Stages::rows;
-  static constexpr ElementType f32 = ElementType::f32;
-  static constexpr Site table[] = {
-      {SiteId::q_smem, Stage::load, Space::shared, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::s, Stage::qk, Space::registers, f32, Axes::query_key, true, Br, Bc, warps,
-       Stages::Scores::count, /*unscaled=*/true},
-      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps,
-       rows},
-      {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
-      {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
-      {SiteId::p, Stage::softmax, Space::registers, T::type, Axes::query_key, true, Br, Bc, warps,
-       Stages::Weights::count * 2},
-      {SiteId::l, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, rows},
-      {SiteId::o, Stage::pv, Space::registers, f32, Axes::query_d, true, Br, D, warps,
-       Stages::Output::count},
-      {SiteId::o_partial, Stage::epilogue, Space::global, f32, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::m_partial, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-      {SiteId::l_partial, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-      {SiteId::o_final, Stage::combine, Space::global, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::lse, Stage::combine, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-  };
-  static constexpr int count = sizeof(table) / sizeof(table[0]);
+  using typename Stages::Output;
+  using typename Stages::Rows;
+  using typename Stages::Scores;
+  using typename Stages::Weights;
+  static constexpr auto table = site_table<D, Br, Bc, Stages::threads>(
+      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
+      unscaled(registers<Scores>(SiteId::s)), registers<Rows>(SiteId::m_prev),
+      registers<Rows>(SiteId::m), registers<Rows>(SiteId::alpha), registers<Weights, T>(SiteId::p),
+      registers<Rows>(SiteId::l), registers<Output>(SiteId::o), global<float>(SiteId::o_partial),
+      global<float>(SiteId::m_partial), global<float>(SiteId::l_partial),
+      global<T>(SiteId::o_final), global<float>(SiteId::lse));
 
   // The combine pass: 16 warps, warp w takes the rows w, w + 16, ... of a tile, a lane D / 32
   // neighbouring columns.
@@ -55,51 +43,30 @@ struct SplitkSites : MmaStages<T, D, Br, Bc, (Br < 64 ? Br / 16 : 4)> {
 };
 
 /// FlashDecoding (Dao, Haziza, Massa, Sizov 2023): FlashAttention-2 over a split of the keys per
-/// block, on mma.sync.m16n8k16 (kernels/mma_stages.h), whose unnormalised O, m and l a second pass
-/// combines. For few queries and many keys: a tile of 16 rows holds the queries of all heads that
-/// share a kv head, its one warp keeps a ring of K and V tiles in flight, and the splits fill the
-/// machine.
+/// block, on mma.sync.m16n8k16 (kernels/parts/mma_stages.h), whose unnormalised O, m and l a second
+/// pass combines. For few queries and many keys: a tile of 16 rows holds the queries of all heads
+/// that share a kv head, its one warp keeps a ring of K and V tiles in flight, and the splits fill
+/// the machine.
 template <Gate G, class T, int D, int Br, int Bc>
 struct Splitk : SplitkSites<T, D, Br, Bc>::Stages {
   using Sites = SplitkSites<T, D, Br, Bc>;
   using Stages = typename Sites::Stages;
+  using Loop = MmaTileLoop<G, Stages, GroupMask, Stages::warps == 1 ? 3 : 2>;
+  using SharedMemory = typename Loop::SharedMemory;
   using Stages::rows;
-  using Stages::warps;
   using typename Stages::Output;
   using typename Stages::Rows;
-  using typename Stages::Scores;
-  using typename Stages::Weights;
   static constexpr Products products = Products::tensor_core;
   static constexpr int combine_threads = 32 * Sites::combine_warps;
-  static constexpr int ring = warps == 1 ? 3 : 2;  ///< K/V tiles in shared memory
-
-  struct SharedMemory {
-    typename Stages::Queries q;
-    typename Stages::Keys k[ring];
-    typename Stages::Keys v[ring];
-
-    /// Tells the memory checker the names of its tiles.
-    template <class Visit>
-    void name_tiles(Visit&& visit) {
-      constexpr const char* names[][2] = {{"k[0]", "v[0]"}, {"k[1]", "v[1]"}, {"k[2]", "v[2]"}};
-      visit("q", q);
-      for (int i = 0; i < ring; ++i) {
-        visit(names[i][0], k[i]);
-        visit(names[i][1], v[i]);
-      }
-    }
-  };
 
   /// Unnormalised O, m and l of the split, to global memory.
-  template <class Trace>
+  template <class Seam>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const RowTile& tile, std::int64_t block,
-                                        Output& o, Rows& m, Rows& l, const Trace& trace) {
+                                        Output& o, Rows& m, Rows& l, const Seam& seam) {
     struct alignas(8) Pair {
       float x, y;
     };
-    trace(site::o_partial, 0, o);
-    trace(site::m_partial, 0, m);
-    trace(site::l_partial, 0, l);
+    seam(0, site::o_partial(o), site::m_partial(m), site::l_partial(l));
     const int lane = device::lane();
     LANESCOPE_UNROLL
     for (int r = 0; r < rows; ++r) {
@@ -120,73 +87,18 @@ struct Splitk : SplitkSites<T, D, Br, Bc>::Stages {
   /// The first pass. block = row tile · splits + split
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
-                                   const Seam<G, Sites>& seam, const Trace& trace) {
+                                   const Seam<G, Sites, Trace>& seam) {
     const RowTile rows = row_tile_of<Br>(a, seam.block / a.splits);
     const Split split = split_of<Br, Bc>(a, rows, static_cast<int>(seam.block % a.splits));
-    const T* q = rows_of<T, D>(a.q, rows.batch, a.heads, rows.head, a.len_q);
-    const T* k = rows_of<T, D>(a.k, rows.batch, a.heads_kv, rows.head_kv, a.len_kv);
-    const T* v = rows_of<T, D>(a.v, rows.batch, a.heads_kv, rows.head_kv, a.len_kv);
-    const GroupMask mask{a, rows.begin};
-    const auto load_tile = [&](int tile) {
-      const int first_key = (split.first + tile) * Bc, slot = tile % ring;
-      if constexpr (runs<G, Stage::qk>) Stages::load(k, first_key, a.len_kv, smem.k[slot]);
-      if constexpr (runs<G, Stage::pv>) Stages::load(v, first_key, a.len_kv, smem.v[slot]);
-    };
-    Scores s;
-    Weights p;
-    Rows m, alpha, l;
-    Output o;
-    m.fill(device::minus_infinity);
-    l.fill(0.0f);
-    o.fill(0.0f);
-
-    if constexpr (runs<G, Stage::qk>) Stages::load(q, rows.begin, rows.rows, smem.q);
-    LANESCOPE_UNROLL
-    for (int tile = 0; tile < ring - 1; ++tile) {
-      if (tile < split.tiles) load_tile(tile);
-      device::commit_copies();
-    }
-    for (int tile = 0; tile < split.tiles; ++tile) {
-      device::wait_copies<ring - 2>();
-      device::block_sync();  // Q, K and V of this tile are complete, those of the last one free
-      if (tile + ring - 1 < split.tiles) load_tile(tile + ring - 1);
-      device::commit_copies();
-      const int slot = tile % ring;
-      if (tile == 0) trace(site::q_smem, 0, smem.q);
-      trace(site::k_smem, tile, smem.k[slot]);
-      trace(site::v_smem, tile, smem.v[slot]);
-
-      if constexpr (runs<G, Stage::qk>) {
-        Stages::qk(smem.q, smem.k[slot], mask, (split.first + tile) * Bc, s);
-      }
-      seam.take(site::s, tile, s);
-      seam.leave(site::s, tile, s);
-      trace(site::s, tile, s);
-
-      trace(site::m_prev, tile, m);
-      if constexpr (runs<G, Stage::softmax>) Stages::softmax(a.scale_log2, s, m, alpha, l, p);
-      seam.take(site::alpha, tile, alpha);
-      seam.take(site::p, tile, p);
-      seam.leave(site::m, tile, m);
-      seam.leave(site::alpha, tile, alpha);
-      seam.leave(site::p, tile, p);
-      seam.leave(site::l, tile, l);
-      trace(site::m, tile, m);
-      trace(site::alpha, tile, alpha);
-      trace(site::p, tile, p);
-      trace(site::l, tile, l);
-
-      if constexpr (runs<G, Stage::pv>) Stages::pv(smem.v[slot], p, alpha, o);
-      seam.leave(site::o, tile, o);
-      trace(site::o, tile, o);
-    }
-    if constexpr (runs<G, Stage::epilogue>) epilogue(a, rows, seam.block, o, m, l, trace);
+    Loop::run(a, rows, split, smem, seam,
+              [&](Output& o, Rows& m, Rows& l) { epilogue(a, rows, seam.block, o, m, l, seam); });
   }
 
   /// The second pass, of row tile `block`, for each row:
   /// m = max_i m_i   w_i = 2^(m_i − m)   l = Σ_i l_i·w_i   O = Σ_i O_i·w_i / l
   template <class Trace>
-  LANESCOPE_DEVICE static void combine(const Attention& a, std::int64_t block, const Trace& trace) {
+  LANESCOPE_DEVICE static void combine(const Attention& a, std::int64_t block,
+                                       const Seam<G, Sites, Trace>& seam) {
     constexpr int columns = Sites::columns;
     struct alignas(4 * columns) Columns {
       float x[columns];
@@ -219,8 +131,7 @@ struct Splitk : SplitkSites<T, D, Br, Bc>::Stages {
       for (int c = 0; c < columns; ++c) o[r * columns + c] = o[r * columns + c] * inverse;
       lse[r] = log_sum_exp(m, l);
     }
-    trace(site::o_final, 0, o);
-    trace(site::lse, 0, lse);
+    seam(0, site::o_final(o), site::lse(lse));
     LANESCOPE_UNROLL
     for (int r = 0; r < Sites::combine_rows; ++r) {
       const int row = tile.begin + r * Sites::combine_warps + warp;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "debug/slots.h"
-#include "gates/seam.h"
-#include "kernels/attention.h"
 #include "kernels/device/tiles.h"
-#include "kernels/online_softmax.h"
-#include "kernels/tile_in_flight.h"
+#include "kernels/parts/arguments.h"
+#include "kernels/parts/online_softmax.h"
+#include "kernels/parts/tile_in_flight.h"
+#include "kernels/trace/seam.h"
+#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -19,22 +19,11 @@ struct WmmaSites {
   using RowValue = device::Registers<float, 1>;
   using OutputPart = device::Registers<float, D / lanes>;
 
-  static constexpr ElementType f32 = ElementType::f32;
-  static constexpr Site table[] = {
-      {SiteId::q_smem, Stage::load, Space::shared, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::s, Stage::qk, Space::shared, f32, Axes::query_key, true, Br, Bc, 0, 0},
-      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::p, Stage::softmax, Space::shared, T::type, Axes::query_key, true, Br, Bc, 0, 0},
-      {SiteId::l, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 1},
-      {SiteId::o, Stage::pv, Space::shared, f32, Axes::query_d, true, Br, D, 0, 0},
-      {SiteId::o_final, Stage::epilogue, Space::global, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::lse, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-  };
-  static constexpr int count = sizeof(table) / sizeof(table[0]);
+  static constexpr auto table = site_table<D, Br, Bc, threads>(
+      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
+      shared<float>(SiteId::s), registers<RowValue>(SiteId::m_prev), registers<RowValue>(SiteId::m),
+      registers<RowValue>(SiteId::alpha), shared<T>(SiteId::p), registers<RowValue>(SiteId::l),
+      shared<float>(SiteId::o), global<T>(SiteId::o_final), global<float>(SiteId::lse));
 
   /// A warp owns 16×16 tiles of S and of O, in turn, column of tiles by column.
   static constexpr int tile_row(int tile) { return tile % (Br / 16) * 16; }
@@ -194,9 +183,9 @@ struct Wmma {
   }
 
   /// O / l and the log-sum-exp, to global memory.
-  template <class Trace>
+  template <class Seam>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, const Output& o_smem,
-                                        const RowValue& m, const RowValue& l, const Trace& trace) {
+                                        const RowValue& m, const RowValue& l, const Seam& seam) {
     const int lane = device::lane(), row = Sites::row_of(device::thread());
     const float inverse = inverse_sum(l[0]);
     OutputPart o;
@@ -205,8 +194,7 @@ struct Wmma {
       o[r] = o_smem.at(row, Sites::col_of(lane, r)) * inverse;
     }
     RowValue lse{{log_sum_exp(m[0], l[0])}};
-    trace(site::o_final, 0, o);
-    trace(site::lse, 0, lse);
+    seam(0, site::o_final(o), site::lse(lse));
     const int query = work.q_begin + row;
     if (query >= a.len_q) return;
     T* to = static_cast<T*>(a.o) + row_index(a, work, query) * D;
@@ -220,7 +208,7 @@ struct Wmma {
 
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
-                                   const Seam<G, Sites>& seam, const Trace& trace) {
+                                   const Seam<G, Sites, Trace>& seam) {
     const Work work = work_of<Br, Bc>(a, seam.block);
     const T* q = rows_of<T, D>(a.q, work.batch, a.heads, work.head, a.len_q);
     const T* k = rows_of<T, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
@@ -244,43 +232,31 @@ struct Wmma {
       for (int i = device::thread(); i < Br * D; i += threads) smem.o.at(i / D, i % D) = 0.0f;
     }
     device::block_sync();  // Q and the zeros of O are complete
-    trace(site::q_smem, 0, smem.q);
+    seam(0, site::q_smem(smem.q));
 
     for (int tile = 0; tile < work.tiles; ++tile) {
       if constexpr (runs<G, Stage::qk>) k_rmem.store(smem.k);
       if constexpr (runs<G, Stage::pv>) v_rmem.store(smem.v);
       device::block_sync();  // K and V are complete
       if (tile + 1 < work.tiles) fetch(tile + 1);
-      trace(site::k_smem, tile, smem.k);
-      trace(site::v_smem, tile, smem.v);
+      seam(tile, site::k_smem(smem.k), site::v_smem(smem.v));
 
       if constexpr (runs<G, Stage::qk>) qk(a, smem, work.q_begin, tile * Bc);
-      seam.take(site::s, tile, smem.s);
-      device::block_sync();  // S is complete
-      seam.leave(site::s, tile, smem.s);
-      trace(site::s, tile, smem.s);
+      seam(tile, site::s(smem.s), site::m_prev(m), [] {
+        device::block_sync();  // S is complete
+      });
 
-      trace(site::m_prev, tile, m);
       if constexpr (runs<G, Stage::softmax>) softmax(smem.s, m, alpha, l, smem.p);
-      seam.take(site::alpha, tile, alpha);
-      seam.take(site::p, tile, smem.p);
-      if constexpr (runs<G, Stage::pv>) share(alpha, smem);
-      device::block_sync();  // P and alpha are complete
-      seam.leave(site::m, tile, m);
-      seam.leave(site::alpha, tile, alpha);
-      seam.leave(site::p, tile, smem.p);
-      seam.leave(site::l, tile, l);
-      trace(site::m, tile, m);
-      trace(site::alpha, tile, alpha);
-      trace(site::p, tile, smem.p);
-      trace(site::l, tile, l);
+      seam(tile, site::m(m), site::alpha(alpha), site::p(smem.p), site::l(l), [&] {
+        if constexpr (runs<G, Stage::pv>) share(alpha, smem);
+        device::block_sync();  // P and alpha are complete
+      });
 
       if constexpr (runs<G, Stage::pv>) pv(smem);
       device::block_sync();  // O is complete, nobody reads K, V and P any more
-      seam.leave(site::o, tile, smem.o);
-      trace(site::o, tile, smem.o);
+      seam(tile, site::o(smem.o));
     }
-    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, smem.o, m, l, trace);
+    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, smem.o, m, l, seam);
   }
 };
 

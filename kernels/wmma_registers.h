@@ -1,12 +1,12 @@
 #pragma once
 
-#include "debug/slots.h"
-#include "gates/seam.h"
-#include "kernels/attention.h"
 #include "kernels/device/tiles.h"
-#include "kernels/online_softmax.h"
-#include "kernels/scaled_inputs.h"
-#include "kernels/tile_in_flight.h"
+#include "kernels/parts/arguments.h"
+#include "kernels/parts/online_softmax.h"
+#include "kernels/parts/scaled_inputs.h"
+#include "kernels/parts/tile_in_flight.h"
+#include "kernels/trace/seam.h"
+#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -22,24 +22,11 @@ struct WmmaRegistersSites {
   using Output = device::WmmaAccumulators<D / 16>;
   using Rows = device::Registers<float, 2>;
 
-  static constexpr ElementType f32 = ElementType::f32;
-  static constexpr Site table[] = {
-      {SiteId::q_smem, Stage::load, Space::shared, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::k_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::v_smem, Stage::load, Space::shared, T::type, Axes::key_d, true, Bc, D, 0, 0},
-      {SiteId::s, Stage::qk, Space::registers, f32, Axes::query_key, true, Br, Bc, warps,
-       Scores::count},
-      {SiteId::m_prev, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 2},
-      {SiteId::m, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 2},
-      {SiteId::alpha, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 2},
-      {SiteId::p, Stage::softmax, Space::shared, T::type, Axes::query_key, true, Br, Bc, 0, 0},
-      {SiteId::l, Stage::softmax, Space::registers, f32, Axes::query, true, Br, 1, warps, 2},
-      {SiteId::o, Stage::pv, Space::registers, f32, Axes::query_d, true, Br, D, warps,
-       Output::count},
-      {SiteId::o_final, Stage::epilogue, Space::global, T::type, Axes::query_d, false, Br, D, 0, 0},
-      {SiteId::lse, Stage::epilogue, Space::global, f32, Axes::query, false, Br, 1, 0, 0},
-  };
-  static constexpr int count = sizeof(table) / sizeof(table[0]);
+  static constexpr auto table = site_table<D, Br, Bc, threads>(
+      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
+      registers<Scores>(SiteId::s), registers<Rows>(SiteId::m_prev), registers<Rows>(SiteId::m),
+      registers<Rows>(SiteId::alpha), shared<T>(SiteId::p), registers<Rows>(SiteId::l),
+      registers<Output>(SiteId::o), global<T>(SiteId::o_final), global<float>(SiteId::lse));
 
   /// The row register that accumulator element i belongs to.
   static constexpr int row_register(int i) { return i / 2 % 2; }
@@ -183,9 +170,9 @@ struct WmmaRegisters {
   }
 
   /// O / l, in V's scale, and the log-sum-exp, to global memory.
-  template <class Work, class Trace>
+  template <class Work, class Seam>
   LANESCOPE_DEVICE static void epilogue(const Attention& a, const Work& work, Output& o,
-                                        const Rows& m, const Rows& l, const Trace& trace) {
+                                        const Rows& m, const Rows& l, const Seam& seam) {
     const int lane = device::lane();
     const int first_query = work.q_begin + device::warp() * 16;
     Rows inverse, lse;
@@ -197,8 +184,7 @@ struct WmmaRegisters {
     }
     LANESCOPE_UNROLL
     for (int i = 0; i < Output::count; ++i) o[i] = o[i] * inverse[Sites::row_register(i)];
-    trace(site::o_final, 0, o);
-    trace(site::lse, 0, lse);
+    seam(0, site::o_final(o), site::lse(lse));
     LANESCOPE_UNROLL
     for (int i = 0; i < Output::count; i += 2) {  // elements i and i + 1 are neighbours in a row
       const device::Coordinate c = Output::coordinate(lane, i);
@@ -216,7 +202,7 @@ struct WmmaRegisters {
 
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, SharedMemory& smem,
-                                   const Seam<G, Sites>& seam, const Trace& trace) {
+                                   const Seam<G, Sites, Trace>& seam) {
     const auto work = work_of<Br, Bc>(a, seam.block);
     const Input* q = rows_of<Input, D>(a.q, work.batch, a.heads, work.head, a.len_q);
     const Input* k = rows_of<Input, D>(a.k, work.batch, a.heads_kv, work.head_kv, a.len_kv);
@@ -241,41 +227,28 @@ struct WmmaRegisters {
       q_rmem.store(smem.q);
     }
     device::block_sync();  // Q is complete
-    trace(site::q_smem, 0, smem.q);
+    seam(0, site::q_smem(smem.q));
 
     for (int tile = 0; tile < work.tiles; ++tile) {
       if constexpr (runs<G, Stage::qk>) k_rmem.store(smem.k);
       if constexpr (runs<G, Stage::pv>) v_rmem.store(smem.v);
       device::block_sync();  // K and V are complete
       if (tile + 1 < work.tiles) fetch(tile + 1);
-      trace(site::k_smem, tile, smem.k);
-      trace(site::v_smem, tile, smem.v);
+      seam(tile, site::k_smem(smem.k), site::v_smem(smem.v));
 
       if constexpr (runs<G, Stage::qk>) qk(a, work, smem.q, smem.k, tile * Bc, s);
-      seam.take(site::s, tile, s);
-      seam.leave(site::s, tile, s);
-      trace(site::s, tile, s);
+      seam(tile, site::s(s), site::m_prev(m));
 
-      trace(site::m_prev, tile, m);
       if constexpr (runs<G, Stage::softmax>) softmax(s, m, alpha, l, smem.p);
-      seam.take(site::alpha, tile, alpha);
-      seam.take(site::p, tile, smem.p);
-      device::block_sync();  // P is complete
-      seam.leave(site::m, tile, m);
-      seam.leave(site::alpha, tile, alpha);
-      seam.leave(site::p, tile, smem.p);
-      seam.leave(site::l, tile, l);
-      trace(site::m, tile, m);
-      trace(site::alpha, tile, alpha);
-      trace(site::p, tile, smem.p);
-      trace(site::l, tile, l);
+      seam(tile, site::m(m), site::alpha(alpha), site::p(smem.p), site::l(l), [] {
+        device::block_sync();  // P is complete
+      });
 
       if constexpr (runs<G, Stage::pv>) pv(smem.v, smem.p, alpha, o);
-      seam.leave(site::o, tile, o);
-      trace(site::o, tile, o);
+      seam(tile, site::o(o));
       device::block_sync();  // nobody reads K, V and P any more
     }
-    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, o, m, l, trace);
+    if constexpr (runs<G, Stage::epilogue>) epilogue(a, work, o, m, l, seam);
   }
 };
 

@@ -11,36 +11,20 @@ memory. Verdicts and references are the program's (`diff`, `locate`); none is co
 import json
 import pathlib
 import shlex
-import struct
 import subprocess
 import tarfile
 
-import ml_dtypes
 import numpy as np
 import xarray as xr
 
+from dump_file import read_dump
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype(ml_dtypes.bfloat16),
-          "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn), "I16": np.dtype("<i2")}
 # The dimensions of a tile, by what its rows and columns are.
 AXES = {"query_d": ("query", "d"), "key_d": ("key", "d"), "query_key": ("query", "key"), "query": ("query", "one")}
 _Q, _KV = ("b", "h", "row_q", "col_d"), ("b", "h_kv", "row_kv", "col_d")
 WHOLE = {"q": _Q, "k": _KV, "v": _KV, "q_scale": _Q[:2], "k_scale": _KV[:2], "v_scale": _KV[:2],
          "o_final": _Q, "lse": _Q[:3]}
-
-
-def _tensors(path):
-    """The tensors of a safetensors file, mapped into memory, and its metadata."""
-    with open(path, "rb") as file:
-        length, = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-    metadata = header.pop("__metadata__", {})
-    data = np.memmap(path, mode="r")[8 + length:]
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        tensors[name] = data[begin:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors, metadata
 
 
 def _places(attributes, blocks):
@@ -62,13 +46,10 @@ def open_dump(path):
     speaks for it. One in shared or global memory has block, tile and query, key or d: places in the
     tile, which begins at the coordinates batch, first_head, first_row (counted from that head's first)
     and split of its block, and at its first_key. What a block has once has the dimension once for tile. q, k, v, their scales, o_final
-    and lse are whole tensors.
+    and lse are whole tensors. Raises ValueError, saying what is wrong, on a file that `lanescope`
+    refuses, too.
     """
-    tensors, metadata = _tensors(path)
-    if "lanescope_dump" not in metadata:
-        raise ValueError(f"{path} is no dump: `lanescope run KERNEL GATE -o {path}` writes one")
-    attributes = {key: json.loads(text) if text.startswith(("[", "{")) else text for key, text in metadata.items()}
-    attributes["sites"] = {site["id"]: site for site in attributes["sites"]}
+    tensors, attributes = read_dump(path)
     variables = {name: (dims, tensors[name]) for name, dims in WHOLE.items() if name in tensors}
     coordinates = {}
     for name, site in attributes["sites"].items():
@@ -153,6 +134,17 @@ def lanes_of_rows(dump, name, block=None, tile=None):
     for row, copy in enumerate(copies):
         grid[row, :len(copy)], holders[row, :len(copy)] = flat[copy], lanes[copy]
     return xr.DataArray(grid, dims=("query", "copy"), coords={"lane": (("query", "copy"), holders)}, name=name)
+
+
+def row_errors(path, name, block=0, tile=0):
+    """[query]: the largest error of a row's values in units of its bound, as `show` judges them: above
+    1 where one is wrong, infinite for a nan or what was never written, NaN where none is judged."""
+    values = ask(f"show {shlex.quote(str(path))} {name} --block {block} --tile {tile}")["values"]
+    errors = [(value["row"], float(value["error"])) for value in values if value["error"] is not None]
+    rows = np.full(1 + max((row for row, _ in errors), default=-1), np.nan)
+    for row, error in errors:
+        rows[row] = np.fmax(rows[row], error)
+    return xr.DataArray(rows, dims="query", name=f"{name} error")
 
 
 def captured(name, path):

@@ -5,7 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "debug/error.h"
+#include "reference/array_algebra.h"
+#include "reference/error.h"
 
 namespace lanescope::reference {
 
@@ -58,9 +59,14 @@ Bounded rounded(const Bounded& x, ElementType type) {
   const auto held = [&](double value, double error) {
     return std::abs(value) - error >= overflow ? std::copysign(beyond, value) : value;
   };
-  const Array largest_held = x.value.abs() + x.error;
-  return {x.value.binaryExpr(x.error, held),
-          (largest_held == 0).select(0.0, x.error + relative * largest_held + absolute)};
+  const auto error_of = [&](double value, double error) {
+    const double largest_held = std::abs(value) + error;
+    if (largest_held == 0 || !std::isfinite(value)) return 0.0;
+    return std::fmin(error + relative * largest_held + absolute, anything);
+  };
+  const Array value = x.value.array().binaryExpr(x.error.array(), held);
+  return {value,
+          value.isFinite().select(x.value.array().binaryExpr(x.error.array(), error_of), 0.0)};
 }
 
 Array round_values(const Array& x, ElementType type) {

@@ -1,17 +1,21 @@
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
 #include <string_view>
 
+#include "reference/array.h"
 #include "reference/tensor.h"
 
 namespace lanescope::reference {
 
-using Array = Eigen::ArrayXXd;
+/// The errors of what may be any finite number, and of what need not even be one, because a score,
+/// a weight or a sum may pass the range of fp32. Errors are never NaN or infinite: products of them
+/// with zeroes stay zero, and no product of what is below the first reaches the second.
+inline constexpr double any_number = 0x1p200, anything = 0x1p500;
 
-/// What a kernel may hold, element by element: |held − value| <= error. The error of an infinite
-/// or NaN value is meaningless: what is held must then be of the same class.
+/// What a kernel may hold, element by element: |held − value| <= error, or anything at all, NaN
+/// included, where error >= anything. The error of an infinite or NaN value is 0: what is held must
+/// then be of the same class.
 struct Bounded {
   Array value, error;
 

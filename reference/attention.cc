@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "reference/arithmetic.h"
+#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 #include "reference/online.h"
 #include "reference/parallel.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "reference/problem.h"
+#include "reference/inputs.h"
 
 namespace lanescope::reference {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "debug/error.h"
+#include "reference/error.h"
 #include "reference/parallel.h"
 #include "reference/quantise.h"
 #include "reference/splitmix64.h"

@@ -7,8 +7,19 @@
 #include <vector>
 
 #include "reference/problem.h"
+#include "reference/tensor.h"
 
 namespace lanescope {
+
+/// Q, K, V as the kernel gets them: f16, bf16, or e4m3 with a scale per head, by which its elements
+/// are multiplied.
+struct Inputs {
+  Tensor q, k, v;
+  /// f32 [batch, heads], [batch, heads_kv] twice; without dimensions where the inputs are not e4m3.
+  Tensor q_scale = {}, k_scale = {}, v_scale = {};
+  ElementType type() const { return q.type; }
+  bool scaled() const { return !q_scale.dims.empty(); }
+};
 
 /// The inputs that can be generated, as named on the command line.
 ///   random    close to standard normal

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope::reference {
 namespace {
-
-using Eigen::Index;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -17,10 +16,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Bounded widened(const Bounded& x, Index cols, double fill) {
   const Index rows = x.value.rows();
   Bounded wide{Array::Constant(rows, cols, fill), Array::Zero(rows, cols)};
-  wide.value.leftCols(x.value.cols()) = x.value;
-  wide.error.leftCols(x.error.cols()) = x.error;
+  wide.value.leftCols(x.value.cols()) = x.value.array();
+  wide.error.leftCols(x.error.cols()) = x.error.array();
   return wide;
 }
+
+int most(const Visible& keys) { return *std::max_element(keys.begin(), keys.end()); }
 
 /// What a dot product of elements of q and k is multiplied by to be a score in base 2. The constant
 /// is rounded to fp32, and so is each multiplication with a scale, which is fp32 already; one that
@@ -65,9 +66,8 @@ OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Wal
   const std::int64_t rows = std::min(walk.br, walk.heads_per_tile * problem.len_q - first);
   first_q_row_ = (batch * problem.heads + head) * problem.len_q + first;
   first_kv_row_ = (batch * problem.heads_kv + problem.kv_head(head)) * problem.len_kv;
-  visible_.resize(rows);
   for (std::int64_t row = 0; row < rows; ++row) {
-    visible_(row) = static_cast<int>(problem.visible_keys((first + row) % problem.len_q));
+    visible_.push_back(static_cast<int>(problem.visible_keys((first + row) % problem.len_q)));
   }
   q_ = load_rows(inputs.q, first_q_row_, rows, rows, walk.width);
   m_ = Bounded::exact(Array::Constant(rows, 1, -infinity));
@@ -76,18 +76,20 @@ OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Wal
 }
 
 std::int64_t OnlineBlock::needed_tiles() const {
-  const std::int64_t all = (visible_.maxCoeff() + walk_.bc - 1) / walk_.bc;
+  const std::int64_t all = (most(visible_) + walk_.bc - 1) / walk_.bc;
   return std::clamp<std::int64_t>(all - first_tile_, 0, split_tiles_);
 }
 
 Visible OnlineBlock::visible(std::int64_t tile) const {
-  const auto bc = static_cast<int>(walk_.bc);
-  return (visible_ - static_cast<int>(first_tile_ + tile) * bc).max(0).min(bc);
+  const auto bc = static_cast<int>(walk_.bc), before = static_cast<int>(first_tile_ + tile) * bc;
+  Visible seen = visible_;
+  for (int& keys : seen) keys = std::clamp(keys - before, 0, bc);
+  return seen;
 }
 
 Array OnlineBlock::q_tile() const {
   Array tile = Array::Zero(walk_.br, walk_.width);
-  tile.topRows(rows()) = q_;
+  tile.topRows(rows()) = q_.array();
   return tile;
 }
 
@@ -103,7 +105,7 @@ Array OnlineBlock::kv_tile(const Tensor& tensor, std::int64_t tile) const {
 TileState OnlineBlock::step(std::int64_t tile) {
   const Arithmetic& arithmetic = walk_.arithmetic;
   const Visible seen = visible(tile);
-  const Index keys = seen.maxCoeff();  // keys that no row sees add exact zeros
+  const Index keys = most(seen);  // keys that no row sees add exact zeros
   const Array k = k_tile(tile).topRows(keys), v = v_tile(tile).topRows(keys);
 
   TileState state;
@@ -120,8 +122,8 @@ TileState OnlineBlock::step(std::int64_t tile) {
     next.alpha = Bounded::exact(round_values(next.alpha.value, ElementType::f32));
     next.p = Bounded::exact(round_values(next.p.value, walk_.injected_p));
     next.weights = Bounded::exact(round_values(next.p.value, arithmetic.p_type));
-    next.m.error.setZero();  // P and alpha as given do not depend on a maximum that is held
-    m_.error.setZero();
+    next.m.error.array().setZero();  // P and alpha as given do not depend on a maximum that is held
+    m_.error.array().setZero();
   }
   state.alpha = shifted(next.alpha, next.m.error + m_.error);
   state.p = widened(shifted(next.p, next.m.error), walk_.bc, 0);

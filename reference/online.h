@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "reference/problem.h"
+#include "reference/inputs.h"
 #include "reference/stages.h"
 
 namespace lanescope::reference {
@@ -50,7 +50,7 @@ class OnlineBlock {
               std::int64_t head, std::int64_t q_tile, std::int64_t split = 0);
 
   /// Query rows of the block that exist: br but in the last block of a head.
-  Eigen::Index rows() const { return visible_.size(); }
+  Index rows() const { return static_cast<Index>(visible_.size()); }
   /// Tiles from the first on that hold a key which some row sees; the others change nothing.
   std::int64_t needed_tiles() const;
   /// Keys of `tile` that each row sees. [rows]

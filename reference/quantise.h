@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "reference/problem.h"
+#include "reference/tensor.h"
 
 namespace lanescope {
 

@@ -17,7 +17,7 @@ namespace lanescope::reference {
 // a row telescope: what is held of m in between cancels, so it does not pile up over the tiles.
 
 /// How many keys of a tile each row sees; they are the first ones, the others are masked. [rows]
-using Visible = Eigen::ArrayXi;
+using Visible = std::vector<int>;
 
 /// A factor and how far the one that a kernel multiplies by may be from it.
 struct Factor {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "debug/element_type.h"
+#include "reference/element_type.h"
 
 namespace lanescope {
 

@@ -1,20 +1,18 @@
 #include "debug/page/page.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "debug/commands.h"
-#include "debug/dump_metadata.h"
-#include "debug/json.h"
-#include "debug/report.h"
-#include "debug/site_slots.h"
+#include "debug/dump/dump_metadata.h"
+#include "debug/dump/site_slots.h"
+#include "debug/judge/by_value.h"
+#include "debug/report/report.h"
+#include "debug/report/suggested_command.h"
+#include "debug/text/json.h"
 #include "page_files.h"
 
 namespace lanescope {
 namespace {
-
-using nlohmann::ordered_json;
 
 std::string base64(std::span<const std::byte> bytes) {
   constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -34,18 +32,18 @@ std::string base64(std::span<const std::byte> bytes) {
 }
 
 template <class Number>
-ordered_json array_json(const std::vector<Number>& numbers) {
+Json array_json(const std::vector<Number>& numbers) {
   return base64(std::as_bytes(std::span(numbers)));
 }
 
 /// An array that says nothing, because all of it is zero, is null.
 template <class Number>
-ordered_json array_unless_zero(const std::vector<Number>& numbers) {
+Json array_unless_zero(const std::vector<Number>& numbers) {
   const bool zero = std::all_of(numbers.begin(), numbers.end(), [](Number x) { return x == 0; });
-  return zero ? ordered_json() : array_json(numbers);
+  return zero ? Json() : array_json(numbers);
 }
 
-ordered_json verdict_json(const std::optional<PageVerdict>& verdict) {
+Json verdict_json(const std::optional<PageVerdict>& verdict) {
   if (!verdict) return nullptr;
   return {{"error", array_unless_zero(verdict->error)},
           {"bound", array_unless_zero(verdict->bound)},
@@ -59,8 +57,8 @@ std::span<const std::byte> bytes_of(const PageSlots& slots) {
                static_cast<std::size_t>(slots.count()) * size);
 }
 
-ordered_json tile_json(const PageTile& tile, const Dump& a, const NamedDump* b) {
-  ordered_json json = {{"site", name_of(tile.site)}, {"block", tile.block}, {"tile", tile.tile}};
+Json tile_json(const PageTile& tile, const Dump& a, const NamedDump* b) {
+  Json json = {{"site", name_of(tile.site)}, {"block", tile.block}, {"tile", tile.tile}};
   json["bits"] = base64(bytes_of(PageSlots(a, tile.site, tile.block, tile.tile)));
   if (b && b->dump.find(name_of(tile.site))) {
     json["other"] = base64(bytes_of(PageSlots(b->dump, tile.site, tile.block, tile.tile)));
@@ -72,8 +70,8 @@ ordered_json tile_json(const PageTile& tile, const Dump& a, const NamedDump* b) 
 }
 
 /// One entry for each site and output that the dump holds.
-ordered_json sites_json(const Dump& dump, const PageContent& content) {
-  ordered_json sites = ordered_json::array();
+Json sites_json(const Dump& dump, const PageContent& content) {
+  Json sites = Json::array();
   for (int i = 0; i < site_id_count; ++i) {
     const auto id = static_cast<SiteId>(i);
     const Tensor* tensor = dump.find(name_of(id));
@@ -81,17 +79,17 @@ ordered_json sites_json(const Dump& dump, const PageContent& content) {
     const DumpSite* entry = dump.find_site(name_of(id));
     const bool traced = entry && !is_output(id);
     const Axes axes = entry ? entry->site.axes : id == SiteId::lse ? Axes::query : Axes::query_d;
-    ordered_json site = {{"site", name_of(id)},
-                         {"stage", name_of(entry ? entry->site.stage : Stage::epilogue)},
-                         {"space", name_of(traced ? entry->site.space : Space::global)},
-                         {"type", name_of(tensor->type)},
-                         {"axes", name_of(axes)},
-                         {"per_tile", traced && entry->site.per_tile},
-                         {"per_row_tile", !traced},
-                         {"rows", dump.info.br},
-                         {"cols", axes == Axes::query ? 1 : dump.info.problem.d},
-                         {"warps", traced ? entry->site.warps : 0},
-                         {"regs", traced ? entry->site.regs : 0}};
+    Json site = {{"site", name_of(id)},
+                 {"stage", name_of(entry ? entry->site.stage : Stage::epilogue)},
+                 {"space", name_of(traced ? entry->site.space : Space::global)},
+                 {"type", name_of(tensor->type)},
+                 {"axes", name_of(axes)},
+                 {"per_tile", traced && entry->site.per_tile},
+                 {"per_row_tile", !traced},
+                 {"rows", dump.info.br},
+                 {"cols", axes == Axes::query ? 1 : dump.info.problem.d},
+                 {"warps", traced ? entry->site.warps : 0},
+                 {"regs", traced ? entry->site.regs : 0}};
     if (traced) {
       site["rows"] = entry->site.rows;
       site["cols"] = entry->site.cols;
@@ -106,44 +104,45 @@ ordered_json sites_json(const Dump& dump, const PageContent& content) {
   return sites;
 }
 
-ordered_json range_json(const Range& range) { return {range.begin, range.end}; }
+Json range_json(const Range& range) { return {range.begin, range.end}; }
 
-ordered_json metadata_json(const DumpInfo& info) {
-  ordered_json rows = ordered_json::array();
+Json metadata_json(const DumpInfo& info) {
+  Json rows = Json::array();
   for (const auto& [key, value] : metadata_of(info)) {
     if (key != "sites") rows.push_back({key, value});
   }
   return rows;
 }
 
-ordered_json page_json(const NamedDump& a, const PageContent& content, const NamedDump* b) {
+Json page_json(const NamedDump& a, const PageContent& content, const NamedDump* b) {
   const DumpInfo& info = a.dump.info;
-  ordered_json json = {{"path", a.path},
-                       {"command", report_command_text(a.path, b ? b->path : "")},
-                       {"report", ordered_json::parse(diff_json(info, content.report))},
-                       {"metadata", metadata_json(info)},
-                       {"q_tiles", info.q_tiles()},
-                       {"kv_tiles", info.kv_tiles()},
-                       {"block_count", info.block_count()},
-                       {"blocks", range_json(info.blocks)},
-                       {"tiles", range_json(info.tiles)},
-                       {"judged", content.blocks},
-                       {"sites", sites_json(a.dump, content)},
-                       {"other", nullptr}};
+  Json json = {{"path", a.path},
+               {"command", report_command_text(a.path, b ? b->path : "")},
+               {"report", Json::parse(diff_json(info, content.report)).value()},
+               {"metadata", metadata_json(info)},
+               {"q_tiles", info.q_tiles()},
+               {"kv_tiles", info.kv_tiles()},
+               {"block_count", info.block_count()},
+               {"blocks", range_json(info.blocks)},
+               {"tiles", range_json(info.tiles)},
+               {"judged", content.blocks},
+               {"sites", sites_json(a.dump, content)},
+               {"other", nullptr}};
   if (b) {
+    demand_same_run(info, b->dump.info);
     const std::vector<BitReport> reports = diff_dumps(a.dump, b->dump);
     json["other"] = {{"path", b->path},
-                     {"bits", ordered_json::parse(bits_json(info, b->dump.info, reports))},
+                     {"bits", Json::parse(bits_json(info, b->dump.info, reports)).value()},
                      {"metadata", metadata_json(b->dump.info)}};
   }
-  json["kept"] = ordered_json::array();
+  json["kept"] = Json::array();
   for (const PageTile& tile : content.kept) json["kept"].push_back(tile_json(tile, a.dump, b));
   return json;
 }
 
 /// JSON that may stand in a script element, whatever its strings hold: no "<" is left in it.
-std::string script_text(const ordered_json& json) {
-  const std::string text = json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+std::string script_text(const Json& json) {
+  const std::string text = json.dump(-1);
   std::string safe;
   safe.reserve(text.size());
   for (const char c : text) {

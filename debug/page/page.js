@@ -3,7 +3,6 @@
 const site_names = data.sites.map((site) => site.site);
 const judgements = data.other ? ["local", "chain", "bits"] : ["local", "chain"];
 const [first_tile, end_tile] = data.tiles[1] > data.tiles[0] ? data.tiles : [0, 1];
-const thumbnails = 16;  // tiles side by side
 
 const state = {site: site_names[0], block: data.judged[0], tile: first_tile, slot: -1, by: "chain", warp: 0, reg: 0, pinned: false};
 
@@ -11,9 +10,9 @@ const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const has_verdict = (site, by) => data.report.sites.some((entry) => entry.site === site && entry.judgement === by);
 const current_tile = () => tile_at(state.site, state.block, state.tile);
 
-/** What the maps show: the judgement that was chosen, or the one that the site has. */
-function shown_by() {
-  if (state.by === "bits" || has_verdict(state.site, state.by)) return state.by;
+/** What the maps show of a site: the judgement that was chosen, or the one that the site has. */
+function shown_by(site = state.site) {
+  if (state.by === "bits" || has_verdict(site, state.by)) return state.by;
   return state.by === "local" ? "chain" : "local";
 }
 
@@ -23,9 +22,29 @@ function slot_of_divergence(at) {
   return site.space === "registers" ? (at.warp * 32 + at.lane) * site.regs + at.reg : at.row * site.cols + at.col;
 }
 
+/** To the last site that a warp of a run that broke off came to. */
+function last_link({site, block, tile, warp, lane}) {
+  const {space, regs} = sites.get(site), slot = space === "registers" && lane !== null ? {slot: (warp * 32 + lane) * regs} : {};
+  return "#" + new URLSearchParams({site, block, tile: tile ?? first_tile, ...slot, by: "chain"});
+}
+
+/** The largest error of a site's report as a number; JSON has no inf. */
+function size_of(report) { return Number(String(report.max_error_over_bound).replace("inf", "Infinity")); }
+
 function link_to(at, by = at.judgement) {
   const tile = at.tile === null || at.tile < first_tile ? first_tile : at.tile;
   return "#" + new URLSearchParams({site: at.site ?? at.tensor, block: at.block, tile, slot: slot_of_divergence(at), by});
+}
+
+/** Where the page opens: at what its head says is first, else where a run broke off, else where the
+ *  error is largest. */
+function start_link() {
+  const first = document.getElementById("first");
+  if (first) return first.getAttribute("href");
+  const last = data.report.last_sites.find(({site}) => sites.has(site));
+  if (last) return last_link(last);
+  const {worst} = data.report.sites.reduce((a, b) => (size_of(b) > size_of(a) ? b : a));
+  return worst ? link_to(worst) : "#";
 }
 
 function read_address() {
@@ -63,6 +82,9 @@ function change(part) {
   Object.assign(state, part);
   state.block = clamp(state.block, 0, data.block_count - 1);
   state.tile = clamp(state.tile, first_tile, end_tile - 1);
+  const {space, warps, regs} = sites.get(state.site);
+  state.warp = Math.max(state.warp, 0);
+  if (space === "registers") Object.assign(state, {warp: clamp(state.warp, 0, warps - 1), reg: clamp(state.reg, 0, regs - 1)});
   if ("site" in part && !("slot" in part)) state.slot = -1;
   if (moved || "slot" in part) follow_slot();
   write_address();
@@ -78,8 +100,11 @@ function choose_slot(slot, pin) {
   render(false);
 }
 
+/** Pixels that an element and the bars beside the map take, [x, y, bars], of the room there is. */
 function map_scale(tile) {
-  return [clamp(Math.floor(576 / tile.width), 1, 24), clamp(Math.floor(576 / tile.height), 2, 16)];
+  const room = document.getElementById("controls").clientWidth - 12, bars = clamp(Math.floor(room / 5), 48, 150);
+  const width = Math.min(room - bars, 768), height = clamp(Math.floor(innerHeight * 0.6), 384, 768);
+  return [clamp(Math.floor(width / tile.width), 1, 24), clamp(Math.floor(height / tile.height), 2, 16), bars];
 }
 
 function show_map(tile) {
@@ -90,23 +115,24 @@ function show_map(tile) {
   fill("map_title", `${state.site}, ${where}, ${by} `, element("small", {}, `${site.space} ${site.type} ${shape}`, state.pinned ? "; pinned, Esc lets go" : ""));
   document.getElementById("map").hidden = !tile;
   const worst = worst_of(state.site, state.block, state.tile, by);
-  const known = Number.isNaN(worst) ? "" : ` Its largest error is ${number_text(worst, 3)} bounds.`;
+  const known = Number.isNaN(worst) ? "" : worst < 0 ? " Nothing is wrong in it, but a nan is wanted." : ` Its largest error is ${number_text(worst, 3)} bounds.`;
   const options = ` --block ${state.block}${site.per_tile ? ` --tile ${state.tile}` : ""} -o tile.html`;
   fill("missing", tile ? "" : `This page does not hold it element by element.${known} Where the dump has it: ${data.command}${options}`);
   if (!tile) return;
-  const [x, y] = map_scale(tile), cells = document.getElementById("cells");
+  const [x, y, bars] = map_scale(tile), cells = document.getElementById("cells");
   draw_tile(cells, tile, by, x, y);
   if (state.slot >= 0 && tile.rows[state.slot] >= 0) mark_slots(cells, tile, state.slot, x, y);
-  draw_rows(document.getElementById("rows"), tile, by, y, state.slot >= 0 ? tile.rows[state.slot] : -1);
+  draw_rows(document.getElementById("rows"), tile, by, bars, y, state.slot >= 0 ? tile.rows[state.slot] : -1);
 }
 
-/** All sites by the tiles around the current one. */
+/** All sites by the tiles around the current one, as many as there is room for. */
 function show_tiles() {
-  const begin = clamp(state.tile - thumbnails / 2, first_tile, Math.max(end_tile - thumbnails, first_tile));
+  const thumbnails = clamp(Math.floor((document.getElementById("tiles_view").clientWidth - 80) / 72), 4, 16);
+  const begin = clamp(state.tile - (thumbnails >> 1), first_tile, Math.max(end_tile - thumbnails, first_tile));
   const tiles = Array.from({length: Math.min(end_tile - begin, thumbnails)}, (_, i) => begin + i);
   const head = element("tr", {}, element("th", {}, "tile"), ...tiles.map((tile) => element("th", {}, tile)));
   const lines = data.sites.map(({site, per_tile}) => {
-    const by = state.by === "bits" || has_verdict(site, state.by) ? state.by : state.by === "local" ? "chain" : "local";
+    const by = shown_by(site);
     const cells = (per_tile ? tiles : tiles.slice(0, 1)).map((tile) => {
       const canvas = element("canvas"), found = tile_at(site, state.block, tile);
       if (found) draw_tile(canvas, found, by, found.width < 16 ? 3 : 1, 1);
@@ -114,7 +140,7 @@ function show_tiles() {
       canvas.style.height = `${Math.min(canvas.height, 48)}px`;
       canvas.style.maxWidth = "96px";
       const current = site === state.site && (!per_tile || tile === state.tile);
-      return element("td", {}, element("button", {type: "button", "aria-label": `${site}, tile ${tile}`, "aria-current": current,
+      return element("td", {}, element("button", {type: "button", "data-key": `tile ${site} ${tile}`, "aria-label": `${site}, tile ${tile}`, "aria-current": current,
         onclick: () => change(per_tile ? {site, tile} : {site})}, canvas));
     });
     return element("tr", {}, element("th", {}, site), ...cells);
@@ -127,18 +153,14 @@ function show_tiles() {
 /** A square for each judged block: the largest error in it. */
 function show_blocks() {
   if (data.judged.length < 2) return;
+  const rank = (worst) => (worst > 1 ? 2 + worst : worst < 0 ? 1.5 : worst);
   fill("blocks", ...data.judged.map((block) => {
-    let worst = NaN;
-    for (const {site, per_tile} of data.sites) {
-      for (let tile = first_tile; tile < (per_tile ? end_tile : first_tile + 1); ++tile) {
-        for (const by of ["local", "chain"]) {
-          if (state.by === by) worst = Math.max(Number.isNaN(worst) ? 0 : worst, worst_of(site, block, tile, by) || 0);
-        }
-      }
-    }
-    const button = element("button", {type: "button", "aria-label": `block ${block}`, title: `block ${block}`, "aria-current": block === state.block,
+    const tiles = data.sites.flatMap(({site, per_tile}) =>
+      Array.from({length: per_tile ? end_tile - first_tile : 1}, (_, i) => worst_of(site, block, first_tile + i, shown_by(site))));
+    const worst = tiles.filter((worst) => !Number.isNaN(worst)).sort((a, b) => rank(b) - rank(a))[0] ?? NaN;
+    const button = element("button", {type: "button", "data-key": `block ${block}`, "aria-label": `block ${block}`, title: `block ${block}`, "aria-current": block === state.block,
       onclick: () => change({block})});
-    button.style.background = css(ratio_colour(worst, worst > 1));
+    button.style.background = css(worst_colour(worst));
     return button;
   }));
 }
@@ -152,8 +174,14 @@ function show_controls() {
   show_legend(state.by);
 }
 
-/** `all`: more than the current slot has changed. */
+/** Draws all anew, or what hangs on the current slot. What had the focus and was made anew has it again. */
 function render(all = true) {
+  const focused = document.activeElement?.dataset.key;
+  draw(all);
+  if (focused) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({preventScroll: true});
+}
+
+function draw(all) {
   const tile = current_tile();
   if (all) {
     show_controls();
@@ -170,55 +198,6 @@ function render(all = true) {
   document.getElementById("reg").value = state.reg;
   document.getElementById("reg").disabled = site?.space === "shared";
   show_lanes(tile, {...state, by: shown_by()}, choose_slot);
-}
-
-function verdict_line() {
-  const {report} = data, {first} = report;
-  const compared = report.sites.reduce((sum, site) => sum + site.compared, 0);
-  if (report.verdict === "match") return [`match: ${compared} comparisons within their bounds`];
-  if (!first) return ["no match: ", report.warnings.join("; ")];
-  const place = ["tile", "block", "warp", "lane", "reg", "row", "col"].filter((name) => first[name] !== null);
-  const got = first.unwritten ? "never written" : `got ${number_text(first.got, 9)}`;
-  const words = `${first.stage} / ${first.site}, ${first.judgement}: ` + place.map((name) => `${name} ${first[name]}`).join(", ");
-  return ["diverged first in ", element("a", {id: "first", class: "bad", href: link_to(first)}, words),
-    `: ${got}, want ${number_text(first.want, 9)} ± ${number_text(first.bound, 3)}`];
-}
-
-function notes() {
-  const lines = [...data.report.warnings], {judged} = data;
-  if (judged.length < data.block_count) {
-    const some = judged.length > 12 ? judged.slice(0, 12).join(", ") + ", …" : judged.join(", ");
-    lines.push(`Judged here: ${judged.length} of ${data.block_count} blocks (${some}). Others: ${data.command} --block 0..3 -o page.html${data.other ? "" : `; all: ${data.command.replace(" report ", " diff ")}`}`);
-  }
-  const tiles = new Set(data.kept.filter(({site}) => sites.get(site).per_tile).map(({block, tile}) => `${block} ${tile}`)).size;
-  const there = (end_tile - first_tile) * judged.filter((block) => data.blocks[0] <= block && block < data.blocks[1]).length;
-  if (tiles < there) {
-    lines.push(`Element by element this page holds ${tiles} of the ${there} tiles of these blocks, the diverged ones first; of the rest the largest error. One of them: ${data.command} --block 0 --tile 0 -o tile.html`);
-  }
-  return lines;
-}
-
-function show_once() {
-  const {report} = data, {shape, tile} = report;
-  document.title = `${report.kernel} ${report.gate}: ${report.verdict}`;
-  fill("run", `${report.kernel} ${report.gate} `, element("small", {}, `${report.backend}, ${report.device}; ${report.dtype}; ` +
-    `b=${shape.batch} h=${shape.heads} hkv=${shape.heads_kv} s=${shape.len_q} skv=${shape.len_kv} d=${shape.d}${shape.causal ? " causal" : ""}; ` +
-    `tile ${tile.br}×${tile.bc}; input ${report.input}, seed ${report.seed}`));
-  fill("verdict", ...verdict_line());
-  fill("notes", ...notes().map((line) => element("li", {}, line)));
-  fill("site", ...site_names.map((site) => element("option", {value: site}, site)));
-  fill("by", ...judgements.map((by) => element("label", {}, element("input", {type: "radio", name: "by", value: by, onchange: () => change({by})}), " ", by)));
-  table("metadata", data.other ? ["", "this dump", "the other"] : ["", data.path],
-    data.metadata.map(([name, value], i) => [element("span", {class: "dim"}, name), value, ...(data.other ? [data.other.metadata[i]?.[1] ?? ""] : [])]));
-  table("worst_rows", ["batch", "head", "query", "largest error", "in bounds"],
-    report.rows.map((row) => [row.batch, row.head, row.query, number_text(row.max_error, 4), number_text(row.error_over_bound, 4)]));
-  if (!data.other) return;
-  document.getElementById("bits").hidden = false;
-  table("bit_table", ["tensor", "compared", "differing", "first"], data.other.bits.tensors.map((tensor) => {
-    const {first} = tensor;
-    const link = first && sites.has(tensor.tensor) ? element("a", {href: link_to(first, "bits")}, `block ${first.block}, tile ${first.tile ?? "–"}, row ${first.row}, col ${first.col}`) : "";
-    return [tensor.tensor, tensor.compared || "in one dump only", tensor.differing, link];
-  }));
 }
 
 function move_slot(dx, dy) {
@@ -250,15 +229,17 @@ function listen() {
     j: () => change({site: step(site_names, state.site, 1)}), k: () => change({site: step(site_names, state.site, -1)}),
     r: () => change({reg: state.reg + 1}), R: () => change({reg: Math.max(state.reg - 1, 0)}),
     c: () => change({by: step(judgements, state.by, 1)}),
-    f: () => document.getElementById("first")?.click(),
+    f: () => { document.getElementById("first")?.click(); document.getElementById("cells").focus({preventScroll: true}); },
     Escape: () => { state.pinned = false; change({}); },
   };
   document.addEventListener("keydown", (event) => {
     if (!(event.key in keys) || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) return;
+    if (event.key.startsWith("Arrow") && event.target.id !== "cells") return;  // elsewhere they scroll
     event.preventDefault();
     keys[event.key]();
   });
   addEventListener("hashchange", read_address);
+  addEventListener("resize", () => render());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { read_palette(); render(); });
 }
 
@@ -267,11 +248,8 @@ document.getElementById("tile").min = first_tile;
 document.getElementById("tile").max = end_tile - 1;
 document.getElementById("block").min = 0;
 document.getElementById("block").max = data.block_count - 1;
-show_once();
+show_head();
+show_tables();
 listen();
-if (location.hash === "") {
-  const worst = data.report.sites.reduce((a, b) => (b.max_error_over_bound > a.max_error_over_bound ? b : a)).worst;
-  const first = data.report.first ?? worst;
-  if (first) history.replaceState(null, "", link_to(first));
-}
+if (location.hash === "") history.replaceState(null, "", start_link());
 read_address();

@@ -6,12 +6,12 @@
 #include <set>
 #include <tuple>
 
-#include "debug/dump_metadata.h"
-#include "debug/error.h"
-#include "debug/judge.h"
-#include "debug/site_slots.h"
-#include "debug/tally.h"
-#include "debug/tile_view.h"
+#include "debug/dump/dump_metadata.h"
+#include "debug/dump/site_slots.h"
+#include "debug/judge/compare.h"
+#include "debug/judge/judge.h"
+#include "debug/judge/tile_view.h"
+#include "reference/error.h"
 #include "reference/parallel.h"
 
 namespace lanescope {
@@ -100,7 +100,8 @@ void for_each_judged(const PageSlots& slots, const Bounded& want, const Visit& v
 /// Error over bound in a float that is above 1 exactly where the value is wrong.
 float ratio_of(const Comparison& outcome) {
   const auto ratio = static_cast<float>(outcome.over_bound);
-  return outcome.holds ? std::min(ratio, 1.0f) : std::max(ratio, std::nextafter(1.0f, 2.0f));
+  if (outcome.holds) return std::min(ratio, 1.0f);
+  return ratio > 1 ? ratio : std::nextafter(1.0f, 2.0f);  // of a NaN, too
 }
 
 PageVerdict verdict_of(const PageSlots& slots, const Bounded& want) {
@@ -148,7 +149,8 @@ std::vector<Kept> sites_of(const Dump& dump) {
 
 using BlockTile = std::pair<std::int64_t, std::int64_t>;
 
-/// The (block, tile) pairs to keep: first those where a site first diverged or is worst.
+/// The (block, tile) pairs to keep: first those where a lane broke the run off, where a site first
+/// diverged or is worst.
 std::set<BlockTile> tiles_to_keep(const std::vector<Kept>& sites, const PageContent& content) {
   std::int64_t per_block = 0, per_tile = 0;
   for (const Kept& site : sites) (site.per_tile ? per_tile : per_block) += site.bytes;
@@ -166,6 +168,12 @@ std::set<BlockTile> tiles_to_keep(const std::vector<Kept>& sites, const PageCont
   const auto keep_around = [&](const std::optional<Divergence>& at) {
     if (at) keep(at->block, std::clamp(at->tile, tiles.begin, tiles.end - 1));
   };
+  for (const LastSite& last : content.report.last_sites) {
+    const bool judged =
+        std::binary_search(content.blocks.begin(), content.blocks.end(), last.block);
+    if (judged && last.lane >= 0)
+      keep(last.block, std::clamp(last.tile, tiles.begin, tiles.end - 1));
+  }
   keep_around(content.report.first);
   for (const SiteReport& site : content.report.sites) keep_around(site.first);
   for (const SiteReport& site : content.report.sites) keep_around(site.worst);
@@ -197,10 +205,13 @@ class WorstTiles {
     const auto index = static_cast<std::size_t>(found - content_.blocks.begin());
     const std::int64_t count = tiles(id), own = count == 1 ? 0 : tile - dump_.info.tiles.begin;
     float worst = std::numeric_limits<float>::quiet_NaN();
+    bool nan_wanted = false;
     for_each_judged(PageSlots(dump_, id, block, tile), want,
-                    [&](std::int64_t, const Comparison& outcome, double, double) {
+                    [&](std::int64_t, const Comparison& outcome, double wanted, double) {
                       worst = std::fmax(worst, ratio_of(outcome));
+                      nan_wanted |= std::isnan(wanted);
                     });
+    if (nan_wanted && worst <= 1) worst = PageContent::nan_is_right;
     content_.worst.at({id, judgement})[index * std::size_t(count) + std::size_t(own)] = worst;
   }
 
@@ -271,7 +282,7 @@ PageContent page_content(const Dump& dump, const PageChoice& choice, int threads
   content.tiles = chosen(choice.tiles, dump.info.tiles, "tile");
   if (content.tiles.count() == 0) content.tiles = {0, 1};  // only what a block has once
   content.report = diff_row_tiles(dump, row_tiles, threads, WorstTiles(dump, content));
-  content.report.warnings = warnings_about(dump);
+  add_remarks(dump, content.report);
 
   const std::vector<Kept> sites = sites_of(dump);
   for (const auto& [block, tile] : tiles_to_keep(sites, content)) {

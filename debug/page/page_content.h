@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "debug/diff.h"
+#include "debug/judge/diff.h"
 
 namespace lanescope {
 
@@ -52,13 +52,16 @@ struct PageChoice {
 
 /// What a page tells of a dump. A large dump is judged in part: as many blocks, evenly spread, as a
 /// second allows; and tiles are kept slot by slot up to a size that a browser opens at once,
-/// those first where a site first diverged or is worst.
+/// those first where a lane broke the run off, where a site first diverged or is worst.
 struct PageContent {
+  static constexpr float nan_is_right = -1;
+
   std::vector<std::int64_t> blocks;  ///< judged
   Range tiles;                       ///< those that may be kept
   DiffReport report;                 ///< of the judged blocks
   /// [blocks, info.tiles.count() or 1]: a tile's largest error over its bound, above 1 where
-  /// something is wrong, NaN where it is not judged.
+  /// something is wrong, nan_is_right where nothing is and a NaN is wanted, NaN where it is not
+  /// judged.
   std::map<std::pair<SiteId, Judgement>, std::vector<float>> worst;
   std::vector<PageTile> kept;
 };

@@ -22,16 +22,19 @@ function row_of(...cells) {
   return element("tr", {}, ...cells.map((cell) => element("td", {}, cell)));
 }
 
-/** "0.21" where it holds, "12 wrong, 3.4e5" where not; with the first divergence linked. */
+/** "0.21" where it holds, "✗ 12, 3.4e5" where 12 are wrong; with the first divergence linked. Where
+ *  the run broke off, what is only unwritten is nobody's first. */
 function verdict_cell(report, link) {
   if (!report) return element("td", {class: "dim"}, "–");
   if (report.failed === 0) {
     return element("td", {class: "good"}, number_text(report.max_error_over_bound, 2));
   }
-  const words = [`${report.failed} wrong`];
-  if (report.unwritten) words.push(`${report.unwritten} unwritten`);
-  if (report.non_finite) words.push(`${report.non_finite} nan or inf`);
+  const all = report.unwritten === report.failed;
+  const words = [`✗ ${report.failed}${all ? " unwritten" : ""}`];
+  if (report.unwritten && !all) words.push(`${report.unwritten} unwritten`);
+  if (report.non_finite) words.push(`${report.non_finite} nan/inf`);
   if (!report.unwritten && !report.non_finite) words.push(number_text(report.max_error_over_bound, 2));
+  if (!report.first) return element("td", {class: "bad"}, words.join(", "));
   return element("td", {}, element("a", {class: "bad", href: link(report.first), title: "its first divergence"}, words.join(", ")));
 }
 
@@ -41,7 +44,7 @@ function show_stages(select, link, current) {
   fill("stages", ...stages.map((stage) => {
     const lines = data.sites.filter((site) => site.stage === stage).map(({site}) => {
       const report = (by) => data.report.sites.find((entry) => entry.site === site && entry.judgement === by);
-      const button = element("button", {type: "button", "aria-current": site === current, onclick: () => select(site)}, site);
+      const button = element("button", {type: "button", "aria-current": site === current, "data-key": `stage ${site}`, onclick: () => select(site)}, site);
       return element("tr", {}, element("td", {}, button), verdict_cell(report("local"), link), verdict_cell(report("chain"), link));
     });
     return element("table", {class: "stage"}, element("caption", {}, stage),
@@ -86,7 +89,8 @@ function show_value(tile, slot) {
       continue;
     }
     const wrong = tile.wrong(slot, by);
-    rows.push([element("b", {}, by), element("b", {class: wrong ? "bad" : "good"}, wrong ? "diverged" : "holds")]);
+    const wanted = kind_of(tile, slot, by) === "wanted" ? element("span", {}, by === "local" ? ", it comes of what was received" : ", it is the true value") : "";
+    rows.push([element("b", {}, by), element("span", {}, element("b", {class: wrong ? "bad" : "good"}, wrong ? "diverged" : "holds"), wanted)]);
     rows.push(["  reference", number_text(tile.want(slot, by), wrong ? 7 : 9)], ["  bound", number_text(tile.bound(slot, by), 4)]);
     if (!tile.unwritten(slot)) {
       rows.push(["  error", `${number_text(tile.error(slot, by), 4)}, ${number_text(tile.ratio(slot, by), 4)} bounds`]);
@@ -110,19 +114,16 @@ function show_lanes(tile, state, choose) {
   const note = !tile ? "" : held.size === 0 ? "No lane of this warp is known to hold an element." :
     tile.site.space === "shared" ? "The thread that wrote an element; the worst of its elements." : "";
   fill("lanes_note", note);
-  const severity = (slot) => {
-    if (state.by === "bits") return tile.other ? tile.steps(slot) : 0;
-    return tile.judged(slot, state.by) ? (tile.wrong(slot, state.by) ? 1e9 : 0) + tile.ratio(slot, state.by) : -1;
-  };
   const cell = (lane) => {
     const slots = held.get(lane) ?? [];
     if (slots.length === 0) return element("td", {class: "dim"}, lane);
-    const slot = slots.includes(state.slot) ? state.slot : slots.reduce((a, b) => (severity(b) > severity(a) ? b : a));
+    const slot = slots.includes(state.slot) ? state.slot : slots.reduce((a, b) => (severity(tile, b, state.by) > severity(tile, a, state.by) ? b : a));
     const colour = slot_colour(tile, tile.rows[slot] < 0 ? -1 : slot, state.by);
-    const text = tile.unwritten(slot) ? "····" : number_text(tile.value(slot), 5);
+    const text = tile.unwritten(slot) ? "····" : number_text(tile.value(slot), 4);
     const more = slots.length > 1 ? ` of ${slots.length}` : "";
-    const made = element("td", {class: slot === state.slot ? "current" : "", onmouseenter: () => choose(slot, false), onclick: () => choose(slot, true)},
-      element("span", {class: "dim"}, lane), " ", text, more);
+    const made = element("td", {class: slot === state.slot ? "current" : "", onmouseenter: () => choose(slot, false)},
+      element("button", {type: "button", "data-key": `lane ${lane}`, onclick: () => choose(slot, true)},
+        element("span", {class: "dim"}, lane), " ", text, more));
     if (colour !== palette.none) made.style.cssText = `background:${css(colour)};color:${ink_on(colour)}`;
     return made;
   };
@@ -134,18 +135,17 @@ function show_lanes(tile, state, choose) {
 }
 
 function table(id, head, rows) {
-  fill(id, element("tr", {}, ...head.map((name) => element("th", {}, name))),
-    ...rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {class: "text"}, cell)))));
+  fill(id, element("tr", {}, ...head.map((name) => element("th", {}, name))), ...rows.map((cells) => row_of(...cells)));
 }
 
 function show_legend(by) {
   const items = by === "bits"
-    ? [["the same", palette.holds0], ["differs", palette.wrong0], ["by far", palette.wrong1]]
+    ? [["the same", palette.holds0], ["differs", palette.wrong0], ["by far", palette.wrong1], ["in one dump only", palette.none]]
     : [["0", palette.holds0], ["1 bound", palette.holds1], ["above", palette.wrong0], ["10⁶ or inf", palette.wrong1],
-      ["nan or inf", palette.special], ["unwritten", palette.unwritten], ["not judged", palette.none]];
-  fill("legend", ...items.map(([text, colour]) => {
-    const box = element("i");
-    box.style.background = css(colour);
+      ["nan or inf", palette.special, "×"], ["nan or inf, received", palette.wanted, "×"], ["unwritten", palette.unwritten, "•"], ["not judged", palette.none]];
+  fill("legend", ...items.map(([text, colour, mark]) => {
+    const box = element("i", {"aria-hidden": true}, mark ?? "");
+    box.style.cssText = `background:${css(colour)};color:${ink_on(colour)}`;
     return element("span", {}, box, text);
   }));
 }

@@ -25,7 +25,8 @@ function tile_at(site, block, tile) {
   return opened.get(key);
 }
 
-/** The largest error over bound of a tile; NaN where it is not judged, and of bits. */
+/** The largest error over bound of a tile; −1 where nothing is wrong and a nan is wanted; NaN where
+ *  it is not judged, and of bits. */
 function worst_of(name, block, tile, by) {
   const site = sites.get(name);
   if (!(by in site.worst)) return NaN;

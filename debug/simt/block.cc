@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "debug/simt/describe.h"
-#include "debug/site.h"
+#include "reference/site.h"
 
 namespace lanescope::simt {
 namespace {

@@ -131,16 +131,17 @@ bool BlockChecker::enter_global(Access access, const void* address, std::size_t 
   return false;
 }
 
-bool BlockChecker::issue_copy(void* to, const void* from, bool valid, const void* pc, int thread) {
-  if (valid && !access(Access::read, from, 16, 16, pc, thread)) return false;
-  if (!in_shared(to, 16)) return enter_global(Access::write, to, 16, pc, thread);
-  enter_shared(number(to) - number(shared_), 16, true, in_flight, pc, thread);
+bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std::size_t valid,
+                              const void* pc, int thread) {
+  if (valid > 0 && !access(Access::read, from, valid, 1, pc, thread)) return false;
+  if (!in_shared(to, bytes)) return enter_global(Access::write, to, bytes, pc, thread);
+  enter_shared(number(to) - number(shared_), bytes, true, in_flight, pc, thread);
   return true;
 }
 
-void BlockChecker::complete_copy(const void* to, int thread) {
-  if (!in_shared(to, 16)) return;
-  for (std::size_t i = number(to) - number(shared_), end = i + 16; i < end; ++i) {
+void BlockChecker::complete_copy(const void* to, std::size_t bytes, int thread) {
+  if (!in_shared(to, bytes)) return;
+  for (std::size_t i = number(to) - number(shared_), end = i + bytes; i < end; ++i) {
     Touch& write = cells_[i].write;
     if (write.epoch & in_flight && thread_of(write.epoch) == thread) {
       write.epoch = clocks_.now(thread);
@@ -149,7 +150,10 @@ void BlockChecker::complete_copy(const void* to, int thread) {
 }
 
 void BlockChecker::pass_register(std::uint32_t word, const void* pc, int thread) {
-  if (word != unassigned) return;
+  if (word == unassigned) use_unwritten_register(pc, thread);
+}
+
+void BlockChecker::use_unwritten_register(const void* pc, int thread) {
   add(Kind::uninitialised_register, {false, grid_.place_of(pc), block_, thread}, {},
       registers_region, 0, 4);
 }

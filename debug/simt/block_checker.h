@@ -27,16 +27,20 @@ class BlockChecker {
   bool access(Access access, const void* address, std::size_t bytes, std::size_t alignment,
               const void* pc, int thread);
 
-  /// `thread` issues an async copy into shared memory: from now until it waits nobody may touch it.
-  /// Returns false as `access` does.
-  bool issue_copy(void* to, const void* from, bool valid, const void* pc, int thread);
-  /// `thread` has waited for the copy into the 16 bytes at `to`.
-  void complete_copy(const void* to, int thread);
+  /// `thread` issues an async copy of `bytes` into shared memory, of which `valid` are read and the
+  /// others become zeroes: from now until it waits nobody may touch them. Returns false as `access`
+  /// does.
+  bool issue_copy(void* to, const void* from, std::size_t bytes, std::size_t valid, const void* pc,
+                  int thread);
+  /// `thread` has waited for the copy into the `bytes` at `to`.
+  void complete_copy(const void* to, std::size_t bytes, int thread);
   /// An atomic access stands between the two.
   void acquire(const void* address, int thread) { clocks_.acquire(address, thread); }
   void release(const void* address, int thread) { clocks_.release(address, thread); }
   /// `thread` passes a site.
   void pass(Progress progress, int thread) { passed_[static_cast<std::size_t>(thread)] = progress; }
+  /// `thread` uses a register that nothing was written to.
+  void use_unwritten_register(const void* pc, int thread);
   /// `thread` gives `word` to other lanes.
   void pass_register(std::uint32_t word, const void* pc, int thread);
 

@@ -87,7 +87,6 @@ void merge(std::vector<Finding>& findings, const Finding& finding) {
 }
 
 void Checker::begin(const void* kernel, std::size_t shared_bytes, bool is_first) {
-  shared_bytes_ = is_first ? shared_bytes : std::max(shared_bytes_, shared_bytes);
   Dl_info info{};
   if (dladdr(kernel, &info)) {
     image_ = std::filesystem::absolute(info.dli_fname).string();
@@ -101,6 +100,11 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes, bool is_first)
     pthread_attr_destroy(&attributes);
   }
   stack_ = reinterpret_cast<std::uintptr_t>(stack);
+  begin(shared_bytes, is_first);
+}
+
+void Checker::begin(std::size_t shared_bytes, bool is_first) {
+  shared_bytes_ = is_first ? shared_bytes : std::max(shared_bytes_, shared_bytes);
   found_.clear();
   if (!is_first) {
     for (auto& cells : cells_) {
@@ -109,18 +113,59 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes, bool is_first)
     return;
   }
   findings_.clear();
-  cells_.assign(regions_.size(), {});
-  for (std::size_t i = 0; i < regions_.size(); ++i) {
-    if (regions_[i].use == Region::Use::input) continue;
-    cells_[i].resize((regions_[i].bytes + regions_[i].element - 1) / regions_[i].element);
+  lines_.clear();
+  cells_.clear();
+  for (const Region& region : regions_) cells_.push_back(cells_of(region));
+}
+
+std::vector<Checker::GlobalCell> Checker::cells_of(const Region& region) {
+  if (region.use == Region::Use::input) return {};
+  GlobalCell cell;
+  cell.before = region.filled;
+  return std::vector<GlobalCell>((region.bytes + region.element - 1) / region.element, cell);
+}
+
+namespace {
+
+/// Bytes from `begin` to the region; past all sizes where it lies before.
+std::size_t distance_to(const Region& region, const void* begin) {
+  return reinterpret_cast<std::uintptr_t>(region.begin) - reinterpret_cast<std::uintptr_t>(begin);
+}
+
+}  // namespace
+
+void Checker::note_copy(const void* host, const void* copy, std::size_t bytes) {
+  for (Region& region : regions_) {
+    const std::size_t offset = distance_to(region, host);
+    if (offset < bytes) region.begin = static_cast<const std::byte*>(copy) + offset;
+  }
+}
+
+void Checker::watch_also(const Region& region) {
+  regions_.push_back(region);
+  // Where a launch has been already, its cells are there.
+  if (cells_.size() + 1 == regions_.size()) cells_.push_back(cells_of(region));
+}
+
+bool Checker::watches(const void* begin, std::size_t bytes) const {
+  return std::any_of(regions_.begin(), regions_.end(),
+                     [&](const Region& region) { return distance_to(region, begin) < bytes; });
+}
+
+void Checker::name_places(const std::function<std::string(std::uint32_t)>& line_of) {
+  for (const Finding& finding : findings_) {
+    for (const std::uint32_t place : {finding.access.place, finding.earlier.place}) {
+      if (place != 0 && !lines_.contains(place)) lines_[place] = line_of(place);
+    }
   }
 }
 
 void Checker::take(std::int64_t block, std::vector<Finding> found) {
   const std::lock_guard lock(mutex_);
   for (Finding& finding : found) {
-    if (finding.earlier.place != 0 && finding.earlier.block > block) {
-      std::swap(finding.access, finding.earlier);
+    if (finding.earlier.place != 0 && finding.earlier.block != block) {
+      // Which of the two came second, and so how far it had come, is a matter of timing.
+      if (finding.earlier.block > block) std::swap(finding.access, finding.earlier);
       finding.passed = {};
     }
     merge(found_[std::max(block, finding.access.block)], finding);
@@ -185,21 +230,58 @@ void Checker::find_never_written() {
 }
 
 void Checker::save(int file) const {
-  const std::size_t lengths[] = {image_.size(), findings_.size(), shared_bytes_};
-  write_all(file, lengths, sizeof lengths);
-  write_all(file, image_.data(), image_.size());
+  const auto write_number = [&](std::size_t number) { write_all(file, &number, sizeof number); };
+  const auto write_text = [&](const std::string& text) {
+    write_number(text.size());
+    write_all(file, text.data(), text.size());
+  };
+  write_text(image_);
+  write_number(shared_bytes_);
+  write_number(findings_.size());
   write_all(file, findings_.data(), findings_.size() * sizeof(Finding));
+  write_number(lines_.size());
+  for (const auto& [place, line] : lines_) {
+    write_number(place);
+    write_text(line);
+  }
+  // Of the regions those that were added where the kernel ran.
+  write_number(regions_.size());
+  for (const Region& region : regions_) {
+    write_text(region.name);
+    write_number(region.bytes);
+    write_number(region.element);
+  }
 }
 
 void Checker::load(int file) {
-  std::size_t lengths[3] = {};
   lseek(file, 0, SEEK_SET);
-  read_all(file, lengths, sizeof lengths);
-  image_.resize(lengths[0]);
-  findings_.resize(lengths[1]);
-  shared_bytes_ = lengths[2];
-  read_all(file, image_.data(), image_.size());
+  const auto read_number = [&] {
+    std::size_t number = 0;
+    read_all(file, &number, sizeof number);
+    return number;
+  };
+  const auto read_text = [&] {
+    std::string text(read_number(), '\0');
+    read_all(file, text.data(), text.size());
+    return text;
+  };
+  image_ = read_text();
+  shared_bytes_ = read_number();
+  findings_.resize(read_number());
   read_all(file, findings_.data(), findings_.size() * sizeof(Finding));
+  lines_.clear();
+  for (std::size_t left = read_number(); left > 0; --left) {
+    const auto place = static_cast<std::uint32_t>(read_number());
+    lines_[place] = read_text();
+  }
+  const std::size_t regions = read_number();
+  for (std::size_t i = 0; i < regions; ++i) {
+    Region region;
+    region.name = read_text();
+    region.bytes = read_number();
+    region.element = read_number();
+    if (i >= regions_.size()) regions_.push_back(region);
+  }
 }
 
 }  // namespace lanescope::simt

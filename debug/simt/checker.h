@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -28,6 +29,7 @@ struct Region {
   std::size_t bytes = 0;
   Use use = Use::input;
   std::size_t element = 4;  ///< bytes of an element; no two lanes write to the same one
+  bool filled = false;      ///< an output that holds values before the first launch
 };
 
 /// The memory checker of a launch: knows the buffers, and gathers what the blocks' checkers find.
@@ -40,6 +42,16 @@ class Checker {
   /// From the next launch on. The regions must outlive it.
   void watch(std::vector<Region> regions) { regions_ = std::move(regions); }
   const std::vector<Region>& regions() const { return regions_; }
+  /// Before a launch: of the bytes at `host`, where watched buffers may lie, the kernel uses a copy
+  /// at `copy`.
+  void note_copy(const void* host, const void* copy, std::size_t bytes);
+  /// Before a launch: one more buffer.
+  void watch_also(const Region& region);
+  /// Whether a watched buffer lies in these bytes.
+  bool watches(const void* begin, std::size_t bytes) const;
+  /// What places mean in a kernel that is no code of this process, as source_lines has it.
+  const std::map<std::uint32_t, std::string>& lines() const { return lines_; }
+  void name_places(const std::function<std::string(std::uint32_t place)>& line_of);
   /// What was found since the last first launch, in a fixed order, whatever the number of workers.
   const std::vector<Finding>& findings() const { return findings_; }
   /// The file that holds the kernel's code, for source_lines.
@@ -57,9 +69,12 @@ class Checker {
   /// `kernel` is any function of the kernel's image; `arguments` lie on the calling thread's stack.
   /// A launch that is not the first comes after all that the ones before did.
   void begin(const void* kernel, std::size_t shared_bytes, bool is_first);
+  /// The same for a kernel that is no code of this process: its places are numbers from 1 on.
+  void begin(std::size_t shared_bytes, bool is_first);
   /// Settles the findings; those of blocks behind `last_block` are dropped, since they may or may
-  /// not have run. `complete`: nothing will be written any more.
+  /// not have run. `complete`: nothing will be written any more; else `finish` says so.
   void end(std::int64_t last_block, bool complete);
+  void finish() { find_never_written(); }
   /// The findings of a block that has ended.
   void take(std::int64_t block, std::vector<Finding> found);
 
@@ -85,12 +100,14 @@ class Checker {
   };
 
   void find_never_written();
+  static std::vector<GlobalCell> cells_of(const Region& region);
 
   std::vector<Region> regions_;
   std::vector<std::vector<GlobalCell>> cells_;  ///< of each region; empty for inputs
   std::map<std::int64_t, std::vector<Finding>> found_;
   std::vector<Finding> findings_;
   std::string image_;
+  std::map<std::uint32_t, std::string> lines_;
   std::uintptr_t base_ = 0;  ///< of the image
   std::size_t image_bytes_ = 0;
   std::uintptr_t stack_ = 0;

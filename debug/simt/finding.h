@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "debug/site.h"
+#include "reference/site.h"
 
 namespace lanescope::simt {
 

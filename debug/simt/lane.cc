@@ -202,8 +202,8 @@ void copy_async_16(void* to_shared, const void* from, bool valid, Here here) {
   check_aligned("copy_async_16", from, here);
   BlockRunner& runner = *BlockRunner::current();
   if (BlockChecker* checker = runner.checker()) {
-    const bool goes_on = checker->issue_copy(to_shared, from, valid, __builtin_return_address(0),
-                                             runner.thread_index());
+    const bool goes_on = checker->issue_copy(to_shared, from, 16, valid ? 16 : 0,
+                                             __builtin_return_address(0), runner.thread_index());
     if (!goes_on) runner.fail("copy_async_16", here, "an address outside of every buffer");
   }
   runner.lane().copies.back().push_back({to_shared, from, valid});
@@ -224,7 +224,7 @@ void wait_copies(int pending) {
         std::memset(copy.to, 0, 16);
       }
       if (BlockChecker* checker = runner.checker()) {
-        checker->complete_copy(copy.to, runner.thread_index());
+        checker->complete_copy(copy.to, 16, runner.thread_index());
       }
     }
   }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <source_location>
 
-#include "debug/element_type.h"
-#include "debug/site.h"
+#include "reference/element_type.h"
+#include "reference/site.h"
 
 namespace lanescope::simt {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -14,31 +16,28 @@
 
 namespace lanescope::simt {
 
-void launch(const Launch& launch, void (*kernel)(const void* arguments), const void* arguments) {
+std::optional<Fault> run_blocks(
+    std::int64_t blocks, int workers,
+    const std::function<std::function<void(std::int64_t)>(Sitting&)>& sit_down) {
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const auto workers = static_cast<int>(
-      std::min<std::int64_t>(launch.workers > 0 ? launch.workers : cores, launch.blocks));
+  const auto count =
+      static_cast<int>(std::min<std::int64_t>(workers > 0 ? workers : cores, blocks));
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::optional<Fault> first;
 
-  note_pass();
-  if (launch.checker) {
-    launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes,
-                          launch.is_first);
-  }
   // Blocks are handed out in order, so every block below a faulty one runs to its end and the
   // lowest fault is found whatever the timing.
   const auto work = [&] {
     Sitting sitting;
-    BlockRunner runner(launch, sitting);
+    const std::function<void(std::int64_t)> run = sit_down(sitting);
     while (!stop && !Sitting::must_stop()) {
       sitting.take_block();
       const std::int64_t block = next++;
-      if (block >= launch.blocks) return;
+      if (block >= blocks) return;
       try {
-        runner.run(block, kernel, arguments);
+        run(block);
       } catch (const Fault& fault) {
         stop = true;
         const std::lock_guard lock(mutex);
@@ -48,12 +47,26 @@ void launch(const Launch& launch, void (*kernel)(const void* arguments), const v
   };
   std::vector<std::thread> others;
   try {
-    others.reserve(static_cast<std::size_t>(workers));
-    for (int i = 1; i < workers; ++i) others.emplace_back(work);
+    others.reserve(static_cast<std::size_t>(count));
+    for (int i = 1; i < count; ++i) others.emplace_back(work);
   } catch (const std::exception&) {  // fewer threads do as well
   }
   work();
   for (std::thread& other : others) other.join();
+  return first;
+}
+
+void launch(const Launch& launch, void (*kernel)(const void*), const void* arguments) {
+  note_pass();
+  if (launch.checker) {
+    launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes,
+                          launch.is_first);
+  }
+  const std::optional<Fault> first =
+      run_blocks(launch.blocks, launch.workers, [&](Sitting& sitting) {
+        auto runner = std::make_shared<BlockRunner>(launch, sitting);
+        return [=](std::int64_t block) { runner->run(block, kernel, arguments); };
+      });
   if (launch.checker) {
     launch.checker->end(first ? first->block() : launch.blocks - 1, !first && launch.is_last);
   }

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -10,6 +12,7 @@
 namespace lanescope::simt {
 
 class Checker;
+class Sitting;
 
 /// A kernel broke a rule of the machine: lanes that do not meet, a lane that exited too early, a
 /// misaligned address. The text names the lanes and the source lines.
@@ -39,5 +42,12 @@ struct Launch {
 /// Runs `kernel(arguments)` once per thread of the grid: a block on one OS thread, its lanes as
 /// fibers, blocks in parallel. Throws the Fault of the lowest faulty block.
 void launch(const Launch& launch, void (*kernel)(const void* arguments), const void* arguments);
+
+/// Runs blocks 0 to `blocks` − 1 on `workers` OS threads (0: one per core), in their order: each
+/// thread calls `sit_down` once, and what that returns once per block. Returns the Fault of the
+/// lowest block that throws one.
+std::optional<Fault> run_blocks(
+    std::int64_t blocks, int workers,
+    const std::function<std::function<void(std::int64_t block)>(Sitting&)>& sit_down);
 
 }  // namespace lanescope::simt

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "debug/element_type.h"
+#include "reference/element_type.h"
 
 namespace lanescope::simt {
 
@@ -12,6 +12,12 @@ namespace lanescope::simt {
 float ex2(float x);
 /// lg2.approx.ftz.f32 as an H200 computes it, bit for bit.
 float lg2(float x);
+/// rsqrt, sin and cos.approx.ftz.f32 as an H200 computes them, bit for bit.
+float rsqrt(float x);
+float sin(float x);
+float cos(float x);
+/// rcp.approx.ftz.f32: an H200's bits for |x| in [1, 2), and elsewhere as far as it scales exactly.
+float rcp(float x);
 
 /// cvt.rn.f16.f32 (PTX ISA, cvt): nearest even, overflow to inf, NaN becomes 0x7fff.
 std::uint16_t f32_to_f16(float x);
@@ -22,12 +28,20 @@ float f16_to_f32(std::uint16_t bits);
 /// Either half of cvt.rn.f16x2.e4m3x2: exact, NaN becomes 0x7fff.
 std::uint16_t e4m3_to_f16(std::uint8_t bits);
 
+/// What a GPU makes of every fp32 NaN that it computes.
+inline float canonical(float x) { return x == x ? x : std::bit_cast<float>(0x7fffffffu); }
+
 /// max.f32 (PTX ISA, max): a NaN loses against a number, and −0 against +0.
 inline float max(float a, float b) {
-  if (std::isnan(a)) return std::isnan(b) ? std::bit_cast<float>(0x7fffffffu) : b;
-  if (std::isnan(b)) return a;
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
+  const std::uint32_t both = std::bit_cast<std::uint32_t>(a) & std::bit_cast<std::uint32_t>(b);
+  const float number = a > b ? a : a == b ? std::bit_cast<float>(both) : b;
+  return canonical(a != a ? b : b != b ? a : number);
+}
+/// min.f32: the same, +0 against −0.
+inline float min(float a, float b) {
+  const std::uint32_t either = std::bit_cast<std::uint32_t>(a) | std::bit_cast<std::uint32_t>(b);
+  const float number = a < b ? a : a == b ? std::bit_cast<float>(either) : b;
+  return canonical(a != a ? b : b != b ? a : number);
 }
 
 /// How a tensor core adds up one group: the products of `k_block` elements and the accumulator,

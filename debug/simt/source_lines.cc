@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -50,17 +51,17 @@ std::vector<std::string> output_of(const std::vector<std::string>& words) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? lines : std::vector<std::string>{};
 }
 
-/// "/build/../kernels/mma.h:113 (discriminator 2)" as "kernels/mma.h:113" where it is the lab's.
+}  // namespace
+
 std::string shortened(std::string line) {
   line = line.substr(0, line.find(" ("));
+  std::size_t begin = 0;
   for (const char* folder : {"/kernels/", "/gates/", "/debug/", "/tests/"}) {
     if (const std::size_t at = line.rfind(folder); at != std::string::npos)
-      return line.substr(at + 1);
+      begin = std::max(begin, at + 1);
   }
-  return line;
+  return line.substr(begin);
 }
-
-}  // namespace
 
 bool is_vocabulary(const std::string& line) {
   return line.starts_with("kernels/device/") || line.starts_with("debug/") ||

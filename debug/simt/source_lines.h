@@ -15,6 +15,10 @@ std::map<std::uint32_t, std::string> source_lines(const std::string& image,
                                                   const std::vector<std::uint32_t>& places,
                                                   std::string& warning);
 
+/// "/build/../kernels/mma.h:113 (discriminator 2)" as "kernels/mma.h:113" where it is the
+/// lab's, wherever that lies.
+std::string shortened(std::string line);
+
 /// Whether a line, as above, is of the lab's own code that kernels call or run in.
 bool is_vocabulary(const std::string& line);
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "debug/element_type.h"
 #include "debug/simt/lane.h"
+#include "reference/element_type.h"
 
 namespace lanescope::simt {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "debug/element_type.h"
+#include "reference/element_type.h"
 
 namespace lanescope::device {
 

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "debug/causes/scene.h"
+
+namespace lanescope {
+
+// A detector knows one class of faults. It appends a finding per cause that it recognises, with
+// evidence that `lanescope show` can verify, and stays silent otherwise.
+using Findings = std::vector<Finding>;
+
+/// Slots, rows, tiles or outputs that were never written; zeros instead of values.
+void find_unwritten(const Scene& scene, Findings& findings);
+/// Lanes that hold the same row but not the same value.
+void find_disagreement(const Scene& scene, Findings& findings);
+/// The first NaN or infinity, with the operands that made it.
+void find_non_finite(const Scene& scene, Findings& findings);
+/// Scores that are masked and should not be, or the other way round.
+void find_mask(const Scene& scene, Findings& findings);
+/// Formulas close to the right one (a factor, a term, an operand more or less) that give the
+/// values.
+void find_formula(const Scene& scene, Findings& findings);
+/// The same of the combine pass: weights and sums of the partials that give the values.
+void find_combine(const Scene& scene, Findings& findings);
+/// The right formula with an operand of another row.
+void find_other_row(const Scene& scene, Findings& findings);
+/// Row maxima and sums over a part of the row.
+void find_incomplete_reduction(const Scene& scene, Findings& findings);
+/// Products from which part of the depth is missing, or in which it counts twice or out of order.
+void find_product(const Scene& scene, Findings& findings);
+/// Scales of 8-bit inputs that are missing, applied twice, or of another head.
+void find_input_scale(const Scene& scene, Findings& findings);
+/// Factors that are constant over the tile, a row or a column.
+void find_scale(const Scene& scene, Findings& findings);
+/// Right values in wrong places of the tile.
+void find_permutation(const Scene& scene, Findings& findings);
+/// Values of the inputs, of other sites and of earlier tiles.
+void find_source(const Scene& scene, Findings& findings);
+/// Errors that look like rounding.
+void find_lost_precision(const Scene& scene, Findings& findings);
+
+}  // namespace lanescope

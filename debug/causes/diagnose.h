@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/causes/causes.h"
+#include "debug/causes/memory_findings.h"
+#include "debug/causes/scene.h"
+#include "debug/judge/diff.h"
+
+namespace lanescope {
+
+/// What is wrong with a run, and why.
+struct Diagnosis {
+  std::optional<Divergence>
+      first;  ///< where; not there if the run broke off before anything differed
+  Cause cause = Cause::unexplained;
+  bool certain = false;
+  bool ambiguous = false;  ///< several formulas fit: a problem with more tiles may tell them apart
+  std::vector<std::string> evidence;      ///< each a fact that the dump shows
+  std::vector<Finding> suspects;          ///< the next best, without the cause itself
+  std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
+};
+
+/// The cause where a run did not end.
+constexpr Cause cause_of(Stop::Kind kind) {
+  return kind == Stop::Kind::crash   ? Cause::crash
+         : kind == Stop::Kind::hang  ? Cause::hang
+         : kind == Stop::Kind::stray ? Cause::out_of_bounds
+                                     : Cause::machine_rule;
+}
+
+/// The cause of what a run under the memory checker found; `report` is not clean. Of findings of a
+/// kind, those in the site where values are `wrong` first, or in one before it, go first.
+Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std::nullopt);
+
+/// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
+Diagnosis diagnose(const Dump& dump, const DiffReport& report);
+
+}  // namespace lanescope

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <sstream>
+#include <tuple>
+
+#include "debug/causes/diagnose.h"
+
+namespace lanescope {
+namespace {
+
+using simt::Kind;
+
+Cause cause_of(Kind kind) {
+  switch (kind) {
+    case Kind::race:
+    case Kind::race_with_read:
+      return Cause::race;
+    case Kind::missing_wait:
+      return Cause::missing_wait;
+    case Kind::uninitialised_read:
+      return Cause::uninitialised_read;
+    case Kind::uninitialised_register:
+      return Cause::uninitialised_register;
+    case Kind::out_of_bounds:
+      return Cause::out_of_bounds;
+    case Kind::misaligned:
+      return Cause::misaligned;
+    case Kind::write_to_input:
+      return Cause::write_to_input;
+    case Kind::written_twice:
+      return Cause::written_twice;
+    case Kind::never_written:
+      return Cause::never_written;
+    case Kind::none:
+      break;
+  }
+  return Cause::unexplained;
+}
+
+/// The site whose values are on their way where a lane has passed `passed`: the next of its tile.
+std::optional<Site> site_after(const std::vector<Site>& sites, const simt::Progress& passed) {
+  for (const Site& site : sites) {
+    if (site.per_tile && site.id > passed.site && site.id != SiteId::m_prev) return site;
+  }
+  return std::nullopt;
+}
+
+/// Where in the kernel the finding is: the site that lies in the bytes, else the one that the lane
+/// works on.
+Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  Divergence at;
+  std::optional<Site> site;
+  for (const Site& known : report.sites) {
+    if (known.id == item.site) site = known;
+  }
+  if (!site && f.access.place != 0) site = site_after(report.sites, f.passed);
+  if (!site) return at;
+  at.site = site->id;
+  at.stage = site->stage;
+  at.row = item.row;
+  at.col = item.col;
+  at.tile = site->per_tile ? f.passed.tile : -1;
+  if (f.access.place != 0) {
+    at.block = f.access.block;
+    at.warp = f.access.thread / 32;
+    at.lane = f.access.thread % 32;
+  }
+  return at;
+}
+
+/// What follows from other findings comes after them: reads of bytes that a stray or racing write
+/// should have filled. Of one kind, what may be why values are wrong comes first, then the largest
+/// tile: a barrier that is missing for P is missing for the row values beside it.
+auto rank(const CheckReport& report, const CheckReport::Item& item, std::optional<SiteId> wrong) {
+  int elements = 0;
+  for (const Site& site : report.sites) {
+    if (site.id == item.site) elements = site.rows * site.cols;
+  }
+  const bool behind = wrong && item.site && *item.site > *wrong;
+  return std::tuple(cause_of(item.finding.kind), behind, -elements, item.site.value_or(SiteId{}));
+}
+
+std::string what_of(const CheckReport::Item& item) {
+  if (!item.element.empty()) return item.element;
+  return item.region.empty() ? "far from every buffer" : item.region;
+}
+
+std::vector<std::string> evidence_of(const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  std::vector<std::string> lines = {what_of(item) + ": " + explanation_of(f.kind) +
+                                    (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "")};
+  if (f.access.place != 0) lines.push_back(party_text(f.access, item.access_line));
+  if (f.earlier.place != 0) lines.push_back(party_text(f.earlier, item.earlier_line));
+  if (f.passed.tile >= 0) {
+    lines.push_back("the " + std::string(f.access.write ? "write" : "read") + " comes after " +
+                    progress_text(f.passed));
+  }
+  return lines;
+}
+
+}  // namespace
+
+Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
+  Diagnosis diagnosis;
+  diagnosis.certain = true;
+  diagnosis.memory = report.items;
+  std::stable_sort(diagnosis.memory.begin(), diagnosis.memory.end(),
+                   [&](const auto& a, const auto& b) {
+                     return rank(report, a, wrong) < rank(report, b, wrong);
+                   });
+  if (diagnosis.memory.empty()) {
+    diagnosis.cause = cause_of(report.stop);
+    std::istringstream lines(report.fault);
+    for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
+    return diagnosis;
+  }
+  const CheckReport::Item& first = diagnosis.memory.front();
+  diagnosis.cause = cause_of(first.finding.kind);
+  const Divergence at = place_of(report, first);
+  if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
+  diagnosis.evidence = evidence_of(first);
+  for (std::size_t i = 1; i < diagnosis.memory.size(); ++i) {
+    if (i > 3) {
+      diagnosis.evidence.push_back(std::to_string(diagnosis.memory.size() - i) + " more findings");
+      break;
+    }
+    const CheckReport::Item& item = diagnosis.memory[i];
+    diagnosis.evidence.push_back(std::string("also ") + name_of(item.finding.kind) + ": " +
+                                 what_of(item) +
+                                 (item.access_line.empty() ? "" : ", " + item.access_line));
+  }
+  return diagnosis;
+}
+
+}  // namespace lanescope

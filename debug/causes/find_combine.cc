@@ -1,0 +1,172 @@
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/formulas.h"
+
+namespace lanescope {
+namespace {
+
+using Array = Scene::Array;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double ln_2 = std::numbers::ln2, log2_e = std::numbers::log2e;
+
+/// What the splits left for the row tile, as traced, and the right weights of it.
+struct Parts {
+  std::vector<Array> o, m, l;  ///< of each split
+  std::vector<Array> weight;   ///< 2^(m_i − m)
+  Array top;                   ///< m = max_i m_i
+
+  std::size_t count() const { return o.size(); }
+};
+
+Array exp2(const Array& x) {
+  return x.unaryExpr([](double y) { return std::exp2(y); });
+}
+Array log2(const Array& x) {
+  return x.unaryExpr([](double y) { return std::log2(y); });
+}
+
+/// Nothing where a partial was not traced.
+std::optional<Parts> parts_of(const Scene& scene) {
+  Parts parts;
+  for (std::int64_t split = 0; split < scene.info().splits; ++split) {
+    const auto held = [&](SiteId id) -> std::optional<Array> {
+      const SiteSlots* slots = scene.judge().slots(id);
+      const std::int64_t block = scene.block() + split;
+      if (!slots || !slots->holds(block, 0)) return std::nullopt;
+      return slots->elements(block, 0, scene.rows());
+    };
+    const auto o = held(SiteId::o_partial), m = held(SiteId::m_partial),
+               l = held(SiteId::l_partial);
+    if (!o || !m || !l) return std::nullopt;
+    parts.o.push_back(*o);
+    parts.m.push_back(*m);
+    parts.l.push_back(*l);
+    parts.top = split == 0 ? *m : Array(parts.top.max(*m));
+  }
+  parts.top = (parts.top == -infinity).select(0.0, parts.top.array());
+  for (const Array& m : parts.m) parts.weight.push_back(exp2(m - parts.top));
+  return parts;
+}
+
+/// A factor [rows, 1] of each split's part.
+using Factors = std::function<Array(std::size_t split)>;
+
+/// Σ_i x_i · factor_i, [rows, ·].
+Array sum(const std::vector<Array>& x, const Factors& factor) {
+  Array total = Array::Zero(x[0].rows(), x[0].cols());
+  for (std::size_t i = 0; i < x.size(); ++i) total += x[i].colwise() * factor(i).col(0);
+  return total;
+}
+
+/// "row 3: split 0 with 17.25, split 1 with 12.5": the factors of a row whose values are wrong.
+std::string factors_text(const Scene& scene, const Parts& parts, const Factors& factor) {
+  for (const Element& e : scene.elements()) {
+    if (!e.wrong) continue;
+    std::string text = "row " + std::to_string(e.row) + ":";
+    for (std::size_t i = 0; i < parts.count() && i < 4; ++i) {
+      text += (i ? ", split " : " split ") + std::to_string(i) + " with " +
+              value_text(factor(i)(e.row));
+    }
+    return text + (parts.count() > 4 ? ", ..." : "");
+  }
+  return {};
+}
+
+/// What else than the weight the parts of the splits may be multiplied with.
+struct Mistake {
+  Cause cause;
+  std::string text;
+  Factors factor;
+  bool of_sum = true;  ///< l may have been summed up with the same factor
+};
+
+std::vector<Mistake> mistakes(const Parts& parts) {
+  const Array one = Array::Ones(parts.top.rows(), 1);
+  const std::vector<Array>&m = parts.m, &l = parts.l, &weight = parts.weight;
+  const Array& top = parts.top;
+  std::vector<Mistake> all = {
+      {Cause::weighted_by_sum, "l_i", [&](std::size_t i) { return l[i]; }},
+      {Cause::normalised_twice, "1 / l_i: the parts are divided by it already",
+       [&](std::size_t i) { return Array((l[i] == 0).select(0.0, 1 / l[i])); }},
+      {Cause::not_rescaled, "1 / w_i: the weight is missing",
+       [&](std::size_t i) { return Array((weight[i] == 0).select(0.0, 1 / weight[i])); }},
+      {Cause::rescaled_twice, "w_i: the weight counts twice",
+       [&](std::size_t i) { return weight[i]; }},
+      {Cause::wrong_base, "e^(m_i - m) / 2^(m_i - m): m is in base 2",
+       [&](std::size_t i) { return exp2((m[i] - top) * (log2_e - 1)); }},
+      {Cause::wrong_base, "2^((m_i - m) (ln 2 - 1)): m is in base 2",
+       [&](std::size_t i) { return exp2((m[i] - top) * (ln_2 - 1)); }},
+      {Cause::wrong_formula, "2^(2 (m - m_i)): the sign of the exponent is wrong",
+       [&](std::size_t i) { return exp2((top - m[i]) * 2); }},
+  };
+  for (std::size_t split = 0; parts.count() > 1 && split < parts.count(); ++split) {
+    const std::string name = "split " + std::to_string(split);
+    all.push_back({Cause::contribution_missing, "0 for " + name + ": it is missing",
+                   [=](std::size_t i) { return i == split ? Array(0 * one) : one; }});
+    all.push_back({Cause::contribution_repeated, "2 for " + name + ": it counts twice",
+                   [=](std::size_t i) { return i == split ? Array(2 * one) : one; }});
+    all.push_back({Cause::accumulator_lost, "0 for all splits but " + std::to_string(split),
+                   [=](std::size_t i) { return i == split ? one : Array(0 * one); }});
+  }
+  return all;
+}
+
+void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
+  const Array o = sum(parts.o, weight), l = sum(parts.l, weight);
+  const auto divided = [](const Array& x, const Array& by) -> Array {
+    return x.colwise() * (by == 0).select(0.0, 1 / by).col(0);
+  };
+  fits(Cause::not_normalised, "O = sum of w_i O_i: not divided by l", o);
+  fits(Cause::normalised_twice, "O = sum of w_i O_i / l^2", divided(o, l.square()));
+  for (const Mistake& mistake : mistakes(parts)) {
+    const Factors both = [&](std::size_t i) { return Array(mistake.factor(i) * parts.weight[i]); };
+    const std::string text =
+        "the part of each split stands with a factor, the same in all columns of "
+        "a row: " +
+        mistake.text;
+    const std::size_t before = findings.size();
+    fits(mistake.cause, text, divided(sum(parts.o, both), l));
+    fits(mistake.cause, text + "; so do the l_i in the sum l",
+         divided(sum(parts.o, both), sum(parts.l, both)));
+    fits(mistake.cause, "the l_i stand with a factor in the sum l: " + mistake.text,
+         divided(o, sum(parts.l, both)));
+    for (std::size_t i = before; i < findings.size(); ++i) {
+      findings[i].evidence.push_back(factors_text(scene, parts, mistake.factor));
+    }
+  }
+}
+
+void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
+  const Array& m = parts.top;
+  fits(Cause::lse_without_maximum, "lse = ln l: the maximum is missing", log2(l) * ln_2);
+  fits(Cause::lse_without_sum, "lse = m ln 2: log2 l is missing", m * ln_2);
+  fits(Cause::wrong_base, "lse = m + log2 l, in base 2", m + log2(l));
+  fits(Cause::wrong_base, "lse = m + ln l: m is in base 2", m + log2(l) * ln_2);
+  for (const Mistake& mistake : mistakes(parts)) {
+    const Array sum_of =
+        sum(parts.l, [&](std::size_t i) { return Array(mistake.factor(i) * parts.weight[i]); });
+    fits(mistake.cause, "the l_i stand with a factor in the sum l: " + mistake.text,
+         (m + log2(sum_of)) * ln_2);
+  }
+}
+
+}  // namespace
+
+void find_combine(const Scene& scene, Findings& findings) {
+  if (scene.first().stage != Stage::combine) return;
+  const auto parts = parts_of(scene);
+  if (!parts) return;
+  if (scene.site() == SiteId::o_final) try_output(scene, *parts, findings);
+  if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
+}
+
+}  // namespace lanescope

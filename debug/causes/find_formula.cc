@@ -1,0 +1,293 @@
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/formulas.h"
+
+namespace lanescope {
+namespace {
+
+using Array = Scene::Array;
+using Column = Eigen::ArrayXd;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double ln_2 = std::numbers::ln2, log2_e = std::numbers::log2e;
+
+Array exp2(const Array& x) {
+  return x.unaryExpr([](double y) { return std::exp2(y); });
+}
+Array log2(const Array& x) {
+  return x.unaryExpr([](double y) { return std::log2(y); });
+}
+Array row_max(const Array& x) { return x.rowwise().maxCoeff(); }
+Array row_sum(const Array& x) { return x.rowwise().sum(); }
+/// `x` with each row multiplied by its entry of `column`.
+Array scaled(const Array& x, const Array& column) { return x.colwise() * column.col(0); }
+Array minus(const Array& x, const Array& column) { return x.colwise() - column.col(0); }
+Array product(const Array& a, const Array& b) { return (a.matrix() * b.matrix()).array(); }
+
+void try_scores(const Scene& scene, const Formulas& fits) {
+  const std::int64_t tile = scene.tile();
+  const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, tile);
+  const double factor = scene.reference().score_factor().value;
+  if (!q) return;
+  const reference::Visible seen = scene.reference().visible(tile);
+  const auto scores = [&](const Array& keys) {
+    Array s = factor * product(*q, keys.transpose());
+    for (reference::Index row = 0; row < s.rows(); ++row) {
+      s.row(row).tail(s.cols() - seen[static_cast<std::size_t>(row)]).setConstant(-infinity);
+    }
+    return s;
+  };
+  for (const std::int64_t other : {tile - 1, tile - 2, tile + 1}) {
+    if (other < 0 || other >= scene.info().kv_tiles()) continue;
+    const std::string name = "tile " + std::to_string(other);
+    fits(Cause::stale_operand,
+         "s is Q times the keys of " + name + " instead of this tile's, or s was not computed anew",
+         scores(scene.reference().k_tile(other)));
+  }
+  if (const auto v = scene.held(SiteId::v_smem, tile)) {
+    fits(Cause::stale_operand, "s is Q times V instead of K", scores(*v));
+  }
+  for (const SiteId id : {SiteId::s, SiteId::p}) {
+    const auto before = scene.held(id, tile - 1);
+    if (!before) continue;
+    const std::string name = name_of(id);
+    // The scores of the tile before are those of its keys, which was tried above.
+    if (id == SiteId::p) fits(Cause::never_updated, "s equals p of the tile before", *before);
+    const Array finite = before->unaryExpr([](double x) { return std::isfinite(x) ? x : 0; });
+    fits(Cause::accumulator_not_cleared,
+         "s = Q.K + " + name + " of the tile before: the accumulator was not cleared",
+         scene.want() + factor * finite);
+  }
+  if (k) {
+    const Array dot = scores(*k) / factor;
+    const double scale = reference::softmax_scale(scene.info().problem);
+    fits(Cause::wrong_scale, "s = Q.K without any factor", dot);
+    fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing",
+         factor / log2_e * dot);
+    fits(Cause::wrong_scale, "s = Q.K * log2(e), the factor 1/sqrt(d) is missing",
+         factor / scale * dot);
+    fits(Cause::wrong_scale, "s has the factor that the softmax multiplies with",
+         factor * scene.reference().softmax_factor().value * dot);
+  }
+}
+
+/// Scores with another factor than the one that the softmax owes them.
+struct ScaledScores {
+  std::string what;
+  Array s;
+};
+std::vector<ScaledScores> wrongly_scaled(const Scene& scene) {
+  const auto s = scene.held(SiteId::s, scene.tile());
+  const double factor = scene.reference().softmax_factor().value;
+  const double scale = reference::softmax_scale(scene.info().problem);
+  if (!s || scene.reference().softmax_factor().none()) return {};
+  return {{"without any factor", *s},
+          {"without the factor log2(e)", *s * (factor / log2_e)},
+          {"without the factor 1/sqrt(d)", *s * (factor / scale)},
+          {"with their factor twice", *s * (factor * factor)}};
+}
+
+void try_softmax(const Scene& scene, const Formulas& fits) {
+  const std::int64_t tile = scene.tile();
+  const auto s = scene.scores(tile);
+  auto m_prev = scene.held(SiteId::m_prev, tile);
+  if (!m_prev) m_prev = scene.before(SiteId::m, tile);
+  if (!s || !m_prev) return;
+  if (scene.site() == SiteId::m_prev) {
+    fits(Cause::stale_value, "m_prev equals the maximum of this tile's scores", row_max(*s));
+    return;
+  }
+  if (scene.site() == SiteId::m) {
+    fits(Cause::never_updated, "m equals m_prev although larger scores exist", *m_prev);
+    fits(Cause::accumulator_lost, "m is the maximum of this tile alone, m_prev is left out",
+         row_max(*s));
+    for (const auto& [what, scores] : wrongly_scaled(scene)) {
+      fits(Cause::wrong_scale, "m is the maximum of the scores " + what,
+           m_prev->max(row_max(scores)));
+    }
+    fits(Cause::wrong_formula, "m is the minimum of the scores", s->rowwise().minCoeff());
+    fits(Cause::wrong_formula, "m is a maximum with 0", m_prev->max(row_max(*s)).max(0));
+    fits(Cause::wrong_formula, "m is the minimum of m_prev and the maximum of the scores",
+         m_prev->min(row_max(*s)));
+    fits(Cause::wrong_formula, "m is the maximum of the magnitudes",
+         m_prev->max(
+             row_max(s->unaryExpr([](double x) { return std::isfinite(x) ? std::abs(x) : x; }))));
+    return;
+  }
+  const auto m = scene.held(SiteId::m, tile);
+  if (!m) return;
+  const Array shift = (*m == -infinity).select(0.0, m->array());
+  const Array p = exp2(minus(*s, shift)), alpha = exp2(*m_prev - shift);
+  const auto l_prev = scene.before(SiteId::l, tile);
+  if (scene.site() == SiteId::alpha) {
+    fits(Cause::not_rescaled, "alpha is 1: m_prev was read after m was updated, or not at all",
+         Array::Ones(m->rows(), 1));
+    fits(Cause::wrong_formula, "alpha = 2^(m - m_prev): the sign is wrong", exp2(*m - *m_prev));
+    fits(Cause::wrong_base, "alpha = e^(m_prev - m), m is in base 2",
+         exp2((*m_prev - shift) * log2_e));
+    fits(Cause::wrong_base, "alpha = 2^((m_prev - m) ln 2)", exp2((*m_prev - shift) * ln_2));
+    fits(Cause::wrong_formula, "alpha = 2^m_prev, m is not subtracted", exp2(*m_prev));
+    fits(Cause::wrong_formula, "alpha = 2^(m_prev - max of this tile)",
+         exp2(*m_prev - row_max(*s)));
+    fits(Cause::wrong_formula, "alpha = m_prev - m, without the exponential", *m_prev - shift);
+    fits(Cause::rescaled_twice, "alpha is squared", alpha.square());
+    if (const auto old = scene.held(SiteId::alpha, tile - 1)) {
+      fits(Cause::never_updated, "alpha equals alpha of the tile before", *old);
+    }
+  } else if (scene.site() == SiteId::p) {
+    const Array sum = row_sum(p);
+    fits(Cause::never_updated, "p still holds the scores", *s);
+    for (const auto& [what, scores] : wrongly_scaled(scene)) {
+      fits(Cause::wrong_scale, "p = 2^(s - m) of the scores " + what, exp2(minus(scores, shift)));
+    }
+    fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
+         exp2(minus(*s, (*m_prev == -infinity).select(0.0, m_prev->array()))));
+    fits(Cause::wrong_formula, "p = 2^s: the maximum is not subtracted", exp2(*s));
+    fits(Cause::wrong_formula, "p = 2^(s - max of this tile), not of the running maximum",
+         exp2(minus(*s, row_max(*s))));
+    fits(Cause::wrong_formula, "p = 2^(m - s): the sign is wrong", exp2(0 - minus(*s, shift)));
+    fits(Cause::wrong_formula, "p = s - m: the exponential is missing", minus(*s, shift));
+    fits(Cause::wrong_base, "p = e^(s - m), but s is in base 2", exp2(minus(*s, shift) * log2_e));
+    fits(Cause::wrong_base, "p = 2^((s - m) ln 2)", exp2(minus(*s, shift) * ln_2));
+    fits(Cause::normalised_twice, "p is divided by its row sum of this tile already",
+         scaled(p, 1 / sum));
+    if (l_prev) {
+      fits(Cause::normalised_twice, "p is divided by the running l already",
+           scaled(p, 1 / (alpha * *l_prev + sum)));
+    }
+    fits(Cause::rescaled_twice, "p is multiplied by alpha", scaled(p, alpha));
+    if (const auto old = scene.held(SiteId::p, tile - 1)) {
+      fits(Cause::never_updated, "p equals p of the tile before", *old);
+    }
+  } else if (scene.site() == SiteId::l && l_prev) {
+    const Array sum = row_sum(p), rescaled = alpha * *l_prev;
+    fits(Cause::never_updated, "l equals l of before this tile", *l_prev);
+    fits(Cause::accumulator_lost, "l is the sum of this tile alone", sum);
+    fits(Cause::not_rescaled, "l = l_prev + sum of p, not multiplied by alpha", *l_prev + sum);
+    fits(Cause::rescaled_twice, "l = alpha^2 l_prev + sum of p", alpha * rescaled + sum);
+    fits(Cause::rescaled_twice, "l = alpha (l_prev + sum of p): alpha belongs to l_prev alone",
+         rescaled + alpha * sum);
+    fits(Cause::wrong_formula, "l = l_prev + alpha * sum of p", *l_prev + alpha * sum);
+    fits(Cause::contribution_missing, "l = alpha l_prev: the sum of p is missing", rescaled);
+    for (const int times : {2, 4, 8, 16, 32}) {
+      fits(Cause::contribution_repeated,
+           "l = alpha l_prev + " + std::to_string(times) + " times the sum of p",
+           rescaled + times * sum);
+    }
+    fits(Cause::contribution_repeated, "alpha l_prev counts twice", 2 * rescaled + sum);
+    fits(Cause::contribution_repeated,
+         "alpha l_prev counts four times: it was reduced with the sum", 4 * rescaled + sum);
+    fits(Cause::wrong_formula, "l adds the maximum of p, not the sum", rescaled + row_max(p));
+    fits(Cause::wrong_formula, "l adds the scores, not p", rescaled + row_sum(*s));
+  }
+}
+
+void try_output(const Scene& scene, const Formulas& fits) {
+  const std::int64_t tile = scene.tile();
+  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+  const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
+  if (!p || !alpha || !o_prev) return;
+  const Array own_v = v ? *v : scene.reference().v_tile(tile);
+  const Array pv = product(*p, own_v), rescaled = scaled(*o_prev, *alpha);
+  fits(Cause::never_updated, "o equals o of before this tile", *o_prev);
+  fits(Cause::accumulator_lost, "o = P.V: what earlier tiles gave is gone", pv);
+  fits(Cause::not_rescaled, "o = o_prev + P.V, not multiplied by alpha", *o_prev + pv);
+  fits(Cause::rescaled_twice, "o = alpha^2 o_prev + P.V", scaled(rescaled, *alpha) + pv);
+  fits(Cause::rescaled_twice, "o = alpha (o_prev + P.V): alpha belongs to o_prev alone",
+       scaled(*o_prev + pv, *alpha));
+  fits(Cause::wrong_formula, "o = o_prev + alpha P.V: alpha on the wrong term",
+       *o_prev + scaled(pv, *alpha));
+  fits(Cause::wrong_formula, "o is divided by alpha instead of multiplied",
+       scaled(*o_prev, 1 / *alpha) + pv);
+  fits(Cause::contribution_missing, "o = alpha o_prev: P.V is missing", rescaled);
+  fits(Cause::contribution_repeated, "o = alpha o_prev + 2 P.V", rescaled + 2 * pv);
+  if (const auto old = scene.held(SiteId::alpha, tile - 1)) {
+    fits(Cause::stale_operand, "o was multiplied by alpha of the tile before",
+         scaled(*o_prev, *old) + pv);
+  }
+  if (const auto old = scene.held(SiteId::p, tile - 1)) {
+    fits(Cause::stale_operand, "P of the tile before was multiplied with V",
+         rescaled + product(*old, own_v));
+  }
+  for (const std::int64_t other : {tile - 1, tile - 2, tile + 1}) {
+    if (other < 0 || other >= scene.info().kv_tiles()) continue;
+    fits(Cause::stale_operand, "P was multiplied with V of tile " + std::to_string(other),
+         rescaled + product(*p, scene.reference().v_tile(other)));
+  }
+  if (const auto k = scene.held(SiteId::k_smem, tile)) {
+    fits(Cause::stale_operand, "P was multiplied with K instead of V", rescaled + product(*p, *k));
+  }
+  if (const auto l = scene.held(SiteId::l, tile)) {
+    fits(Cause::normalised_twice, "o is divided by l already", scaled(rescaled + pv, 1 / *l));
+    fits(Cause::normalised_twice, "P.V is divided by l already", rescaled + scaled(pv, 1 / *l));
+  }
+}
+
+void try_epilogue(const Scene& scene, const Formulas& fits) {
+  const std::int64_t last = scene.last_tile();
+  auto o = scene.held(SiteId::o, last), o_before = scene.before(SiteId::o, last);
+  const auto l = scene.held(SiteId::l, last), m = scene.held(SiteId::m, last);
+  if (!l) return;
+  const auto l_before = scene.before(SiteId::l, last);
+  const double factor = scene.reference().output_factor().value;
+  if (o) *o *= factor;
+  if (o_before) *o_before *= factor;
+  if (scene.site() == SiteId::o_final && o) {
+    fits(Cause::not_normalised, "O = o: not divided by l", *o);
+    fits(Cause::normalised_twice, "O = o / l^2", scaled(*o, 1 / l->square()));
+    fits(Cause::wrong_formula, "O = o * l", scaled(*o, *l));
+    if (l_before) {
+      fits(Cause::stale_operand, "o was divided by l of before the last tile",
+           scaled(*o, 1 / *l_before));
+    }
+    if (o_before) {
+      fits(Cause::stale_operand, "O is o of before the last tile, divided by l",
+           scaled(*o_before, 1 / *l));
+    }
+    if (const auto alpha = scene.held(SiteId::alpha, last)) {
+      fits(Cause::rescaled_twice, "O = alpha o / l", scaled(*o, *alpha / *l));
+    }
+    if (m) fits(Cause::wrong_formula, "o was divided by m", scaled(*o, 1 / *m));
+  } else if (scene.site() == SiteId::lse && m) {
+    const Array log = log2(*l);
+    fits(Cause::lse_without_maximum, "lse = ln l: the maximum is missing", log * ln_2);
+    fits(Cause::lse_without_sum, "lse = m ln 2: log2 l is missing", *m * ln_2);
+    fits(Cause::wrong_base, "lse = m + log2 l, in base 2", *m + log);
+    fits(Cause::wrong_base, "lse = m + ln l: m is in base 2", *m + log * ln_2);
+    fits(Cause::wrong_base, "lse = m ln 2 + log2 l: the sum is in base 2", *m * ln_2 + log);
+    fits(Cause::wrong_base, "lse = (m + ln l) ln 2", (*m + log * ln_2) * ln_2);
+    fits(Cause::wrong_base, "lse = (m + log2 l) log2(e)", (*m + log) * log2_e);
+    fits(Cause::wrong_formula, "lse = (m - log2 l) ln 2: the sign is wrong", (*m - log) * ln_2);
+    fits(Cause::wrong_formula, "lse holds l", *l);
+    fits(Cause::lse_without_sum, "lse holds m", *m);
+    fits(Cause::wrong_formula, "lse = m ln 2 + l: the logarithm is missing", *m * ln_2 + *l);
+    if (l_before) {
+      fits(Cause::stale_operand, "lse takes l of before the last tile",
+           (*m + log2(*l_before)) * ln_2);
+    }
+  }
+}
+
+}  // namespace
+
+void find_formula(const Scene& scene, Findings& findings) {
+  const Formulas fits(scene, findings);
+  switch (scene.first().stage) {
+    case Stage::qk:
+      return try_scores(scene, fits);
+    case Stage::softmax:
+      return try_softmax(scene, fits);
+    case Stage::pv:
+      return try_output(scene, fits);
+    case Stage::epilogue:
+      return try_epilogue(scene, fits);
+    default:
+      return;
+  }
+}
+
+}  // namespace lanescope

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/phrases.h"
+#include "debug/causes/product_operand.h"
+
+namespace lanescope {
+namespace {
+
+using reference::Index;
+
+/// The factor with which each column of the right operand was used, where all rows agree.
+void find_counts(const Scene& scene, const ProductOperand& e, Findings& findings) {
+  std::map<int, std::vector<std::int64_t>> by_count;
+  Index explained = 0, telling = 0;
+  for (Index col = 0; col < e.used.cols(); ++col) {
+    std::map<int, int> counts;
+    for (Index row = 0; row < e.used.rows(); ++row) {
+      const double right = e.right(row, col), noise = e.noise(row, col) + 1e-4 * std::abs(right);
+      if (std::abs(right) < 10 * noise) continue;
+      const double ratio = e.used(row, col) / right;
+      const double whole = std::round(ratio);
+      ++telling;
+      if (std::abs(ratio - whole) * std::abs(right) <= noise && std::abs(whole) <= 32) {
+        ++counts[static_cast<int>(whole)];
+      }
+    }
+    for (const auto& [count, rows] : counts) {
+      explained += rows;
+      if (count != 1) by_count[count].push_back(col);
+    }
+  }
+  if (telling < 8 || by_count.empty() || explained < 0.98 * static_cast<double>(telling)) return;
+  for (const auto& [count, cols] : by_count) {
+    Finding finding{count == 0 ? Cause::contribution_missing : Cause::contribution_repeated, 1};
+    finding.evidence = {e.depth + " " + list_text(cols) + " of the tile count " +
+                        std::to_string(count) + " times in " + name_of(scene.site()) +
+                        ", the others once"};
+    findings.push_back(finding);
+  }
+}
+
+/// Right numbers in the wrong place of the operand.
+void find_places(const ProductOperand& e, Findings& findings) {
+  for (const Index height : {Index(0), Index(8), Index(1)}) {
+    const Index width = height == 0 ? 1 : 8, rows = height == 0 ? e.used.rows() : height;
+    if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
+    std::vector<std::pair<std::int64_t, std::int64_t>> map;
+    std::vector<std::string> examples;
+    Index groups = 0, found_groups = 0;
+    const auto same = [&](Index row, Index col, Index other_row, Index other_col) {
+      for (Index r = 0; r < rows; ++r) {
+        for (Index c = 0; c < width; ++c) {
+          const double right = e.right(other_row + r, other_col + c);
+          const double noise = e.noise(row + r, col + c) + 1e-4 * std::abs(right);
+          if (!(std::abs(e.used(row + r, col + c) - right) <= noise)) return false;
+        }
+      }
+      return true;
+    };
+    for (Index row = 0; row < e.used.rows(); row += rows) {
+      for (Index col = 0; col < e.used.cols(); col += width) {
+        if (same(row, col, row, col)) continue;
+        ++groups;
+        int matches = 0;
+        std::pair<Index, Index> source;
+        for (Index other_row = 0; other_row < e.right.rows(); other_row += rows) {
+          for (Index other_col = 0; other_col < e.right.cols(); other_col += width) {
+            if (!same(row, col, other_row, other_col)) continue;
+            ++matches;
+            source = {other_row, other_col};
+          }
+        }
+        if (matches != 1) continue;
+        ++found_groups;
+        map.emplace_back(col, source.second);
+        if (height == 0 || examples.size() >= 3) continue;
+        examples.push_back(e.outer + " " + std::to_string(row) + ", " + e.depth + " from " +
+                           std::to_string(col) + " was computed with what belongs to " + e.outer +
+                           " " + std::to_string(source.first) + ", " + e.depth + " from " +
+                           std::to_string(source.second));
+      }
+    }
+    if (groups < 2 || found_groups < 0.98 * static_cast<double>(groups)) continue;
+    Finding finding{Cause::permuted,
+                    static_cast<double>(found_groups) / static_cast<double>(groups)};
+    if (height == 0) {
+      finding.evidence = {"in the product, " + e.depth +
+                          " are paired wrongly: " + mapping_text(map, "number")};
+    } else {
+      finding.evidence = examples;
+      finding.evidence.insert(finding.evidence.begin(),
+                              "the operand of the product was put together of the wrong " +
+                                  std::string(height == 8 ? "8x8 blocks" : "chunks of 8"));
+    }
+    findings.push_back(finding);
+    return;
+  }
+}
+
+/// How a tile of `rows` rows lies in memory: row after row, or column after column.
+struct Order {
+  bool by_column;
+  Index stride;
+  Index at(Index row, Index col) const {
+    return by_column ? col * stride + row : row * stride + col;
+  }
+};
+
+/// A tile stored in one order and read in another, in blocks that each begin where they should.
+struct Misread {
+  Order stored, read;
+  Index block;  ///< side of a block, 0: the whole tile
+};
+
+/// Whether `e` was read so: its elements that follow from it agree with it.
+bool explains(const Misread& misread, const ProductOperand& e) {
+  const Index rows = e.right.rows(), cols = e.right.cols();
+  const auto [stored, read, block] = misread;
+  const Index length = stored.by_column ? rows : cols;
+  Index known = 0, missed = 0;
+  for (Index row = 0; row < rows; ++row) {
+    for (Index col = 0; col < cols; ++col) {
+      const Index in_row = block == 0 ? row : row % block, in_col = block == 0 ? col : col % block;
+      const Index address = stored.at(row - in_row, col - in_col) + read.at(in_row, in_col);
+      const Index line = address / stored.stride, place = address % stored.stride;
+      if (place >= length || line >= e.right.size() / length) continue;  // padding, or another tile
+      const double right = stored.by_column ? e.right(place, line) : e.right(line, place);
+      ++known;
+      missed += !(std::abs(e.used(row, col) - right) <= e.noise(row, col) + 1e-4 * std::abs(right));
+      if (missed > e.right.size() / 50) return false;
+    }
+  }
+  return 2 * known >= e.right.size() && 50 * missed <= known;
+}
+
+/// The operand read with rows and columns exchanged, or with another stride than it was stored
+/// with.
+void find_misread(const ProductOperand& e, Findings& findings) {
+  double squares = 0, noise = 0;
+  for (Index i = 0; i < e.right.size(); ++i) {
+    squares += e.right(i) * e.right(i);
+    noise += e.noise(i);
+  }
+  const auto count = static_cast<double>(e.right.size());
+  // Else everything would agree with everything.
+  if (!(noise / count < std::sqrt(squares / count) / 20)) return;
+  const Index rows = e.right.rows(), cols = e.right.cols();
+  std::vector<Misread> ways;
+  for (const Index block : {Index(0), Index(16), Index(8), Index(32)}) {
+    if (block != 0 && (rows % block != 0 || cols % block != 0)) continue;
+    if (block != 0 || rows == cols) ways.push_back({{false, cols}, {true, cols}, block});
+  }
+  constexpr Index pads[] = {0, 8, 4, 16, 1, 2};
+  for (const bool by_column : {false, true}) {
+    for (const Index pad : pads) {
+      const Order stored{by_column, (by_column ? rows : cols) + pad};
+      for (const bool read_by_column : {false, true}) {
+        for (const Index side : {rows, cols}) {
+          for (const Index other : pads) {
+            const Order read{read_by_column, side + other};
+            if (read.by_column == stored.by_column && read.stride == stored.stride) continue;
+            for (const Index block : {Index(0), Index(16), Index(8)}) {
+              if (block != 0 && (rows % block != 0 || cols % block != 0)) continue;
+              ways.push_back({stored, read, block});
+            }
+          }
+        }
+      }
+    }
+  }
+  const auto way = std::find_if(ways.begin(), ways.end(),
+                                [&](const Misread& misread) { return explains(misread, e); });
+  if (way == ways.end()) return;
+  const bool exchanged = way->stored.by_column != way->read.by_column;
+  Finding finding{exchanged ? Cause::transposed : Cause::wrong_stride, 1};
+  const std::string where = way->block == 0 ? "the whole tile"
+                                            : "each " + std::to_string(way->block) + "x" +
+                                                  std::to_string(way->block) + " block";
+  if (exchanged) {
+    finding.evidence = {"in the product, " + e.outer + " and " + e.depth + " are exchanged in " +
+                        where + " of the operand"};
+  }
+  if (way->stored.stride != way->read.stride) {
+    finding.evidence.push_back("the operand is stored every " + std::to_string(way->stored.stride) +
+                               " elements and read every " + std::to_string(way->read.stride) +
+                               " in " + where);
+  }
+  findings.push_back(finding);
+}
+
+}  // namespace
+
+void find_product(const Scene& scene, Findings& findings) {
+  for (const ProductOperand& operand : solve_operands(scene)) {
+    const std::size_t known = findings.size();
+    find_counts(scene, operand, findings);
+    find_places(operand, findings);
+    find_misread(operand, findings);
+    if (findings.size() > known) return;
+  }
+}
+
+}  // namespace lanescope

@@ -1,0 +1,212 @@
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/phrases.h"
+
+namespace lanescope {
+namespace {
+
+using Array = Scene::Array;
+using reference::Index;
+
+/// The ratio got / want that all wrong elements share which `group` puts together; NaN where none.
+struct Ratio {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  bool constant = true;
+  int count = 0;
+};
+
+template <class Group>
+std::vector<Ratio> ratios(const Scene& scene, Index groups, const Group& group) {
+  std::vector<Ratio> all(static_cast<std::size_t>(groups));
+  // From the largest value of the group, where rounding matters least.
+  std::vector<double> largest(all.size(), 0);
+  const auto tells = [](const Element& e) {
+    return !e.unwritten && std::isfinite(e.got) && std::isfinite(e.want) && e.want != 0;
+  };
+  for (const Element& e : scene.elements()) {
+    const std::size_t g = static_cast<std::size_t>(group(e));
+    if (!e.wrong || !tells(e) || std::abs(e.want) <= largest[g]) continue;
+    largest[g] = std::abs(e.want);
+    all[g].value = e.got / e.want;
+  }
+  for (const Element& e : scene.elements()) {
+    Ratio& own = all[static_cast<std::size_t>(group(e))];
+    if (!e.wrong) continue;
+    ++own.count;
+    own.constant = own.constant && tells(e) && scene.fits(e.row, e.col, e.got, own.value * e.want);
+  }
+  return all;
+}
+
+std::string constant_text(const Scene& scene, double ratio) {
+  const double d = static_cast<double>(scene.info().problem.d);
+  const double width = scene.info().head_dim;
+  const std::pair<double, const char*> known[] = {
+      {std::numbers::log2e, "log2(e)"},
+      {std::numbers::ln2, "ln 2"},
+      {std::sqrt(d), "sqrt(d)"},
+      {1 / std::sqrt(d), "1/sqrt(d)"},
+      {d, "d"},
+      {1 / d, "1/d"},
+      {std::sqrt(d / width), "sqrt(d/D)"},
+      {std::sqrt(d) * std::numbers::ln2, "sqrt(d) ln 2"},
+      {std::numbers::ln2 / std::sqrt(d), "ln 2/sqrt(d)"},
+      {std::numbers::log2e * std::numbers::log2e, "log2(e)^2"},
+      {2, "2"},
+      {0.5, "1/2"},
+      {4, "4"},
+      {0.25, "1/4"},
+      {-1, "-1"}};
+  for (const auto& [value, name] : known) {
+    if (std::abs(ratio / value - 1) < 1e-3) return std::string(" = ") + name;
+  }
+  return {};
+}
+
+}  // namespace
+
+void find_scale(const Scene& scene, Findings& findings) {
+  if (scene.first().stage == Stage::load && scene.wrong_count() < 4) return;
+  const Ratio whole = ratios(scene, 1, [](const Element&) { return 0; })[0];
+  if (whole.constant && whole.count > 2 && whole.value != 0 && std::isfinite(whole.value)) {
+    Finding finding{Cause::wrong_scale, 1};
+    finding.evidence = {"got / want is " + value_text(whole.value) +
+                        constant_text(scene, whole.value) + " for all " +
+                        std::to_string(whole.count) + " wrong values"};
+    findings.push_back(finding);
+    return;
+  }
+  for (const bool by_row : {true, false}) {
+    if (scene.cols() == 1) break;
+    const Index groups = by_row ? scene.rows() : scene.cols();
+    const std::vector<Ratio> all =
+        ratios(scene, groups, [&](const Element& e) { return by_row ? e.row : e.col; });
+    int explained = 0;
+    std::string examples;
+    for (std::size_t g = 0; g < all.size(); ++g) {
+      if (!all[g].constant || all[g].count < 3 || all[g].value == 0) continue;
+      if (!std::isfinite(all[g].value)) continue;
+      explained += all[g].count;
+      if (examples.size() > 60) continue;
+      examples += (examples.empty() ? "" : ", ") + std::to_string(g) + ": " +
+                  value_text(all[g].value) + constant_text(scene, all[g].value);
+    }
+    const double share = static_cast<double>(explained) / scene.wrong_count();
+    if (share < 0.5) continue;
+    Finding finding{Cause::wrong_scale, share};
+    finding.evidence = {std::string("got / want is constant in each ") +
+                        (by_row ? "row" : "column") + ": " + examples};
+    findings.push_back(finding);
+  }
+}
+
+void find_lost_precision(const Scene& scene, Findings& findings) {
+  double largest = 0, largest_want = 0;
+  int near = 0;
+  for (Index i = 0; i < scene.want().size(); ++i) {
+    const double want = std::abs(scene.want()(i));
+    if (std::isfinite(want)) largest_want = std::max(largest_want, want);
+  }
+  for (const Element& e : scene.elements()) {
+    if (!e.wrong || e.unwritten || !std::isfinite(e.got) || !std::isfinite(e.want)) continue;
+    const double scale = std::max(std::abs(e.want), largest_want / 64);
+    const double relative = std::abs(e.got - e.want) / scale;
+    if (relative > 0.01) continue;
+    largest = std::max(largest, relative);
+    ++near;
+  }
+  if (near == 0) return;
+  const double share = static_cast<double>(near) / scene.wrong_count();
+  if (share < 0.98) return;
+  Finding finding{Cause::precision_lost, share};
+  finding.evidence = {"the largest error is " + value_text(largest) +
+                      " of the value: right but for rounding"};
+  for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
+    std::vector<double> rounded;
+    for (const Element& e : scene.elements()) {
+      const bool exact = value_of(type, round_to(type, e.got)) == e.got;
+      if (e.wrong) rounded.push_back(exact ? 1 : 0);
+    }
+    if (std::count(rounded.begin(), rounded.end(), 1) == std::ssize(rounded)) {
+      finding.evidence.push_back(std::string("every wrong value is a number of type ") +
+                                 name_of(type) + ": it went through that type");
+      break;
+    }
+  }
+  findings.push_back(finding);
+}
+
+void find_non_finite(const Scene& scene, Findings& findings) {
+  const auto& all = scene.elements();
+  const auto strange = [](const Element& e) {
+    return e.wrong && !e.unwritten && !std::isfinite(e.got) && std::isfinite(e.want);
+  };
+  const auto first = std::find_if(all.begin(), all.end(), strange);
+  if (first == all.end()) return;
+  const double share =
+      static_cast<double>(std::count_if(all.begin(), all.end(), strange)) / scene.wrong_count();
+  const bool at_end = scene.at_end();
+  const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
+  const auto value_at = [&](SiteId id, Index col) -> std::optional<double> {
+    auto values = scene.held(id, tile);
+    if (id == SiteId::m_prev && !values) values = scene.before(SiteId::m, tile);
+    if (!values || first->row >= values->rows() || col >= values->cols()) return std::nullopt;
+    return (*values)(first->row, col);
+  };
+  std::string operands;
+  const auto operand = [&](SiteId id, Index col) {
+    const auto value = value_at(id, col);
+    if (!value) return;
+    const Index cols = scene.judge().slots(id)->site().cols;
+    operands += (operands.empty() ? "" : ", ") + element_text(name_of(id), first->row, col, cols) +
+                " = " + value_text(*value);
+  };
+  const Stage stage = scene.first().stage;
+  if (stage == Stage::softmax) {
+    if (scene.site() == SiteId::p) operand(SiteId::s, first->col);
+    operand(SiteId::m_prev, 0);
+    if (scene.site() != SiteId::m) operand(SiteId::m, 0);
+    if (scene.site() == SiteId::l) operand(SiteId::alpha, 0);
+  } else if (stage == Stage::pv) {
+    operand(SiteId::alpha, 0);
+  } else if (at_end) {
+    if (scene.site() == SiteId::o_final) operand(SiteId::o, first->col);
+    operand(SiteId::m, 0);
+    operand(SiteId::l, 0);
+  }
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  bool unseen = value_at(SiteId::m, 0) == -infinity;
+  if (const auto scores = scene.held(SiteId::s, tile); scores && first->row < scores->rows()) {
+    bool masked = true;
+    for (Index col = 0; col < scores->cols(); ++col) {
+      masked = masked && (*scores)(first->row, col) == -infinity;
+    }
+    unseen = unseen || masked;
+  }
+  const bool no_sum = at_end && value_at(SiteId::l, 0) == 0.0;
+  const Cause cause = no_sum ? Cause::divided_by_zero
+                      : stage == Stage::softmax && unseen && std::isnan(first->got)
+                          ? Cause::masked_row_unguarded
+                          : Cause::non_finite;
+  Finding finding{cause, share};
+  finding.evidence = {"the first: " + example_text(scene, *first)};
+  if (!operands.empty()) finding.evidence.push_back("its operands: " + operands);
+  // A symptom: other inputs may show what was read, so that nobody takes it for the cause.
+  if (cause == Cause::non_finite) {
+    finding.explained *= 0.9;
+    finding.evidence.push_back(
+        "what the stage should read is finite: suspect memory or registers that were never "
+        "written");
+  }
+  if (cause == Cause::masked_row_unguarded) {
+    finding.evidence.push_back(value_at(SiteId::m, 0) == -infinity
+                                   ? "the row has seen no key so far: -inf - (-inf) is NaN"
+                                   : "the row sees no key of this tile: -inf - (-inf) is NaN");
+  }
+  findings.push_back(finding);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,129 @@
+#include <cmath>
+#include <optional>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/phrases.h"
+
+namespace lanescope {
+namespace {
+
+/// The tile that the loop over the tiles may have left out where the scene's site was not written:
+/// its own, for Q the first.
+std::optional<std::int64_t> tile_in_doubt(const Scene& scene) {
+  const SiteSlots* slots = scene.judge().slots(scene.site());
+  if (!slots) return std::nullopt;
+  if (slots->site().per_tile) return scene.tile();
+  if (slots->site().stage == Stage::load && scene.info().tiles.begin == 0) return 0;
+  return std::nullopt;
+}
+
+/// Whether no traced site has anything for the tile.
+bool is_untouched(const Scene& scene, std::int64_t tile) {
+  int sites = 0;
+  for (int i = 0; i < site_id_count; ++i) {
+    const auto* slots = scene.judge().slots(static_cast<SiteId>(i));
+    if (!slots || !slots->site().per_tile || !slots->holds(scene.block(), tile)) continue;
+    if (!slots->untouched(scene.block(), tile)) return false;
+    ++sites;
+  }
+  return sites > 1;
+}
+
+/// "rows 3..7, columns 0..63", of the elements that `pick` picks.
+template <class Pick>
+std::string extent_text(const Scene& scene, const Pick& pick) {
+  std::vector<std::int64_t> rows, cols, lanes, warps;
+  for (const Element& e : scene.elements()) {
+    if (!pick(e)) continue;
+    rows.push_back(e.row);
+    cols.push_back(e.col);
+    if (e.holder.lane >= 0) lanes.push_back(e.holder.lane);
+    if (e.holder.warp >= 0) warps.push_back(e.holder.warp);
+  }
+  std::string text = "rows " + list_text(rows);
+  if (scene.cols() > 1) text += "; columns " + list_text(cols);
+  if (!warps.empty()) text += "; warps " + list_text(warps) + "; lanes " + list_text(lanes);
+  return text;
+}
+
+void find_zeros(const Scene& scene, Findings& findings) {
+  int zeros = 0, telling = 0;
+  const auto is_zero = [&](const Element& e) { return e.wrong && !e.unwritten && e.got == 0; };
+  for (const Element& e : scene.elements()) {
+    zeros += is_zero(e);
+    telling += e.wrong;
+  }
+  if (telling == 0 || 2 * zeros < telling) return;
+  Finding finding{Cause::written_zero, static_cast<double>(zeros) / telling};
+  finding.evidence = {share_text(zeros, telling) +
+                      " wrong values are zero: " + extent_text(scene, is_zero)};
+  if (scene.first().stage == Stage::load) {
+    finding.explained *= 0.9;
+    finding.evidence.push_back("zeros also lie beyond the end: other places may have been loaded");
+  }
+  findings.push_back(finding);
+}
+
+}  // namespace
+
+void find_unwritten(const Scene& scene, Findings& findings) {
+  find_zeros(scene, findings);
+  const auto unwritten = [](const Element& e) { return e.unwritten; };
+  const auto count = std::count_if(scene.elements().begin(), scene.elements().end(), unwritten);
+  if (count == 0) return;
+  const double share = static_cast<double>(count) / scene.wrong_count();
+  const std::optional<std::int64_t> tile = tile_in_doubt(scene);
+  if (tile && is_untouched(scene, *tile)) {
+    Finding skipped{Cause::tile_skipped, share};
+    skipped.evidence = {"no site of tile " + std::to_string(*tile) + " of block " +
+                        std::to_string(scene.block()) + " was written, though its rows see keys " +
+                        std::to_string(scene.info().key_of(scene.place(), *tile)) + " on"};
+    findings.push_back(skipped);
+    return;
+  }
+  Finding finding{Cause::never_written, share};
+  const std::string name = name_of(scene.site());
+  if (scene.at_end()) {
+    const Tensor& tensor = *scene.dump().find(name);
+    std::int64_t empty = 0;
+    for (std::int64_t i = 0; i < tensor.size(); ++i) empty += is_unwritten(tensor, i);
+    finding.evidence = {share_text(empty, tensor.size()) + " elements of the output " + name +
+                        " still hold what was there before the run"};
+  }
+  finding.evidence.push_back(share_text(count, std::ssize(scene.elements())) + " slots of " + name +
+                             " were never written: " + extent_text(scene, unwritten));
+  findings.push_back(finding);
+}
+
+void find_disagreement(const Scene& scene, Findings& findings) {
+  if (scene.at_end()) return;
+  const auto& all = scene.elements();
+  const auto differ = [](const Element& a, const Element& b) {
+    return a.row == b.row && a.col == b.col && a.got != b.got &&
+           !(std::isnan(a.got) && std::isnan(b.got));
+  };
+  std::vector<std::int64_t> rows;
+  std::vector<std::string> examples;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = i + 1; scene.cols() == 1 && j < all.size(); ++j) {
+      if (!differ(all[i], all[j])) continue;
+      if (examples.size() < 2) {
+        examples.push_back("row " + std::to_string(all[i].row) + ": " + holder_text(all[i].holder) +
+                           " holds " + value_text(all[i].got) + ", " + holder_text(all[j].holder) +
+                           " holds " + value_text(all[j].got));
+      }
+      rows.push_back(all[i].row);
+    }
+  }
+  if (rows.empty()) return;
+  int explained = 0;
+  for (const Element& e : all) {
+    explained += e.wrong && std::find(rows.begin(), rows.end(), e.row) != rows.end();
+  }
+  Finding finding{Cause::lanes_disagree, static_cast<double>(explained) / scene.wrong_count()};
+  finding.evidence = {"the lanes of a row hold different values in rows " + list_text(rows)};
+  finding.evidence.insert(finding.evidence.end(), examples.begin(), examples.end());
+  findings.push_back(finding);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/phrases.h"
+#include "reference/array_algebra.h"
+
+namespace lanescope {
+
+/// Tries formulas on the scene and keeps those that give most of the wrong values.
+class Formulas {
+ public:
+  Formulas(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
+
+  void operator()(Cause cause, const std::string& text, const Scene::Array& value) const {
+    if (value.rows() != scene_.rows()) return;
+    const Scene::Array own =
+        value.cols() == 1 ? value : Scene::Array(value.leftCols(scene_.cols()));
+    const std::vector<double> values = scene_.by_element(own);
+    const Fit fit = scene_.fit(values);
+    if (fit.explained < 0.5) return;
+    Finding finding{cause, fit.explained, fit.consistent, true};
+    finding.evidence = {text};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Element& e = scene_.elements()[i];
+      if (!e.wrong || !scene_.fits(e.row, e.col, e.got, values[i])) continue;
+      finding.evidence.push_back("e.g. " + example_text(scene_, e) + "; this formula gives " +
+                                 value_text(values[i]));
+      break;
+    }
+    findings_.push_back(finding);
+  }
+
+ private:
+  const Scene& scene_;
+  Findings& findings_;
+};
+
+}  // namespace lanescope

@@ -1,0 +1,208 @@
+#include "debug/causes/memory_findings.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "debug/simt/source_lines.h"
+#include "debug/text/text.h"
+
+namespace lanescope {
+namespace {
+
+using simt::Finding;
+using simt::Kind;
+using simt::Party;
+
+/// The site that a tile of shared memory (a copy of it, "k[1]") or a buffer holds.
+std::optional<SiteId> site_of(std::string_view name, bool shared) {
+  name = name.substr(0, name.find('['));
+  const std::string own(name);
+  std::optional<SiteId> found;
+  for (int i = 0; i < site_id_count; ++i) {
+    const auto id = static_cast<SiteId>(i);
+    const std::string_view site = lanescope::name_of(id);
+    if (site == own + "_smem" || (site == own && (shared || !found)) ||
+        (!shared && site == own + "_final")) {
+      found = id;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::none:
+      break;
+    case Kind::race:
+    case Kind::race_with_read:
+      return "race";
+    case Kind::missing_wait:
+      return "missing wait";
+    case Kind::uninitialised_read:
+      return "uninitialised read";
+    case Kind::uninitialised_register:
+      return "uninitialised register";
+    case Kind::out_of_bounds:
+      return "out of bounds";
+    case Kind::misaligned:
+      return "misaligned";
+    case Kind::write_to_input:
+      return "write to an input";
+    case Kind::written_twice:
+      return "written twice";
+    case Kind::never_written:
+      return "never written";
+  }
+  return "";
+}
+
+const char* explanation_of(Kind kind) {
+  switch (kind) {
+    case Kind::race:
+    case Kind::race_with_read:
+      return "no barrier orders the two accesses";
+    case Kind::missing_wait:
+      return "an async copy into these bytes may still be under way: wait_copies is missing";
+    case Kind::uninitialised_read:
+      return "nobody wrote these bytes in this block";
+    case Kind::uninitialised_register:
+      return "a value that was never assigned is used";
+    case Kind::out_of_bounds:
+      return "the address lies outside of every buffer";
+    case Kind::misaligned:
+      return "the address is no multiple of the access's size";
+    case Kind::write_to_input:
+      return "the kernel may only read here";
+    case Kind::written_twice:
+      return "an element of the output is written once";
+    case Kind::never_written:
+      return "elements of the output keep what was there before";
+    case Kind::none:
+      break;
+  }
+  return "";
+}
+
+namespace {
+
+std::string index(const char* name, std::int64_t i) {
+  return std::string("[") + name + " " + std::to_string(i) + "]";
+}
+
+/// Names the element at `offset` in the tensor `region`.
+void describe_element(const CheckReport& report, const simt::Region& region, std::int64_t offset,
+                      CheckReport::Item& item) {
+  const Problem& p = report.problem;
+  const auto element = offset / static_cast<std::int64_t>(region.element);
+  const bool is_scale = region.name.ends_with("_scale");
+  if (is_scale) {
+    const std::int64_t heads = region.name == "q_scale" ? p.heads : p.heads_kv;
+    item.element = region.name + index("batch", element / heads) + index("head", element % heads);
+    return;
+  }
+  for (const Site& site : report.sites) {
+    if (!is_partial(site.id) || region.name != lanescope::name_of(site.id)) continue;
+    item.row = element / site.cols % site.rows;
+    item.col = element % site.cols;
+    item.element =
+        region.name + index("block", element / site.cols / site.rows) + index("row", item.row);
+    if (site.cols > 1) item.element += index("d", item.col);
+    return;
+  }
+  const bool is_lse = region.name == "lse";
+  const bool is_key = region.name == "k" || region.name == "v";
+  if (!is_lse && !is_key && region.name != "q" && region.name != "o") {
+    item.element = region.name + " + " + std::to_string(offset) + " bytes";
+    return;
+  }
+  const std::int64_t width = is_lse ? 1 : report.head_dim;
+  const std::int64_t rows = is_key ? p.len_kv : p.len_q, heads = is_key ? p.heads_kv : p.heads;
+  const std::int64_t row = element / width;
+  item.row = row % rows;
+  item.col = element % width;
+  item.element = region.name + index("batch", row / rows / heads) +
+                 index("head", row / rows % heads) + index("row", item.row);
+  if (!is_lse) item.element += index("d", item.col);
+}
+
+void describe_place(const CheckReport& report, const simt::Checker& checker,
+                    const SharedElement& shared_element, CheckReport::Item& item) {
+  const Finding& f = item.finding;
+  const bool shared = f.region == simt::shared_region;
+  if (!shared && f.region < 0) return;
+  const simt::Region* region =
+      shared ? nullptr : &checker.regions()[static_cast<std::size_t>(f.region)];
+  if (region) item.site = site_of(region->name, false);
+  if (f.kind == Kind::out_of_bounds) {
+    const auto end = static_cast<std::int64_t>(shared ? checker.shared_bytes() : region->bytes);
+    const std::string name = shared ? "shared memory" : region->name;
+    item.element = f.offset < 0
+                       ? std::to_string(-f.offset) + " bytes before " + name
+                       : std::to_string(f.offset - end) + " bytes behind the end of " + name;
+  } else if (region) {
+    describe_element(report, *region, f.offset, item);
+  } else if (const auto place = shared_element(f.offset)) {
+    item.site = site_of(place->tile, true);
+    item.row = place->row;
+    item.col = place->col;
+    item.element =
+        place->tile + "[" + std::to_string(place->row) + "][" + std::to_string(place->col) + "]";
+  } else {
+    item.element = "shared memory + " + std::to_string(f.offset) + " bytes";
+  }
+}
+
+}  // namespace
+
+std::string party_text(const Party& party, const std::string& line) {
+  return left(party.write ? "write" : "read", 10) + left(line, 24) + "  block " +
+         std::to_string(party.block) + ", warp " + std::to_string(party.thread / 32) + ", lane " +
+         std::to_string(party.thread % 32);
+}
+
+std::string progress_text(const simt::Progress& passed) {
+  return std::string("site ") + lanescope::name_of(passed.site) + " of tile " +
+         std::to_string(passed.tile);
+}
+
+void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
+                       CheckReport& report) {
+  std::vector<std::uint32_t> places;
+  for (const Finding& f : checker.findings()) {
+    for (const std::uint32_t place : {f.access.place, f.earlier.place}) {
+      if (place != 0) places.push_back(place);
+    }
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::string warning;
+  auto lines = checker.lines().empty() ? simt::source_lines(checker.image(), places, warning)
+                                       : checker.lines();
+  if (!warning.empty()) report.warnings.push_back(warning);
+  for (const Finding& f : checker.findings()) {
+    CheckReport::Item item;
+    item.finding = f;
+    item.access_line = lines[f.access.place];
+    item.earlier_line = lines[f.earlier.place];
+    if (f.region == simt::shared_region) item.region = "shared memory";
+    if (f.region == simt::registers_region) item.region = "registers";
+    if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;
+    describe_place(report, checker, shared_element, item);
+    // Unrolled loops and inlined functions give several instructions to a source line.
+    const auto same = std::find_if(report.items.begin(), report.items.end(), [&](const auto& i) {
+      return std::string_view(name_of(i.finding.kind)) == name_of(f.kind) &&
+             i.access_line == item.access_line && i.earlier_line == item.earlier_line &&
+             i.region == item.region && i.site == item.site &&
+             i.finding.access.write == f.access.write;
+    });
+    if (same == report.items.end()) {
+      report.items.push_back(item);
+    } else {
+      same->finding.count += f.count;
+    }
+  }
+}
+
+}  // namespace lanescope

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/dump/dump.h"
+#include "debug/simt/checker.h"
+#include "reference/problem.h"
+
+namespace lanescope {
+
+/// What a run under the memory checker found.
+struct CheckReport {
+  std::string kernel, gate, module;
+  Problem problem;
+  int head_dim = 0;   ///< columns of the rows of o
+  std::string fault;  ///< where the run did not end: why
+  Stop::Kind stop = Stop::Kind::none;
+  std::vector<std::string> warnings;
+  struct Item {
+    simt::Finding finding;
+    std::string access_line, earlier_line;  ///< "kernels/mma.h:113"
+    std::string region;                     ///< "shared memory", "o"; empty: none
+    std::string element;                    ///< "q[3][17]", "o[batch 0][head 1][row 3][d 17]"
+    std::optional<SiteId> site;             ///< what the element is one of, where that is known
+    std::int64_t row = -1, col = -1;        ///< of the element in its tile, or in its tensor
+  };
+  std::vector<Item> items;
+  std::vector<Site> sites;  ///< of the kernel
+
+  bool clean() const { return items.empty() && fault.empty(); }
+};
+
+/// An element of a tile in shared memory.
+struct SharedPlace {
+  std::string tile;  ///< "q", "k[1]"
+  int row, col;
+};
+/// The element of shared memory at an offset; nothing where there is none.
+using SharedElement = std::function<std::optional<SharedPlace>(std::int64_t offset)>;
+
+/// Fills the items of `report` from what `checker` found.
+void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
+                       CheckReport& report);
+
+const char* name_of(simt::Kind kind);
+/// What a finding of this kind means, in a line.
+const char* explanation_of(simt::Kind kind);
+/// "site v_smem of tile 2": how far a lane had come.
+std::string progress_text(const simt::Progress& passed);
+/// An end of an access: what it does, its source line, its lane.
+std::string party_text(const simt::Party& party, const std::string& line);
+
+}  // namespace lanescope

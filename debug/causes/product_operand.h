@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "debug/causes/scene.h"
+
+namespace lanescope {
+
+/// A product got = left · right, solved for the operand that the kernel must have used.
+struct ProductOperand {
+  Scene::Array used, right;  ///< what was used, what should have been: [outer, depth]
+  Scene::Array noise;        ///< how far `used` may be off because of rounding
+  std::string depth;         ///< what the columns are: "keys", "columns of d"
+  std::string outer;         ///< what the rows are
+};
+
+/// The operands that the scene's product (site s or o) determines, each alone wrong: K and Q, or P
+/// and V. Where the scene has too few rows or keys, those of the head's other blocks and of other
+/// tiles, which share the operand, are taken too.
+std::vector<ProductOperand> solve_operands(const Scene& scene);
+
+}  // namespace lanescope

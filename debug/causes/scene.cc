@@ -1,0 +1,149 @@
+#include "debug/causes/scene.h"
+
+#include <cmath>
+#include <limits>
+
+#include "debug/judge/compare.h"
+#include "reference/array_algebra.h"
+
+namespace lanescope {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// A formula computed in double from values that the kernel rounded: bounds of the right formula
+/// are not those of the wrong one, so allow some.
+constexpr double slack = 0x1p-15;
+
+}  // namespace
+
+Scene::Scene(const Dump& dump, const Divergence& first)
+    : dump_(dump), judge_(dump), first_(first), reference_(judge_.reference_of(first.block)) {
+  judge_.judge(first.block / dump.info.splits,
+               [&](SiteId id, std::int64_t block, std::int64_t tile, Judgement judgement,
+                   const reference::Bounded& want) {
+                 if (id == first.site && block == first.block && tile == first.tile &&
+                     judgement == first.judgement) {
+                   want_ = want;
+                 }
+               });
+  got_ = Array::Constant(rows(), cols(), not_a_number);
+  if (is_output(first.site)) {
+    add_output();
+  } else {
+    add_traced();
+  }
+}
+
+void Scene::add(int row, int col, const Holder& holder, double got, bool unwritten) {
+  const double want = want_.value(row, col), bound = want_.error(row, col);
+  const bool wrong = unwritten || !compare(got, want, bound).holds;
+  elements_.push_back({row, col, holder, got, want, bound, unwritten, wrong});
+  wrong_count_ += wrong;
+  if (std::isnan(got_(row, col)) && !unwritten) got_(row, col) = got;
+}
+
+void Scene::add_traced() {
+  const SiteSlots& slots = *judge_.slots(site());
+  const std::int64_t begin = slots.first(block(), tile());
+  for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+    const int row = slots.row(slot), col = slots.col(slot);
+    if (row < 0 || row >= rows()) continue;
+    add(row, col, slots.holder(slot), slots.tensor().at(begin + slot),
+        is_unwritten(slots.tensor(), begin + slot));
+  }
+}
+
+void Scene::add_output() {
+  const Tensor& tensor = *dump_.find(name_of(site()));
+  const bool one_pass = first_.stage == Stage::epilogue;
+  const SiteSlots* slots =
+      !one_pass ? nullptr : judge_.slots(site() == SiteId::lse ? SiteId::m : SiteId::o);
+  std::vector<Holder> holders(static_cast<std::size_t>(rows() * cols()));
+  for (std::int64_t slot = slots ? slots->count() - 1 : -1; slot >= 0; --slot) {
+    const int row = slots->row(slot), col = slots->col(slot);
+    if (row < 0 || row >= rows() || col >= cols()) continue;
+    holders[static_cast<std::size_t>(row * cols() + col)] = slots->holder(slot);
+  }
+  const std::int64_t begin = info().first_q_row(place());
+  for (int row = 0; row < rows(); ++row) {
+    for (int col = 0; col < cols(); ++col) {
+      const std::int64_t index = (begin + row) * cols() + col;
+      add(row, col, holders[static_cast<std::size_t>(row * cols() + col)], tensor.at(index),
+          is_unwritten(tensor, index));
+    }
+  }
+}
+
+bool Scene::wrong(reference::Index row, reference::Index col) const {
+  return !compare(got_(row, col), want_.value(row, col), want_.error(row, col)).holds;
+}
+
+double Scene::tolerance(reference::Index row, reference::Index col, double value) const {
+  if (site() <= SiteId::v_smem) return 0;
+  const double bound = want_.error(row, col);
+  const ElementType type =
+      judge_.slots(site()) ? judge_.slots(site())->site().type : dump_.find(name_of(site()))->type;
+  const double rounding = std::ldexp(1.0, -format_of(type).fraction_bits - 1);
+  const double smallest =
+      std::ldexp(1.0, format_of(type).min_exponent - format_of(type).fraction_bits);
+  return (std::isfinite(bound) ? 2 * bound : 0) + (slack + 2 * rounding) * std::abs(value) +
+         smallest;
+}
+
+bool Scene::fits(reference::Index row, reference::Index col, double got, double value) const {
+  return compare(got, value, tolerance(row, col, value)).holds;
+}
+
+std::optional<Scene::Array> Scene::held(SiteId id, std::int64_t tile) const {
+  const SiteSlots* slots = judge_.slots(id);
+  const std::int64_t own_tile = slots && slots->site().per_tile ? tile : 0;
+  if (!slots || tile < 0 || !slots->holds(block(), own_tile)) return std::nullopt;
+  if (slots->untouched(block(), own_tile)) return std::nullopt;
+  const bool keys = slots->site().axes == Axes::key_d;
+  return slots->elements(block(), own_tile, keys ? info().bc : reference_.rows());
+}
+
+std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {
+  std::optional<Array> s = held(SiteId::s, tile);
+  const reference::Factor factor = reference_.softmax_factor();
+  if (!s || factor.none()) return s;
+  return (s->array().cast<float>() * static_cast<float>(factor.value)).cast<double>();
+}
+
+std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
+  if (tile > 0) return held(id, tile - 1);
+  if (id == SiteId::o) return Array::Zero(reference_.rows(), info().head_dim);
+  return Array::Constant(reference_.rows(), 1, id == SiteId::l ? 0.0 : -infinity);
+}
+
+Fit Scene::fit(const std::vector<double>& values) const {
+  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  for (std::size_t i = 0; i < elements_.size(); ++i) {
+    const Element& e = elements_[i];
+    const bool hit = !e.unwritten && !std::isnan(values[i]) && fits(e.row, e.col, e.got, values[i]);
+    // A value that nearly is what it should be tells one formula from another no better.
+    const bool telling = e.unwritten || !fits(e.row, e.col, e.got, e.want);
+    if (e.wrong && telling) {
+      ++decisive;
+      explained += hit;
+    } else {
+      ++right;
+      predicted += hit;
+    }
+  }
+  return {decisive == 0 ? 0.0 : static_cast<double>(explained) / decisive,
+          right == 0 ? 1.0 : static_cast<double>(predicted) / right, decisive};
+}
+
+std::vector<double> Scene::by_element(const Array& values) const {
+  std::vector<double> list;
+  list.reserve(elements_.size());
+  for (const Element& e : elements_) {
+    list.push_back(values(e.row, values.cols() == 1 ? 0 : e.col));
+  }
+  return list;
+}
+
+}  // namespace lanescope

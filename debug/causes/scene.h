@@ -1,0 +1,105 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/causes/causes.h"
+#include "debug/judge/diff.h"
+#include "debug/judge/judge.h"
+
+namespace lanescope {
+
+/// A judged slot of the failing site.
+struct Element {
+  int row, col;
+  Holder holder;
+  double got, want, bound;
+  bool unwritten, wrong;
+};
+
+/// What one detector has to say.
+struct Finding {
+  Cause cause = Cause::unexplained;
+  double explained = 0;   ///< share of the wrong values that it explains
+  double consistent = 1;  ///< share of the right values that it predicts as well
+  bool formula = false;   ///< one of the alternatives to the stage's formula
+  std::vector<std::string> evidence = {};
+
+  /// Whether nearly all wrong values follow from it.
+  bool certain() const { return explained >= 0.98; }
+};
+
+/// How well predicted values fit what the kernel holds.
+struct Fit {
+  double explained = 0, consistent = 0;
+  int decisive = 0;  ///< wrong values that are far enough off to tell a cause
+};
+
+/// The scene of the fault: one site at its first failing block and tile, with everything that the
+/// stage received. Rows and columns are those of the tile; only rows that exist are looked at.
+class Scene {
+ public:
+  using Array = reference::Array;
+
+  /// `dump` (a checked one) must outlive the scene; `first` is what a diff of it named first.
+  Scene(const Dump& dump, const Divergence& first);
+
+  const Dump& dump() const { return dump_; }
+  const DumpInfo& info() const { return dump_.info; }
+  const Judge& judge() const { return judge_; }
+  const Divergence& first() const { return first_; }
+  SiteId site() const { return first_.site; }
+  std::int64_t tile() const { return first_.tile; }
+  std::int64_t block() const { return first_.block; }
+  BlockPlace place() const { return info().place(block()); }
+  /// Whether the site is an output, which is no tile's and comes after all of them.
+  bool at_end() const { return is_output(site()); }
+
+  /// Every judged slot; several may stand for the same place.
+  const std::vector<Element>& elements() const { return elements_; }
+  int wrong_count() const { return wrong_count_; }
+  /// As a matrix; `got` from the first slot that stands for a place, NaN where none was written.
+  const Array& got() const { return got_; }
+  const Array& want() const { return want_.value; }
+  const Array& bound() const { return want_.error; }
+  bool wrong(reference::Index row, reference::Index col) const;
+  /// What passes for equal to a predicted `value` at (row, col).
+  double tolerance(reference::Index row, reference::Index col, double value) const;
+  bool fits(reference::Index row, reference::Index col, double got, double value) const;
+
+  reference::Index rows() const { return want().rows(); }
+  reference::Index cols() const { return want().cols(); }
+
+  /// The values of another site as traced: the rows that exist of sites over queries, all keys of
+  /// sites over keys. Nothing where they were not traced or not written.
+  std::optional<Array> held(SiteId id, std::int64_t tile) const;
+  /// The scores of `tile` as the softmax takes them: in base 2, rounded to fp32.
+  std::optional<Array> scores(std::int64_t tile) const;
+  /// m, l or o after the tile before; what they start from for tile 0.
+  std::optional<Array> before(SiteId id, std::int64_t tile) const;
+  /// The last tile that was traced and holds a key.
+  std::int64_t last_tile() const { return reference_.needed_tiles() - 1; }
+  const reference::OnlineBlock& reference() const { return reference_; }
+
+  /// How well `values`, in the order of elements(), fit.
+  Fit fit(const std::vector<double>& values) const;
+  /// `values` [rows, cols or 1] in the order of elements().
+  std::vector<double> by_element(const Array& values) const;
+
+ private:
+  void add_traced();
+  void add_output();
+  void add(int row, int col, const Holder& holder, double got, bool unwritten);
+
+  const Dump& dump_;
+  Judge judge_;
+  Divergence first_;
+  reference::OnlineBlock reference_;
+  reference::Bounded want_;
+  Array got_;
+  std::vector<Element> elements_;
+  int wrong_count_ = 0;
+};
+
+}  // namespace lanescope

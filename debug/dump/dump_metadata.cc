@@ -1,0 +1,285 @@
+#include "debug/dump/dump_metadata.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "debug/text/json.h"
+#include "debug/text/text.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+constexpr const char* format_key = "lanescope_dump";
+constexpr const char* format_version = "1";
+/// JSON in the metadata: far above what any dump needs, far below what could hurt.
+constexpr std::size_t max_json_bytes = 1 << 16;
+
+constexpr const char* name_of(Products products) {
+  constexpr const char* names[] = {"fp32_fma", "tensor_core"};
+  return names[static_cast<int>(products)];
+}
+
+constexpr int count_of(Stop::Kind) { return 5; }
+constexpr int count_of(ElementType) { return 4; }
+constexpr int count_of(Products) { return 2; }
+constexpr int count_of(SiteId) { return site_id_count; }
+constexpr int count_of(Stage) { return 6; }
+constexpr int count_of(Space) { return 3; }
+constexpr int count_of(Axes) { return 4; }
+
+template <class Enum>
+Enum enum_of(const std::string& name, const char* what) {
+  for (int i = 0; i < count_of(Enum{}); ++i) {
+    if (name == name_of(static_cast<Enum>(i))) return static_cast<Enum>(i);
+  }
+  throw UsageError(std::string("it names the unknown ") + what + " '" + printable(name) + "'");
+}
+
+Json range_json(const Range& range) { return {range.begin, range.end}; }
+
+Json site_json(const Site& site) {
+  return {{"id", name_of(site.id)},
+          {"stage", name_of(site.stage)},
+          {"space", name_of(site.space)},
+          {"type", name_of(site.type)},
+          {"axes", name_of(site.axes)},
+          {"per_tile", site.per_tile},
+          {"rows", site.rows},
+          {"cols", site.cols},
+          {"warps", site.warps},
+          {"regs", site.regs}};
+}
+
+/// The members of one JSON object, each of the type that is asked for.
+class Members {
+ public:
+  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) throw UsageError(where_ + " is not a JSON object");
+  }
+
+  std::int64_t integer(const char* key,
+                       std::int64_t max = std::numeric_limits<std::int64_t>::max()) const {
+    return integer_of(at(key), key, max);
+  }
+  int small(const char* key) const { return static_cast<int>(integer(key, 1 << 20)); }
+  bool boolean(const char* key) const {
+    if (!at(key).is_boolean()) fail(key, "is neither true nor false");
+    return at(key).boolean();
+  }
+  std::string text(const char* key) const {
+    if (!at(key).is_string()) fail(key, "is not a string");
+    return at(key).text();
+  }
+  Range range(const char* key) const {
+    const Json& value = at(key);
+    if (!value.is_array() || value.size() != 2) fail(key, "is not a pair of numbers");
+    constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
+    return {integer_of(value[0], key, max), integer_of(value[1], key, max)};
+  }
+
+ private:
+  const Json& at(const char* key) const {
+    const Json* member = object_.find(key);
+    if (!member) fail(key, "is missing");
+    return *member;
+  }
+  std::int64_t integer_of(const Json& value, const char* key, std::int64_t max) const {
+    // The parser calls exactly the whole numbers that are not negative unsigned.
+    if (!value.is_number_unsigned() || value.integer() < 0 || value.integer() > max) {
+      fail(key, "is no whole number from 0 to " + std::to_string(max));
+    }
+    return value.integer();
+  }
+  [[noreturn]] void fail(const char* key, const std::string& what) const {
+    throw UsageError("'" + std::string(key) + "' of " + where_ + " " + what);
+  }
+
+  const Json& object_;
+  std::string where_;
+};
+
+class Strings {
+ public:
+  explicit Strings(const SafetensorsMetadata& metadata) : metadata_(metadata) {}
+
+  bool has(const std::string& key) const {
+    return std::any_of(metadata_.begin(), metadata_.end(),
+                       [&](const auto& entry) { return entry.first == key; });
+  }
+  const std::string& text(const char* key) const {
+    for (const auto& [name, value] : metadata_) {
+      if (name == key) return value;
+    }
+    throw UsageError("its metadata has no '" + std::string(key) + "'");
+  }
+  /// Fit to print.
+  std::string shown(const char* key, bool lines = false) const {
+    return without_controls(text(key), lines);
+  }
+  std::string one_of(const char* key, const char* first, const char* second) const {
+    const std::string& value = text(key);
+    if (value == first || value == second) return value;
+    throw UsageError("'" + std::string(key) + "' of its metadata is '" + printable(value) +
+                     "', neither '" + first + "' nor '" + second + "'");
+  }
+  std::uint64_t number(const char* key) const {
+    const std::string& value = text(key);
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc{} || end != value.data() + value.size()) {
+      throw UsageError("'" + std::string(key) + "' of its metadata is no number: '" +
+                       printable(value) + "'");
+    }
+    return number;
+  }
+  Json json(const char* key) const {
+    const std::string& value = text(key);
+    std::optional<Json> parsed;
+    std::string twin;
+    if (value.size() <= max_json_bytes) parsed = Json::parse(value, &twin);
+    if (!twin.empty()) {
+      throw UsageError("'" + std::string(key) + "' of its metadata has '" + printable(twin) +
+                       "' twice in one object");
+    }
+    if (!parsed) {
+      throw UsageError("'" + std::string(key) + "' of its metadata is no valid JSON of at most " +
+                       std::to_string(max_json_bytes) + " bytes");
+    }
+    return *parsed;
+  }
+
+ private:
+  const SafetensorsMetadata& metadata_;
+};
+
+Site site_of(const Json& json) {
+  const Members site(json, "a site in the site table");
+  return {.id = enum_of<SiteId>(site.text("id"), "site"),
+          .stage = enum_of<Stage>(site.text("stage"), "stage"),
+          .space = enum_of<Space>(site.text("space"), "memory space"),
+          .type = enum_of<ElementType>(site.text("type"), "element type"),
+          .axes = enum_of<Axes>(site.text("axes"), "kind of axes"),
+          .per_tile = site.boolean("per_tile"),
+          .rows = site.small("rows"),
+          .cols = site.small("cols"),
+          .warps = site.small("warps"),
+          .regs = site.small("regs")};
+}
+
+Problem problem_of(const Json& json) {
+  const Members shape(json, "the shape");
+  return {.batch = shape.integer("batch"),
+          .heads = shape.integer("heads"),
+          .heads_kv = shape.integer("heads_kv"),
+          .len_q = shape.integer("len_q"),
+          .len_kv = shape.integer("len_kv"),
+          .d = shape.integer("d"),
+          .causal = shape.boolean("causal")};
+}
+
+/// Block, warp and lane as they are counted, −1 left out.
+Json stop_json(const Stop& stop) {
+  Json json = {{"kind", name_of(stop.kind)}};
+  if (stop.block >= 0) json["block"] = stop.block;
+  if (stop.warp >= 0) json["warp"] = stop.warp;
+  if (stop.lane >= 0) json["lane"] = stop.lane;
+  json["combining"] = stop.combining;
+  return json;
+}
+
+Stop stop_of(const Json& json) {
+  const Members stop(json, "the stop");
+  const auto index = [&](const char* key) { return json.contains(key) ? stop.integer(key) : -1; };
+  return {.kind = enum_of<Stop::Kind>(stop.text("kind"), "kind of stop"),
+          .block = index("block"),
+          .warp = index("warp"),
+          .lane = index("lane"),
+          .combining = stop.boolean("combining")};
+}
+
+}  // namespace
+
+SafetensorsMetadata metadata_of(const DumpInfo& info) {
+  Json sites = Json::array();
+  for (const DumpSite& entry : info.sites) sites.push_back(site_json(entry.site));
+  const Json tile = {{"head_dim", info.head_dim},
+                     {"br", info.br},
+                     {"bc", info.bc},
+                     {"splits", info.splits},
+                     {"heads_per_tile", info.heads_per_tile}};
+  const Json traced = {{"blocks", range_json(info.blocks)}, {"tiles", range_json(info.tiles)}};
+  SafetensorsMetadata metadata = {{format_key, format_version},
+                                  {"lanescope_version", info.lanescope_version},
+                                  {"kernel", info.kernel},
+                                  {"gate", info.gate},
+                                  {"backend", info.backend},
+                                  {"device", info.device},
+                                  {"arch", info.arch},
+                                  {"module", info.module},
+                                  {"trace", info.trace},
+                                  {"dtype", name_of(info.dtype)},
+                                  {"products", name_of(info.products)},
+                                  {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
+                                  {"shape", shape_json(info.problem).dump()},
+                                  {"tile", tile.dump()},
+                                  {"traced", traced.dump()},
+                                  {"input", info.input},
+                                  {"seed", std::to_string(info.seed)},
+                                  {"input_hash", info.input_hash},
+                                  {"source_hash", info.source_hash},
+                                  {"compile_flags", info.compile_flags},
+                                  {"incomplete", info.incomplete},
+                                  {"sites", sites.dump()}};
+  if (info.stop.kind != Stop::Kind::none) {
+    metadata.emplace_back("stop", stop_json(info.stop).dump());
+  }
+  return metadata;
+}
+
+DumpInfo info_of(const SafetensorsMetadata& metadata) {
+  const Strings strings(metadata);
+  if (strings.text(format_key) != format_version) {
+    throw UsageError("its dump format is version '" + printable(strings.text(format_key)) +
+                     "', and this lanescope reads version " + format_version);
+  }
+  const Json tile_json = strings.json("tile"), traced_json = strings.json("traced");
+  const Members tile(tile_json, "the tile"), traced(traced_json, "the traced range");
+  DumpInfo info;
+  info.lanescope_version = strings.shown("lanescope_version");
+  info.kernel = strings.shown("kernel");
+  info.gate = strings.shown("gate");
+  info.backend = strings.one_of("backend", "sim", "cuda");
+  info.device = strings.shown("device");
+  info.arch = strings.shown("arch");
+  info.module = strings.shown("module");
+  info.trace = strings.one_of("trace", "on", "off");
+  info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
+  info.products = enum_of<Products>(strings.text("products"), "kind of products");
+  info.unscaled_scores = strings.one_of("scores", "scaled", "unscaled") == "unscaled";
+  info.problem = problem_of(strings.json("shape"));
+  info.head_dim = tile.small("head_dim");
+  info.br = tile.small("br");
+  info.bc = tile.small("bc");
+  info.splits = tile.small("splits");
+  info.heads_per_tile = tile.small("heads_per_tile");
+  info.input = strings.shown("input");
+  info.seed = strings.number("seed");
+  info.input_hash = strings.shown("input_hash");
+  info.source_hash = strings.shown("source_hash");
+  info.compile_flags = strings.shown("compile_flags");
+  info.blocks = traced.range("blocks");
+  info.tiles = traced.range("tiles");
+  info.incomplete = strings.shown("incomplete", true);
+  if (strings.has("stop")) info.stop = stop_of(strings.json("stop"));
+  const Json sites = strings.json("sites");
+  if (!sites.is_array() || sites.size() > site_id_count) {
+    throw UsageError("'sites' of its metadata is no JSON array of at most " +
+                     std::to_string(site_id_count) + " sites");
+  }
+  for (const Json& site : sites) info.sites.push_back({site_of(site), {}, {}});
+  return info;
+}
+
+}  // namespace lanescope

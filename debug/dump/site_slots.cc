@@ -1,0 +1,83 @@
+#include "debug/dump/site_slots.h"
+
+#include <limits>
+
+namespace lanescope {
+
+bool is_unwritten(const Tensor& tensor, std::int64_t index) {
+  return tensor.bits(index) == (tensor.type == ElementType::f32 ? poison32 : poison16);
+}
+
+SiteSlots::SiteSlots(const Dump& dump, const DumpSite& entry)
+    : entry_(entry),
+      tensor_(*dump.find(name_of(entry.site.id))),
+      blocks_(dump.info.blocks),
+      tiles_(entry.site.per_tile ? dump.info.tiles : Range{0, 1}),
+      count_(entry.site.bytes() / size_of(entry.site.type)) {}
+
+bool SiteSlots::holds(std::int64_t block, std::int64_t tile) const {
+  return blocks_.contains(block) && (!site().per_tile || tiles_.contains(tile));
+}
+
+std::int64_t SiteSlots::first(std::int64_t block, std::int64_t tile) const {
+  const std::int64_t own_tile = site().per_tile ? tile - tiles_.begin : 0;
+  return ((block - blocks_.begin) * tiles_.count() + own_tile) * count_;
+}
+
+int SiteSlots::row(std::int64_t slot) const {
+  if (site().space != Space::registers) return static_cast<int>(slot / site().cols);
+  return entry_.coordinates[static_cast<std::size_t>(2 * slot)];
+}
+
+int SiteSlots::col(std::int64_t slot) const {
+  if (site().space != Space::registers) return static_cast<int>(slot % site().cols);
+  return entry_.coordinates[static_cast<std::size_t>(2 * slot + 1)];
+}
+
+Holder SiteSlots::holder(std::int64_t slot) const {
+  if (site().space == Space::registers) {
+    const std::int64_t thread = slot / site().regs;
+    return {thread / 32, thread % 32, slot % site().regs};
+  }
+  if (entry_.owners.empty()) return {};
+  const std::int64_t thread = entry_.owners[static_cast<std::size_t>(slot)];
+  return thread < 0 ? Holder{} : Holder{thread / 32, thread % 32, -1};
+}
+
+std::int64_t SiteSlots::slot_of(std::int64_t wanted_row, std::int64_t wanted_col) const {
+  for (std::int64_t slot = 0; slot < count_; ++slot) {
+    if (row(slot) == wanted_row && col(slot) == wanted_col) return slot;
+  }
+  return -1;
+}
+
+bool SiteSlots::untouched(std::int64_t block, std::int64_t tile) const {
+  const std::int64_t begin = first(block, tile);
+  for (std::int64_t slot = 0; slot < count_; ++slot) {
+    if (!is_unwritten(tensor_, begin + slot)) return false;
+  }
+  return true;
+}
+
+bool SiteSlots::whole(std::int64_t block, std::int64_t tile, std::int64_t rows) const {
+  const std::int64_t begin = first(block, tile);
+  for (std::int64_t slot = 0; slot < count_; ++slot) {
+    const bool counts = row(slot) >= 0 && row(slot) < rows;
+    if (counts && is_unwritten(tensor_, begin + slot)) return false;
+  }
+  return true;
+}
+
+reference::Array SiteSlots::elements(std::int64_t block, std::int64_t tile,
+                                     std::int64_t rows) const {
+  const std::int64_t begin = first(block, tile);
+  reference::Array tile_values =
+      reference::Array::Constant(rows, site().cols, std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t slot = count_ - 1; slot >= 0; --slot) {  // the first slot has the last word
+    if (row(slot) < 0 || row(slot) >= rows) continue;
+    tile_values(row(slot), col(slot)) = tensor_.at(begin + slot);
+  }
+  return tile_values;
+}
+
+}  // namespace lanescope

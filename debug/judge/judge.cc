@@ -1,0 +1,111 @@
+#include "debug/judge/judge.h"
+
+#include "debug/judge/block_judge.h"
+#include "reference/error.h"
+#include "reference/possible.h"
+
+namespace lanescope {
+namespace {
+
+Gate gate_of(const std::string& name) {
+  for (const Gate gate : all_gates) {
+    if (name == name_of(gate)) return gate;
+  }
+  throw UsageError("the dump is of the gate '" + name + "', which has no reference");
+}
+
+reference::Injected injected_by(Gate gate) {
+  if (takes(gate, SiteId::s)) return reference::Injected::scores;
+  if (takes(gate, SiteId::p)) return reference::Injected::weights;
+  if (takes(gate, SiteId::o_partial)) return reference::Injected::partials;
+  return reference::Injected::nothing;
+}
+
+}  // namespace
+
+Judge::Judge(const Dump& dump)
+    : dump_(dump), gate_(gate_of(dump.info.gate)), inputs_(inputs_of(dump)) {
+  const DumpInfo& info = dump.info;
+  for (const DumpSite& entry : info.sites) {
+    if (is_output(entry.site.id)) {
+      last_stage_ = entry.site.stage;
+      continue;
+    }
+    if (has(gate_, entry.site.id)) {
+      slots_[static_cast<std::size_t>(entry.site.id)].emplace(dump, entry);
+    } else {
+      foreign_sites_.push_back(entry.site.id);
+    }
+  }
+
+  const SiteSlots* p = slots(SiteId::p);
+  const bool matrix_unit = info.products == Products::tensor_core;
+  const ElementType operands = operand_type(info.dtype);
+  const ElementType p_type = matrix_unit ? operands : p ? p->site().type : ElementType::f32;
+  walk_ = {.br = info.br,
+           .bc = info.bc,
+           .width = info.head_dim,
+           .arithmetic = {.products = matrix_unit ? reference::Accumulation::tensor_core(info.arch)
+                                                  : reference::Accumulation::fma_chain(),
+                          .operands = operands,
+                          .p_type = p_type},
+           .unscaled_scores = info.unscaled_scores,
+           .injected = injected_by(gate_),
+           .injected_p = p ? p->site().type : p_type,
+           .splits = info.splits,
+           .heads_per_tile = info.heads_per_tile};
+  if (info.splits > 1) last_stage_ = Stage::combine;
+}
+
+RowTileVerdict Judge::judge(std::int64_t row_tile, const JudgeObserver& observer) const {
+  RowTileVerdict verdict;
+  const std::int64_t splits = dump_.info.splits, first = row_tile * splits;
+  const bool outputs = dump_.find("o_final") || dump_.find("lse");
+  const Range blocks = dump_.info.blocks;
+  if (!outputs && (blocks.end <= first || first + splits <= blocks.begin)) return verdict;
+
+  std::vector<reference::Partial> truth, received;
+  BlockJudge outputs_of(*this, first, observer, verdict);
+  for (std::int64_t split = 0; split < splits; ++split) {
+    BlockJudge block(*this, first + split, observer, verdict);
+    block.run();
+    outputs_of.reach().merge(block.reach());
+    truth.push_back(block.truth());
+    if (auto left = block.left()) received.push_back(std::move(*left));
+  }
+  const reference::Factor output_factor = reference_of(first).output_factor();
+  const auto finished = [&](const std::vector<reference::Partial>& partials) {
+    const reference::Partial all =
+        last_stage_ == Stage::combine ? reference::combine(partials) : partials.front();
+    return reference::epilogue(all.o, all.l, all.m, output_factor, walk_.arithmetic);
+  };
+  reference::Outputs want = finished(truth);
+  if (walk_.injected == reference::Injected::nothing) {
+    const BlockPlace at = dump_.info.place(first);
+    narrow(want, outputs_of.rows_left_open(want), inputs_, dump_.info.problem, walk_, at.batch,
+           at.head, at.q_tile);
+  }
+  outputs_of.judge_outputs(Judgement::chain, want);
+  if (std::ssize(received) == splits)
+    outputs_of.judge_outputs(Judgement::local, finished(received));
+  outputs_of.count_untold();
+  return verdict;
+}
+
+reference::OnlineBlock Judge::reference_of(std::int64_t block) const {
+  const BlockPlace at = dump_.info.place(block);
+  return {inputs_, dump_.info.problem, walk_, at.batch, at.head, at.q_tile, at.split};
+}
+
+bool Judge::lacks_outputs() const {
+  // A kernel may leave no lse, and then says so in its table.
+  const bool owes_lse = !dump_.find_site("o_final") || dump_.find_site("lse");
+  return stores_outputs(gate_) && !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse));
+}
+
+const SiteSlots* Judge::slots(SiteId id) const {
+  const std::optional<SiteSlots>& found = slots_[static_cast<std::size_t>(id)];
+  return found ? &*found : nullptr;
+}
+
+}  // namespace lanescope

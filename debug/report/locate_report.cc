@@ -1,0 +1,133 @@
+#include "debug/report/locate_report.h"
+
+#include <algorithm>
+
+#include "debug/causes/phrases.h"
+#include "debug/report/check_report.h"
+#include "debug/report/suggested_command.h"
+#include "debug/text/json.h"
+
+namespace lanescope {
+namespace {
+
+void write_runs(Page& page, const Location& location) {
+  std::vector<std::vector<std::string>> rows;
+  for (const LocateRun& run : location.runs) {
+    const char* verdict = run.checked ? run.match ? "clean" : "fault"
+                          : run.match ? "match"
+                                      : "diverged";
+    rows.push_back({std::string("  ") + verdict, run.about, run.options});
+  }
+  page.line("runs", Colour::bold);
+  for (const std::string& line : table_lines(rows, 3)) page.line(line);
+}
+
+void write_place(Page& page, const Divergence& at) {
+  page.field("stage", name_of(at.stage));
+  page.field("site", name_of(at.site));
+  page.field("block", std::to_string(at.block));
+  if (at.tile >= 0) page.field("tile", std::to_string(at.tile));
+  const std::string holder = holder_text({at.warp, at.lane, at.reg});
+  if (!holder.empty()) page.field("lane", holder);
+}
+
+void write_diagnosis(Page& page, const Location& location) {
+  const Diagnosis& diagnosis = *location.diagnosis;
+  page.line();
+  page.line("fault", Colour::bold);
+  if (diagnosis.first) write_place(page, *diagnosis.first);
+  page.field("cause",
+             std::string(name_of(diagnosis.cause)) + ": " + row_of(diagnosis.cause).explanation);
+  page.line();
+  page.line("evidence", Colour::bold);
+  for (const std::string& line : diagnosis.evidence) page.whole("  " + line);
+  if (!diagnosis.suspects.empty()) {
+    page.line();
+    page.line("next suspects", Colour::bold);
+  }
+  for (const Finding& suspect : diagnosis.suspects) {
+    page.line("  " + std::string(name_of(suspect.cause)) + " (explains " +
+              number_text(100 * suspect.explained, 3) + " %)" +
+              (suspect.evidence.empty() ? "" : ": " + suspect.evidence[0]));
+  }
+  page.line();
+  page.line("look closer", Colour::bold);
+  if (!diagnosis.memory.empty()) page.whole("  lanescope check " + location.options);
+  page.whole("  lanescope diff " + location.options + " -o x.safetensors");
+  if (diagnosis.first) {
+    page.whole("  " + show_command_text("x.safetensors", name_of(diagnosis.first->site),
+                                        *diagnosis.first));
+  }
+}
+
+}  // namespace
+
+std::string location_text(const Location& location, const Style& style) {
+  Page page(style);
+  page.line("locate " + location.kernel + "  " + location.backend, Colour::bold);
+  write_runs(page, location);
+  if (location.diagnosis) write_diagnosis(page, location);
+  page.line();
+  if (!location.diagnosis) {
+    const auto checked = std::count_if(location.runs.begin(), location.runs.end(),
+                                       [](const LocateRun& run) { return run.checked; });
+    page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked) +
+                   " runs match the reference, " + std::to_string(checked) +
+                   " under the memory checker find nothing",
+               Colour::green);
+    return page.text();
+  }
+  const Diagnosis& diagnosis = *location.diagnosis;
+  std::string verdict = "fault: ";
+  if (diagnosis.first) {
+    verdict += std::string(name_of(diagnosis.first->stage)) + " / " +
+               name_of(diagnosis.first->site) + ": ";
+  }
+  page.whole(verdict + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " (not certain)"),
+             Colour::red);
+  return page.text();
+}
+
+std::string location_json(const Location& location) {
+  Json json = {{"kernel", location.kernel},
+               {"backend", location.backend},
+               {"verdict", location.diagnosis ? "fault" : "clean"}};
+  const Divergence at =
+      location.diagnosis ? location.diagnosis->first.value_or(Divergence{}) : Divergence{};
+  const bool known = location.diagnosis && location.diagnosis->first;
+  json["stage"] = known ? Json(name_of(at.stage)) : Json();
+  json["site"] = known ? Json(name_of(at.site)) : Json();
+  json["tile"] = index_json(at.tile);
+  json["block"] = index_json(at.block);
+  json["warp"] = index_json(at.warp);
+  json["lane"] = index_json(at.lane);
+  json["reg"] = index_json(at.reg);
+  json["row"] = index_json(at.row);
+  json["col"] = index_json(at.col);
+  json["cause"] = json["explanation"] = json["certain"] = nullptr;
+  json["suspects"] = json["evidence"] = json["memory"] = json["runs"] = Json::array();
+  if (location.diagnosis) {
+    const Diagnosis& diagnosis = *location.diagnosis;
+    json["cause"] = name_of(diagnosis.cause);
+    json["explanation"] = row_of(diagnosis.cause).explanation;
+    json["certain"] = diagnosis.certain;
+    json["evidence"] = diagnosis.evidence;
+    for (const CheckReport::Item& item : diagnosis.memory)
+      json["memory"].push_back(item_json(item));
+    for (const Finding& suspect : diagnosis.suspects) {
+      json["suspects"].push_back({{"cause", name_of(suspect.cause)},
+                                  {"explained", suspect.explained},
+                                  {"evidence", suspect.evidence}});
+    }
+  }
+  json["options"] = location.options.empty() ? Json() : Json(location.options);
+  for (const LocateRun& run : location.runs) {
+    json["runs"].push_back({{"options", run.options},
+                            {"about", run.about},
+                            {"match", run.match},
+                            {"checked", run.checked}});
+  }
+  return json.dump(2);
+}
+
+}  // namespace lanescope

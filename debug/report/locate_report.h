@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/causes/diagnose.h"
+#include "debug/text/text.h"
+
+namespace lanescope {
+
+/// One run of `locate` and how it fared.
+struct LocateRun {
+  std::string options;   ///< what runs it again: "KERNEL GATE --shape ... --input ..."
+  std::string about;     ///< which class of faults it shows
+  bool match = false;    ///< with the reference; of a run under the memory checker: nothing found
+  bool checked = false;  ///< under the memory checker
+};
+
+/// What `locate` found.
+struct Location {
+  std::string kernel, backend;
+  std::vector<LocateRun> runs;         ///< in the order in which they were made
+  std::optional<Diagnosis> diagnosis;  ///< where it is not clean
+  std::string options;                 ///< of the run that was diagnosed
+};
+
+/// For people: what was run, where the fault is, why, what else it may be, how to look at it; the
+/// verdict is the last line.
+std::string location_text(const Location& location, const Style& style);
+
+/// For programs, one JSON object: {kernel, backend, verdict: "clean" or "fault", stage, site, tile,
+/// block, warp, lane, reg, row, col, cause, explanation, certain, evidence: [string], suspects:
+/// [{cause, explained, evidence}], memory: [what `check` reports], options, runs: [{options, about,
+/// match, checked}]}; what does not apply is null.
+std::string location_json(const Location& location);
+
+}  // namespace lanescope

@@ -1,0 +1,147 @@
+#include "gates/build/module_build.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gates/declared_modules.h"
+#include "gates/process/cuda_process.h"
+#include "reference/error.h"
+
+extern char** environ;
+
+namespace lanescope {
+namespace {
+
+/// Where modules lie: where they were built, or where LANESCOPE_MODULES says.
+std::filesystem::path module_folder() {
+  const char* moved = std::getenv("LANESCOPE_MODULES");
+  return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
+}
+
+bool quiet = false;
+
+/// Runs ninja for the targets; its output goes to stderr, but for the line that says that there was
+/// nothing to do; where builds are quiet only if it fails. Returns its exit code.
+int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe for ninja");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  std::vector<std::string> words = {ninja, "-C", LANESCOPE_BUILD_ROOT};
+  words.insert(words.end(), targets.begin(), targets.end());
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, ninja, &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  const std::unique_ptr<FILE, int (*)(FILE*)> out(fdopen(pipe_ends[0], "r"), std::fclose);
+  if (error != 0) throw EnvironmentError(std::string("cannot start ") + ninja);
+  char* line = nullptr;
+  std::size_t size = 0;
+  std::string held_back;
+  while (getline(&line, &size, out.get()) > 0) {
+    const std::string_view text(line);
+    if (text.starts_with("ninja: ")) continue;
+    if (quiet) {
+      held_back += text;
+    } else {
+      std::fputs(line, stderr);
+    }
+  }
+  std::free(line);
+  int status = 0;
+  waitpid(child, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (code != 0) std::fputs(held_back.c_str(), stderr);
+  return code;
+}
+
+}  // namespace
+
+void build_quietly() { quiet = true; }
+
+std::filesystem::path module_path(const std::string& name) {
+  return module_folder() / (name + ".so");
+}
+
+void build_modules(const std::vector<std::string>& names) {
+  const char* ninja = std::getenv("LANESCOPE_NINJA");
+  if (ninja && *ninja) {
+    std::vector<std::string> targets;
+    for (const std::string& name : names) {
+      targets.push_back(
+          std::filesystem::relative(module_path(name), LANESCOPE_BUILD_ROOT).generic_string());
+    }
+    if (run_ninja(ninja, targets) != 0) {
+      throw UsageError("the module " + names.front() +
+                       (names.size() > 1 ? " or one of the others" : "") +
+                       " does not compile: the compiler's words are above");
+    }
+  }
+  for (const std::string& name : names) {
+    if (std::filesystem::exists(module_path(name))) continue;
+    throw EnvironmentError(
+        "the module " + module_path(name).string() + " is not built: use the launcher " +
+        "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" + name + ".so");
+  }
+}
+
+std::filesystem::path build_module(const std::string& name) {
+  build_modules({name});
+  return module_path(name);
+}
+
+ModuleFile open_module(const ModuleName& name) {
+  build_module(name.text());
+  return open_built_module(name);
+}
+
+ModuleFile open_built_module(const ModuleName& name) {
+  ModuleFile module(module_path(name.text()));
+  demand_fresh("the module " + name.text(), name.kernel, module->source_hash,
+               "Build it again: ./lanescope does, or ninja -C " LANESCOPE_BUILD_ROOT);
+  return module;
+}
+
+ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok, bool on_machine) {
+  ModuleFile module(path, on_machine);
+  if (!stale_ok) {
+    demand_fresh("the module " + path.string(), module->kernel, module->source_hash,
+                 "Build it again, or give diff --stale-ok");
+  }
+  return module;
+}
+
+bool cuda_device_answers() { return CudaProcess::instance().device_answers(); }
+
+std::string choose_backend(const std::string& wish) {
+  const std::vector<std::string> built = declared_backends();
+  const bool cuda_built = std::find(built.begin(), built.end(), "cuda") != built.end();
+  if (wish == "auto") return cuda_built && cuda_device_answers() ? "cuda" : "sim";
+  if (wish == "sim") return wish;
+  if (wish != "cuda")
+    throw UsageError("there is no backend '" + wish + "'; backends: auto, sim, cuda");
+  if (!cuda_built) {
+    throw EnvironmentError(
+        "this build has no cuda modules: nvcc was missing when it was configured, "
+        "or -Dbackends leaves cuda out");
+  }
+  if (!cuda_device_answers()) {
+    throw EnvironmentError("no CUDA device answers (driver missing or no GPU): use --backend sim");
+  }
+  return wish;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gates/build/module_catalogue.h"
+#include "gates/build/module_file.h"
+
+namespace lanescope {
+
+/// From now on a build says nothing, unless it fails.
+void build_quietly();
+
+/// The file of the module `name`. Where the launcher runs the program (LANESCOPE_NINJA names
+/// ninja), it is brought up to date first, progress on stderr. Throws UsageError where a source
+/// does not compile, EnvironmentError where the module is not built.
+std::filesystem::path build_module(const std::string& name);
+
+/// Brings several modules up to date likewise, at once.
+void build_modules(const std::vector<std::string>& names);
+
+/// Opens a declared module, built likewise. Throws MismatchError where it was built from other
+/// sources than those at hand.
+ModuleFile open_module(const ModuleName& name);
+/// The same of a module that is up to date.
+ModuleFile open_built_module(const ModuleName& name);
+/// Its file.
+std::filesystem::path module_path(const std::string& name);
+
+/// Opens a module by its path. Throws MismatchError where it is one of a kernel of this build from
+/// other sources than those at hand, unless `stale_ok`.
+ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok, bool on_machine);
+
+/// Whether a CUDA driver answers and has a device.
+bool cuda_device_answers();
+
+/// "auto": cuda where a device answers and this build has cuda modules, else sim.
+/// Throws UsageError on another name, EnvironmentError on "cuda" where there is none.
+std::string choose_backend(const std::string& wish);
+
+}  // namespace lanescope

@@ -1,0 +1,216 @@
+#include "gates/build/module_catalogue.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <sstream>
+
+#include "debug/dump/source_hash.h"
+#include "gates/declared_modules.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+constexpr std::string_view declared_names[] = {LANESCOPE_DECLARED_MODULES};
+
+struct KernelSources {
+  std::string_view kernel, sources;
+};
+constexpr KernelSources declared_sources[] = {LANESCOPE_DECLARED_SOURCES};
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream in{std::string(text)};
+  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+/// What `text` gives for the values, each once, in their order.
+template <class Values, class Text>
+std::vector<std::string> distinct(const Values& values, Text text) {
+  std::vector<std::string> seen;
+  for (const auto& value : values) {
+    if (std::find(seen.begin(), seen.end(), text(value)) == seen.end()) seen.push_back(text(value));
+  }
+  return seen;
+}
+
+template <class Values, class Text>
+std::string list_of(const Values& values, Text text) {
+  std::string list;
+  for (const std::string& name : distinct(values, text)) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+bool is_specimen(const std::string& kernel) { return kernel.find('+') != std::string::npos; }
+
+ModuleName parse_name(std::string_view text) {
+  const std::vector<std::string> part = split(text, '.');
+  const std::size_t x = part[4].find('x');
+  ModuleName name;
+  name.kernel = part[0];
+  name.gate = parse_gate(part[1]);
+  name.dtype = parse_dtype(part[2]);
+  name.head_dim = std::stoi(part[3].substr(1));
+  name.br = std::stoi(part[4].substr(0, x));
+  name.bc = std::stoi(part[4].substr(x + 1));
+  name.backend = part[5];
+  return name;
+}
+
+std::string tile_of(const ModuleName& m) { return tile_text(m.br, m.bc); }
+
+/// Keeps the candidates for which `holds`; none left: an error that lists what there is.
+template <class Holds, class Text>
+void narrow(std::vector<ModuleName>& candidates, const std::string& what, Holds holds, Text text) {
+  std::vector<ModuleName> kept;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(kept), holds);
+  if (kept.empty()) throw UsageError(what + "; there is: " + list_of(candidates, text));
+  candidates = std::move(kept);
+}
+
+/// Which kernels take inputs of a type.
+std::string takers_text(ElementType type) {
+  std::vector<ModuleName> takers = declared_modules();
+  std::erase_if(takers,
+                [&](const ModuleName& m) { return m.dtype != type || is_specimen(m.kernel); });
+  if (takers.empty()) return {};
+  return " (" + list_of(takers, [](const ModuleName& m) { return m.kernel; }) +
+         (distinct(takers, [](const ModuleName& m) { return m.kernel; }).size() == 1 ? " does)"
+                                                                                     : " do)");
+}
+
+}  // namespace
+
+std::string ModuleName::text() const {
+  return kernel + "." + name_of(gate) + "." + name_of(dtype) + ".d" + std::to_string(head_dim) +
+         "." + tile_of(*this) + "." + backend +
+         (checked    ? ".checked"
+          : untraced ? ".untraced"
+                     : "");
+}
+
+const std::vector<ModuleName>& declared_modules() {
+  static const std::vector<ModuleName> modules = [] {
+    std::vector<ModuleName> parsed;
+    for (const std::string_view name : declared_names) parsed.push_back(parse_name(name));
+    return parsed;
+  }();
+  return modules;
+}
+
+std::vector<std::string> declared_kernels() {
+  auto names = distinct(declared_modules(), [](const ModuleName& m) { return m.kernel; });
+  std::erase_if(names, is_specimen);
+  return names;
+}
+
+std::vector<std::string> declared_specimens() {
+  auto names = distinct(declared_modules(), [](const ModuleName& m) { return m.kernel; });
+  std::erase_if(names, [](const std::string& name) { return !is_specimen(name); });
+  return names;
+}
+
+std::vector<std::string> declared_backends() {
+  return distinct(declared_modules(), [](const ModuleName& m) { return m.backend; });
+}
+
+std::vector<std::string> declared_dtypes(const std::string& kernel) {
+  std::vector<ModuleName> modules = declared_modules();
+  std::erase_if(modules, [&](const ModuleName& m) { return m.kernel != kernel; });
+  return distinct(modules, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
+}
+
+Gate parse_gate(std::string_view name) {
+  for (const Gate gate : all_gates) {
+    if (name == name_of(gate)) return gate;
+  }
+  throw UsageError("there is no gate '" + std::string(name) + "'; gates: " +
+                   list_of(all_gates, [](Gate g) { return std::string(name_of(g)); }));
+}
+
+ElementType parse_dtype(std::string_view name) {
+  for (const ElementType type : {ElementType::f16, ElementType::bf16, ElementType::e4m3}) {
+    if (name == name_of(type)) return type;
+  }
+  throw UsageError("there is no type '" + std::string(name) + "'; types: f16, bf16, e4m3");
+}
+
+ModuleName choose_module(const ModuleWish& wish) { return choose_tiles(wish).front(); }
+
+std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
+  std::vector<ModuleName> left = declared_modules();
+  const auto kernel_of = [](const ModuleName& m) { return m.kernel; };
+  narrow(
+      left, "there is no kernel '" + wish.kernel + "' in this build",
+      [&](const ModuleName& m) { return m.kernel == wish.kernel; }, kernel_of);
+  narrow(
+      left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
+      [&](const ModuleName& m) { return m.gate == wish.gate; },
+      [](const ModuleName& m) { return std::string(name_of(m.gate)); });
+  narrow(
+      left, "kernel " + wish.kernel + " is not built for backend '" + wish.backend + "'",
+      [&](const ModuleName& m) { return m.backend == wish.backend; },
+      [](const ModuleName& m) { return m.backend; });
+  const ElementType dtype = wish.dtype.value_or(left.front().dtype);
+  narrow(
+      left,
+      "kernel " + wish.kernel + " does not take " + name_of(dtype) + " inputs" + takers_text(dtype),
+      [&](const ModuleName& m) { return m.dtype == dtype; },
+      [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
+  narrow(
+      left,
+      "kernel " + wish.kernel + " has no head dimension of " + std::to_string(wish.d) + " or more",
+      [&](const ModuleName& m) { return m.head_dim >= wish.d; },
+      [](const ModuleName& m) { return "d=" + std::to_string(m.head_dim); });
+  int head_dim = left.front().head_dim;
+  for (const ModuleName& m : left) head_dim = std::min(head_dim, m.head_dim);
+  std::erase_if(left, [&](const ModuleName& m) { return m.head_dim != head_dim; });
+  if (wish.tile) {
+    narrow(
+        left,
+        "kernel " + wish.kernel + " has no tile " + std::to_string(wish.tile->first) + "x" +
+            std::to_string(wish.tile->second),
+        [&](const ModuleName& m) { return std::pair(m.br, m.bc) == *wish.tile; }, tile_of);
+  }
+  for (ModuleName& chosen : left) {
+    chosen.untraced = wish.untraced;
+    chosen.checked = wish.checked;
+  }
+  return left;
+}
+
+std::vector<std::filesystem::path> sources_of(const std::string& kernel) {
+  std::vector<std::filesystem::path> files;
+  for (const KernelSources& declared : declared_sources) {
+    if (declared.kernel != kernel) continue;
+    for (const std::string& file : split(declared.sources, ':')) {
+      files.push_back(std::filesystem::path(LANESCOPE_SOURCE_ROOT) / file);
+    }
+  }
+  return files;
+}
+
+std::string hash_of_sources_at_hand(const std::string& kernel) {
+  const char* moved = std::getenv("LANESCOPE_SOURCES");  // where the checkout lies now
+  for (const KernelSources& declared : declared_sources) {
+    if (declared.kernel == kernel) {
+      return hash_sources(moved && *moved ? moved : LANESCOPE_SOURCE_ROOT,
+                          split(declared.sources, ':'));
+    }
+  }
+  return {};
+}
+
+void demand_fresh(const std::string& what, const std::string& kernel, const std::string& hash,
+                  const std::string& advice) {
+  const std::string at_hand = hash_of_sources_at_hand(kernel);
+  const bool is_ours = !hash.empty() && !at_hand.empty();
+  if (!is_ours || at_hand == hash) return;
+  throw MismatchError(what + " was not built from the sources at hand: built from " + hash +
+                      ", at hand " + at_hand + ". " + advice);
+}
+
+}  // namespace lanescope

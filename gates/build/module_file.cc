@@ -1,0 +1,73 @@
+#include "gates/build/module_file.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "gates/build/module_trial.h"
+#include "gates/declared_modules.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+/// Meanwhile what is printed goes to stderr: what a module prints is no result of this program.
+class StdoutToStderr {
+ public:
+  StdoutToStderr() {
+    std::fflush(stdout);
+    kept_ = dup(STDOUT_FILENO);
+    if (kept_ >= 0) dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+  ~StdoutToStderr() {
+    if (kept_ < 0) return;
+    std::fflush(stdout);
+    dup2(kept_, STDOUT_FILENO);
+    close(kept_);
+  }
+  StdoutToStderr(const StdoutToStderr&) = delete;
+  StdoutToStderr& operator=(const StdoutToStderr&) = delete;
+
+ private:
+  int kept_;
+};
+
+/// From now on what is linked with libcudart finds the machine's: the loader takes the library of
+/// that name which is there already.
+void load_runtime_of_machine() {
+  static void* const runtime = dlopen(LANESCOPE_CUDART, RTLD_NOW | RTLD_LOCAL);
+  if (!runtime) {
+    throw EnvironmentError(std::string("cannot load the SIMT machine's CUDA runtime: ") +
+                           dlerror());
+  }
+}
+
+}  // namespace
+
+ModuleFile::ModuleFile(const std::filesystem::path& path, bool on_machine) {
+  if (on_machine) load_runtime_of_machine();
+  try_module(path);
+  const StdoutToStderr quiet;
+  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    throw EnvironmentError("cannot load the module " + path.string() + ": " + dlerror());
+  }
+  library_ = std::shared_ptr<void>(library, [](void* handle) {
+    const StdoutToStderr quiet_end;
+    dlclose(handle);
+  });
+  module_ = reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"))();
+  if (on_machine && std::string_view(module_->backend) == "cuda") {
+    Module adapted = *module_;
+    adapted.backend = "sim";
+    adapted.checked = true;
+    adapted.passes = [](ModulePass*, int) { return 0; };
+    on_machine_ = std::make_shared<const Module>(adapted);
+    module_ = on_machine_.get();
+  }
+}
+
+}  // namespace lanescope

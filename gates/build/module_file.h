@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "gates/module/module.h"
+
+namespace lanescope {
+
+/// An opened module, which has been loaded on trial before (gates/build/module_trial.h).
+class ModuleFile {
+ public:
+  /// `on_machine`: what nvcc compiled finds the SIMT machine's CUDA runtime in place of CUDA's, and
+  /// is a sim module then (debug/ptx). Throws what try_module throws, EnvironmentError where the
+  /// file cannot be loaded here.
+  explicit ModuleFile(const std::filesystem::path& path, bool on_machine = false);
+
+  const Module& operator*() const { return *module_; }
+  const Module* operator->() const { return module_; }
+
+ private:
+  std::shared_ptr<void> library_;
+  std::shared_ptr<const Module> on_machine_;  ///< the module as the machine runs it
+  const Module* module_ = nullptr;
+};
+
+}  // namespace lanescope

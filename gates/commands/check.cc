@@ -1,0 +1,34 @@
+#include "gates/run/check.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "gates/commands/command.h"
+#include "gates/commands/log.h"
+#include "gates/commands/shared_options.h"
+
+namespace lanescope {
+namespace {
+
+ExitCode run_check(const RunOptions& options, const Output& output) {
+  const CheckReport report = check_kernel(options);
+  for (const std::string& warning : report.warnings) log::warn(warning);
+  const std::string text =
+      output.json ? check_json(report) + "\n" : check_text(report, output.style);
+  std::fputs(text.c_str(), stdout);
+  return report.clean() ? ExitCode::ok : ExitCode::diverged;
+}
+
+Action declare(Options& options) {
+  const auto run = std::make_shared<RunOptions>();
+  options.add("kernel", run->kernel, "a kernel, or the path of a module").required();
+  options.add("gate", run->gate, "a gate of the kernel: see `lanescope list`").required();
+  add_run_options(options, *run);
+  return [run](const Output& output) { return run_check(*run, output); };
+}
+
+}  // namespace
+
+Command check_command() { return {"run one gate on sim under the memory checker", declare}; }
+
+}  // namespace lanescope

@@ -1,0 +1,33 @@
+#include "gates/run/locate.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "gates/commands/command.h"
+#include "gates/commands/shared_options.h"
+
+namespace lanescope {
+namespace {
+
+ExitCode run_locate(const RunOptions& options, const Output& output) {
+  if (options.untraced)
+    throw UsageError("locate: it needs the traced values; leave out --untraced");
+  const Location location = locate(options);
+  const std::string text =
+      output.json ? location_json(location) + "\n" : location_text(location, output.style);
+  std::fputs(text.c_str(), stdout);
+  return location.diagnosis ? ExitCode::diverged : ExitCode::ok;
+}
+
+Action declare(Options& options) {
+  const auto run = std::make_shared<RunOptions>();
+  options.add("kernel", run->kernel, "a kernel, or the path of a fused module").required();
+  add_run_options(options, *run);
+  return [run](const Output& output) { return run_locate(*run, output); };
+}
+
+}  // namespace
+
+Command locate_command() { return {"name stage, site, tile, lane and cause", declare}; }
+
+}  // namespace lanescope

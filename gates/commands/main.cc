@@ -1,0 +1,57 @@
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "gates/build/module_build.h"
+#include "gates/commands/command_line.h"
+#include "gates/commands/log.h"
+#include "gates/declared_commands.h"
+
+namespace {
+
+using namespace lanescope;
+
+Style terminal_style() {
+  Style style;
+  style.colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  winsize window{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0) {
+    style.width = window.ws_col;
+    style.height = window.ws_row;
+  }
+  return style;
+}
+
+ExitCode run(const Request& request) {
+  log::set_up(request.verbose, request.quiet);
+  if (request.quiet) build_quietly();
+  const ExitCode code = request.action({request.json, terminal_style()});
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw EnvironmentError("the result could not be written to stdout: is the disk full?");
+  }
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // what a module prints at its end is no result
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, and that is said
+  try {
+    return read_command_line(argc, argv, declared_commands, run);
+  } catch (const Error& error) {
+    log::error(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    log::error("out of memory: take a smaller --shape, or narrow the trace with --where");
+    return static_cast<int>(ExitCode::environment);
+  } catch (const std::exception& error) {
+    log::error(std::string("unexpected: ") + error.what());
+    return static_cast<int>(ExitCode::environment);
+  }
+}

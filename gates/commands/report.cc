@@ -1,0 +1,66 @@
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "debug/dump/file.h"
+#include "debug/page/page.h"
+#include "gates/commands/command.h"
+#include "gates/commands/fresh_dump.h"
+#include "gates/commands/log.h"
+#include "gates/commands/shared_options.h"
+
+namespace lanescope {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> dumps;  ///< one, or two to compare
+  std::string output;              ///< the page
+  std::string block, tile;         ///< "3" or "0..3"; empty: as many as may be
+  int threads = 0;
+  bool stale_ok = false;
+};
+
+std::optional<Range> range_of(const std::string& text, const char* option) {
+  return text.empty() ? std::nullopt : std::optional(parse_range(text, option));
+}
+
+ExitCode run_report(const ReportOptions& options) {
+  if (options.dumps.size() > 2) throw UsageError("report: give one dump, or two to compare");
+  std::vector<Dump> dumps;
+  for (const std::string& path : options.dumps) {
+    dumps.push_back(read_fresh_dump(path, options.stale_ok));
+  }
+  PageContent content =
+      page_content(dumps[0], {range_of(options.block, "--block"), range_of(options.tile, "--tile")},
+                   options.threads);
+  content.report.unchecked = unchecked_claims(dumps[0].info);
+  const NamedDump a{dumps[0], options.dumps[0]};
+  const bool two = dumps.size() == 2;
+  const NamedDump b{dumps.back(), options.dumps.back()};
+  const std::string html = page_html(a, content, two ? &b : nullptr);
+  NewFile page(options.output);
+  page.write(std::as_bytes(std::span(html)));
+  page.complete();
+  log::info(options.output + ": " + std::to_string(content.blocks.size()) + " of " +
+            std::to_string(dumps[0].info.block_count()) + " blocks judged, " +
+            verdict_of(content.report));
+  return ExitCode::ok;
+}
+
+Action declare(Options& options) {
+  const auto given = std::make_shared<ReportOptions>();
+  options.add("dumps", given->dumps, "x.safetensors, or two to compare").required();
+  options.add("-o,--output", given->output, "the page: x.html").required().check(check_page_path);
+  options.add("--block", given->block, "judge only these: 3 or 0..3, ends included");
+  options.add("--tile", given->tile, "keep only these");
+  add_threads(options, given->threads);
+  options.add_flag("--stale-ok", given->stale_ok,
+                   "judge a dump although the sources have changed since");
+  return [given](const Output&) { return run_report(*given); };
+}
+
+}  // namespace
+
+Command report_command() { return {"a dump as a page: stages, heat maps, lanes", declare}; }
+
+}  // namespace lanescope

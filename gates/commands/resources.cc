@@ -1,0 +1,37 @@
+#include "gates/measure/resources.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "gates/commands/command.h"
+
+namespace lanescope {
+namespace {
+
+ExitCode run_resources(const ResourceOptions& options, const Output& output) {
+  const ResourceReport report = measure_resources(options);
+  const std::string text = output.json ? resources_json(report) + "\n" : resources_text(report);
+  std::fputs(text.c_str(), stdout);
+  const bool holds = !report.recorded.empty() || report.within();
+  return holds ? ExitCode::ok : ExitCode::diverged;
+}
+
+Action declare(Options& options) {
+  const auto given = std::make_shared<ResourceOptions>();
+  options.add("kernel", given->kernel, "a kernel, or the path of a cuda module").required();
+  options.add("--gate", given->gate, "only this gate");
+  options.add("--dtype", given->dtype, "only this type");
+  options.add("--d", given->d, "only this head dimension");
+  options.add("--tile-shape", given->tile_shape, "only this tile, e.g. 64x32");
+  options.add_flag("--record", given->record,
+                   "write what they take as their budgets (kernels/budgets)");
+  return [given](const Output& output) { return run_resources(*given, output); };
+}
+
+}  // namespace
+
+Command resources_command() {
+  return {"registers, spills, shared memory of cuda modules", declare};
+}
+
+}  // namespace lanescope

@@ -1,0 +1,55 @@
+#include <cstdio>
+#include <memory>
+
+#include "debug/judge/last_sites.h"
+#include "debug/report/suggested_command.h"
+#include "gates/commands/command.h"
+#include "gates/commands/log.h"
+#include "gates/commands/shared_options.h"
+
+namespace lanescope {
+namespace {
+
+struct DumpedRun {
+  RunOptions run;
+  std::string path;  ///< of the dump, empty: none
+};
+
+ExitCode run_and_dump(const RunOptions& options, const std::string& path) {
+  const PreparedRun run = prepare(options);
+  for (const std::string& warning : run.warnings) log::warn(warning);
+  const bool prints = std::string_view(run.module->trace) == "printf";
+  if (path.empty() && !prints) {
+    throw UsageError("run: where to? -o x.safetensors names the dump");
+  }
+  log::debug(run.module_name + ": " + shape_option(run.request.problem) + ", input " +
+             run.request.input);
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  if (!path.empty()) {
+    write_dump(dump, path);
+    log::info(path + ": " + std::to_string(dump.info.blocks.count()) + " blocks, " +
+              std::to_string(dump.info.tiles.count()) + " tiles, " +
+              std::to_string(dump.info.sites.size()) + " sites");
+  }
+  if (dump.info.incomplete.empty()) return ExitCode::ok;
+  log::error(run.module_name + ": " + dump.info.incomplete);
+  if (!dump.info.broke_off()) return ExitCode::diverged;
+  log::info("last site reached:");
+  for (const std::string& line : last_site_lines(last_sites(dump))) log::info("  " + line);
+  return ExitCode::diverged;
+}
+
+Action declare(Options& options) {
+  const auto given = std::make_shared<DumpedRun>();
+  options.add("kernel", given->run.kernel, "a kernel, or the path of a module").required();
+  options.add("gate", given->run.gate, "a gate of the kernel: see `lanescope list`").required();
+  options.add("-o,--output", given->path, "the dump: x.safetensors").check(check_dump_path);
+  add_run_options(options, given->run);
+  return [given](const Output&) { return run_and_dump(given->run, given->path); };
+}
+
+}  // namespace
+
+Command run_command() { return {"run one gate of a kernel and write a dump", declare}; }
+
+}  // namespace lanescope

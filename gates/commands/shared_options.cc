@@ -1,0 +1,72 @@
+#include "gates/commands/shared_options.h"
+
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+namespace lanescope {
+namespace {
+
+// What is wrong with an option's text, or nothing.
+
+std::string check_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return "'" + text + "' is no whole number from 0 to 2^64 - 1";
+}
+
+/// Before the run, which may take long: a dump under another name could not be given to `diff`, and
+/// one in a folder that is not there could not be written.
+std::string check_path(const std::string& text, const std::string& ending) {
+  if (!text.ends_with(ending)) return "'" + text + "' does not end in " + ending;
+  const std::filesystem::path folder = std::filesystem::path(text).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return "there is no folder " + folder.string();
+}
+
+}  // namespace
+
+std::string check_dump_path(const std::string& text) { return check_path(text, ".safetensors"); }
+std::string check_page_path(const std::string& text) { return check_path(text, ".html"); }
+
+void add_threads(Options& options, int& threads) {
+  options.add("--threads", threads, "of this machine [0: all]").between(0, 1024);
+}
+
+void add_problem_options(Options& options, RunOptions& run) {
+  options.add("--dtype", run.dtype, "f16, bf16 or e4m3 [f16, or as the input file]");
+  options.add_flag("--causal", run.causal, "query i sees the keys up to i + skv - s");
+  options.add("--tile-shape", run.tile_shape,
+              "Br x Bc, e.g. 64x32 [the kernel's first; bench: all of them]");
+  options.add("--input", run.input,
+              "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
+  options.add("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
+  options.add("--splits", run.splits,
+              "kernels that split the keys: ranges of them [as fill the machine]");
+  options.add("--seed", run.seed, "of generated inputs [0]").check(check_seed);
+  add_threads(options, run.threads);
+}
+
+void add_run_options(Options& options, RunOptions& run) {
+  options.add("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
+  options.add("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
+  options.add("--shape", run.shape,
+              "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's");
+  add_problem_options(options, run);
+  options.add("--specimen", run.specimen, "plant a known bug: see `lanescope list`");
+  options.add("--where", run.where,
+              "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
+  options.add_flag("--untraced", run.untraced, "the module built without tracing");
+  options.add("--arch", run.arch, "sim: round like hopper or ampere [hopper]");
+  options.add("--schedule", run.schedule, "sim: the seed of another order of the lanes")
+      .check(check_seed);
+  options
+      .add("--timeout", run.timeout_seconds,
+           "seconds that a kernel may take to end a block (cuda: to end) [30]")
+      .between(0.1, 1e6);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "gates/commands/options.h"
+#include "gates/run/run_options.h"
+
+namespace lanescope {
+
+/// What is wrong with the path of a dump or of a page that is to be written, or nothing: it ends in
+/// .safetensors or .html, in a folder that is there.
+std::string check_dump_path(const std::string& text);
+std::string check_page_path(const std::string& text);
+
+/// --threads: of this machine, where a command computes.
+void add_threads(Options& options, int& threads);
+/// What a run and a benchmark take alike: which problem, in which types and tiles.
+void add_problem_options(Options& options, RunOptions& run);
+/// What every command takes that runs a gate: how `run` is to be done.
+void add_run_options(Options& options, RunOptions& run);
+
+}  // namespace lanescope

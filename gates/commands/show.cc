@@ -1,0 +1,56 @@
+#include "debug/show/show.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "gates/commands/command.h"
+
+namespace lanescope {
+namespace {
+
+struct ShownDump {
+  std::string path;
+  ShowOptions show;
+  std::string mapped_site;  ///< a site to be shown as a map of errors, empty: none
+};
+
+ExitCode run_show(const ShownDump& given, const Output& output) {
+  ShowOptions options = given.show;
+  if (!given.mapped_site.empty()) {
+    options.site = given.mapped_site;
+    if (!options.as && !options.watch) options.as = ShowAs::heat;
+  }
+  const Dump dump = read_dump(given.path);
+  const std::string text =
+      output.json ? show_json(dump, options) + "\n" : show_text(dump, options, output.style);
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+Action declare(Options& options) {
+  const auto given = std::make_shared<ShownDump>();
+  ShowOptions& show = given->show;
+  options.add("dump", given->path, "x.safetensors").required();
+  Options of_site = options.one_of("site");
+  of_site.add("what", show.site, "a site, or q, k, v, o_final, lse");
+  of_site.add("--site", given->mapped_site, "the same, as a map of errors unless --as says else");
+  options.add("--block", show.block);
+  options.add("--tile", show.tile);
+  options.add("--warp", show.warp);
+  options.add("--lane", show.lane);
+  options.add("--col", show.col, "the first column of a matrix");
+  options.add_choice(
+      "--as", [&show](const std::string& text) { show.as = parse_show_as(text); },
+      "lanes|tile|heat",
+      "lanes: 8 rows of 4, as a fragment is held; tile: rows x columns; heat: a map of errors");
+  options.add_flag(
+      "--watch", show.watch,
+      "follow the site over the tiles; for a lane of m, alpha or l with its invariants");
+  return [given](const Output& output) { return run_show(*given, output); };
+}
+
+}  // namespace
+
+Command show_command() { return {"one site of a dump, lane by lane", declare}; }
+
+}  // namespace lanescope

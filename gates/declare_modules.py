@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""declare_modules.py CHOICES KERNELS GATES BACKENDS TRACE SPECIMENS [NAME=TEMPLATE=FILE ...]: the kernels and the
+modules of a build, for gates/meson.build.
+
+CHOICES is kernel_choices of kernels/meson.build; KERNELS, GATES and BACKENDS, each with commas, and TRACE are
+what the build has of them; SPECIMENS is the file tests/specimens/list.txt; then come the kernels outside the
+tree. A row per kernel goes to stdout, and behind an empty line a row per module; their fields, separated by
+tabs, are those of the two classes below.
+"""
+
+import dataclasses
+import itertools
+import json
+import pathlib
+import sys
+
+TRACE = {"off": 0, "on": 1, "printf": 2}
+MEMORY_CAUSES = ("race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read")
+
+
+@dataclasses.dataclass
+class Kernel:
+    name: str
+    template: str
+    file: str
+    patch: str  # "-": none
+
+
+@dataclasses.dataclass
+class Module:
+    name: str
+    kernel: str
+    backend: str
+    variant: str  # traced, untraced, checked
+    kind: str  # kernel, specimen
+    suite: str  # tested: the test suite needs it; else untested
+    defines: str  # separated by blanks
+
+
+def kernels_of(choices, names, extras, specimens):
+    """Name, and what its modules are built for."""
+    kernels = {name: {"patch": "-", "file": f"kernels/{name}.h", **choices[name]} for name in names}
+    for extra in extras:
+        if extra.count("=") != 2:
+            sys.exit(f'extra_kernels: "{extra}" is not NAME=TEMPLATE=/path/to/kernel.h')
+        name, template, file = extra.split("=")
+        kernels[name] = {"patch": "-", **choices["mma"], "template": template, "file": file}
+    for line in specimens.splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        specimen, name, stage, _, cause, options = line.split()
+        if name not in names:
+            continue
+        kernels[f"{name}+{specimen}"] = {
+            **kernels[name],
+            "dtypes": ["e4m3" if ",dtype=e4m3" in options else "f16"],
+            "tiles": kernels[name]["tiles"][:1],
+            "patch": f"tests/specimens/{specimen}.patch",
+            "seen_by_diff": cause not in MEMORY_CAUSES,
+            "seen_by_check": cause in MEMORY_CAUSES or stage == "clean" or ",check=" in options,
+        }
+    return kernels
+
+
+def is_tested(choice, gate, dtype, d, tile, backend, variant):
+    if backend != "sim":
+        return False
+    if choice["patch"] != "-":
+        seen = choice["seen_by_diff"] if variant == "traced" else choice["seen_by_check"] and gate == "fused"
+        return d == 64 and seen
+    return {"traced": True,
+            "untraced": d == 64 and dtype == "f16",
+            "checked": d == 64 and tile == choice["tiles"][0]}[variant]
+
+
+def modules_of(kernel, choice, gates, backends, trace):
+    is_specimen = choice["patch"] != "-"
+    for dtype, d, tile, gate, backend, variant in itertools.product(
+            choice["dtypes"], choice["head_dims"], choice["tiles"], gates, backends,
+            ("traced", "untraced", "checked")):
+        br, bc, only_d = (*tile, d)[:3]
+        if (only_d != d or (gate == "combine_only" and not choice.get("combines"))
+                or (variant == "untraced" and is_specimen) or (variant == "checked" and backend != "sim")):
+            continue
+        name = f"{kernel}.{gate}.{dtype}.d{d}.{br}x{bc}.{backend}"
+        defines = {
+            "GATE": gate, "TYPE": dtype, "D": d, "BR": br, "BC": bc, "BACKEND": backend,
+            "COMPILE_FLAGS": f"LANESCOPE_{backend.upper()}_FLAGS",
+            "CHECKED": int(variant == "checked"),
+            "TRACE": TRACE[trace if variant == "traced" else "off"],
+        }
+        yield Module(
+            name=name if variant == "traced" else f"{name}.{variant}",
+            kernel=kernel, backend=backend, variant=variant,
+            kind="specimen" if is_specimen else "kernel",
+            suite="tested" if is_tested(choice, gate, dtype, d, tile, backend, variant) else "untested",
+            defines=" ".join(f"-DLANESCOPE_{key}={value}" for key, value in defines.items()))
+
+
+def main():
+    choices, kernels, gates, backends, trace, specimens, *extras = sys.argv[1:]
+    choices = json.loads(choices.replace("'", '"'))  # Meson writes a dictionary as JSON, but for the quotes
+    kernels = kernels_of(choices, kernels.split(","), extras, pathlib.Path(specimens).read_text())
+    rows = [Kernel(name, choice["template"], choice["file"], choice["patch"]) for name, choice in kernels.items()]
+    gates, backends = ([name for name in names.split(",") if name] for names in (gates, backends))
+    modules = [module for name, choice in kernels.items()
+               for module in modules_of(name, choice, gates, backends, trace)]
+    for group in (rows, modules):
+        print(*("\t".join(vars(row).values()) for row in group), sep="\n", end="\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+#include "gates/measure/resources.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <sstream>
+
+#include "debug/judge/diff.h"
+#include "debug/report/suggested_command.h"
+#include "gates/build/module_build.h"
+#include "gates/measure/occupancy.h"
+#include "gates/process/child.h"
+#include "gates/run/launch.h"
+#include "gates/run/run_options.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+constexpr int most_passes = 8;
+
+std::string ptxas_report(const std::filesystem::path& module) {
+  const std::filesystem::path path = std::filesystem::path(module).replace_extension(".resources");
+  std::ifstream in(path);
+  std::ostringstream report;
+  report << in.rdbuf();
+  if (!in || report.str().empty()) {
+    throw EnvironmentError("there is no " + path.string() + ": it holds what ptxas said of " +
+                           module.string() + ", and gates/build/compile_cuda.sh, which the build " +
+                           "compiles with, writes it");
+  }
+  return report.str();
+}
+
+/// "13.0" of "nvcc 13.0 -O3 ...".
+std::string compiler_version(const std::string& flags) {
+  std::istringstream parts(flags);
+  std::string compiler, version;
+  parts >> compiler >> version;
+  return version.empty() ? "unknown" : version;
+}
+
+ModuleName name_of_module(const Module& module) {
+  ModuleName name;
+  name.kernel = module.kernel;
+  name.gate = module.gate;
+  name.dtype = module.dtype;
+  name.head_dim = module.head_dim;
+  name.br = module.br;
+  name.bc = module.bc;
+  name.backend = module.backend;
+  name.untraced = std::string_view(module.trace) == "off";
+  return name;
+}
+
+/// The functions that the module launches, with their figures; one of them is not judged yet.
+std::vector<ResourceUse> measure(const Module& module, const ModuleName& name,
+                                 const std::filesystem::path& path) {
+  const std::vector<CompiledFunction> functions = parse_ptxas(ptxas_report(path));
+  ModulePass passes[most_passes];
+  int count = 0;
+  run_in_child(
+      {std::as_writable_bytes(std::span(passes)), std::as_writable_bytes(std::span(&count, 1))},
+      [&] { count = module.passes(passes, most_passes); });
+  std::vector<ResourceUse> uses;
+  for (const ModulePass& pass : std::vector(passes, passes + count)) {
+    const std::string entry = std::string(pass.name) + "_entry";
+    const auto function = std::find_if(
+        functions.begin(), functions.end(),
+        [&](const CompiledFunction& f) { return f.name.find(entry) != std::string::npos; });
+    if (function == functions.end()) {
+      throw EnvironmentError("ptxas said nothing of " + entry + " of " + path.string() +
+                             ": build the module again");
+    }
+    ResourceUse use;
+    use.now = {name.text(),
+               pass.name,
+               function->figures,
+               function->arch,
+               compiler_version(module.compile_flags),
+               module.source_hash};
+    use.traced = !name.untraced;
+    use.threads = pass.threads;
+    use.shared_static = function->figures.shared;
+    Figures& figures = use.now.figures;
+    figures.shared += pass.shared_bytes;
+    const auto blocks = blocks_per_multiprocessor(
+        function->arch, {pass.threads, static_cast<int>(figures.registers), figures.shared});
+    if (!blocks) {
+      throw UsageError("how many blocks a multiprocessor of " + function->arch +
+                       " holds is not known (gates/measure/occupancy.cc)");
+    }
+    figures.blocks = *blocks;
+    if (pass.blocks >= 0) use.driver_blocks = pass.blocks;
+    uses.push_back(use);
+  }
+  return uses;
+}
+
+std::vector<ModuleName> wanted_modules(const ResourceOptions& options) {
+  const std::vector<std::string> backends = declared_backends();
+  if (std::find(backends.begin(), backends.end(), "cuda") == backends.end()) {
+    throw EnvironmentError(
+        "this build has no cuda modules: nvcc was missing when it was configured (CUDA Toolkit 12 "
+        "or later brings it), or -Dbackends leaves cuda out");
+  }
+  std::vector<ModuleName> wanted;
+  bool known = false;
+  for (ModuleName name : declared_modules()) {
+    known = known || name.kernel == options.kernel;
+    if (name.kernel != options.kernel || name.backend != "cuda") continue;
+    const std::string tile = tile_text(name.br, name.bc);
+    if (!options.gate.empty() && parse_gate(options.gate) != name.gate) continue;
+    if (!options.dtype.empty() && parse_dtype(options.dtype) != name.dtype) continue;
+    if (options.d != 0 && options.d != name.head_dim) continue;
+    if (!options.tile_shape.empty() && options.tile_shape != tile) continue;
+    const bool is_specimen = name.kernel.find('+') != std::string::npos;
+    for (const bool untraced : {true, false}) {
+      if (untraced && is_specimen) continue;  // there is none
+      name.untraced = untraced;
+      wanted.push_back(name);
+    }
+  }
+  if (wanted.empty()) {
+    throw UsageError(known ? "kernel " + options.kernel +
+                                 " has no cuda module with that gate, type, "
+                                 "head dimension and tile: see `lanescope list`"
+                           : "there is no kernel '" + options.kernel + "' in this build");
+  }
+  return wanted;
+}
+
+/// What a figure may fall by before it is looked into: an eighth.
+bool fell_far(std::int64_t is, std::int64_t budget) { return is * 8 < budget * 7; }
+
+void judge(ResourceUse& use) {
+  const Figures& is = use.now.figures;
+  const Figures& budget = use.budget->figures;
+  const auto at_most = [&](const char* figure, std::int64_t Figures::*of) {
+    if (is.*of > budget.*of) use.over.push_back({figure, is.*of, budget.*of});
+  };
+  at_most("registers", &Figures::registers);
+  at_most("bytes of stack", &Figures::stack);
+  at_most("bytes of spill stores", &Figures::spill_stores);
+  at_most("bytes of spill loads", &Figures::spill_loads);
+  at_most("bytes of shared memory", &Figures::shared);
+  if (is.blocks < budget.blocks) use.over.push_back({"blocks", is.blocks, budget.blocks});
+  for (const auto& [figure, of] : {std::pair{"registers", &Figures::registers},
+                                   std::pair{"bytes of shared memory", &Figures::shared}}) {
+    if (fell_far(is.*of, budget.*of)) use.fell.push_back({figure, is.*of, budget.*of});
+  }
+}
+
+/// The run that judges a module whose figures fell: ragged tiles, some of them on the diagonal.
+RunOptions judging_run(const ModuleName& name) {
+  RunOptions run;
+  run.kernel = name.kernel;
+  run.gate = name_of(name.gate);
+  run.dtype = name_of(name.dtype);
+  run.tile_shape = tile_text(name.br, name.bc);
+  run.shape = "b=1,h=1,s=" + std::to_string(2 * std::max(name.br, name.bc) + 6) +
+              ",d=" + std::to_string(name.head_dim);
+  run.causal = true;
+  run.untraced = name.untraced;
+  return run;
+}
+
+std::string command_of(const RunOptions& run) {
+  return "lanescope diff " + run.kernel + " " + run.gate + " --dtype " + run.dtype +
+         " --tile-shape " + run.tile_shape + " --shape " + run.shape + " --causal" +
+         (run.untraced ? " --untraced" : "");
+}
+
+void look_into_fall(ResourceUse& use, const ModuleName& name, bool can_run) {
+  const RunOptions options = judging_run(name);
+  use.diff_command = command_of(options);
+  if (!can_run) return;
+  const PreparedRun run = prepare(options);
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  use.verdict = verdict_of(diff_against_reference(dump));
+}
+
+std::string record(const ResourceReport& report, std::vector<Budget> budgets) {
+  for (const ResourceUse& use : report.uses) {
+    if (use.verdict == "diverged") {
+      throw Error(ExitCode::diverged, "nothing is recorded: " + use.now.module +
+                                          " takes less than its budget, and its "
+                                          "gate diverges from the reference. Code was lost; see: " +
+                                          use.diff_command);
+    }
+    const auto line = std::find_if(budgets.begin(), budgets.end(), [&](const Budget& b) {
+      return b.module == use.now.module && b.pass == use.now.pass;
+    });
+    if (line == budgets.end()) {
+      budgets.push_back(use.now);
+    } else {
+      *line = use.now;
+    }
+  }
+  std::sort(budgets.begin(), budgets.end(), [](const Budget& a, const Budget& b) {
+    return std::pair(a.module, a.pass) < std::pair(b.module, b.pass);
+  });
+  return write_budgets(report.kernel, budgets);
+}
+
+}  // namespace
+
+bool ResourceReport::within(const ResourceUse& use, bool has_budgets) {
+  return use.over.empty() && (use.budget || !has_budgets) && use.verdict != "diverged";
+}
+
+bool ResourceReport::within() const {
+  return std::all_of(uses.begin(), uses.end(),
+                     [&](const ResourceUse& use) { return within(use, has_budgets); });
+}
+
+ResourceReport measure_resources(const ResourceOptions& options) {
+  ResourceReport report;
+  std::vector<ModuleName> names;  // one per use
+  const bool is_file = options.kernel.ends_with(".so");
+  const auto add = [&](const Module& module, const ModuleName& name,
+                       const std::filesystem::path& path) {
+    // What -Dtrace=printf or off makes of a traced module is not what its budget is of.
+    if (!name.untraced && std::string_view(module.trace) != "on") return;
+    for (ResourceUse& use : measure(module, name, path)) {
+      report.uses.push_back(std::move(use));
+      names.push_back(name);
+    }
+  };
+  if (is_file) {
+    if (options.record) throw UsageError("--record takes a kernel of the build, not a module");
+    if (!std::filesystem::exists(options.kernel)) {
+      throw UsageError("there is no module " + options.kernel);
+    }
+    const ModuleFile module = open_module_at(options.kernel, false, false);
+    if (std::string_view(module->backend) != "cuda") {
+      throw UsageError("the module " + options.kernel + " is for the backend " + module->backend +
+                       ": only cuda modules have registers and spills");
+    }
+    report.kernel = module->kernel;
+    add(*module, name_of_module(*module), options.kernel);
+  } else {
+    report.kernel = options.kernel;
+    const std::vector<ModuleName> wanted = wanted_modules(options);
+    std::vector<std::string> texts;
+    for (const ModuleName& name : wanted) texts.push_back(name.text());
+    build_modules(texts);
+    for (const ModuleName& name : wanted) {
+      add(*open_built_module(name), name, module_path(name.text()));
+    }
+  }
+  if (report.uses.empty()) {
+    throw UsageError(options.kernel +
+                     " is not traced into a buffer (-Dtrace), and there is no build "
+                     "without tracing to measure");
+  }
+  const std::optional<std::vector<Budget>> budgets = read_budgets(report.kernel);
+  report.has_budgets = budgets.has_value();
+  for (std::size_t i = 0; i < report.uses.size(); ++i) {
+    ResourceUse& use = report.uses[i];
+    for (const Budget& budget : budgets.value_or(std::vector<Budget>())) {
+      if (budget.module == use.now.module && budget.pass == use.now.pass) use.budget = budget;
+    }
+    if (!use.budget) continue;
+    if (use.budget->arch != use.now.arch && options.record) {
+      use.budget.reset();
+      continue;
+    }
+    if (use.budget->arch != use.now.arch) {
+      throw MismatchError("the budgets of " + report.kernel + " are of " + use.budget->arch +
+                          ", the modules of " + use.now.arch + ": configure with -Dgpu_arch=" +
+                          use.budget->arch + ", or record them anew with --record");
+    }
+    judge(use);
+    if (!use.fell.empty()) look_into_fall(use, names[i], !is_file);
+  }
+  if (options.record) {
+    // Of modules that there are no more, no line stays.
+    const bool all = options.gate.empty() && options.dtype.empty() && options.d == 0 &&
+                     options.tile_shape.empty();
+    report.recorded = record(report, all || !budgets ? std::vector<Budget>() : *budgets);
+  }
+  return report;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,196 @@
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <iterator>
+
+#include "gates/module/module_entry.h"
+#include "gates/module/time_cuda.h"
+
+namespace lanescope {
+
+template <class K>
+__global__ void __launch_bounds__(K::threads)
+    kernel_entry(const __grid_constant__ KernelArguments arguments) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  // Causal: the last query rows have most to do, so they start first.
+  const std::int64_t at = device::block();
+  const std::int64_t block = arguments.attention.causal ? gridDim.x - 1 - at : at;
+  run_lane<K>(arguments, *reinterpret_cast<typename K::SharedMemory*>(memory), block);
+}
+
+template <class K>
+__global__ void __launch_bounds__(K::combine_threads)
+    combine_entry(const __grid_constant__ KernelArguments arguments) {
+  combine_lane<K>(arguments);
+}
+
+namespace {
+
+/// Device memory that goes back by itself, or host memory that the device uses; with its guards.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (host_) {
+      cudaHostUnregister(host_);
+    } else {
+      cudaFree(data_);
+    }
+  }
+
+  cudaError_t fill(const ModuleBuffer& buffer) {
+    if (buffer.bytes == 0) return cudaSuccess;
+    bytes_ = guarded_bytes(buffer);
+    const cudaError_t error = cudaMalloc(&data_, bytes_);
+    if (error != cudaSuccess) return error;
+    return cudaMemcpy(data_, guarded(buffer), bytes_, cudaMemcpyHostToDevice);
+  }
+  /// Has the device use host memory, which outlives its faults.
+  cudaError_t map(const ModuleBuffer& buffer) {
+    if (buffer.bytes == 0) return cudaSuccess;
+    const cudaError_t error =
+        cudaHostRegister(guarded(buffer), guarded_bytes(buffer), cudaHostRegisterMapped);
+    if (error != cudaSuccess) return error;
+    host_ = guarded(buffer);
+    return cudaHostGetDevicePointer(&data_, host_, 0);
+  }
+  cudaError_t copy_back(const ModuleBuffer& buffer) const {
+    if (bytes_ == 0) return cudaSuccess;
+    return cudaMemcpy(guarded(buffer), data_, bytes_, cudaMemcpyDeviceToHost);
+  }
+  /// Where the buffer itself begins.
+  void* data() const { return data_ ? static_cast<char*>(data_) + guard_bytes : nullptr; }
+
+ private:
+  void* data_ = nullptr;
+  void* host_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+ModuleStatus fail(ModuleRun* run, cudaError_t error, const char* what) {
+  std::snprintf(run->message, static_cast<std::size_t>(run->message_bytes), "%s: %s (%s)", what,
+                cudaGetErrorString(error), cudaGetErrorName(error));
+  return error == cudaErrorMemoryAllocation ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
+}
+
+/// Both passes, as far as the gate has them, one behind the other in a stream.
+template <class K>
+cudaError_t launch_passes(const ModuleRun& run, const KernelArguments& arguments,
+                          cudaStream_t stream) {
+  if constexpr (launches_first<K, gate>) {
+    constexpr int shared = sizeof(typename K::SharedMemory);
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel_entry<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (error != cudaSuccess) return error;
+    kernel_entry<K><<<static_cast<unsigned>(run.blocks), K::threads, shared, stream>>>(arguments);
+  }
+  if constexpr (launches_second<K, gate>) {
+    combine_entry<K>
+        <<<static_cast<unsigned>(run.combine_blocks), K::combine_threads, 0, stream>>>(arguments);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+/// For the memory checker, which there is on sim only.
+bool locate_shared(std::int64_t, const char**, int*, int*) { return false; }
+
+ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes) {
+  int device = 0;
+  cudaDeviceProp properties;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) {
+    std::snprintf(name, static_cast<std::size_t>(name_bytes), "%s", cudaGetErrorString(error));
+    return ModuleStatus::no_device;
+  }
+  std::snprintf(name, static_cast<std::size_t>(name_bytes), "%s", properties.name);
+  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "sm_%d%d", properties.major,
+                properties.minor);
+  return ModuleStatus::ok;
+}
+
+namespace {
+
+template <class Function>
+ModulePass describe(const char* name, Function function, int threads, int shared) {
+  int blocks = -1;
+  cudaError_t error =
+      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads, shared);
+  }
+  return {name, threads, shared, error == cudaSuccess ? blocks : -1};
+}
+
+/// Of the gate's passes.
+template <class K>
+int describe_passes_of(ModulePass* passes, int most) {
+  int count = 0;
+  if constexpr (launches_first<K, gate>) {
+    constexpr int shared = sizeof(typename K::SharedMemory);
+    if (count < most) passes[count++] = describe("kernel", kernel_entry<K>, K::threads, shared);
+  }
+  if constexpr (launches_second<K, gate>) {
+    if (count < most) {
+      passes[count++] = describe("combine", combine_entry<K>, K::combine_threads, 0);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+int describe_passes(ModulePass* passes, int most) {
+  return describe_passes_of<Kernel>(passes, most);
+}
+
+ModuleStatus run_module(ModuleRun* run) {
+  Buffer inputs[std::size(module_inputs)], results[std::size(module_results)];
+  ModuleRun on_device = *run;
+  for (std::size_t i = 0; i < std::size(inputs); ++i) {
+    ModuleBuffer& buffer = on_device.*module_inputs[i];
+    const cudaError_t error = inputs[i].fill(buffer);
+    if (error != cudaSuccess) return fail(run, error, "copying the inputs to the device");
+    buffer.data = inputs[i].data();
+  }
+  for (std::size_t i = 0; i < std::size(results); ++i) {
+    ModuleBuffer& buffer = on_device.*module_results[i];
+    const cudaError_t error = run->surviving ? results[i].map(buffer) : results[i].fill(buffer);
+    if (error != cudaSuccess) return fail(run, error, "making room for the results");
+    buffer.data = results[i].data();
+  }
+
+  cudaError_t error = cudaSuccess;
+#if LANESCOPE_TRACE == 2
+  // Text of all lanes waits on the device until the kernel ends.
+  error = cudaDeviceSetLimit(cudaLimitPrintfFifoSize, std::size_t{1} << 30);
+  if (error != cudaSuccess) return fail(run, error, "reserving the printf buffer");
+#endif
+  const auto launch = [&, arguments = arguments_of(on_device)](cudaStream_t stream) {
+    return launch_passes<Kernel>(on_device, arguments, stream);
+  };
+  error = launch(nullptr);
+  if (error != cudaSuccess) return fail(run, error, "launching the kernel");
+  error = cudaDeviceSynchronize();
+  if (error != cudaSuccess) return fail(run, error, "running the kernel");
+  if (run->timing) {
+    error = time_launches(launch, *run->timing);
+    if (error != cudaSuccess) return fail(run, error, "timing the kernel");
+  }
+
+  for (std::size_t i = 0; i < std::size(results); ++i) {
+    error = results[i].copy_back(run->*module_results[i]);
+    if (error != cudaSuccess) return fail(run, error, "copying the results back");
+  }
+  for (std::size_t i = 0; i < std::size(inputs); ++i) {  // for their guards
+    error = inputs[i].copy_back(run->*module_inputs[i]);
+    if (error != cudaSuccess) return fail(run, error, "copying the inputs back");
+  }
+  return ModuleStatus::ok;
+}
+
+}  // namespace lanescope

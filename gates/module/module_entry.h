@@ -1,0 +1,189 @@
+#pragma once
+
+// What the sim and the cuda half of a module share: the one explicit instantiation that the build
+// names, and its description.
+//   LANESCOPE_KERNEL_FILE   "kernels/mma.h"
+//   LANESCOPE_KERNEL        mma, the module's name for it
+//   LANESCOPE_TEMPLATE      Mma, the class template
+//   LANESCOPE_GATE          softmax_only
+//   LANESCOPE_TYPE          f16
+//   LANESCOPE_D _BR _BC     64
+//   LANESCOPE_BACKEND       sim
+//   LANESCOPE_TRACE         0 off, 1 on, 2 printf
+//   LANESCOPE_CHECKED       1 compiled with -fsanitize=thread for the memory checker, else 0
+//   LANESCOPE_COMPILE_FLAGS LANESCOPE_SIM_FLAGS, from compile_flags.h
+
+#define LANESCOPE_TEXT_OF(x) #x
+#define LANESCOPE_TEXT(x) LANESCOPE_TEXT_OF(x)
+
+#include LANESCOPE_KERNEL_FILE
+
+#include <cmath>
+#include <numbers>
+#include <type_traits>
+
+#include "gates/module/module.h"
+#include "kernels/parts/scaled_inputs.h"
+#include "kernels/trace/trace.h"
+#include LANESCOPE_SOURCE_HASH_FILE
+#include "compile_flags.h"
+
+namespace lanescope {
+
+/// Whether kernel K has a second pass.
+template <class K>
+inline constexpr bool combines = requires {
+  K::combine_threads;
+};
+/// Whether gate G of kernel K launches its first pass, and its second.
+template <class K, Gate G>
+inline constexpr bool launches_first = !combines<K> || G != Gate::combine_only;
+template <class K, Gate G>
+inline constexpr bool launches_second = combines<K>&& runs<G, Stage::combine>;
+
+/// Everything that a kernel is launched with, by value.
+struct KernelArguments {
+  kernels::AttentionOf<device::LANESCOPE_TYPE> attention;
+  Slots injected;
+  Slots left;
+  Slots traced;
+};
+
+inline constexpr Gate gate = Gate::LANESCOPE_GATE;
+inline constexpr int head_dim = LANESCOPE_D;
+inline constexpr int br = LANESCOPE_BR, bc = LANESCOPE_BC;
+using Element = device::LANESCOPE_TYPE;
+using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
+using Sites = Kernel::Sites;
+
+/// The sink of what is traced in `block`.
+LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
+                               [[maybe_unused]] std::int64_t block) {
+#if LANESCOPE_CHECKED
+  return ProgressTrace{};
+#elif LANESCOPE_TRACE == 0
+  return NoTrace{};
+#elif LANESCOPE_TRACE == 1
+  return BufferTrace<Sites, TracedBy<gate> >{a.traced, block};
+#else
+  return PrintTrace<gate, Sites>{a.traced.window, block};
+#endif
+}
+
+/// The seams of `block`.
+LANESCOPE_DEVICE auto seam_of(const KernelArguments& a, std::int64_t block) {
+  const auto trace = trace_of(a, block);
+  return Seam<gate, Sites, std::remove_const_t<decltype(trace)> >{a.injected, a.left, block, trace};
+}
+
+/// The body of the launched kernel: one lane of `block`.
+template <class K>
+LANESCOPE_DEVICE void run_lane(const KernelArguments& a, typename K::SharedMemory& smem,
+                               std::int64_t block) {
+  K::run(a.attention, smem, seam_of(a, block));
+}
+/// The same of the second pass, whose seams are the first one's of its row tile.
+template <class K>
+LANESCOPE_DEVICE void combine_lane(const KernelArguments& a) {
+  const std::int64_t block = device::block();
+  K::combine(a.attention, block, seam_of(a, block * a.attention.splits));
+}
+
+/// The slots of o_partial, m_partial and l_partial, one site behind the other
+/// (kernels/trace/window.h).
+inline kernels::Partials partials_of(void* slots, std::int64_t blocks) {
+  auto* o = static_cast<float*>(slots);
+  return {o, o + blocks * br * head_dim, o + blocks * br * (head_dim + 1)};
+}
+
+inline void take_scales(kernels::Attention&, const ModuleRun&) {}
+inline void take_scales(kernels::ScaledAttention& a, const ModuleRun& r) {
+  a.q_scale = static_cast<const float*>(r.q_scale.data);
+  a.k_scale = static_cast<const float*>(r.k_scale.data);
+  a.v_scale = static_cast<const float*>(r.v_scale.data);
+}
+
+inline kernels::AttentionOf<Element> attention_of(const ModuleRun& r) {
+  const Problem& p = r.problem;
+  kernels::AttentionOf<Element> a;
+  static_cast<kernels::Attention&>(a) = {
+      r.q.data,
+      r.k.data,
+      r.v.data,
+      r.o.data,
+      static_cast<float*>(r.lse.data),
+      static_cast<int>(p.batch),
+      static_cast<int>(p.heads),
+      static_cast<int>(p.heads_kv),
+      static_cast<int>(p.len_q),
+      static_cast<int>(p.len_kv),
+      static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(p.d))),
+      p.causal,
+      r.splits,
+      r.heads_per_tile,
+      partials_of(r.partials.data, r.blocks)};
+  take_scales(a, r);
+  return a;
+}
+
+inline Slots slots_of(const ModuleBuffer& buffer, const Window& window) {
+  return {static_cast<std::byte*>(buffer.data), window};
+}
+
+inline KernelArguments arguments_of(const ModuleRun& r) {
+  return {attention_of(r), slots_of(r.injected, r.all), slots_of(r.left, r.all),
+          slots_of(r.traced, r.window)};
+}
+
+bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col);
+ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes);
+ModuleStatus run_module(ModuleRun* run);
+int describe_passes(ModulePass* passes, int most);
+
+inline constexpr const char* trace_names[] = {"off", "on", "printf"};
+
+/// Of 8 bits, nothing tells a value that was never written.
+constexpr bool all_sites_are_wide() {
+  for (const Site& site : Sites::table) {
+    if (size_of(site.type) < 2) return false;
+  }
+  return true;
+}
+static_assert(all_sites_are_wide(), "a site of 8 bits");
+
+inline const Module module_description = {
+    module_abi,
+    LANESCOPE_TEXT(LANESCOPE_KERNEL),
+    gate,
+    LANESCOPE_TEXT(LANESCOPE_BACKEND),
+    Element::type,
+    Kernel::products,
+    head_dim,
+    br,
+    bc,
+    Kernel::threads,
+    combines<Kernel>,
+    static_cast<std::int64_t>(sizeof(Kernel::SharedMemory)),
+    trace_names[LANESCOPE_TRACE],
+    LANESCOPE_CHECKED,
+    LANESCOPE_SOURCE_HASH,
+    LANESCOPE_COMPILE_FLAGS,
+    Sites::table.data(),
+    static_cast<int>(Sites::table.size()),
+    [](SiteId site, int warp, int lane, int reg, int* row, int* col) {
+      const device::Coordinate c = Sites::coordinate(site, warp, lane, reg);
+      *row = c.row;
+      *col = c.col;
+    },
+    [](SiteId site, int row, int col) { return Sites::owner(site, row, col); },
+    locate_shared,
+    describe_device,
+    run_module,
+    describe_passes,
+};
+
+}  // namespace lanescope
+
+extern "C" __attribute__((visibility("default"))) const lanescope::Module* lanescope_module() {
+  return &lanescope::module_description;
+}

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "gates/module/module.h"
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#endif
+
+// Makes a module of a kernel that knows nothing of this lab: its outputs alone are judged. Compiled
+// with nvcc the kernel runs on the GPU, else on the CPU.
+
+namespace lanescope {
+
+/// The problem that a plain kernel is launched on: its sides (batch, heads, heads_kv, len_q,
+/// len_kv, d; causal) and its tensors. The pointers are the device's, or the host's for a kernel
+/// that runs there. Rows are contiguous and have head_dim elements of the declared type, zeros from
+/// d on.
+struct PlainRun : Problem {
+  const void* q;  ///< [batch, heads, len_q, head_dim]
+  const void* k;  ///< [batch, heads_kv, len_kv, head_dim]
+  const void* v;  ///< as k
+  void* o;        ///< as q
+  float* lse;     ///< [batch, heads, len_q], the natural log-sum-exp of the scaled scores
+  float scale;    ///< 1 / sqrt(d)
+};
+
+/// What is to be known of a plain kernel to judge it: the error bounds follow from it.
+struct PlainKernel {
+  const char* name = "plain";
+  ElementType dtype = ElementType::f16;  ///< of q, k, v and o: f16 or bf16
+  int head_dim = 64;
+  int br = 64, bc = 64;                       ///< the queries and keys that it takes at a time
+  Products products = Products::tensor_core;  ///< or fp32_fma
+  bool writes_lse = true;
+};
+
+/// Launches the kernel and returns nullptr; or says why it does not take such a problem.
+using PlainLaunch = const char* (*)(const PlainRun&);
+
+namespace plain {
+
+inline const PlainKernel* kernel = nullptr;
+inline PlainLaunch launch = nullptr;
+
+inline PlainRun plain_run_of(const ModuleRun& r) {
+  return {r.problem,
+          r.q.data,
+          r.k.data,
+          r.v.data,
+          r.o.data,
+          static_cast<float*>(r.lse.data),
+          static_cast<float>(1 / std::sqrt(static_cast<double>(r.problem.d)))};
+}
+
+inline ModuleStatus refuse(ModuleRun* run, const char* why) {
+  std::snprintf(run->message, static_cast<std::size_t>(run->message_bytes), "%s", why);
+  return ModuleStatus::refused;
+}
+
+#if defined(__CUDACC__)
+inline constexpr const char* backend = "cuda";
+
+inline ModuleStatus device(char* name, int name_bytes, char* arch, int arch_bytes) {
+  int id = 0;
+  cudaDeviceProp properties;
+  cudaError_t error = cudaGetDevice(&id);
+  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, id);
+  const bool known = error == cudaSuccess;
+  std::snprintf(name, static_cast<std::size_t>(name_bytes), "%s",
+                known ? properties.name : cudaGetErrorString(error));
+  if (!known) return ModuleStatus::no_device;
+  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "sm_%d%d", properties.major,
+                properties.minor);
+  return ModuleStatus::ok;
+}
+
+/// A buffer of the host's on the device; where it is a result in a run that shall survive a fault,
+/// the host's memory itself. With its guards.
+struct OnDevice {
+  ModuleBuffer host;
+  bool mapped;
+  void* whole = nullptr;
+
+  /// Where the tensor itself begins.
+  void* data() const { return static_cast<char*>(whole) + guard_bytes; }
+  cudaError_t fill() {
+    const std::size_t bytes = guarded_bytes(host);
+    if (mapped) {
+      const cudaError_t error = cudaHostRegister(guarded(host), bytes, cudaHostRegisterMapped);
+      return error != cudaSuccess ? error : cudaHostGetDevicePointer(&whole, guarded(host), 0);
+    }
+    const cudaError_t error = cudaMalloc(&whole, bytes);
+    if (error != cudaSuccess) return error;
+    return cudaMemcpy(whole, guarded(host), bytes, cudaMemcpyHostToDevice);
+  }
+  cudaError_t copy_back() const {
+    if (mapped) return cudaSuccess;
+    return cudaMemcpy(guarded(host), whole, guarded_bytes(host), cudaMemcpyDeviceToHost);
+  }
+  void give_back() const {
+    if (mapped) {
+      cudaHostUnregister(guarded(host));
+    } else {
+      cudaFree(whole);
+    }
+  }
+};
+
+inline ModuleStatus run(ModuleRun* r) {
+  if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
+  const bool maps = r->surviving != 0;
+  OnDevice tensors[] = {{r->q, false}, {r->k, false}, {r->v, false}, {r->o, maps}, {r->lse, maps}};
+  const char* what = "copying the inputs to the device";
+  cudaError_t error = cudaSuccess;
+  const char* refusal = nullptr;
+  for (OnDevice& tensor : tensors) {
+    if (error == cudaSuccess) error = tensor.fill();
+  }
+  if (error == cudaSuccess) {
+    what = "running the kernel";
+    PlainRun run = plain_run_of(*r);
+    run.q = tensors[0].data();
+    run.k = tensors[1].data();
+    run.v = tensors[2].data();
+    run.o = tensors[3].data();
+    run.lse = static_cast<float*>(tensors[4].data());
+    refusal = launch(run);
+    error = cudaGetLastError();
+  }
+  if (error == cudaSuccess) error = cudaDeviceSynchronize();
+  for (const OnDevice& tensor : tensors) {
+    if (error == cudaSuccess) error = tensor.copy_back();
+  }
+  for (const OnDevice& tensor : tensors) tensor.give_back();
+  if (refusal) return refuse(r, refusal);
+  if (error == cudaSuccess) return ModuleStatus::ok;
+  std::snprintf(r->message, static_cast<std::size_t>(r->message_bytes), "%s: %s (%s)", what,
+                cudaGetErrorString(error), cudaGetErrorName(error));
+  return error == cudaErrorMemoryAllocation ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
+}
+#else
+inline constexpr const char* backend = "sim";
+
+inline ModuleStatus device(char* name, int name_bytes, char* arch, int arch_bytes) {
+  std::snprintf(name, static_cast<std::size_t>(name_bytes), "CPU");
+  std::snprintf(arch, static_cast<std::size_t>(arch_bytes), "sm_90");
+  return ModuleStatus::ok;
+}
+
+inline ModuleStatus run(ModuleRun* r) {
+  if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
+  const char* refusal = launch(plain_run_of(*r));
+  return refusal ? refuse(r, refusal) : ModuleStatus::ok;
+}
+#endif
+
+}  // namespace plain
+
+/// What `lanescope_module` of a plain kernel returns. `kernel` and what it points to must last.
+inline const Module* plain_module(const PlainKernel& kernel, PlainLaunch launch) {
+  plain::kernel = &kernel;
+  plain::launch = launch;
+  static const Site sites[] = {{SiteId::o_final, Stage::epilogue, Space::global, kernel.dtype,
+                                Axes::query_d, false, kernel.br, kernel.head_dim, 0, 0},
+                               {SiteId::lse, Stage::epilogue, Space::global, ElementType::f32,
+                                Axes::query, false, kernel.br, 1, 0, 0}};
+  static const Module module = {module_abi,
+                                kernel.name,
+                                Gate::fused,
+                                plain::backend,
+                                kernel.dtype,
+                                kernel.products,
+                                kernel.head_dim,
+                                kernel.br,
+                                kernel.bc,
+                                32,     // threads: none is traced
+                                false,  // combines
+                                0,
+                                "off",
+                                false,
+                                "",
+                                "",
+                                sites,
+                                kernel.writes_lse ? 2 : 1,
+                                [](SiteId, int, int, int, int* row, int* col) { *row = *col = -1; },
+                                [](SiteId, int, int) { return -1; },
+                                [](std::int64_t, const char**, int*, int*) { return false; },
+                                plain::device,
+                                plain::run,
+                                [](ModulePass*, int) { return 0; }};
+  return &module;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,22 @@
+#include <cstdio>
+
+#include "debug/simt/machine.h"
+#include "gates/module/probes_entry.h"
+
+lanescope::ModuleStatus run_probes(lanescope::ProbeRun* run) {
+  using namespace lanescope;
+  std::snprintf(run->device, sizeof run->device, "SIMT machine (%s rules)", run->rules->title);
+  std::snprintf(run->arch, sizeof run->arch, "%s", run->rules->arch);
+  simt::Launch launch;
+  launch.blocks = probe_blocks(*run);
+  launch.workers = 1;
+  launch.tensor_core = run->rules->tensor_core;
+  try {
+    simt::launch(
+        launch, [](const void* probes) { probe_lane(*static_cast<const ProbeRun*>(probes)); }, run);
+  } catch (const simt::Fault& fault) {
+    std::snprintf(run->message, sizeof run->message, "%s", fault.what());
+    return ModuleStatus::kernel_fault;
+  }
+  return ModuleStatus::ok;
+}

@@ -1,0 +1,161 @@
+#include "gates/process/cuda_process.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "gates/process/run_record.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+constexpr double seconds_to_answer = 60;  // the driver may have a device to wake
+
+/// What the process is asked; without a path: whether a device answers.
+struct Task {
+  char path[4096];
+  ModuleRun run;
+  const std::byte* memory;  ///< where the asking process has it
+  std::size_t bytes;
+};
+
+/// What goes with a task: the file of the memory, and that of stdout.
+constexpr int file_count = 2;
+struct alignas(cmsghdr) Control {
+  char bytes[CMSG_SPACE(file_count * sizeof(int))];
+};
+
+void send_task(int socket, Task& task, const int* files) {
+  iovec data{&task, sizeof task};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (files) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(file_count * sizeof(int));
+    std::memcpy(CMSG_DATA(header), files, file_count * sizeof(int));
+  }
+  // Where it has ended meanwhile, listening to it says so.
+  sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/// False at the end of the socket.
+bool receive_task(int socket, Task& task, int* files) {
+  iovec data{&task, sizeof task};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof task) return false;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header) std::memcpy(files, CMSG_DATA(header), file_count * sizeof(int));
+  return true;
+}
+
+bool driver_has_device() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!driver) return false;
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto get_count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  int count = 0;
+  return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
+}
+
+void run_task(Task& task, const int* files) {
+  dup2(files[1], STDOUT_FILENO);
+  void* memory = mmap(nullptr, task.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, files[0], 0);
+  close(files[0]);
+  close(files[1]);
+  if (memory == MAP_FAILED) _exit(1);
+  ModuleRun& run = task.run;
+  const auto bring_here = [&](ModuleBuffer& buffer) {
+    const auto offset = static_cast<const std::byte*>(buffer.data) - task.memory;
+    buffer.data = static_cast<std::byte*>(memory) + offset;
+  };
+  for (const auto buffer : module_inputs) bring_here(run.*buffer);
+  for (const auto buffer : module_results) bring_here(run.*buffer);
+  auto& record = *static_cast<RunRecord*>(memory);
+  void* library = dlopen(task.path, RTLD_NOW | RTLD_LOCAL);
+  if (library) {
+    const auto entry =
+        reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"));
+    run_in_this_process(*entry(), run, record);
+  } else {
+    record.fail(ModuleStatus::no_device, dlerror());
+  }
+  munmap(memory, task.bytes);
+}
+
+void serve(int socket) {
+  Task task;
+  int files[file_count];
+  while (receive_task(socket, task, files)) {
+    char answer = '0';
+    if (task.path[0] == 0) {
+      answer = driver_has_device() ? '1' : '0';
+    } else {
+      run_task(task, files);
+    }
+    send(socket, &answer, 1, MSG_NOSIGNAL);
+  }
+}
+
+}  // namespace
+
+CudaProcess& CudaProcess::instance() {
+  static CudaProcess process;
+  return process;
+}
+
+Child& CudaProcess::child() {
+  if (!child_) child_ = std::make_unique<Child>(serve);
+  return *child_;
+}
+
+bool CudaProcess::device_answers() {
+  static const bool answers = [&] {
+    Task task{};
+    send_task(child().socket(), task, nullptr);
+    const bool said = child().listen(seconds_to_answer) == Child::Heard::word;
+    const bool yes = said && child().word() == '1';
+    if (!said) end();
+    return yes;
+  }();
+  return answers;
+}
+
+Child& CudaProcess::start(const char* path, const ModuleRun& run, const RunMemory& memory,
+                          std::FILE* printed) {
+  Task task{};
+  if (std::strlen(path) >= sizeof task.path) {
+    throw UsageError("the path of the module is too long: " + std::string(path));
+  }
+  std::strcpy(task.path, path);
+  task.run = run;
+  task.memory = static_cast<const std::byte*>(memory.head());
+  task.bytes = memory.bytes();
+  const int files[file_count] = {memory.file(), printed ? fileno(printed) : STDERR_FILENO};
+  send_task(child().socket(), task, files);
+  return child();
+}
+
+int CudaProcess::end() {
+  if (!child_) return -1;
+  const int status = child_->end();
+  child_.reset();
+  return status;
+}
+
+}  // namespace lanescope

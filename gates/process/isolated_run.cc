@@ -1,0 +1,196 @@
+#include "gates/process/isolated_run.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <vector>
+
+#include "debug/ptx/runtime.h"
+#include "debug/simt/checker.h"
+#include "gates/process/child.h"
+#include "gates/process/cuda_process.h"
+#include "gates/process/fault_text.h"
+#include "gates/process/run_record.h"
+
+namespace lanescope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// This process may have what is free, so that an allocation that is too large fails here and
+/// nothing else suffers.
+void limit_memory() {
+  std::ifstream in("/proc/self/statm");
+  rlim_t pages = 0;
+  for (int i = 0; i < 6; ++i) in >> pages;  // the sixth: data and stack
+  const auto page = static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  rlimit limit{};
+  if (!in || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  const rlim_t most = pages * page + static_cast<rlim_t>(available_memory()) / 8 * 7;
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+/// What the machine's CUDA device knows of a run, where the module asked for it.
+void tell_of(const ptx::Device& device, RunRecord& record) {
+  if (!device.has_modules()) return;
+  std::snprintf(record.arch, sizeof record.arch, "any");
+  if (device.failure().empty()) return;
+  record.fail(device.refused() ? ModuleStatus::refused : ModuleStatus::kernel_fault,
+              device.failure().c_str());
+}
+
+/// Ends without a word where the kernel does.
+void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& record, int findings,
+                  int socket) {
+  simt::note_last_words(record.words);
+  limit_memory();
+  if (wish.printed) dup2(fileno(wish.printed), STDOUT_FILENO);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a crash loses no line
+  ModuleRun run = wish.run;
+  ptx::Device& device = ptx::Device::instance();
+  if (device.has_modules()) run.surviving = 1;  // what was written before a fault is kept
+  device.settings = {run.workers, run.schedule, run.checker, run.rules->tensor_core};
+  run_in_this_process(module, run, record);
+  tell_of(device, record);
+  if (wish.checker) {
+    if (device.has_modules() && device.failure().empty()) wish.checker->finish();
+    wish.checker->save(findings);
+  }
+  std::fflush(stdout);
+  send(socket, "", 1, MSG_NOSIGNAL);
+}
+
+/// Whether it says a word or ends in time; in time: a block ends now and then.
+bool wait_for(Child& child, const RunRecord& record, double timeout) {
+  Clock::time_point begin = Clock::now();
+  for (std::int64_t ended = 0;;) {
+    if (child.listen(std::min(1.0, timeout)) != Child::Heard::nothing) return true;
+    if (record.words.blocks_ended != ended) begin = Clock::now();
+    ended = record.words.blocks_ended;
+    if (seconds_since(begin) >= timeout) return false;
+  }
+}
+
+/// Has the threads of a process that hangs say where they are; those that are between two lanes
+/// again, some times.
+void ask_where(pid_t id, const Module& module, simt::LastWords& words) {
+  constexpr int times = 10;
+  for (int time = 0; time < times; ++time) {
+    std::vector<simt::Seat*> asked;
+    for (simt::Seat& seat : words.seats) {
+      if (seat.thread_id == 0 || is_in_kernel(module, seat)) continue;
+      seat.told = false;
+      if (syscall(SYS_tgkill, id, seat.thread_id.load(), simt::ask_signal) == 0) {
+        asked.push_back(&seat);
+      }
+    }
+    if (asked.empty()) return;
+    const auto told = [](const simt::Seat* seat) { return seat->told.load(); };
+    for (int i = 0; i < 100 && !std::all_of(asked.begin(), asked.end(), told); ++i) usleep(2000);
+  }
+}
+
+RunEnd fail(RunEnd end, const Fault& fault) {
+  end.status = fault.out_of_memory ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
+  end.message = fault.text;
+  end.stop = fault.stop;
+  return end;
+}
+
+RunEnd end_of(const RunRecord& record) {
+  RunEnd end{record.status, record.message, {}, record.device, record.arch};
+  return end;
+}
+
+RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& record) {
+  const int findings = wish.checker ? memfd_create("findings", MFD_CLOEXEC) : -1;
+  Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket); });
+  RunEnd end;
+  if (!wait_for(child, record, wish.timeout_seconds)) {
+    ask_where(child.id(), module, record.words);
+    child.end();
+    end = fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
+  } else if (!record.ended) {
+    const int status = child.end();
+    end = fail(end_of(record), fault_of(module, record.words, status));
+  } else {
+    end = end_of(record);
+    if (end.status == ModuleStatus::kernel_fault) end.stop.kind = Stop::Kind::rule;
+    if (wish.checker) wish.checker->load(findings);
+  }
+  if (findings >= 0) close(findings);
+  return end;
+}
+
+RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& record) {
+  Dl_info image{};
+  dladdr(reinterpret_cast<const void*>(module.run), &image);
+  const std::string path = std::filesystem::absolute(image.dli_fname).string();
+  CudaProcess& process = CudaProcess::instance();
+  Child& child = process.start(path.c_str(), wish.run, wish.memory, wish.printed);
+  if (!wait_for(child, record, wish.timeout_seconds)) {
+    process.end();
+    return fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
+  }
+  if (!record.ended) {
+    const int status = process.end();
+    return fail(end_of(record), fault_of(module, record.words, status));
+  }
+  RunEnd end = end_of(record);
+  if (end.status == ModuleStatus::kernel_fault) {
+    end.stop.kind = Stop::Kind::crash;
+    process.end();  // its context is lost
+  }
+  return end;
+}
+
+}  // namespace
+
+std::size_t run_record_bytes() { return sizeof(RunRecord); }
+
+void RunRecord::fail(ModuleStatus why, const char* text) {
+  status = why;
+  std::snprintf(message, sizeof message, "%s", text);
+  ended = true;
+}
+
+void run_in_this_process(const Module& module, ModuleRun& run, RunRecord& record) {
+  if (module.device(record.device, sizeof record.device, record.arch, sizeof record.arch) !=
+      ModuleStatus::ok) {
+    record.fail(ModuleStatus::no_device, record.device);
+    return;
+  }
+  run.message = record.message;
+  run.message_bytes = sizeof record.message;
+  if (run.timing) run.timing = &record.timing;
+  record.status = module.run(&run);
+  std::fflush(stdout);
+  record.ended = true;
+}
+
+RunEnd run_isolated(const Module& module, const IsolatedRun& wish) {
+  auto& record = *new (wish.memory.head()) RunRecord();
+  if (wish.run.timing) record.timing = *wish.run.timing;
+  const bool on_cuda = std::string_view(module.backend) == "cuda";
+  RunEnd end = on_cuda ? run_on_cuda(module, wish, record) : run_on_sim(module, wish, record);
+  if (wish.run.timing) *wish.run.timing = record.timing;
+  if (end.stop.combining && end.stop.block >= 0) end.stop.block *= wish.run.splits;
+  return end;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "debug/dump/dump.h"
+#include "gates/module/module.h"
+#include "gates/process/run_memory.h"
+
+namespace lanescope {
+
+/// What a module's process leaves besides the buffers: the head of a RunMemory.
+struct RunRecord;
+
+/// Bytes of the head of the RunMemory that run_isolated takes.
+std::size_t run_record_bytes();
+
+struct IsolatedRun {
+  ModuleRun run;  ///< its buffers lie in `memory`; its message goes to RunEnd
+  const RunMemory& memory;
+  /// Without an end of a block for so long (cuda and kernels that do not run on the SIMT machine:
+  /// without an end) the kernel is ended.
+  double timeout_seconds = 0;
+  std::FILE* printed = nullptr;  ///< takes what the kernel prints; nullptr: stderr
+  simt::Checker* checker = nullptr;
+};
+
+/// How it ended.
+struct RunEnd {
+  ModuleStatus status = ModuleStatus::ok;
+  std::string message;       ///< why, where the status is not ok
+  Stop stop;                 ///< what broke it off, with kernel_fault
+  std::string device, arch;  ///< where it ran
+};
+
+/// Runs a module's kernel in a process of its own: whatever it does, this one goes on, and what the
+/// kernel wrote is in `memory`. On sim that is a new process per run, on cuda one that lives until
+/// a kernel faults, since a CUDA context takes its time (gates/process/cuda_process.h). A kernel
+/// that faults on cuda takes the device's memory with it: `memory` then holds what it held before,
+/// and the same with `wish.run.surviving` keeps what is written, at the speed of the host's memory.
+RunEnd run_isolated(const Module& module, const IsolatedRun& wish);
+
+}  // namespace lanescope

@@ -1,0 +1,132 @@
+#include "gates/run/launch.h"
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "debug/simt/checker.h"
+#include "debug/text/text.h"
+#include "gates/process/isolated_run.h"
+#include "gates/process/printed_trace.h"
+#include "gates/run/dump_of_run.h"
+#include "gates/run/run_buffers.h"
+#include "gates/run/run_plan.h"
+#include "reference/error.h"
+#include "reference/inputs.h"
+
+namespace lanescope {
+namespace {
+
+ModuleRun module_run_of(const Module& module, const RunPlan& plan, const RunRequest& request,
+                        const RunBuffers& buffers) {
+  ModuleRun run{};
+  run.problem = plan.info.problem;
+  run.splits = plan.info.splits;
+  run.heads_per_tile = plan.info.heads_per_tile;
+  run.blocks = plan.info.block_count();
+  run.combine_blocks = plan.info.row_tiles();
+  buffers.give_to(run);
+  run.all = plan.all;
+  run.window = plan.window;
+  // Text of blocks that run side by side would mix within a line.
+  run.workers = prints(module) ? 1 : request.threads;
+  run.schedule = request.schedule;
+  run.checker = request.checker;
+  run.rules = request.rules;
+  run.timing = request.timing;
+  return run;
+}
+
+/// A fault takes the device's memory with it: the run once more, with what it writes in the host's.
+void run_again(const Module& module, IsolatedRun isolated, RunEnd& end) {
+  isolated.run.surviving = 1;
+  isolated.run.timing = nullptr;
+  const RunEnd again = run_isolated(module, isolated);
+  end.message += again.status == ModuleStatus::kernel_fault
+                     ? "\n(run again with its buffers in host memory, to keep what it writes)"
+                     : "\n(run again with its buffers in host memory, it did not fault: what was "
+                       "kept is of that run)";
+}
+
+/// A kernel that writes outside of its buffers is wrong, whatever is in them. The memory checker
+/// says more of it itself, with the line that does it.
+void note_strays(const RunBuffers& buffers, const RunRequest& request, RunEnd& end) {
+  const std::string strays = request.checker ? "" : buffers.strays();
+  if (strays.empty()) return;
+  if (end.stop.kind == Stop::Kind::none) end.stop.kind = Stop::Kind::stray;
+  end.message += (end.message.empty() ? "" : "\n") + strays;
+}
+
+/// Runs the kernel, and prints what it printed.
+RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& request,
+                  const RunBuffers& buffers) {
+  if (request.checker) request.checker->watch(buffers.regions(plan));
+  std::optional<PrintedTrace> text;
+  if (prints(module)) text.emplace();
+  const IsolatedRun isolated{module_run_of(module, plan, request, buffers), buffers.memory(),
+                             request.timeout_seconds, text ? text->file() : nullptr,
+                             request.checker};
+  RunEnd end = run_isolated(module, isolated);
+  if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
+    run_again(module, isolated, end);
+  }
+  if (text) text->finish(request.printed_to);
+  note_strays(buffers, request, end);
+  return end;
+}
+
+/// Throws where there is nothing to collect.
+void demand_begun(const RunEnd& end, const std::string& module_name) {
+  if (end.status == ModuleStatus::no_device || end.status == ModuleStatus::no_memory) {
+    throw EnvironmentError(module_name + ": " + end.message);
+  }
+  if (end.status == ModuleStatus::refused) {
+    throw UsageError(module_name + " refuses this run: " + end.message);
+  }
+}
+
+Dump collect(const Module& module, RunPlan plan, const RunRequest& request, const Inputs& inputs,
+             const RunBuffers& buffers, const RunEnd& end) {
+  Dump dump;
+  dump.info = std::move(plan.info);
+  DumpInfo& info = dump.info;
+  info.input_hash = hash_inputs(inputs);
+  const bool any_rules = end.arch == "any";  // it rounds as it is told to
+  info.device =
+      end.device + (any_rules ? std::string(" (") + request.rules->title + " rules)" : "");
+  info.arch = any_rules ? request.rules->arch : end.arch;
+  info.incomplete = without_controls(end.message, true);  // it may be the kernel's words
+  info.stop = end.stop;
+
+  dump.tensors.push_back({"q", inputs.q});
+  dump.tensors.push_back({"k", inputs.k});
+  dump.tensors.push_back({"v", inputs.v});
+  if (inputs.scaled()) {
+    dump.tensors.push_back({"q_scale", inputs.q_scale});
+    dump.tensors.push_back({"k_scale", inputs.k_scale});
+    dump.tensors.push_back({"v_scale", inputs.v_scale});
+  }
+  const FilledSlots slots[] = {{plan.left, buffers.data(&ModuleRun::left)},
+                               {plan.partials, buffers.data(&ModuleRun::partials)},
+                               {plan.traced, buffers.data(&ModuleRun::traced)}};
+  add_sites(module, slots, buffers.data(&ModuleRun::o), buffers.data(&ModuleRun::lse), dump);
+  return dump;
+}
+
+}  // namespace
+
+Dump launch(const Module& module, const std::string& module_name, const RunRequest& request) {
+  RunPlan plan = plan_run(module, module_name, request);
+  const bool given = !request.inputs.q.dims.empty();
+  Inputs generated;
+  if (!given) {
+    generated = generate_inputs(request.problem, module.dtype, request.input, request.seed);
+  }
+  const Inputs& inputs = given ? request.inputs : generated;
+  const RunBuffers buffers(module, plan, inputs, request.threads);
+  const RunEnd end = run_kernel(module, plan, request, buffers);
+  demand_begun(end, module_name);
+  return collect(module, std::move(plan), request, inputs, buffers, end);
+}
+
+}  // namespace lanescope

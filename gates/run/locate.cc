@@ -1,0 +1,197 @@
+#include "gates/run/locate.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "gates/run/check.h"
+#include "gates/run/locate_plan.h"
+#include "gates/run/locate_stage.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+class Search {
+ public:
+  explicit Search(const RunOptions& given) : given_(given) {
+    given_.gate = name_of(Gate::fused);
+    // The problems of the plan are small.
+    if (!given_.timeout_seconds) given_.timeout_seconds = 10;
+    location_.kernel = given.specimen.empty() ? given.kernel : given.kernel + "+" + given.specimen;
+  }
+
+  Location run() {
+    const Tile tile = tile_of_module();
+    combines_ = tile.combines;
+    const std::vector<Probe> probes = plan(given_, tile.br, tile.bc, tile.combines);
+    bool checked = false;
+    for (const Probe& probe : probes) {
+      if (!attempt(probe)) continue;
+      const bool open =
+          !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
+      if (open && !std::exchange(checked, true) && check(probe)) break;
+      doubt_trace();
+      if (is_sure() || probe.about == as_given) break;
+    }
+    if (location_.diagnosis) {
+      add_dependence();
+      if (location_.diagnosis->memory.empty()) confirm_stage(failed_, combines_, location_);
+      return std::move(location_);
+    }
+    for (const Probe& probe : probes) {
+      if (probe.checked && check(probe)) break;
+    }
+    return std::move(location_);
+  }
+
+ private:
+  bool is_sure() const { return location_.diagnosis->certain && !location_.diagnosis->ambiguous; }
+
+  struct Tile {
+    int br, bc;
+    bool combines;
+  };
+  Tile tile_of_module() const {
+    RunOptions options = given_;
+    if (!is_given(given_)) options.shape = "b=1,h=1,s=16,d=64";
+    const PreparedRun run = prepare(options);
+    return {run.module->br, run.module->bc, run.module->combines};
+  }
+
+  /// Runs a probe; true where it diverged and its diagnosis is the best so far.
+  bool attempt(const Probe& probe) {
+    Dump dump;
+    try {
+      const PreparedRun run = prepare(probe.options);
+      dump = launch(*run.module, run.module_name, run.request);
+    } catch (const UsageError&) {
+      if (probe.about == as_given) throw;
+      return false;  // the kernel is not built for such a problem
+    }
+    const DiffReport report = diff_against_reference(dump, given_.threads);
+    location_.backend = dump.info.backend;
+    const std::string text = options_text(probe.options, dump.info.problem);
+    location_.runs.push_back({text, probe.about, report.match, false});
+    if (report.match || report.unsettled) return false;
+    Diagnosis diagnosis = diagnose(dump, report);
+    if (location_.diagnosis && !(diagnosis.certain && !diagnosis.ambiguous)) return false;
+    location_.diagnosis = std::move(diagnosis);
+    location_.options = text;
+    failed_ = probe.options;
+    const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
+    outputs_right_ =
+        std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site_report) {
+          return site_report.stage != Stage::epilogue || site_report.failed == 0;
+        });
+    in_shared_ = site && site->site.space == Space::shared;
+    return true;
+  }
+
+  /// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
+  /// what values show in the same site or behind it.
+  bool check(const Probe& probe) {
+    RunOptions options = probe.options;
+    options.backend = "sim";
+    CheckReport report;
+    try {
+      report = check_kernel(options);
+    } catch (const UsageError& error) {
+      if (location_.kernel.ends_with(".so")) {
+        if (location_.diagnosis) {
+          location_.diagnosis->evidence.push_back(
+              std::string("the memory checker was not asked: ") + error.what() +
+              "; what nvcc compiles it runs, other kernels with -Dextra_kernels=");
+        }
+        return false;
+      }
+      if (probe.about == as_given) throw;
+      return false;  // the kernel is not built for such a problem
+    }
+    const std::string text = options_text(probe.options, report.problem);
+    location_.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
+    if (report.clean()) return false;
+    std::optional<SiteId> wrong;
+    if (location_.diagnosis && location_.diagnosis->first) {
+      wrong = location_.diagnosis->first->site;
+    }
+    Diagnosis memory = diagnose(report, wrong);
+    if (!location_.diagnosis) {
+      location_.diagnosis = std::move(memory);
+      location_.options = text;
+      return true;
+    }
+    Diagnosis& values = *location_.diagnosis;
+    if (values.cause == Cause::out_of_bounds && memory.cause == Cause::out_of_bounds) {
+      // What lies around the buffers shows that it happened, the checker who did it where.
+      memory.evidence.insert(memory.evidence.end(), values.evidence.begin(), values.evidence.end());
+      values = std::move(memory);
+      return true;
+    }
+    if (values.cause == Cause::crash) {
+      values.evidence.push_back(std::string("under the memory checker: ") + name_of(memory.cause));
+      for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
+      return false;
+    }
+    const bool upstream =
+        !memory.first || !values.first || memory.first->site <= values.first->site;
+    if (memory.cause == values.cause || !upstream) {
+      values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
+                                ": " + memory.evidence.front());
+      return false;
+    }
+    if (values.first) {
+      const Divergence& at = *values.first;
+      memory.evidence.push_back(
+          std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
+          (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
+          ", on; by values alone: " + name_of(values.cause) + (is_sure() ? "" : " (not certain)"));
+    }
+    location_.diagnosis = std::move(memory);
+    return true;
+  }
+
+  /// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
+  /// was traced before it was complete: the kernel may be right.
+  void doubt_trace() {
+    Diagnosis& values = *location_.diagnosis;
+    const bool unfinished =
+        values.cause == Cause::never_written || values.cause == Cause::stale_value;
+    if (!unfinished || !values.first || values.first->stage != Stage::load || !outputs_right_) {
+      return;
+    }
+    values.certain = false;
+    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
+                              "nothing: the trace point of " + name_of(values.first->site) +
+                              " may come before the barrier that completes the tile");
+  }
+
+  /// What the runs say together: which of them are right.
+  void add_dependence() {
+    std::map<bool, std::vector<std::string>> about;
+    for (const LocateRun& run : location_.runs) {
+      if (!run.checked) about[run.match].push_back(run.about);
+    }
+    if (about[true].empty()) return;
+    const auto listed = [](const std::vector<std::string>& names) {
+      std::string text;
+      for (const std::string& name : names) text += (text.empty() ? "" : "; ") + name;
+      return text;
+    };
+    location_.diagnosis->evidence.push_back("right with: " + listed(about[true]) +
+                                            " - wrong with: " + listed(about[false]));
+  }
+
+  RunOptions given_;
+  Location location_;
+  RunOptions failed_;      ///< of the probe whose diagnosis it is
+  bool combines_ = false;  ///< the kernel has a combine pass
+  bool outputs_right_ = false;
+  bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
+};
+
+}  // namespace
+
+Location locate(const RunOptions& given) { return Search(given).run(); }
+
+}  // namespace lanescope

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gates/run/run_options.h"
+
+namespace lanescope {
+
+/// A problem that shows a class of faults.
+struct Probe {
+  std::string about;
+  RunOptions options;
+  bool checked = false;  ///< also under the memory checker, where values show nothing
+};
+
+inline constexpr const char* as_given = "as given";
+
+/// "mma fused --shape ... --causal", as on the command line; `problem` is what the shape came to.
+std::string options_text(const RunOptions& options, const Problem& problem);
+
+/// Whether the user asks for a problem of their own.
+bool is_given(const RunOptions& options);
+
+/// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, with several
+/// splits where the kernel combines them; at last, the other types of inputs that it takes. The
+/// first is the one that is given, if any.
+std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines);
+
+}  // namespace lanescope

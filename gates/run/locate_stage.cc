@@ -1,0 +1,105 @@
+#include "gates/run/locate_stage.h"
+
+#include <optional>
+#include <string>
+
+#include "gates/run/locate_plan.h"
+#include "reference/error.h"
+#include "reference/gate.h"
+
+namespace lanescope {
+namespace {
+
+/// The gate that runs `stage` alone.
+std::optional<Gate> gate_of(const Divergence& at) {
+  switch (at.stage) {
+    case Stage::load:
+      return at.site == SiteId::v_smem ? Gate::pv_only : Gate::qk_only;
+    case Stage::qk:
+      return Gate::qk_only;
+    case Stage::softmax:
+      return Gate::softmax_only;
+    case Stage::pv:
+      return Gate::pv_only;
+    case Stage::combine:
+      return Gate::combine_only;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// A gate by itself, on the problem that failed.
+struct GateRun {
+  Dump dump;
+  DiffReport report;
+};
+
+GateRun run_alone(RunOptions options, Gate gate, const std::string& about, Location& location) {
+  options.gate = name_of(gate);
+  const PreparedRun run = prepare(options);
+  GateRun alone{launch(*run.module, run.module_name, run.request), {}};
+  alone.report = diff_against_reference(alone.dump, options.threads);
+  location.runs.push_back(
+      {options_text(options, alone.dump.info.problem), about, alone.report.match, false});
+  return alone;
+}
+
+/// After a crash or a hang: runs every gate, to see which of them does not end either.
+void find_stage_that_stops(const RunOptions& failed, Location& location) {
+  Diagnosis& diagnosis = *location.diagnosis;
+  bool found = false, all_match = true;
+  for (const Gate gate : all_gates) {
+    if (gate == Gate::fused) continue;
+    std::optional<GateRun> alone;
+    try {
+      alone = run_alone(failed, gate, "the stage alone", location);
+    } catch (const UsageError&) {
+      continue;  // this build, or this kernel, has no such gate
+    }
+    const std::string name = name_of(gate);
+    if (alone->dump.info.incomplete.empty()) {
+      diagnosis.evidence.push_back(name + " alone ends, and " +
+                                   (alone->report.match ? "matches" : "diverges"));
+      all_match = all_match && alone->report.match;
+      continue;
+    }
+    const Diagnosis stop = diagnose(alone->dump, alone->report);
+    diagnosis.evidence.push_back(name + " alone does not end: " + stop.evidence[0]);
+    if (!found && stop.first) diagnosis.first = stop.first;
+    found = true;
+  }
+  if (!found && all_match) {
+    diagnosis.evidence.push_back(
+        "no stage alone does it: suspect what fused adds (loads, barriers, the epilogue)");
+  }
+}
+
+}  // namespace
+
+void confirm_stage(const RunOptions& failed, bool combines, Location& location) {
+  if (location.kernel.ends_with(".so")) return;  // it is one gate
+  Diagnosis& diagnosis = *location.diagnosis;
+  if (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang) {
+    return find_stage_that_stops(failed, location);
+  }
+  if (!diagnosis.first) return;
+  const std::optional<Gate> gate = gate_of(*diagnosis.first);
+  if (!gate) return;
+  const DiffReport report = run_alone(failed, *gate, "the stage alone", location).report;
+  const std::string name = name_of(*gate);
+  diagnosis.evidence.push_back(
+      report.match ? name +
+                         " alone matches: it fails only in fused, so suspect what "
+                         "surrounds the stage (buffers, barriers, registers in use)"
+      : report.first && report.first->stage == diagnosis.first->stage
+          ? name + " alone diverges in the same stage: the fault is in the stage itself"
+          : name + " alone diverges as well");
+  if (!combines || *gate == Gate::combine_only) return;
+  const bool match =
+      run_alone(failed, Gate::combine_only, "the combine pass alone", location).report.match;
+  diagnosis.evidence.push_back(
+      match ? "combine_only matches: given right partials, the combine pass is right"
+            : "combine_only diverges as well: the combine pass has a fault of its own");
+}
+
+}  // namespace lanescope

@@ -1,0 +1,95 @@
+#include "reference/reach.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reference/array_algebra.h"
+#include "reference/elementary.h"
+
+namespace lanescope::reference {
+
+Reach::Reach(const OnlineBlock& block)
+    : score_factor_(block.score_factor().value),
+      softmax_factor_(block.softmax_factor().value),
+      output_factor_(block.output_factor().value) {
+  const Array q = block.q_tile().topRows(block.rows());
+  q_norm_ = q.square().rowwise().sum().sqrt();
+  keys_ = Array::Zero(q.rows(), 1);
+  m_ = Array::Zero(q.rows(), 1);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  low_ = Array::Constant(q.rows(), q.cols(), infinity);
+  high_ = Array::Constant(q.rows(), q.cols(), -infinity);
+}
+
+void Reach::step(const Array& k, const Array& v, const Visible& visible) {
+  k_norm_ = k.square().rowwise().sum().sqrt();
+  const int most = visible.empty() ? 0 : *std::max_element(visible.begin(), visible.end());
+  if (most == 0) return;
+  k_largest_ = std::fmax(k_largest_, k_norm_.topRows(most).maxCoeff());
+  const Eigen::Array<double, 1, Eigen::Dynamic> low = v.topRows(most).colwise().minCoeff();
+  const Eigen::Array<double, 1, Eigen::Dynamic> high = v.topRows(most).colwise().maxCoeff();
+  for (Index row = 0; row < static_cast<Index>(visible.size()); ++row) {
+    const int seen = visible[static_cast<std::size_t>(row)];
+    keys_(row) += seen;
+    if (seen == most) {
+      low_.row(row) = low_.row(row).min(low);
+      high_.row(row) = high_.row(row).max(high);
+    } else if (seen > 0) {
+      low_.row(row) = low_.row(row).min(v.topRows(seen).colwise().minCoeff());
+      high_.row(row) = high_.row(row).max(v.topRows(seen).colwise().maxCoeff());
+    }
+  }
+}
+
+void Reach::merge(const Reach& other) {
+  k_largest_ = std::fmax(k_largest_, other.k_largest_);
+  keys_ += other.keys_;
+  low_ = low_.min(other.low_);
+  high_ = high_.max(other.high_);
+}
+
+double Reach::of(SiteId site, Index row, Index col) const {
+  const auto rows_of_v = [&] {
+    if (keys_(row) == 0) return 0.0;
+    const double low = low_(row, col), high = high_(row, col);
+    return std::fmax(high - low, std::fmax(std::abs(low), std::abs(high)) / 16);
+  };
+  const double base_2 = score_factor_ * softmax_factor_;
+  switch (site) {
+    case SiteId::s:
+      return 2 * q_norm_(row) * k_norm_(col) * score_factor_;
+    case SiteId::m_prev:
+    case SiteId::m:
+    case SiteId::m_partial:
+      return 2 * q_norm_(row) * k_largest_ * base_2;
+    case SiteId::alpha:
+      return m_(row) == -std::numeric_limits<double>::infinity()
+                 ? std::numeric_limits<double>::infinity()
+                 : 1;
+    case SiteId::p:
+      return 1;
+    case SiteId::l:
+    case SiteId::l_partial:
+      return keys_(row);
+    case SiteId::o:
+    case SiteId::o_partial:
+      return keys_(row) * rows_of_v();
+    case SiteId::o_final:
+      return output_factor_ * rows_of_v();
+    case SiteId::lse:
+      return 2 *
+             (ln_2 * q_norm_(row) * k_largest_ * base_2 + natural_log(std::fmax(keys_(row), 1)));
+    default:
+      return 0;
+  }
+}
+
+bool says_nothing(double bound, double reach, ElementType type) {
+  constexpr double flushed = 0x1p-100;  // far above what flushes to zero come to
+  const Format format = format_of(type);
+  const double finest = std::ldexp(1.0, format.min_exponent - format.fraction_bits);
+  return bound > std::fmax(flushed, finest) && 2 * bound >= reach;
+}
+
+}  // namespace lanescope::reference

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+
+#include "reference/element_type.h"
+
+namespace lanescope {
+
+/// The stages of a fused attention forward kernel, in the order of the data.
+enum class Stage : std::uint8_t { load, qk, softmax, pv, epilogue, combine };
+
+/// Where a traced value lives.
+enum class Space : std::uint8_t { registers, shared, global };
+
+/// What the rows and columns of a site's tile are. A site over `query` has one column.
+enum class Axes : std::uint8_t { query_d, key_d, query_key, query };
+
+/// How a kernel accumulates its matrix products; the error bounds follow from it.
+enum class Products : std::uint8_t { fp32_fma, tensor_core };
+
+/// Every named place where a value can be traced, in the order in which a tile passes them.
+///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory
+///   s       scores Q·Kᵀ · scale · log2(e), or Q·Kᵀ (Site::unscaled); masked positions −inf
+///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it
+///   alpha   2^(m_prev − m);  p: 2^(scaled s − m);  l: running row sum of p
+///   o       unnormalised output after this tile
+///   o_partial m_partial l_partial   o, m and l after the last tile of a block that sees only a
+///   split
+///           of the keys, as stored for the combine pass
+///   o_final O = o / l as stored;  lse: natural log-sum-exp of the scaled scores
+enum class SiteId : std::uint8_t {
+  q_smem,
+  k_smem,
+  v_smem,
+  s,
+  m_prev,
+  m,
+  alpha,
+  p,
+  l,
+  o,
+  o_partial,
+  m_partial,
+  l_partial,
+  o_final,
+  lse
+};
+inline constexpr int site_id_count = 15;
+
+/// What a kernel leaves: tensors in global memory.
+constexpr bool is_output(SiteId id) { return id == SiteId::o_final || id == SiteId::lse; }
+/// What the blocks of a first pass leave for the combine pass, in global memory.
+constexpr bool is_partial(SiteId id) {
+  return id == SiteId::o_partial || id == SiteId::m_partial || id == SiteId::l_partial;
+}
+
+/// One traced place of one kernel: its stage, memory space, type, tile shape and lane layout.
+struct Site {
+  SiteId id;
+  Stage stage;
+  Space space;
+  ElementType type;
+  Axes axes;
+  bool per_tile;  ///< false: one value per block (Q, partials, outputs), its tile index is 0
+  int rows;       ///< of the tile
+  int cols;       ///< of the tile
+  int warps;      ///< registers: warps that hold it, else 0
+  int regs;       ///< registers: elements per lane, else 0
+  bool unscaled = false;  ///< of s: the softmax multiplies with scale · log2(e)
+
+  /// Bytes of one (block, tile) in the trace buffer.
+  constexpr std::int64_t bytes() const {
+    const std::int64_t elements =
+        space == Space::registers ? std::int64_t{warps} * 32 * regs : std::int64_t{rows} * cols;
+    return elements * size_of(type);
+  }
+};
+
+constexpr const char* name_of(Stage stage) {
+  constexpr const char* names[] = {"load", "qk", "softmax", "pv", "epilogue", "combine"};
+  return names[static_cast<int>(stage)];
+}
+
+constexpr const char* name_of(Space space) {
+  constexpr const char* names[] = {"registers", "shared", "global"};
+  return names[static_cast<int>(space)];
+}
+
+constexpr const char* name_of(Axes axes) {
+  constexpr const char* names[] = {"query_d", "key_d", "query_key", "query"};
+  return names[static_cast<int>(axes)];
+}
+
+constexpr const char* name_of(SiteId id) {
+  constexpr const char* names[] = {"q_smem",    "k_smem",    "v_smem",    "s",       "m_prev",
+                                   "m",         "alpha",     "p",         "l",       "o",
+                                   "o_partial", "m_partial", "l_partial", "o_final", "lse"};
+  return names[static_cast<int>(id)];
+}
+
+/// A slot that still holds this pattern was never written. Each half of it is a NaN as f16 and as
+/// bf16, the whole is a NaN as f32, and no arithmetic of a GPU or a CPU produces it.
+inline constexpr std::uint16_t poison16 = 0xffb1;
+inline constexpr std::uint32_t poison32 = 0xffb1ffb1;
+
+}  // namespace lanescope

@@ -1,14 +1,14 @@
 // What is timed is right, how samples are summed up, and what a device could do at best.
 
-#include "gates/bench.h"
+#include "gates/measure/bench.h"
 
 #include <cmath>
 
-#include "debug/diff.h"
-#include "debug/error.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
-#include "tests/synthetic_dump.h"
+#include "debug/judge/diff.h"
+#include "reference/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
+#include "tests/support/synthetic_dump.h"
 
 using namespace lanescope;
 using Catch::Matchers::ContainsSubstring;

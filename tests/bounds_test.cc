@@ -3,10 +3,11 @@
 #include <string>
 
 #include "reference/arithmetic.h"
+#include "reference/array_algebra.h"
 #include "reference/inputs.h"
-#include "tests/catch.h"
-#include "tests/emulated_kernel.h"
-#include "tests/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulated_kernel.h"
+#include "tests/support/files.h"
 
 namespace lanescope::reference {
 namespace {
@@ -15,7 +16,8 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-TEST_CASE("bounds: the bound of a dot product holds for chains and for every matrix unit") {
+TEST_CASE("bounds: the bound of a dot product holds for chains and for every matrix unit",
+          "[quick]") {
   const Problem problem{1, 1, 1, 64, 64, 128, false};
   for (const std::string& kind : input_kinds()) {
     const Inputs inputs = generate_inputs(problem, ElementType::f16, kind, 0);
@@ -50,7 +52,7 @@ TEST_CASE("bounds: the bound of a dot product holds for chains and for every mat
 
 TEST_CASE("bounds: rounding of bounded values covers the rounded values, and overflows") {
   Array x(1, 7);
-  x << 0, 1.0003, 3e-8, 65519, 65520, -70000, std::nan("");
+  x.array() << 0, 1.0003, 3e-8, 65519, 65520, -70000, std::nan("");
   const Bounded f16 = rounded(Bounded::exact(x), ElementType::f16);
   const Array held = round_values(x, ElementType::f16);
   for (Eigen::Index i = 0; i < 4; ++i) CHECK(std::abs(held(i) - f16.value(i)) <= f16.error(i));

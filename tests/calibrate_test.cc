@@ -1,18 +1,18 @@
 // Each rule set of the SIMT machine is recognised by the probes, and told from the others; and the
 // reference's bounds hold for what it gives.
 
-#include "gates/calibrate.h"
+#include "gates/measure/calibrate.h"
 
 #include <algorithm>
 #include <string>
 
-#include "debug/diff.h"
-#include "debug/report.h"
-#include "gates/launch.h"
-#include "gates/module_build.h"
-#include "gates/run_options.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "debug/judge/diff.h"
+#include "debug/report/report.h"
+#include "gates/build/module_build.h"
+#include "gates/run/launch.h"
+#include "gates/run/run_options.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 

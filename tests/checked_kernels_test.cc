@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "debug/diff.h"
-#include "gates/check.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "debug/judge/diff.h"
+#include "gates/run/check.h"
 #include "tests/specimens.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/checked_block.h"
+#include "tests/support/checked_block.h"
 
 extern "C" void* __wrap_memcpy(void* to, const void* from, std::size_t n);  // as in a module
 

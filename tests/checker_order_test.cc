@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "tests/checked_block.h"
+#include "tests/support/checked_block.h"
 
 namespace device = lanescope::device;
 namespace simt = lanescope::simt;

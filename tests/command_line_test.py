@@ -5,12 +5,13 @@ all on the sim backend."""
 
 import json
 import pathlib
-import shutil
+import shlex
 import struct
 import subprocess
 import unittest
 
-from program import ENVIRONMENT, MISMATCH, ROOT, RUN, USAGE, DumpTest, header_of, take_arguments
+from support.checkout import copy_sources
+from support.program import ENVIRONMENT, MISMATCH, ROOT, RUN, USAGE, DumpTest, header_of, take_arguments
 
 
 def write_inputs(path, **tensors):
@@ -50,6 +51,9 @@ class CommandLineTest(DumpTest):
                 ("seed", "--seed", "18446744073709551616"), ("threads", "--threads", "-1"),
                 ("threads", "--threads", "100000"), ("no specimen 'nope'.*swapped_row_max", "--specimen", "nope"),
                 ("does not split", "--splits", "2"),
+                ("timeout.*nan", "--timeout", "nan"), ("timeout", "--timeout", "inf"), ("timeout", "--timeout", "0"),
+                ("shape.*is empty", "--shape", ""), ("tile-shape.*is empty", "--tile-shape", ""),
+                ("where.*is empty", "--where", ""), ("specimen.*is empty", "--specimen", ""),
                 ("text,json", "--format", "yaml"), ("--nope", "--nope")]:
             self.refuses(USAGE, f"(?s){words}", "diff", "mma", "softmax_only", *options)
         for words, *arguments in [("site", self.dump), ("m_prev", self.dump, "nope"),
@@ -127,6 +131,16 @@ class CommandLineTest(DumpTest):
                 self.refuses(USAGE, words, command, *RUN, "-o", path)
         self.refuses(USAGE, "-o", "run", *RUN)
 
+    def test_a_file_that_may_not_grow(self):
+        """`ulimit -f`: what is written beyond it fails, and no signal ends the program."""
+        for command, path in [("run", "x.safetensors"), ("report", "x.html")]:
+            what = RUN if command == "run" else [self.dump]
+            words = shlex.join(map(str, [self.program, command, *what, "-o", path]))
+            done = subprocess.run(["bash", "-c", f"ulimit -f 8; {words}"], cwd=self.folder, env=self.environment,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual(done.returncode, ENVIRONMENT, done.stderr)
+            self.assertRegex(done.stderr, "File too large")
+
     def test_dump_of_other_sources(self):
         data = self.dump.read_bytes()
         built_from = header_of(data)[0]["__metadata__"]["source_hash"]
@@ -143,8 +157,7 @@ class CommandLineTest(DumpTest):
         self.call("locate", "mma", "--backend", "sim", *shape)  # builds what the commands below take
         self.call("check", "mma", "fused", *shape)
         sources = self.folder / "sources"
-        for folder in ["kernels", "gates", "debug"]:
-            shutil.copytree(ROOT / folder, sources / folder)
+        copy_sources(ROOT, sources)
         stale = {"LANESCOPE_NINJA": "", "LANESCOPE_SOURCES": str(sources)}
         commands = [["diff", "mma", "fused", "--backend", "sim", *shape], ["diff", module, "fused", *shape],
                     ["locate", module, *shape], ["locate", "mma", "--backend", "sim", *shape],
@@ -152,7 +165,10 @@ class CommandLineTest(DumpTest):
         for command in commands:
             self.call(*command, **stale)
         kernel = sources / "kernels" / "mma.h"
-        kernel.write_text(kernel.read_text() + "// an edit\n")
+        text = kernel.read_text()
+        kernel.unlink()  # part of a checkout is one of other sources
+        self.refuses(MISMATCH, "not built from the sources at hand", *commands[0], **stale)
+        kernel.write_text(text + "// an edit\n")
         for command in commands:
             self.refuses(MISMATCH, "built from ([0-9a-f]{16}), at hand (?!\\1)[0-9a-f]{16}", *command, **stale)
         self.call("diff", module, "fused", *shape, "--stale-ok", **stale)
@@ -168,11 +184,11 @@ class CommandLineTest(DumpTest):
         self.refuses(USAGE, "backend sim", "diff", module, "softmax_only", "--backend", "cuda")
         self.refuses(USAGE, "gone.so", "diff", "gone.so", "softmax_only")
         (self.folder / "text.so").write_text("no module")
-        self.refuses(ENVIRONMENT, "text.so", "diff", "text.so", "softmax_only")
+        self.refuses(USAGE, "text.so: it is no shared library", "diff", "text.so", "softmax_only")
         other = next(pathlib.Path("/usr/lib").glob("*/libdl.so.2"), None)
         if other:
             (self.folder / "other.so").symlink_to(other)
-            self.refuses(MISMATCH, "lanescope_module", "diff", "other.so", "softmax_only")
+            self.refuses(USAGE, "lanescope_module", "diff", "other.so", "softmax_only")
 
     def test_resources_without_modules(self):
         if "cuda" not in self.backends():

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import unittest
 
-from program import DIVERGED, ENVIRONMENT, MISMATCH, RUN, USAGE, DumpTest, header_of, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, MISMATCH, RUN, USAGE, DumpTest, header_of, take_arguments
 
 
 class CommandsTest(DumpTest):

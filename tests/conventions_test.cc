@@ -4,13 +4,14 @@
 #include <cmath>
 #include <string>
 
-#include "debug/diff.h"
-#include "debug/site_slots.h"
-#include "gates/module_catalogue.h"
-#include "gates/run_options.h"
+#include "debug/dump/site_slots.h"
+#include "debug/judge/diff.h"
+#include "gates/build/module_catalogue.h"
+#include "gates/run/run_options.h"
+#include "reference/array_algebra.h"
 #include "reference/online.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 

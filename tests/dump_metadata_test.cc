@@ -1,11 +1,11 @@
-#include "debug/dump_metadata.h"
+#include "debug/dump/dump_metadata.h"
 
 #include <array>
 #include <tuple>
 
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/sample_dump.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/sample_dump.h"
 
 namespace lanescope {
 namespace {
@@ -62,6 +62,17 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   }
 }
 
+TEST_CASE("dump metadata: no control character of a file gets to a terminal") {
+  SafetensorsMetadata metadata = metadata_of(sample_dump().info);
+  for (auto& [name, text] : metadata) {
+    if (name == "kernel") text = "\x1b[31mmma\x7f\nµ\xc2\x9b";
+    if (name == "incomplete") text = "\x1b]0;a\ab\nc\r";
+  }
+  const DumpInfo info = info_of(metadata);
+  CHECK(info.kernel == "?[31mmma??µ??");
+  CHECK(info.incomplete == "?]0;a?b\nc?");
+}
+
 TEST_CASE("dump metadata: metadata that no dump holds is refused") {
   SafetensorsMetadata empty;
   CHECK_THAT(usage_error([&] { info_of(empty); }), ContainsSubstring("no 'lanescope_dump'"));
@@ -94,6 +105,10 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
       {"shape", "{", "'shape' of its metadata is no valid JSON"},
       {"shape", std::string(1 << 20, '['), "'shape' of its metadata is no valid JSON of at most"},
       {"shape", std::string(65536, '['), "'shape' of its metadata is no valid JSON of at most"},
+      {"shape", shape + '\0', "'shape' of its metadata is no valid JSON"},
+      {"shape", with(shape, "{", R"({"d":2,)"),
+       "'shape' of its metadata has 'd' twice in one object"},
+      {"sites", with(site, "{", R"({"rows":2,)"), "'sites' of its metadata has 'rows' twice"},
       {"shape", "[]", "the shape is not a JSON object"},
       {"shape", shape, "'causal' of the shape is neither true nor false"},
       {"shape", with(shape, "\"d\":1,", ""), "'d' of the shape is missing"},

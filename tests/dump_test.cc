@@ -1,14 +1,14 @@
-#include "debug/dump.h"
+#include "debug/dump/dump.h"
 
 #include <functional>
 #include <random>
 
-#include "debug/dump_metadata.h"
-#include "debug/safetensors.h"
-#include "debug/show.h"
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/sample_dump.h"
+#include "debug/dump/dump_metadata.h"
+#include "debug/dump/safetensors.h"
+#include "debug/show/show.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/sample_dump.h"
 
 namespace lanescope {
 namespace {
@@ -51,7 +51,7 @@ std::string check_error(const std::function<void(Dump&)>& change) {
   return usage_error([&] { check_dump(dump); });
 }
 
-TEST_CASE("dump: what is written is read again, bit for bit") {
+TEST_CASE("dump: what is written is read again, bit for bit", "[quick]") {
   Dump dump = sample_dump();
   testing::set_bits(tensor_of(dump, "s"), 3, poison32);
   testing::set_bits(tensor_of(dump, "s"), 4, 0x7fffffff);

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "debug/diff.h"
-#include "debug/safetensors.h"
+#include "debug/dump/safetensors.h"
+#include "debug/judge/diff.h"
 #include "debug/simt/numerics.h"
-#include "gates/run_options.h"
+#include "gates/run/run_options.h"
 #include "reference/inputs.h"
 #include "reference/quantise.h"
-#include "tests/files.h"
-#include "tests/kernels.h"
+#include "tests/support/files.h"
+#include "tests/support/kernels.h"
 
 namespace lanescope {
 namespace {

@@ -1,15 +1,15 @@
 // The maps of the fragments, as a backend shows them, are those that the kernels count on.
 
-#include "gates/fragment_maps.h"
+#include "gates/measure/fragment_maps.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "gates/module_build.h"
-#include "gates/module_catalogue.h"
+#include "gates/build/module_build.h"
+#include "gates/build/module_catalogue.h"
 #include "kernels/device/fragments.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 
@@ -36,7 +36,7 @@ void compare_maps(const std::string& backend) {
 
 }  // namespace
 
-TEST_CASE("fragment maps: sim holds what fragments.h says") { compare_maps("sim"); }
+TEST_CASE("fragment maps: sim holds what fragments.h says", "[quick]") { compare_maps("sim"); }
 
 TEST_CASE("fragment maps: cuda holds what fragments.h says") {
   testing::on_backend("cuda", [] { compare_maps("cuda"); });

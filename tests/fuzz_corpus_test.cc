@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/read_anything.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/read_anything.h"
 
 namespace lanescope {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/read_anything.h"
+#include "tests/support/read_anything.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

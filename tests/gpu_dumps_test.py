@@ -6,11 +6,12 @@ modules that are needed. Returns 77 where nothing has been captured yet."""
 import json
 import os
 import shlex
+import subprocess
 import sys
 import tarfile
 import unittest
 
-from program import ProgramTest, header_of, take_arguments
+from support.program import ProgramTest, header_of, take_arguments
 
 
 def split(dump):
@@ -32,12 +33,15 @@ class GpuDumpsTest(ProgramTest):
         cls.built = {(kernel["kernel"], gate, dtype) for kernel in cls().json_of("list")["kernels"]
                      for gate in kernel["gates"] for dtype in kernel["dtypes"]}
 
-    def difference(self, name, dump):
-        """Runs on sim what `dump` is of: the first thing that is not the same, or nothing."""
+    def difference(self, name, dump, module=None):
+        """Runs on sim what `dump` is of, or a module in its place: the first thing that is not the same,
+        or nothing."""
         metadata, want = split(dump)
         tile = json.loads(metadata["tile"])
-        self.call(*shlex.split(self.provenance["commands"][name]), "--backend", "sim",
-                  "--tile-shape", f"{tile['br']}x{tile['bc']}", "-o", "sim.safetensors")
+        words = shlex.split(self.provenance["commands"][name])
+        if module:
+            words[words.index(metadata["kernel"])] = str(module)
+        self.call(*words, "--backend", "sim", "--tile-shape", f"{tile['br']}x{tile['bc']}", "-o", "sim.safetensors")
         ours, got = split((self.folder / "sim.safetensors").read_bytes())
         self.assertEqual(ours["input_hash"], metadata["input_hash"], "the inputs are not those of the GPU's run")
         self.assertEqual(list(got), list(want), "not the same tensors")
@@ -65,6 +69,25 @@ class GpuDumpsTest(ProgramTest):
         missing = self.built - {tuple(name.split(".")[:3]) for name in self.dumps}
         print(f"{compared} dumps of {self.provenance['device']}; never captured: "
               f"{', '.join('.'.join(one) for one in sorted(missing)) or 'none'}")
+
+    def test_ptx(self):
+        """What nvcc makes of the kernels, run from its PTX."""
+        backends = self.backends()
+        if "cuda" not in backends:
+            self.skipTest("this build has no cuda modules")
+        for name, dump in self.dumps.items():
+            metadata, _ = split(dump)
+            tile = json.loads(metadata["tile"])
+            one = (metadata["kernel"], metadata["gate"], metadata["dtype"])
+            if one not in self.built or metadata["gate"] != "fused":
+                continue
+            shape = f"d{tile['head_dim']}.{tile['br']}x{tile['bc']}"
+            module = self.module(f"{'.'.join(one)}.{shape}.cuda")
+            with self.subTest(module.name):
+                subprocess.run([self.ninja, "-C", module.parents[1], f"gates/{module.name}"], check=True,
+                               stdout=subprocess.DEVNULL)
+                if difference := self.difference(name, dump, module):
+                    self.fail(difference)
 
     def test_one_bit_is_found(self):
         name = next((name for name in self.dumps if tuple(name.split(".")[:3]) in self.built), None)

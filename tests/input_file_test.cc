@@ -1,12 +1,12 @@
-#include "debug/input_file.h"
+#include "debug/dump/input_file.h"
 
 #include <cmath>
 #include <map>
 
-#include "debug/safetensors.h"
+#include "debug/dump/safetensors.h"
 #include "reference/inputs.h"
-#include "tests/catch.h"
-#include "tests/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 namespace lanescope {
 namespace {

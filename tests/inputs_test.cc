@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "debug/error.h"
-#include "tests/catch.h"
-#include "tests/files.h"
+#include "reference/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 namespace lanescope {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "reference/inputs.h"
-#include "tests/catch.h"
-#include "tests/synthetic_dump.h"
-#include "tests/verdict.h"
+#include "tests/support/catch.h"
+#include "tests/support/synthetic_dump.h"
+#include "tests/support/verdict.h"
 
 namespace lanescope {
 namespace {
@@ -76,7 +76,7 @@ TEST_CASE("judge: a right kernel matches, whatever its arithmetic, gate, type an
   }
 }
 
-TEST_CASE("judge: planted bugs are found in the stage and tile where they are") {
+TEST_CASE("judge: planted bugs are found in the stage and tile where they are", "[quick]") {
   const std::map<Fault, std::string> expected{
       {Fault::wrong_scale, "qk s local tile 0 row 0"},
       {Fault::stale_maximum, "softmax m local tile 0 row 0"},

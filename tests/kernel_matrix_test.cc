@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "debug/diff.h"
-#include "gates/run_options.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "debug/judge/diff.h"
+#include "gates/run/run_options.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 using lanescope::testing::all_kernels;
@@ -169,13 +169,10 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
   TEST_GATE(KERNEL, softmax_only) \
   TEST_GATE(KERNEL, pv_only)      \
   TEST_GATE(KERNEL, fused)
+#define TEST_COMBINE(KERNEL) TEST_GATE(KERNEL, combine_only)
 
-TEST_KERNEL("scalar")
-TEST_KERNEL("mma")
-TEST_KERNEL("wmma")
-TEST_KERNEL("wmma_registers")
-TEST_KERNEL("splitk")
-TEST_GATE("splitk", combine_only)
+LANESCOPE_EACH_KERNEL(TEST_KERNEL)
+LANESCOPE_EACH_COMBINING_KERNEL(TEST_COMBINE)
 
 TEST_CASE("sim and cuda leave the same bits at every site") {
   testing::on_backend("cuda", [] {

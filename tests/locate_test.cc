@@ -1,19 +1,20 @@
 // What locate says: of every planted bug, of the clean kernels, and of faults put into dumps.
 
-#include "gates/locate.h"
+#include "gates/run/locate.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "debug/detectors.h"
-#include "debug/dump_metadata.h"
-#include "debug/judge.h"
-#include "gates/module_catalogue.h"
+#include "debug/causes/detectors.h"
+#include "debug/dump/dump_metadata.h"
+#include "debug/judge/judge.h"
+#include "gates/build/module_catalogue.h"
+#include "reference/array_algebra.h"
 #include "reference/inputs.h"
-#include "tests/catch.h"
 #include "tests/specimens.h"
-#include "tests/synthetic_dump.h"
-#include "tests/verdict.h"
+#include "tests/support/catch.h"
+#include "tests/support/synthetic_dump.h"
+#include "tests/support/verdict.h"
 
 namespace lanescope {
 namespace {

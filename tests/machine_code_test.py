@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """machine_code_test.py ROOT BUILD NVCC NINJA: the machine code of every cuda module without tracing is the
-code of the same kernel with its trace calls deleted.
+code of the same kernel without anything to trace.
 
 The modules of BUILD that are not traced are brought up to date. Beside each a cubin is compiled from a copy
-of ROOT whose `trace(...)` statements are gone, and the sections that the GPU runs are compared byte by byte.
-A module with tracing on must differ: else the comparison could not fail.
+of ROOT for its gate: a `seam(...)` statement keeps the sites that the gate takes or leaves and what completes
+them, where it keeps none it is gone; and a seam does not trace. The sections that the GPU runs are compared
+byte by byte. A module with tracing on must differ: else the comparison could not fail.
 """
 
 import concurrent.futures
@@ -16,7 +17,14 @@ import subprocess
 import sys
 import tempfile
 
-TRACE_CALL = re.compile(r"^[^\n/]*\btrace\(site::[^;]*\);[^\n]*\n", re.MULTILINE)
+SEAM = re.compile(r"^ *(?:if \(tile == 0\) )?seam\((?P<tile>\w+)(?P<sites>(?:,\s*site::\w+\([^()]*\))+)"
+                  r"(?:,\s*\[&?\] \{(?P<complete>.*?)\n *\})?\);\n", re.MULTILINE | re.DOTALL)
+SITE = re.compile(r",\s*(site::(\w+)\([^()]*\))")
+KEPT = {  # by a gate: what it takes, and what it leaves (reference/gate.h)
+    "qk_only": {"s"}, "softmax_only": {"s", "m", "alpha", "p", "l"}, "pv_only": {"p", "alpha", "o"},
+    "fused": set(), "combine_only": {"o_partial", "m_partial", "l_partial"},
+}
+TRACE = "    trace(tile, at);\n"  # in kernels/trace/seam.h
 MODULE = re.compile(r"^gates/((\w+)\.(\w+)\.(\w+)\.d(\d+)\.(\d+)x(\d+)\.cuda)\.untraced\.so:", re.MULTILINE)
 EM_CUDA = 190
 
@@ -54,23 +62,30 @@ def compile_without_traces(root, nvcc, flags, folder, name, kernel, gate, dtype,
          f"-DLANESCOPE_KERNEL={kernel}", f"-DLANESCOPE_TEMPLATE={template}", f"-DLANESCOPE_GATE={gate}",
          f"-DLANESCOPE_TYPE={dtype}", f"-DLANESCOPE_D={d}", f"-DLANESCOPE_BR={br}", f"-DLANESCOPE_BC={bc}",
          "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", "-DLANESCOPE_TRACE=0",
-         "-o", str(cubin), str(root / "gates" / "module_cuda.cu")], check=True)
+         "-o", str(cubin), str(root / "gates" / "module" / "module_cuda.cu")], check=True)
     return code_sections(cubin.read_bytes())
 
 
-def without_traces(root, folder, kernels):
-    """A copy of the sources whose kernels have no trace call left."""
-    copy = folder / "without_traces"
-    for part in ["kernels", "gates", "debug"]:
+def without_traces(root, copy, gate):
+    """A copy of the sources with the seams that `gate` needs."""
+    for part in ["debug", "gates", "kernels", "reference"]:
         shutil.copytree(root / part, copy / part)
-    deleted = 0
-    for kernel in kernels:
-        path = copy / "kernels" / f"{kernel}.h"
-        text, count = TRACE_CALL.subn("", path.read_text())
-        assert "trace(site::" not in text, f"{path}: a trace call is not a statement of its own line"
+    seam = copy / "kernels" / "trace" / "seam.h"
+    text = seam.read_text()
+    assert text.count(TRACE) == 1, f"{seam}: no trace call"
+    seam.write_text(text.replace(TRACE, ""))
+
+    def bare(match):
+        kept = "".join(", " + words for words, site in SITE.findall(match["sites"]) if site in KEPT[gate])
+        complete = (match["complete"] or "") + "\n"
+        return f"seam({match['tile']}{kept}, [&] {{{complete}}});\n" if kept else complete
+
+    for path in [*(copy / "kernels").glob("*.h"), *(copy / "kernels" / "parts").glob("*.h")]:
+        text = path.read_text()
+        seams = len(re.findall(r"\bseam\(", text))
+        text, count = SEAM.subn(bare, text)
+        assert count == seams, f"{path}: a seam is not a statement of its own"
         path.write_text(text)
-        deleted += count
-    assert deleted > 0, "no trace call found"
     return copy
 
 
@@ -79,7 +94,6 @@ def main():
     targets = subprocess.run([ninja, "-C", build, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE, text=True)
     modules = [match.groups() for match in MODULE.finditer(targets.stdout)]
     assert modules, "no cuda module is declared"
-    kernels = {kernel for _, kernel, *_ in modules}
     control = modules[0][0]
     files = [f"gates/{name}.untraced.so" for name, *_ in modules]
     subprocess.run([ninja, "-C", build, *files, f"gates/{control}.so"], check=True, stdout=subprocess.DEVNULL)
@@ -88,12 +102,12 @@ def main():
         folder = pathlib.Path(name)
         (folder / "source_hash.h").write_text('#define LANESCOPE_SOURCE_HASH ""\n')
         (folder / "compile_flags.h").write_text("")
-        bare = without_traces(root, folder, kernels)
+        bare = {gate: without_traces(root, folder / gate, gate) for gate in {gate for _, _, gate, *_ in modules}}
 
         def differs(module):
             off = code_of_module(build / "gates" / f"{module[0]}.untraced.so")
             assert off, f"{module}: no machine code"
-            return off != compile_without_traces(bare, nvcc, flags, folder, *module)
+            return off != compile_without_traces(bare[module[2]], nvcc, flags, folder, *module)
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
             wrong = [m for m, d in zip(modules, pool.map(differs, modules)) if d]

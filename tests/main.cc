@@ -1,5 +1,3 @@
-// Catch2 v3 brings its main function along; v2 wants it made here.
-#if !__has_include(<catch2/catch_all.hpp>)
+// Has Catch2 2 make its main function here. Version 3 brings it along.
 #define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
-#endif
+#include "tests/support/catch.h"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """notebooks_test.py ROOT BUILD [NOTEBOOK ...]: executes notebooks/*.ipynb, two at a time, in a virtual
-environment in the folder BUILD with what notebooks/requirements.txt pins; the reader on a large dump
-and on one of several splits and heads. BUILD is the launcher's build folder. Skipped (77) where PyPI is not reached.
+environment in the folder BUILD with what notebooks/requirements.txt pins; the reader on a large dump, on one of
+several splits and heads, and on files that are no dumps, which the program refuses, too. BUILD is the launcher's build folder. Skipped (77) where PyPI is not reached.
 LANESCOPE_NOTEBOOKS names a folder to keep the executed notebooks in, to look at them."""
 
 import concurrent.futures
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import time
 import venv
+
+from support.bad_dumps import bad_files, changed_bytes
 
 EXECUTE = """
 import sys, nbformat
@@ -66,6 +69,20 @@ assert checked["k_smem"] == copies * shape["len_kv"] * shape["d"], checked
 assert checked["o_partial"] == 3 * dump.q.size, checked
 """
 
+# What the reader says of each file of a folder: nothing where it reads it.
+READ = """
+import json, pathlib, sys
+import lanescope
+said = {}
+for path in pathlib.Path(sys.argv[1]).iterdir():
+    try:
+        lanescope.open_dump(path)
+        said[path.name] = None
+    except Exception as error:
+        said[path.name] = f"{type(error).__name__}: {error}"
+json.dump(said, sys.stdout)
+"""
+
 
 def environment_in(build, requirements):
     """The Python of the virtual environment; None where it cannot be made, with the reason printed."""
@@ -105,18 +122,22 @@ def execute(python, notebook, environment):
 
 
 def write_large_dump(path):
-    """A dump of 1 GiB, a hole: k_smem of 4096 blocks of 32 tiles."""
+    """A dump of 1.1 GiB, a hole: q, k, v, and k_smem of 4096 blocks of 32 tiles."""
     site = {"id": "k_smem", "stage": "load", "space": "shared", "type": "f16", "axes": "key_d", "per_tile": True,
             "rows": 64, "cols": 64, "warps": 0, "regs": 0}
-    metadata = {"lanescope_dump": "1", "traced": json.dumps({"blocks": [0, 4096], "tiles": [0, 32]}), "sites": json.dumps([site]),
-                "shape": json.dumps({"batch": 1, "heads": 128, "heads_kv": 128, "len_q": 2048, "len_kv": 2048, "d": 64}),
-                "tile": json.dumps({"br": 64, "bc": 64, "splits": 1, "heads_per_tile": 1})}
-    size = 4096 * 32 * 64 * 64 * 2
-    header = json.dumps({"__metadata__": metadata, "k_smem": {"dtype": "F16", "shape": [4096, 32, 64, 64],
-                                                              "data_offsets": [0, size]}}).encode()
+    words = ["lanescope_version", "kernel", "gate", "device", "arch", "module", "input", "input_hash", "source_hash", "compile_flags", "incomplete"]
+    metadata = {**dict.fromkeys(words, ""), "lanescope_dump": "1", "backend": "sim", "trace": "on", "dtype": "f16", "products": "tensor_core",
+                "scores": "scaled", "seed": "0", "traced": json.dumps({"blocks": [0, 4096], "tiles": [0, 32]}), "sites": json.dumps([site]),
+                "shape": json.dumps({"batch": 1, "heads": 128, "heads_kv": 128, "len_q": 2048, "len_kv": 2048, "d": 64, "causal": False}),
+                "tile": json.dumps({"head_dim": 64, "br": 64, "bc": 64, "splits": 1, "heads_per_tile": 1})}
+    header, size = {"__metadata__": metadata}, 0
+    for name, shape in [("q", [1, 128, 2048, 64]), ("k", [1, 128, 2048, 64]), ("v", [1, 128, 2048, 64]), ("k_smem", [4096, 32, 64, 64])]:
+        begin, size = size, size + 2 * math.prod(shape)
+        header[name] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, size]}
+    text = json.dumps(header).encode()
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(header)) + header)
-        file.truncate(8 + len(header) + size)
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + size)
 
 
 def open_large_dump(python, environment):
@@ -144,13 +165,51 @@ def read_places(python, root, environment):
     return ""
 
 
+def refuse_alike(python, root, build, environment):
+    """The program and the reader refuse the same files, the reader with words of its own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        good, files = folder / "good.safetensors", folder / "files"
+        files.mkdir()
+        done = subprocess.run([root / "lanescope", "run", "mma", "qk_only", "--backend", "sim", "--shape", "s=100,d=64", "-o", good],
+                              env=environment, capture_output=True, text=True, timeout=500)
+        if done.returncode:
+            return f"a dump to spoil:\n{done.stderr[-2000:]}"
+        corpus = sorted((root / "tests" / "data" / "fuzz").iterdir())
+        bad = bad_files(good)
+        either = {path.name: path.read_bytes() for path in [good, *corpus]}
+        either |= {f"changed {i}": file for i, file in enumerate(changed_bytes(good, 200))}
+        for name, file in (bad | either).items():
+            (files / name).write_bytes(file)
+        done = subprocess.run([python, "-c", READ, files], env=environment, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            return f"the reader breaks down:\n{done.stderr[-2000:]}"
+        reader, program = json.loads(done.stdout), {}
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            def show(name):
+                return subprocess.run([build / "gates" / "lanescope", "show", files / name, "q"], capture_output=True, text=True, timeout=60)
+            for name, done in zip(reader, pool.map(show, reader)):
+                program[name] = done.stderr.strip() if done.returncode else None
+    failures = []
+    for name in sorted(reader):
+        if (reader[name] is None) != (program[name] is None) or (name in bad and reader[name] is None):
+            failures.append(f"{name}: the reader says {reader[name]}, the program {program[name]}")
+        elif reader[name] is not None and not re.match(f"FileError: {re.escape(str(files / name))} is no dump, or a damaged one: .*writes one$", reader[name]):
+            failures.append(f"{name}: the reader says {reader[name]}")
+    if reader["good.safetensors"] is not None:
+        failures.append("not even the good one is read")
+    print(f"{len(reader)} files, of which {sum(said is not None for said in reader.values())} are refused by both readers")
+    return "\n".join(failures)
+
+
 def main(root, build, names):
     python = environment_in(build, root / "notebooks" / "requirements.txt")
     if python is None:
         return 77
     environment = {**os.environ, "PYTHONPATH": str(root / "notebooks"), "LANESCOPE_BUILD": str(build),
                    "MPLBACKEND": "module://matplotlib_inline.backend_inline", "IPYTHONDIR": str(build / "ipython"), "PYTHONDONTWRITEBYTECODE": "1"}
-    failures = [open_large_dump(python, environment), read_places(python, root, environment)]
+    failures = [open_large_dump(python, environment), read_places(python, root, environment),
+                refuse_alike(python, root, build, environment)]
     notebooks = [path for path in sorted((root / "notebooks").glob("*.ipynb")) if not names or path.stem in names]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         start = time.monotonic()

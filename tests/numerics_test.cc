@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "debug/safetensors.h"
-#include "gates/probes.h"
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/skip.h"
+#include "debug/dump/safetensors.h"
+#include "gates/module/probes.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/skip.h"
 
 namespace simt = lanescope::simt;
 using lanescope::ElementType;
@@ -54,7 +54,7 @@ TEST_CASE("numerics: a product keeps 25 bits below the largest term, on Ampere 2
   CHECK(q.run(simt::ampere_rule) == 1);  // each truncated to nothing
 }
 
-TEST_CASE("numerics: sums are truncated, not rounded, and terms too, toward zero") {
+TEST_CASE("numerics: sums are truncated, not rounded, and terms too, toward zero", "[quick]") {
   Product p;
   p.c[0][0] = -1;
   for (int k = 0; k < 3; ++k) p.set(k, -0x1p-12f, 0x1p-13f);  // -3 · 2^-25 of a unit of 2^-23

@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "reference/array_algebra.h"
 #include "reference/attention.h"
 #include "reference/inputs.h"
-#include "tests/catch.h"
-#include "tests/reference_values.h"
+#include "tests/support/catch.h"
+#include "tests/support/reference_values.h"
 
 namespace lanescope::reference {
 namespace {
@@ -43,7 +44,7 @@ TEST_CASE("reference: the recurrence ends where the textbook does, for any tile 
             worst_o = std::max(worst_o, difference(got.o_final.value.leftCols(32), o, 0, 0.01));
             worst_lse = std::max(worst_lse, difference(got.lse.value.data(), &want.lse[row],
                                                        std::size_t(block.rows()), 1));
-            CHECK((got.o_final.value.rightCols(16) == 0).all());
+            CHECK((got.o_final.value.array().rightCols(16) == 0).all());
           }
         }
         CHECK(worst_o < 1e-11);
@@ -53,7 +54,7 @@ TEST_CASE("reference: the recurrence ends where the textbook does, for any tile 
   }
 }
 
-TEST_CASE("reference: splits of the keys, combined, give the textbook's result") {
+TEST_CASE("reference: splits of the keys, combined, give the textbook's result", "[quick]") {
   for (const std::string& kind : input_kinds()) {
     for (const bool causal : {false, true}) {
       const Problem problem{1, 4, 2, 20, 90, 32, causal};
@@ -121,9 +122,9 @@ TEST_CASE("reference: the bound of the combine covers fp32, and not much more") 
     std::vector<Partial> parts;
     for (int i = 0; i < splits; ++i) {
       Array o(16, 8), m(16, 1), l(16, 1);
-      for (double& x : o.reshaped()) x = static_cast<float>(random() * 16 - 8);
-      for (double& x : m.reshaped()) x = static_cast<float>(random() * 12 - 6);
-      for (double& x : l.reshaped()) x = static_cast<float>(1 + random() * 30);
+      for (double& x : o.array().reshaped()) x = static_cast<float>(random() * 16 - 8);
+      for (double& x : m.array().reshaped()) x = static_cast<float>(random() * 12 - 6);
+      for (double& x : l.array().reshaped()) x = static_cast<float>(1 + random() * 30);
       parts.push_back({Bounded::exact(o), Bounded::exact(m), Bounded::exact(l)});
     }
     const Partial want = combine(parts);

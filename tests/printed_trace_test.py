@@ -11,7 +11,7 @@ import struct
 import subprocess
 import unittest
 
-from program import ROOT, USAGE, ProgramTest, take_arguments
+from support.program import ROOT, USAGE, ProgramTest, take_arguments
 
 SHAPE = ["--backend", "sim", "--shape", "s=65,d=64"]  # two blocks and two tiles, the second of each ragged
 SITES = {"qk_only": ["q_smem", "k_smem", "s"],
@@ -125,7 +125,7 @@ class PrintedTraceTest(ProgramTest):
         self.assertRegex(self.configure("a", "-Dgates=sofmax_only", fails=True),
                          "sofmax_only.*qk_only, softmax_only, pv_only, fused")
         self.assertRegex(self.configure("b", "-Dtrace=print", fails=True), 'print.*"on", "off", "printf"')
-        self.assertRegex(self.configure("c", "-Dkernels=nma", fails=True), "nma.*scalar, mma")
+        self.assertRegex(self.configure("c", "-Dkernels=nma", fails=True), "nma.*mma, scalar")
         self.configure("one", "-Dgates=qk_only", "-Dbackends=sim")
         targets = subprocess.run([self.ninja, "-C", self.folder / "one", "-t", "targets", "all"], check=True,
                                  stdout=subprocess.PIPE, text=True).stdout

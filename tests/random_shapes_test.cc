@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "debug/diff.h"
-#include "gates/check.h"
-#include "gates/module_build.h"
+#include "debug/judge/diff.h"
+#include "gates/build/module_build.h"
+#include "gates/run/check.h"
 #include "reference/inputs.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 
@@ -109,7 +109,7 @@ void run_shapes(int count, const std::string& backend) {
 
 }  // namespace
 
-TEST_CASE("random shapes: clean kernels are clean") { run_shapes(4, "sim"); }
+TEST_CASE("random shapes: clean kernels are clean", "[quick]") { run_shapes(4, "sim"); }
 
 TEST_CASE("random shapes: clean kernels are clean on 200 shapes", "[.][shapes]") {
   run_shapes(200, "sim");

@@ -14,9 +14,9 @@
 #include "reference/elementary.h"
 #include "reference/inputs.h"
 #include "reference/online.h"
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/reference_values.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/reference_values.h"
 
 namespace lanescope::reference {
 namespace {
@@ -74,7 +74,7 @@ struct StoredCases {
       nlohmann::json::parse(testing::read_bytes(testing::data_file("reference_cases.json")));
 };
 
-TEST_CASE("reference: exponentials and logarithms are right to the last bits") {
+TEST_CASE("reference: exponentials and logarithms are right to the last bits", "[quick]") {
   double exp2_error = 0, exp_error = 0, log_error = 0;
   for (int i = -200'000; i <= 200'000; ++i) {
     const double x = i * 0.00137;

@@ -1,54 +1,22 @@
 #!/usr/bin/env python3
-"""report_page_test.py PROGRAM NINJA: the pages of `lanescope report` in headless Chromium. A script
-added to a copy of a page points, clicks and types as a user would, and says what it then sees. NINJA
-builds the modules that are needed. Skipped (77) where there is no Chromium."""
+"""report_page_test.py PROGRAM NINJA: the pages of `lanescope report` in headless Chromium
+(support/browser.py). A script added to a copy of a page points, clicks and types as a user would, and
+says what it then sees. NINJA builds the modules that are needed. Where there is no Chromium, what needs
+none is tested and the rest skipped (77)."""
 
 import json
 import math
 import re
-import shutil
+import resource
 import struct
 import subprocess
 import sys
 import unittest
 
-from program import DIVERGED, MISMATCH, USAGE, ProgramTest, header_of, take_arguments
+from support import browser
+from support.program import DIVERGED, ENVIRONMENT, MISMATCH, USAGE, ProgramTest, header_of, take_arguments
 
 SPECIMEN = ["mma", "fused", "--backend", "sim", "--specimen", "swapped_row_max", "--shape", "s=100,d=64"]
-
-# Waits, clicks, and puts down what the page shows. `steps` is put in by the test.
-HARNESS = """
-<script>
-(async () => {
-  const seen = [], errors = [];
-  addEventListener("error", (event) => errors.push(event.message));
-  addEventListener("securitypolicyviolation", (event) => errors.push("refused " + event.blockedURI));
-  const texts = (selector) => [...document.querySelectorAll(selector)].map((x) => x.textContent);
-  const point = (id, type, x, y) => {
-    const target = document.getElementById(id), box = target.getBoundingClientRect();
-    target.dispatchEvent(new MouseEvent(type, {bubbles: true, clientX: box.left + x, clientY: box.top + y}));
-  };
-  const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
-  const look = () => seen.push({
-    title: document.title, verdict: texts("#verdict").join(), notes: texts("#notes li"), stages: texts("#stages table"),
-    map: texts("#map_title").join(), missing: texts("#missing").join(), hidden: document.getElementById("map").hidden,
-    value: Object.fromEntries([...document.querySelectorAll("#value tr")].map((row) => [row.cells[0].textContent.trim(), row.cells[1].textContent])),
-    chain: texts("#value tr").slice(texts("#value tr").findIndex((row) => row.startsWith("chain"))),
-    lanes: texts("#lanes td"), current: texts("#lanes td.current"), bits: texts("#bit_table td"), metadata: texts("#metadata td"),
-    hash: location.hash, paper: getComputedStyle(document.body).backgroundColor, images: document.images.length});
-  const wait = () => new Promise((done) => setTimeout(done, 20));
-  await wait();
-  STEPS
-  await wait();
-  const result = document.createElement("script");
-  result.type = "application/json";
-  result.id = "result";
-  result.textContent = JSON.stringify({seen, errors}).replaceAll("<", "\\\\u003c");
-  document.body.append(result);
-})();
-</script>
-</body>"""
-
 
 def read_dump(path):
     """The header as JSON and the data of a safetensors file."""
@@ -62,7 +30,9 @@ def write_dump(path, header, data):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-class ReportPageTest(ProgramTest):
+class PageTest(ProgramTest):
+    """Has the pages of `bad.safetensors`, a dump of SPECIMEN."""
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -73,22 +43,12 @@ class ReportPageTest(ProgramTest):
         self.call("report", *dumps, "-o", path, *options)
         return path
 
-    def look_at(self, page, steps="look();", options=()):
-        """What each look() of `steps` saw; the page may neither log nor fetch anything."""
-        copy = self.folder / "copy.html"
-        text = page.read_text()
-        self.assertEqual(text.count("</body>"), 1)
-        copy.write_text(text.replace("</body>", HARNESS.replace("STEPS", steps)))
-        done = subprocess.run(
-            [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/profile",
-             "--enable-logging=stderr", "--virtual-time-budget=20000", *options, "--dump-dom", copy.as_uri()],
-            capture_output=True, text=True, timeout=120)
-        self.assertNotIn("CONSOLE", done.stderr)
-        found = re.search(r'<script type="application/json" id="result">(.*?)</script>', done.stdout, re.DOTALL)
-        self.assertTrue(found, f"the page did not get to the end\n{done.stderr[-2000:]}")
-        result = json.loads(found[1])
-        self.assertEqual(result["errors"], [])
-        return result["seen"]
+    def look_at(self, page, steps="look();", **how):
+        """What each look() of `steps` saw; the page may neither throw, log nor fetch anything."""
+        seen, errors, logged = browser.look_at(self.folder, page, steps, **how)
+        self.assertEqual((errors, logged), ([], []))
+        self.assertEqual([look["failure"] for look in seen], [""] * len(seen))
+        return seen
 
     def changed(self, name, values=(), **metadata):
         """A copy of the specimen's dump: (tensor, element, bits) put in, metadata replaced."""
@@ -101,6 +61,35 @@ class ReportPageTest(ProgramTest):
         write_dump(self.folder / name, header, data)
         return name
 
+
+class PageFileTest(PageTest):
+    """What needs no browser."""
+
+    def test_a_full_disk_leaves_the_older_page(self):
+        page = self.page("bad.safetensors")
+        older, names = page.read_bytes(), set(self.folder.iterdir())
+        def fill_disk():  # Python ignores SIGXFSZ; `restore_signals` undoes that
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        done = subprocess.run([self.program, "report", "bad.safetensors", "-o", page], cwd=self.folder, preexec_fn=fill_disk,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, ENVIRONMENT, done.stderr)
+        self.assertIn(f"{page}: cannot be written: File too large", done.stderr)
+        self.assertEqual(page.read_bytes(), older)
+        self.assertEqual(set(self.folder.iterdir()), names)
+
+    def test_what_is_no_page_of_this_dump(self):
+        for option, value in [("--block", "2"), ("--tile", "0..2"), ("--tile", "x")]:
+            self.refuses(USAGE, option, "report", "bad.safetensors", "-o", "x.html", option, value)
+        self.refuses(USAGE, r"\.html", "report", "bad.safetensors", "-o", "x.txt")
+        self.call("report", self.changed("stale.safetensors", source_hash="0"), "-o", "x.html", code=MISMATCH)
+
+    def test_no_external_resources(self):
+        text = self.page("bad.safetensors").read_text()
+        self.assertNotRegex(text.split('id="data"')[0], "https?:")
+
+
+@unittest.skipUnless(browser.find(), "there is no chromium (Debian: apt-get install chromium)")
+class ReportPageTest(PageTest):
     def test_first_divergence(self):
         first = self.json_of("diff", "bad.safetensors", code=DIVERGED)["first"]
         page = self.page("bad.safetensors")
@@ -111,6 +100,7 @@ class ReportPageTest(ProgramTest):
             document.getElementById("first").click(); await wait(); look();
             key("Escape"); point("cells", "mousemove", 30, 150); look();
             key("]"); key("j"); key("f"); await wait(); key("ArrowDown"); look();""")
+        self.assertEqual(keyed["focus"], "cells")
         self.assertIn("o_final", start["map"])
         self.assertIn(f"{first['stage']} / {first['site']}, {first['judgement']}: tile {first['tile']}", start["verdict"])
         value = clicked["value"]
@@ -151,12 +141,33 @@ class ReportPageTest(ProgramTest):
             self.assertTrue(math.isfinite(float(seen["value"]["reference"])))
         self.assertIn("1 unwritten", "".join(nan["stages"]))
         self.assertIn("····", "".join(unwritten["lanes"]))
+        legend = nan["legend"]
+        self.assertEqual([nan["colour"], infinite["colour"], unwritten["colour"]],
+                         [legend["nan or inf"], legend["nan or inf"], legend["unwritten"]])
+
+    def test_nan_that_was_received(self):
+        """What a stage makes of a nan is right by what it received: it must not look like a right number."""
+        values = self.json_of("show", "bad.safetensors", "o_final")["values"]
+        slot = next(value["row"] * 64 + value["col"] for value in values if value["value"] == "nan")
+        local, chain = self.look_at(self.page("bad.safetensors"), f"""
+            location.hash = "#site=o_final&block=0&tile=0&slot={slot}&by=local"; await wait(); look();
+            key("c"); look();""")
+        self.assertEqual(local["value"]["local"], "holds, it comes of what was received")
+        self.assertEqual(local["value"]["chain"], "diverged")
+        self.assertEqual(local["colour"], local["legend"]["nan or inf, received"])
+        self.assertEqual(chain["colour"], chain["legend"]["nan or inf"])
+        self.assertNotIn(local["colour"], [local["legend"]["0"], local["legend"]["1 bound"], chain["colour"]])
+
+    def test_rows_never_written(self):
+        gap = [("o_final", 64 * 7 + d, 0xffb1) for d in range(64)]
+        seen, = self.look_at(self.page(self.changed("gap.safetensors", gap)))
+        self.assertTrue(any(re.match("007never written", row) for row in seen["rows"]), seen["rows"])
 
     def test_no_tiles(self):
         self.call("run", "mma", "fused", "--backend", "sim", "--untraced", "--shape", "s=100,d=64", "-o", "flat.safetensors")
         shown, lacking = self.look_at(self.page("flat.safetensors"), """
             location.hash = "#site=o_final&block=1&tile=0&slot=70&by=chain"; await wait(); look(); key("]"); key("k"); look();""")
-        self.assertRegex(shown["verdict"], r"^match: \d+ comparisons")
+        self.assertRegex(shown["verdict"], r"^match\d+ comparisons")
         self.assertEqual((shown["value"]["query"], shown["value"]["d"]), ("65", "6"))
         self.assertEqual(len(lacking["stages"]), 1)
 
@@ -202,11 +213,21 @@ class ReportPageTest(ProgramTest):
         same, apart = self.look_at(self.page("bad.safetensors", other), """
             location.hash = "#site=p&block=0&tile=0&slot=76&by=bits"; await wait(); look();
             [...document.querySelectorAll("#bit_table a")][0].click(); await wait(); look();""")
+        self.assertTrue(same["title"].endswith(": different"), same["title"])
+        self.assertRegex(same["verdict"], r"^different1 of \d+ values, first in p: tile 0, block 0")
+        self.assertRegex(same["reference"], r"^bad.safetensors against the reference: divergedfirst in softmax / m")
         self.assertEqual(same["value"]["apart"], "the same")
         self.assertEqual(apart["value"]["apart"], "1 representable numbers")
         self.assertEqual((apart["value"]["bits"], apart["value"]["its bits"]), (f"0x{bits:04x}", f"0x{bits ^ 1:04x}"))
         self.assertIn("slot=77", apart["hash"])
         self.assertEqual(apart["bits"].count("1"), 1)
+        self.call("diff", "bad.safetensors", other, code=DIVERGED)
+
+    def test_two_dumps_of_the_same_bits(self):
+        seen, = self.look_at(self.page("bad.safetensors", "bad.safetensors"))
+        self.call("diff", "bad.safetensors", "bad.safetensors")
+        self.assertRegex(seen["verdict"], r"^the same bits\d+ values of \d+ tensors")
+        self.assertIn("diverged", seen["reference"])
 
     def test_a_part_of_a_dump(self):
         page = self.page("bad.safetensors", options=["--block", "1", "--tile", "0"])
@@ -214,17 +235,70 @@ class ReportPageTest(ProgramTest):
             location.hash = "#site=s&block=1&tile=1"; await wait(); look(); key("["); look();""")
         self.assertTrue(seen["hidden"])
         self.assertRegex(seen["missing"], r"lanescope report bad.safetensors --block 1 --tile 1 -o tile.html")
-        self.assertIn("1 of 2 blocks", seen["notes"][0])
         self.assertFalse(there["hidden"])
-        for option, value in [("--block", "2"), ("--tile", "0..2"), ("--tile", "x")]:
-            self.refuses(USAGE, option, "report", "bad.safetensors", "-o", "x.html", option, value)
-        self.refuses(USAGE, r"\.html", "report", "bad.safetensors", "-o", "x.txt")
-        self.call("report", self.changed("stale.safetensors", source_hash="0"), "-o", "x.html", code=MISMATCH)
+        self.assertEqual(seen["part"], "Not all of the problem: 1 of 2 blocks are judged (1).")
+        self.assertTrue(seen["title"].endswith(": diverged in part"), seen["title"])
+
+    def test_a_part_of_a_problem(self):
+        self.call("run", "mma", "qk_only", "--backend", "sim", "--shape", "s=100,d=64", "--where", "block=0,tile=1", "-o", "part.safetensors")
+        seen, = self.look_at(self.page("part.safetensors"))
+        self.assertEqual(seen["part"], "Not all of the problem: 1 of 2 blocks are judged (0); the sites were traced in 1 of 2 blocks (0); "
+                                       "1 of 2 tiles were traced (1).")
+        self.assertRegex(seen["verdict"], "^match in part")
+
+    def test_runs_that_broke_off(self):
+        faults = ["segfault", "hang", "trap", "abort", "leave", "leave_at_once", "raise", "overflow_stack"]
+        build, modules = self.program.parent.parent, [f"tests/faulty.{fault}.sim.so" for fault in faults]
+        subprocess.run([self.ninja, "-C", build, *modules, "tests/faulty.combine_segfault.sim.so"], check=True, stdout=subprocess.DEVNULL)
+        runs = {module: [build / module, "fused", "--shape", "s=200,d=64"] for module in modules}
+        runs["combine"] = [build / "tests" / "faulty.combine_segfault.sim.so", "fused", "--shape", "h=3,s=16,skv=128,d=64", "--splits", 2]
+        runs["loop"] = ["scalar", "fused", "--specimen", "loop_past_the_end", "--shape", "s=64,d=64"]
+        runs["endless"] = ["wmma_registers", "fused", "--specimen", "endless_reduction", "--shape", "s=64,d=64"]
+        for name, run in runs.items():
+            with self.subTest(name):
+                self.result_of("run", *run, "--backend", "sim", "--timeout", 1, "-o", "broken.safetensors")
+                seen, = self.look_at(self.page("broken.safetensors", options=["--stale-ok"]))
+                self.assertRegex(seen["verdict"], "^diverged")
+                self.assertRegex(seen["notes"][0], "^the run did not end: ")
+                self.assertTrue(any(" came to " in note for note in seen["notes"]), seen["notes"])
+                self.assertTrue(any("unwritten" in stage for stage in seen["stages"]))
+                self.assertFalse(seen["hidden"], "it opens at a tile that it holds")
+
+    def test_a_script_that_fails_says_so(self):
+        page = self.page("bad.safetensors")
+        page.write_text(page.read_text().replace('"sites":[', '"sites":null,"other_sites":['))
+        (seen,), errors, logged = browser.look_at(self.folder, page)
+        self.assertTrue(errors and logged)
+        self.assertRegex(seen["failure"], "^This page is not complete, its script failed: .*TypeError")
+
+    def test_sizes_of_windows(self):
+        page = self.page("bad.safetensors")
+        for width, height in [(420, 900), (1400, 900), (2500, 1300)]:
+            with self.subTest(width):
+                seen, = self.look_at(page, """location.hash = "#site=s&block=0&tile=0&slot=9&by=chain"; await wait(); look();""", window=(width, height))
+                self.assertEqual(seen["window"], [width, height])
+                self.assertLessEqual(seen["needs"], width, "it scrolls sideways")
+                self.assertLessEqual(seen["map_box"]["right"], width)
+                if width > 1000:
+                    self.assertLess(seen["value_box"]["bottom"], height, "the value is not in sight")
+                    self.assertGreater(seen["aside_box"]["right"], 0.97 * width, "the right is empty")
+
+    def test_keys(self):
+        page = self.page("bad.safetensors")
+        moved, tile, lane = self.look_at(page, """
+            const before = location.hash; key("ArrowDown"); seen.push({...{}, failure: "", hash: location.hash, before});
+            document.querySelector('[data-key="tile s 1"]').focus(); document.activeElement.click(); look();
+            document.querySelector('[data-key="lane 9"]').focus(); document.activeElement.click(); look();""")
+        self.assertEqual(moved["hash"], moved["before"], "arrows scroll unless the map has the focus")
+        self.assertEqual(tile["focus"], "tile s 1", "the focus stays where it was")
+        self.assertTrue(tile["map"].startswith("s, block 0, tile 1"))
+        self.assertEqual(lane["focus"], "lane 9")
+        self.assertEqual(lane["value"]["warp, lane"], "0, 9")
 
     def test_light_and_dark(self):
         page = self.page("bad.safetensors")
-        light, = self.look_at(page, options=["--blink-settings=preferredColorScheme=1"])
-        dark, = self.look_at(page, options=["--blink-settings=preferredColorScheme=0"])
+        light, = self.look_at(page, options=browser.LIGHT)
+        dark, = self.look_at(page, options=browser.DARK)
         self.assertNotEqual(light["paper"], dark["paper"])
 
     def test_size_of_the_preset_debug(self):
@@ -232,13 +306,9 @@ class ReportPageTest(ProgramTest):
         page = self.page("debug.safetensors", "debug.safetensors")
         self.assertLess(page.stat().st_size, 5_000_000)
         self.assertEqual(self.look_at(page)[0]["notes"], [])
-        self.assertNotRegex(page.read_text().split('id="data"')[0], "https?:")
 
 
 if __name__ == "__main__":
     take_arguments(__doc__)
-    chromium = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-    if not chromium:
-        print("skipped: there is no chromium (Debian: apt-get install chromium)")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    done = unittest.main(verbosity=2, exit=False).result
+    sys.exit(1 if not done.wasSuccessful() else 0 if browser.find() else 77)

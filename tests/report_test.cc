@@ -1,13 +1,13 @@
-#include "debug/report.h"
+#include "debug/report/report.h"
 
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "debug/commands.h"
-#include "tests/catch.h"
-#include "tests/sample_dump.h"
+#include "debug/report/suggested_command.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_dump.h"
 
 namespace lanescope {
 namespace {
@@ -106,7 +106,7 @@ match: 3072 comparisons within their bounds
 )");
 }
 
-TEST_CASE("report: a divergence says what, where, how far, and how to go on") {
+TEST_CASE("report: a divergence says what, where, how far, and how to go on", "[quick]") {
   const std::string text = diff_text(diverged_dump(), diverged(), {}, "a file.safetensors");
   CHECK_THAT(text, ContainsSubstring(R"(
 qk        s        local       1024       7          0           0        inf          inf

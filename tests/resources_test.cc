@@ -1,14 +1,14 @@
 // What ptxas says, what follows from it, and the budgets it is held to.
 
-#include "gates/resources.h"
+#include "gates/measure/resources.h"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "gates/occupancy.h"
-#include "tests/catch.h"
-#include "tests/files.h"
+#include "gates/measure/occupancy.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 using namespace lanescope;
 using Catch::Matchers::ContainsSubstring;
@@ -34,7 +34,7 @@ TEST_CASE("resources: blocks per multiprocessor") {
   CHECK_FALSE(blocks_per_multiprocessor("", {}));
 }
 
-TEST_CASE("resources: the words of ptxas") {
+TEST_CASE("resources: the words of ptxas", "[quick]") {
   const std::string words =
       "ptxas info    : 0 bytes gmem\n"
       "ptxas info    : Compiling entry function '_Z12kernel_entryv' for 'sm_90'\n"

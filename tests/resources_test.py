@@ -6,8 +6,8 @@ module to its budget."""
 import shutil
 import unittest
 
-from program import DIVERGED as OVER
-from program import ENVIRONMENT, MISMATCH, ROOT, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED as OVER
+from support.program import ENVIRONMENT, MISMATCH, ROOT, USAGE, ProgramTest, take_arguments
 
 SPECIMEN = "mma+dead_zero_output"  # the output is never written: nothing of it is needed
 

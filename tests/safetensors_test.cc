@@ -1,4 +1,4 @@
-#include "debug/safetensors.h"
+#include "debug/dump/safetensors.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <random>
 
-#include "tests/catch.h"
-#include "tests/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 namespace lanescope {
 namespace {
@@ -50,7 +50,7 @@ std::string two_tensors(const std::string& first, const std::string& second) {
                            "wxyz");
 }
 
-TEST_CASE("safetensors: what is written is read again, in order and aligned") {
+TEST_CASE("safetensors: what is written is read again, in order and aligned", "[quick]") {
   const TemporaryFolder folder;
   const auto path = folder / "x.safetensors";
   const std::vector<SafetensorsEntry> entries = {
@@ -145,6 +145,7 @@ TEST_CASE("safetensors: what breaks the format is refused with the reason") {
       {safetensors_bytes("{", ""), "no valid JSON at its byte 2"},
       {safetensors_bytes("{} x", ""), "no valid JSON"},
       {safetensors_bytes("{}{}", ""), "no valid JSON"},
+      {safetensors_bytes("{}\0 "sv, ""), "no valid JSON at its byte 3"},
       {safetensors_bytes("{\"\xff\":{}}", ""), "no valid JSON"},
       {safetensors_bytes("{\"a\":" + deep, ""), "an array where none belongs"},
       {one_tensor(deep, "[0,4]"), "an array where none belongs in tensor 'a'"},
@@ -279,10 +280,13 @@ TEST_CASE("safetensors: a write that fails leaves the old file and nothing else"
   const rlimit small = {4096, limit.rlim_max};
   const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
   ::setrlimit(RLIMIT_FSIZE, &small);
-  const std::string error = usage_error([&] {
+  std::string error;
+  try {
     write_safetensors(folder / "x",
                       std::vector<SafetensorsEntry>{{"a", "U8", {1 << 20}, bytes_of(large)}}, {});
-  });
+  } catch (const EnvironmentError& failure) {
+    error = failure.what();
+  }
   ::setrlimit(RLIMIT_FSIZE, &limit);
   ::signal(SIGXFSZ, old_handler);
   CHECK_THAT(error, ContainsSubstring("cannot be written: File too large"));

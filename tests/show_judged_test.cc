@@ -2,10 +2,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "debug/show.h"
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/synthetic_dump.h"
+#include "debug/judge/diff.h"
+#include "debug/show/show.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/synthetic_dump.h"
 
 namespace lanescope {
 namespace {
@@ -74,6 +75,30 @@ TEST_CASE("show judged: NaN, inf and unwritten slots are wrong and named") {
   CHECK(values[1]["verdict"] == "right");
   CHECK_THAT(show_text(dump, {.site = "m", .tile = 1, .warp = 0, .lane = 0}, {}),
              ContainsSubstring(" nan "));
+}
+
+TEST_CASE("show judged: a NaN that came from upstream is wrong where a number is wanted") {
+  Dump dump = clean_dump();
+  Tensor &o = tensor_of(dump, SiteId::o), &o_final = tensor_of(dump, SiteId::o_final);
+  for (std::int64_t col = 0; col < 32; ++col) {
+    o.set(slot_index(dump, SiteId::o, 0, 2, 3, col), NAN);
+    o_final.set(3 * 32 + col, NAN);
+  }
+  o_final.set(5 * 32, 1000);  // wrong for what it received, so that the tile is judged locally
+  const json shown = json::parse(show_json(dump, {.site = "o_final"}));
+  CHECK(shown["judgement"] == "local");
+  for (const json& value : shown["values"]) {
+    const bool wrong = value["row"] == 3 || (value["row"] == 5 && value["col"] == 0);
+    CHECK(value["verdict"] == (wrong ? "wrong" : "right"));
+    CHECK(value["want"].is_number());
+  }
+  const std::string text = show_text(dump, {.site = "o_final"}, {});
+  CHECK_THAT(text, ContainsSubstring("wrong: 33 of 1024 values, nan 32"));
+
+  const DiffReport report = diff_against_reference(dump);
+  for (const SiteReport& site : report.sites) {
+    if (site.site == SiteId::o_final) CHECK(site.non_finite == 32);
+  }
 }
 
 TEST_CASE("show judged: padding rows are shown and not counted") {

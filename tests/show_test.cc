@@ -1,11 +1,11 @@
-#include "debug/show.h"
+#include "debug/show/show.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/sample_dump.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/sample_dump.h"
 
 namespace lanescope {
 namespace {
@@ -41,7 +41,7 @@ int longest_line(const std::string& text) {
   return longest;
 }
 
-TEST_CASE("show: a warp's registers are a grid of its lanes") {
+TEST_CASE("show: a warp's registers are a grid of its lanes", "[quick]") {
   Dump dump = counting_dump();
   Tensor& s = tensor_of(dump, "s");
   testing::set_bits(s, slot_of_s(0, 0), poison32);

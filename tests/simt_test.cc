@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "debug/simt/machine.h"
-#include "debug/site.h"
 #include "kernels/device/device.h"
-#include "tests/catch.h"
+#include "reference/site.h"
+#include "tests/support/catch.h"
 
 namespace device = lanescope::device;
 namespace simt = lanescope::simt;
@@ -48,7 +48,7 @@ TEST_CASE("simt: lanes know who they are and meet at a barrier") {
   }
 }
 
-TEST_CASE("simt: shuffles follow PTX shfl.sync") {
+TEST_CASE("simt: shuffles follow PTX shfl.sync", "[quick]") {
   std::vector<int> butterfly(32), index(32), up(32), down(32), part(32, -1);
   std::vector<unsigned> votes(32);
   const auto kernel = [&] {

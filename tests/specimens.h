@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/files.h"
+#include "tests/support/files.h"
 
 namespace lanescope::testing {
 

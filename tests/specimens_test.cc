@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include "debug/diff.h"
-#include "gates/check.h"
-#include "gates/run_options.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
+#include "debug/judge/diff.h"
+#include "gates/run/check.h"
+#include "gates/run/run_options.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
 
 using namespace lanescope;
 using lanescope::testing::Specimen;

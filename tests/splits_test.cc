@@ -4,15 +4,16 @@
 #include <filesystem>
 #include <string>
 
-#include "debug/diagnose.h"
-#include "debug/error.h"
-#include "debug/report.h"
-#include "debug/show.h"
-#include "gates/partition.h"
-#include "gates/run_options.h"
-#include "tests/catch.h"
-#include "tests/files.h"
-#include "tests/verdict.h"
+#include "debug/causes/diagnose.h"
+#include "debug/report/report.h"
+#include "debug/show/show.h"
+#include "gates/run/partition.h"
+#include "gates/run/run_options.h"
+#include "reference/array_algebra.h"
+#include "reference/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/verdict.h"
 
 namespace lanescope {
 namespace {
@@ -54,7 +55,7 @@ std::vector<Array> partials(const Dump& dump, SiteId id) {
   return all;
 }
 
-TEST_CASE("splits: how many there are, and which heads share a tile") {
+TEST_CASE("splits: how many there are, and which heads share a tile", "[quick]") {
   Module module{};
   module.kernel = "two_passes";
   module.br = 16;
@@ -153,7 +154,7 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
     const Dump clean = decoding(gate);
     const auto o = partials(clean, SiteId::o_partial), m = partials(clean, SiteId::m_partial),
                l = partials(clean, SiteId::l_partial);
-    const Array top = m[0].max(m[1]).max(m[2]);
+    const Array top = m[0].max(m[1]).max(m[2].array());
     const auto weight = [&](std::size_t i, double base) -> Array {
       return (m[i] - top).unaryExpr([=](double x) { return std::pow(base, x); });
     };

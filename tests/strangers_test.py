@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """strangers_test.py PROGRAM NINJA MESON: kernels of someone else, brought in as README.md says: as a
-module with no word of the lab in the kernel, and as a kernel with trace calls outside the tree. What
+module with no word of the lab in the kernel, and as a kernel with seams outside the tree. What
 README.md has typed is what is run here."""
 
 import os
@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DIVERGED, ENVIRONMENT, ROOT, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, ROOT, USAGE, ProgramTest, take_arguments
 
 PLAIN = "/tmp/mine.so"  # what README.md calls the module
 
@@ -55,6 +55,27 @@ class StrangersTest(ProgramTest):
             for causal in [[], ["--causal"]]:
                 self.assertEqual(self.json_of("diff", module, "fused", "--shape", shape, *causal)["verdict"], "match")
 
+    def test_plain_kernel_that_writes_outside_of_its_buffers(self):
+        store = "for (int i = 0; i < d; ++i) o[row * d + i] = (_Float16)(keys > 0 ? out[i] / l : 0);"
+        for name, extra, words in [("behind", "if (row == len_q - 1) for (int i = 0; i < 8; ++i) o[len_q * d + i] = 1;",
+                                    "behind buffer o"),
+                                   ("before", "if (row == 0) o[-1] = 1;", "before buffer o"),
+                                   ("input", "if (row == 0) const_cast<_Float16*>(k)[-3] = 1;", "before buffer k")]:
+            with self.subTest(name):
+                module = self.compile("g++", name, (store, store + " " + extra))
+                shape = ["--shape", "b=1,h=1,s=40,d=64"]
+                report = self.json_of("diff", module, "fused", *shape, code=DIVERGED)
+                self.assertEqual((report["verdict"], report["stop"]["kind"]), ("diverged", "stray"))
+                self.assertIn("the kernel wrote " + words, report["incomplete"])
+                self.assertEqual(sum(site["failed"] for site in report["sites"]), 0)
+                found = self.json_of("locate", module, *shape, code=DIVERGED)
+                self.assertEqual(found["cause"], "out_of_bounds")
+                dump = self.folder / f"{name}.safetensors"
+                self.call("run", module, "fused", *shape, "-o", dump, code=DIVERGED)
+                if name == "behind":
+                    self.assertIn("16 bytes changed, the first 0 behind its end, the last 15 behind its end",
+                                  report["incomplete"])
+
     def test_plain_kernel_that_is_wrong(self):
         bugs = {
             "scale": ("p[j] *= scale", "p[j] *= 1.1f * scale"),
@@ -82,17 +103,59 @@ class StrangersTest(ProgramTest):
         self.refuses(USAGE, "is gate fused", "diff", module, "qk_only")
         self.refuses(USAGE, "head dimension 64: give --shape d=64 or less", "diff", module, "fused", "--shape", "d=128")
 
-    def test_plain_cuda_kernel_compiles(self):
-        line, = [line for line in lines_of_readme(PLAIN) if line.startswith("nvcc ")]
+    def compile_cuda(self, name, change=None):
         os.environ["PATH"] += ":/usr/local/cuda/bin"
         if not shutil.which("nvcc"):
             self.skipTest("there is no nvcc")
-        module = self.compile("nvcc", "plain_cuda")
-        if not self.backends().get("cuda"):
-            done = self.call("diff", module, "fused", "--shape", "s=64,d=64", code=ENVIRONMENT)
+        version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout
+        if "release 13." not in version:
+            self.skipTest("nvcc is not CUDA 13's")
+        return self.compile("nvcc", name, change)
+
+    def test_plain_cuda_kernel(self):
+        module = self.compile_cuda("plain_cuda")
+        on_gpu = self.backends().get("cuda")
+        for backend in ["sim", "cuda"] if on_gpu else ["sim", "auto"]:
+            for shape in ["s=200,d=64", "b=2,h=4,hkv=2,s=65,d=40", "s=1,skv=200,d=64"]:
+                words = ["diff", module, "fused", "--backend", backend, "--shape", shape, "--causal"]
+                self.assertEqual(self.json_of(*words)["verdict"], "match")
+        if not on_gpu:
+            done = self.call("diff", module, "fused", "--backend", "cuda", "--shape", "s=64,d=64", code=ENVIRONMENT)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-            return
-        self.assertEqual(self.json_of("diff", module, "fused", "--shape", "s=200,d=64", "--causal")["verdict"], "match")
+        done = self.call("check", module, "fused", "--backend", "sim", "--shape", "s=70,d=64")
+        self.assertRegex(done.stdout, "clean: nothing found")
+
+    def test_plain_cuda_kernel_that_is_wrong(self):
+        bugs = {
+            "scale_cuda": ("s *= scale;", "s *= 1.1f * scale;"),
+            "mask_cuda": ("j <= row + len_kv - len_q", "j < row + len_kv - len_q"),
+        }
+        for name, change in bugs.items():
+            with self.subTest(name):
+                module = self.compile_cuda(name, change)
+                report = self.json_of("diff", module, "fused", "--backend", "sim", "--shape", "s=100,d=64", "--causal",
+                                      code=DIVERGED)
+                self.assertEqual(report["first"]["site"], "o_final")
+
+    def test_plain_cuda_kernel_that_breaks_rules(self):
+        shape = ["--backend", "sim", "--shape", "s=100,d=64"]
+        far = self.compile_cuda("far_cuda", ("lse[blockIdx.y", "lse[(row == 77) * 100000 + blockIdx.y"))
+        done = self.call("diff", far, "fused", *shape, code=DIVERGED)
+        self.assertRegex(done.stdout, r"lane 13 of warp 2, st\.global\.f32 at .*far_cuda\.cu:\d+: address 0x")
+        race = self.compile_cuda("race_cuda", ("acc[64] = {};", "acc[64] = {}; __shared__ float box[128]; "
+                                               "box[threadIdx.x] = l; l = box[threadIdx.x ^ 32];"))
+        done = self.call("check", race, "fused", *shape, code=DIVERGED)
+        self.assertRegex(done.stdout, r"race, \d+ times[^\n]*\n  read +.*race_cuda\.cu:\d+")
+        unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("tanh.approx.f32 %0, %0;" : "+f"(s));'))
+        self.refuses(USAGE, r"\.ptx:\d+: tanh\.approx\.f32: not executed", "diff", unknown, "fused", *shape)
+
+    def test_guide_quotes_what_is_there(self):
+        sources = ["tests/strangers/traced.h", "kernels/wmma_registers.h", "kernels/device/cuda.h", "kernels/device/sim.h"]
+        texts = [(ROOT / source).read_text() for source in sources]
+        quotes = [part.split("```")[0] for part in (ROOT / "kernels" / "README.md").read_text().split("```cpp\n")[1:]]
+        self.assertEqual(len(quotes), 5)
+        for quote in quotes:
+            self.assertTrue(any(quote in text for text in texts), quote)
 
     def test_traced_kernel(self):
         line, = [line for line in lines_of_readme("-Dextra_kernels=") if line.startswith("./lanescope -D")]

@@ -1,7 +1,6 @@
-// A kernel that breaks down (tests/faulty_kernel.h) never takes the program down: what it wrote is
-// there, with what happened to whom.
+// A kernel that breaks down (tests/support/faulty_kernel.h) never takes the program down: what it
+// wrote is there, with what happened to whom.
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,20 +9,20 @@
 #include <cstdlib>
 #include <string>
 
-#include "debug/diagnose.h"
-#include "debug/diff.h"
-#include "debug/error.h"
-#include "debug/last_sites.h"
-#include "debug/report.h"
-#include "debug/site_slots.h"
-#include "gates/check.h"
-#include "gates/child.h"
-#include "gates/module_build.h"
-#include "gates/run_options.h"
+#include "debug/causes/diagnose.h"
+#include "debug/dump/site_slots.h"
+#include "debug/judge/diff.h"
+#include "debug/judge/last_sites.h"
+#include "debug/report/report.h"
+#include "gates/build/module_build.h"
+#include "gates/process/child.h"
+#include "gates/run/check.h"
+#include "gates/run/run_options.h"
+#include "reference/error.h"
 #include "reference/parallel.h"
-#include "tests/catch.h"
-#include "tests/kernels.h"
-#include "tests/verdict.h"
+#include "tests/support/catch.h"
+#include "tests/support/kernels.h"
+#include "tests/support/verdict.h"
 
 namespace lanescope {
 namespace {
@@ -92,7 +91,7 @@ TEST_CASE("survival: a lane that ends its process is named, and what was written
     const Dump dump = dump_of(expected.fault);
     CHECK_THAT(dump.info.incomplete, ContainsSubstring("block 1: lane 5 of warp 1: "));
     CHECK_THAT(dump.info.incomplete, ContainsSubstring(expected.words));
-    CHECK_THAT(dump.info.incomplete, ContainsSubstring("tests/faulty_kernel.h:"));
+    CHECK_THAT(dump.info.incomplete, ContainsSubstring("tests/support/faulty_kernel.h:"));
     CHECK(same(dump.info.stop, Stop::Kind::crash, 1, 1, 5));
     check_what_is_left(dump);
     CHECK(diagnose(dump, diff_against_reference(dump)).cause == Cause::crash);
@@ -115,7 +114,7 @@ TEST_CASE("survival: a lane that never ends is stopped and named, with its line"
   CHECK_THAT(dump.info.incomplete, ContainsSubstring("no block ended for 2 s"));
   CHECK_THAT(dump.info.incomplete, ContainsSubstring("--timeout"));
   CHECK_THAT(dump.info.incomplete, ContainsSubstring("block 1: lane 5 of warp 1 was running, at "
-                                                     "tests/faulty_kernel.h:"));
+                                                     "tests/support/faulty_kernel.h:"));
   CHECK(same(dump.info.stop, Stop::Kind::hang, 1, 1, 5));
   check_what_is_left(dump);
   CHECK(diagnose(dump, diff_against_reference(dump)).cause == Cause::hang);
@@ -135,7 +134,7 @@ TEST_CASE("survival: a lane that breaks down in the combine pass") {
     const Dump dump = launch(*run.module, run.module_name, run.request);
     CHECK_THAT(dump.info.incomplete,
                ContainsSubstring("block 1 of the combine pass: lane 5 of warp 1"));
-    CHECK_THAT(dump.info.incomplete, ContainsSubstring("tests/faulty_kernel.h:"));
+    CHECK_THAT(dump.info.incomplete, ContainsSubstring("tests/support/faulty_kernel.h:"));
     CHECK(dump.info.stop == Stop{kind, 2, 1, 5, true});
     const DiffReport report = diff_against_reference(dump);
     CHECK_FALSE(report.match);
@@ -208,10 +207,7 @@ TEST_CASE("survival: two runs that crash leave the same words and the same bytes
 }
 
 TEST_CASE("survival: a child that dies or hangs is no more") {
-  Child dies([](int) {
-    signal(SIGABRT, SIG_DFL);  // the test's own handler is for the test
-    std::abort();
-  });
+  Child dies([](int) { std::abort(); });
   CHECK(dies.listen(10) == Child::Heard::end);
   CHECK(dies.end() != 0);
   Child hangs([](int) {

@@ -5,18 +5,18 @@
 #include <filesystem>
 #include <thread>
 
-#include "debug/verdict_change.h"
-#include "gates/compiler_words.h"
-#include "gates/program.h"
-#include "gates/source_watch.h"
-#include "tests/catch.h"
-#include "tests/files.h"
+#include "debug/judge/verdict_change.h"
+#include "debug/text/json.h"
+#include "gates/build/compile_errors.h"
+#include "gates/commands/source_watch.h"
+#include "gates/process/program.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 namespace lanescope {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using nlohmann::ordered_json;
 using testing::write_bytes;
 
 /// A descriptor that becomes readable when `stop` is called.
@@ -93,15 +93,15 @@ TEST_CASE("watch: of what a build says, the errors and their places") {
              ContainsSubstring("something else went wrong"));
 }
 
-ordered_json report_of(std::int64_t m_failed, std::int64_t p_failed) {
+Json report_of(std::int64_t m_failed, std::int64_t p_failed) {
   const auto site = [](const char* name, std::int64_t failed) {
-    return ordered_json{{"site", name},
-                        {"stage", "softmax"},
-                        {"judgement", "local"},
-                        {"compared", 64},
-                        {"failed", failed}};
+    return Json{{"site", name},
+                {"stage", "softmax"},
+                {"judgement", "local"},
+                {"compared", 64},
+                {"failed", failed}};
   };
-  ordered_json first;
+  Json first;
   if (m_failed + p_failed > 0) {
     first = {{"stage", "softmax"},
              {"site", m_failed > 0 ? "m" : "p"},
@@ -117,11 +117,11 @@ ordered_json report_of(std::int64_t m_failed, std::int64_t p_failed) {
   return {{"verdict", first.is_null() ? "match" : "diverged"},
           {"first", first},
           {"sites", {site("m", m_failed), site("p", p_failed)}},
-          {"warnings", ordered_json::array()}};
+          {"warnings", Json::array()}};
 }
 
-TEST_CASE("watch: what changed from one verdict to the next") {
-  const auto text = [](const ordered_json& before, const ordered_json& now) {
+TEST_CASE("watch: what changed from one verdict to the next", "[quick]") {
+  const auto text = [](const Json& before, const Json& now) {
     return change_text(verdict_change(before, now), {});
   };
   CHECK(text(nullptr, report_of(0, 0)) == "match\n");

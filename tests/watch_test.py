@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""watch_test.py SOURCE_ROOT MESON: `./lanescope watch` in a copy of the sources, as an editor saves
+"""watch_test.py SOURCE_ROOT BUILD MESON: `./lanescope watch` in a copy of the sources, as an editor saves
 them: what is newly wrong, what does not compile, what is newly right, and how it ends."""
 
 import os
 import pathlib
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,8 @@ import tempfile
 import threading
 import time
 import unittest
+
+from support.checkout import copy_objects, copy_sources
 
 WATCH = ["./lanescope", "watch", "mma", "softmax_only", "--backend", "sim", "--shape", "s=128,d=64"]
 RIGHT, WRONG = "alpha[r] = rescale(m_prev, m[r]);", "alpha[r] = rescale(m[r], m[r]);"
@@ -68,10 +69,11 @@ class WatchTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(scratch.cleanup)
         cls.root = pathlib.Path(scratch.name) / "lanescope"
-        shutil.copytree(source_root, cls.root, ignore=shutil.ignore_patterns(".*", "build*", "*.safetensors"))
+        copy_sources(source_root, cls.root)
+        copy_objects(build, cls.root / "build")
         cls.environment = {**os.environ, "PATH": f"{pathlib.Path(meson).parent}:{os.environ['PATH']}"}
         cls.environment.pop("LANESCOPE_BUILD", None)
-        cls.kernel = cls.root / "kernels" / "mma_stages.h"
+        cls.kernel = cls.root / "kernels" / "parts" / "mma_stages.h"
         cls.text = cls.kernel.read_text()
         assert RIGHT in cls.text
 
@@ -88,14 +90,14 @@ class WatchTest(unittest.TestCase):
 
         self.kernel.write_text(self.text.replace(RIGHT, WRONG))
         wrong = watch.run(2)
-        self.assertRegex(wrong, "run 2: kernels/mma_stages.h\n")
+        self.assertRegex(wrong, "run 2: kernels/parts/mma_stages.h\n")
         self.assertRegex(wrong, r"\n  newly wrong  softmax / alpha +chain +\d+ of \d+")
         self.assertRegex(wrong, r"\ndiverged: softmax / alpha \(local\), tile 0, .*  \(")
         self.assertNotIn("\x1b", wrong)
 
         self.replace(self.text.replace(RIGHT, "alpha[r] = nothing_of_the_kind;"))
         broken = watch.run(3)
-        self.assertRegex(broken, r"\nkernels/mma_stages.h:\d+:\d+: error: .*nothing_of_the_kind.*\n")
+        self.assertRegex(broken, r"\nkernels/parts/mma_stages.h:\d+:\d+: error: .*nothing_of_the_kind.*\n")
         self.assertRegex(broken, r"\nno verdict  \(")
         self.assertNotIn("FAILED", broken)
         self.assertLess(len(broken.splitlines()), 15)
@@ -108,10 +110,10 @@ class WatchTest(unittest.TestCase):
         self.kernel.write_text(self.text)
         self.assertTrue(watch.is_quiet(), "a save that changes nothing, or several saves, gave another run")
 
-        text = self.root / "debug" / "text.cc"
+        text = self.root / "debug" / "text" / "text.cc"
         text.write_text(text.read_text() + "// an edit\n")
         again = watch.run(5)
-        self.assertIn("debug/text.cc is part of lanescope itself, which was built again", again)
+        self.assertIn("debug/text/text.cc is part of lanescope itself, which was built again", again)
         self.assertRegex(again, r"\nmatch  \(")
         self.assertEqual(watch.end(os.kill), 0)
 
@@ -132,7 +134,7 @@ class WatchTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    source_root, meson = sys.argv[1:3]
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    source_root, build, meson = sys.argv[1:4]
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)

@@ -9,10 +9,11 @@
 #include "debug/simt/numerics.h"
 #include "kernels/device/device.h"
 #include "kernels/device/tiles.h"
-#include "tests/catch.h"
+#include "tests/support/catch.h"
 
 namespace device = lanescope::device;
 namespace simt = lanescope::simt;
+using Catch::Matchers::ContainsSubstring;
 using device::Major;
 
 namespace {
@@ -119,12 +120,11 @@ TEST_CASE("wmma: misaligned addresses and strides, and lanes that disagree, are 
   };
   const auto zero = [] { return 0; };
   const auto twenty = [] { return 20; };
-  const auto contains = Catch::Matchers::ContainsSubstring;
   CHECK(error_of(zero, twenty) == "");
-  CHECK_THAT(error_of([] { return 4; }, twenty), contains("misaligned address"));
-  CHECK_THAT(error_of(zero, [] { return 18; }), contains("misaligned stride"));
+  CHECK_THAT(error_of([] { return 4; }, twenty), ContainsSubstring("misaligned address"));
+  CHECK_THAT(error_of(zero, [] { return 18; }), ContainsSubstring("misaligned stride"));
   const auto lane_3_apart = [] { return device::lane() == 3 ? 8 : 0; };
-  CHECK_THAT(error_of(lane_3_apart, twenty), contains("lane 3 gives another address"));
+  CHECK_THAT(error_of(lane_3_apart, twenty), ContainsSubstring("lane 3 gives another address"));
   CHECK_THAT(error_of(zero, [] { return device::lane() == 9 ? 16 : 20; }),
-             contains("lane 9 gives another address or stride than lane 0"));
+             ContainsSubstring("lane 9 gives another address or stride than lane 0"));
 }

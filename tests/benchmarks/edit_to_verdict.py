@@ -6,12 +6,14 @@ of the sources, through ./lanescope. Where no GPU answers, of cuda only the comp
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.checkout import copy_sources  # noqa: E402
 
 REPEATS = 5
 DIFF = ["./lanescope", "-q", "diff", "mma", "softmax_only", "--preset", "debug", "--backend"]
@@ -27,7 +29,7 @@ class Copy:
 
     def __init__(self, source_root, folder, meson):
         self.root = folder / "lanescope"
-        shutil.copytree(source_root, self.root, ignore=shutil.ignore_patterns(".*", "build*", "*.safetensors"))
+        copy_sources(source_root, self.root)
         self.environment = {**os.environ, "PATH": f"{pathlib.Path(meson).parent}:{os.environ['PATH']}"}
         self.environment.pop("LANESCOPE_BUILD", None)
         self.kernel = self.root / "kernels" / "mma.h"

@@ -10,13 +10,14 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from support.checkout import copy_sources  # noqa: E402
 LINE = re.compile(r"(?P<stage>\w+)(?: (?P<place>\d+))?: (?P<old>.+?) =>(?: (?P<new>.*))?")
 LONGEST = 300  # seconds that a locate may take
 
@@ -40,10 +41,10 @@ class Mutation:
 
 
 def sources_of(kernel):
-    """The kernel's file, then those of kernels/ that it includes, one after the other."""
+    """The kernel's file, then the parts that it includes, one after the other."""
     sources = [ROOT / "kernels" / f"{kernel}.h"]
     for path in sources:
-        for name in re.findall(r'#include "(kernels/\w+\.h)"', path.read_text()):
+        for name in re.findall(r'#include "(kernels/(?:parts/)?\w+\.h)"', path.read_text()):
             if ROOT / name not in sources:
                 sources.append(ROOT / name)
     return sources
@@ -92,8 +93,7 @@ def main():
     lists = {kernel: read_list(kernel)[::options.every] for kernel in kernels}
     with tempfile.TemporaryDirectory() as scratch:
         copy = pathlib.Path(options.folder or scratch) / "lanescope"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "build*", "*.safetensors"),
-                        dirs_exist_ok=True)
+        copy_sources(ROOT, copy)
         totals = []
         subprocess.run(["./lanescope", "-Dbackends=sim", "list"], cwd=copy, capture_output=True, check=True)  # it is built
         for kernel, mutations in lists.items():

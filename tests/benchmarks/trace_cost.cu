@@ -13,8 +13,8 @@
 #include <numbers>
 #include <vector>
 
-#include "debug/trace.h"
 #include "kernels/mma.h"
+#include "kernels/trace/trace.h"
 
 namespace {
 
@@ -38,9 +38,10 @@ template <class Kernel, class Traced>
 __global__ void __launch_bounds__(Kernel::threads)
     traced(const __grid_constant__ kernels::Attention a, const __grid_constant__ Slots slots) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  const Seam<Gate::fused, typename Kernel::Sites> seam{{}, {}, device::block()};
-  Kernel::run(a, *reinterpret_cast<typename Kernel::SharedMemory*>(memory), seam,
-              BufferTrace<typename Kernel::Sites, Traced>{slots, device::block()});
+  using Trace = BufferTrace<typename Kernel::Sites, Traced>;
+  const Seam<Gate::fused, typename Kernel::Sites, Trace> seam{
+      {}, {}, device::block(), {slots, device::block()}};
+  Kernel::run(a, *reinterpret_cast<typename Kernel::SharedMemory*>(memory), seam);
 }
 
 __global__ void write(uint4* x, std::int64_t count) {
@@ -122,7 +123,7 @@ void measure(int heads, int length) {
 
   const int tiles = (length + Bc - 1) / Bc;
   const int blocks = heads * ((length + Br - 1) / Br);
-  const std::int64_t bytes = slots_before<Sites, Everything>(Sites::count, blocks, tiles);
+  const std::int64_t bytes = slots_before<Sites, Everything>(Sites::table.size(), blocks, tiles);
   const Buffer buffer(bytes);
   const Slots slots{buffer.as<std::byte>(), {0, blocks, 0, tiles, 0, Kernel::threads / 32, 0, 32}};
   const auto run = [&](auto kernel) {

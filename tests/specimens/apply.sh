@@ -7,5 +7,5 @@ shift 3
 rm -rf "$folder"
 mkdir -p "$folder"
 cp -R "$root/kernels" "$folder/"
-patch --silent --strip=1 --directory="$folder" --input="$root/$patch"
+patch --silent --fuzz=0 --strip=1 --directory="$folder" --input="$root/$patch"
 "$@"

@@ -21,7 +21,7 @@ void my_attention(const _Float16* q, const _Float16* k, const _Float16* v, _Floa
 }
 
 // What the lab needs of it.
-#include "gates/plain_kernel.h"
+#include "gates/module/plain_kernel.h"
 
 static const char* launch(const lanescope::PlainRun& r) {
   for (int head = 0; head < r.batch * r.heads; ++head) {

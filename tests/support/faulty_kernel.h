@@ -64,6 +64,7 @@ inline void eat_all_memory() {
 inline int overflow_stack(int depth = 0) {
   volatile char frame[4096];
   frame[0] = static_cast<char>(depth);
+  if (frame[0] != static_cast<char>(depth)) return depth;  // never: compilers warn of no end
   return overflow_stack(depth + 1) + frame[0];
 }
 
@@ -78,8 +79,8 @@ struct FaultyTrace {
   const Trace& trace;
 
   template <SiteId X, class V>
-  LANESCOPE_DEVICE void operator()(SiteTag<X> site, int tile, V&& value) const {
-    trace(site, tile, value);
+  LANESCOPE_DEVICE void operator()(int tile, const AtSite<X, V>& at) const {
+    trace(tile, at);
     if constexpr (X == SiteId::m) {
       if (device::block() == 1 && device::thread() == 37 && tile == 1) LANESCOPE_FAULT();
     }
@@ -96,17 +97,18 @@ struct Faulty : Scalar<G, T, D, Br, Bc> {
 
   template <class Trace>
   LANESCOPE_DEVICE static void run(const Attention& a, Base::SharedMemory& smem,
-                                   const Seam<G, typename Base::Sites>& seam, const Trace& trace) {
-    Base::run(a, smem, seam, faults::FaultyTrace<Trace>{trace});
+                                   const Seam<G, typename Base::Sites, Trace>& seam) {
+    using FaultySeam = Seam<G, typename Base::Sites, faults::FaultyTrace<Trace>>;
+    Base::run(a, smem, FaultySeam{seam.injected, seam.left, seam.block, {seam.trace}});
   }
 };
 
 template <Gate G, class T, int D, int Br, int Bc>
 struct FaultyCombine : Splitk<G, T, D, Br, Bc> {
-  template <class Trace>
-  LANESCOPE_DEVICE static void combine(const Attention& a, std::int64_t block, const Trace& trace) {
+  template <class Seam>
+  LANESCOPE_DEVICE static void combine(const Attention& a, std::int64_t block, const Seam& seam) {
     if (block == 1 && device::thread() == 37) LANESCOPE_FAULT();
-    Splitk<G, T, D, Br, Bc>::combine(a, block, trace);
+    Splitk<G, T, D, Br, Bc>::combine(a, block, seam);
   }
 };
 

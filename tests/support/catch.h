@@ -1,8 +1,11 @@
 #pragma once
 
-// Catch2 v3 where it is, else v2 (Debian 12) with the one name of v3 that the tests use.
+// What the tests take of Catch2: version 3 where it is, else 2 (Debian 12, Ubuntu 22.04). The one
+// place that knows that they differ. Outside of it stand macros, which both have, and these names.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+
+using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 

@@ -15,7 +15,7 @@ import unittest
 OK, DIVERGED, USAGE, ENVIRONMENT, MISMATCH = range(5)  # exit codes, as README.md has them
 LARGEST = 12 << 30  # bytes to map on sim: no mistake shall starve the machine; a device's driver maps more
 RUN = ["mma", "softmax_only", "--backend", "sim"]
-ROOT = pathlib.Path(__file__).resolve().parent.parent  # of the sources
+ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the sources
 
 
 def take_arguments(usage, more=0):

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "debug/dump.h"
+#include "debug/dump/dump.h"
 
 namespace lanescope::testing {
 

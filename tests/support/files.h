@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "debug/error.h"
+#include "reference/error.h"
 
 namespace lanescope::testing {
 
@@ -48,7 +48,7 @@ inline void write_bytes(const std::filesystem::path& path, std::string_view byte
 
 /// What lies in tests/data/, as long as the tests run where they were compiled.
 inline std::filesystem::path data_file(std::string_view name) {
-  return std::filesystem::path(__FILE__).parent_path() / "data" / name;
+  return std::filesystem::path(__FILE__).parent_path().parent_path() / "data" / name;
 }
 
 /// The text of the UsageError that `action` throws, empty where it throws none.

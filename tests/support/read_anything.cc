@@ -1,13 +1,13 @@
-#include "tests/read_anything.h"
+#include "tests/support/read_anything.h"
 
 #include <string>
 
-#include "debug/diff.h"
-#include "debug/dump.h"
-#include "debug/error.h"
-#include "debug/input_file.h"
-#include "debug/report.h"
-#include "debug/show.h"
+#include "debug/dump/dump.h"
+#include "debug/dump/input_file.h"
+#include "debug/judge/diff.h"
+#include "debug/report/report.h"
+#include "debug/show/show.h"
+#include "reference/error.h"
 
 namespace lanescope::testing {
 namespace {

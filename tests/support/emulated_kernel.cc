@@ -1,9 +1,10 @@
-#include "tests/emulated_kernel.h"
+#include "tests/support/emulated_kernel.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "reference/array_algebra.h"
 #include "reference/online.h"
 
 namespace lanescope::testing {
@@ -59,7 +60,7 @@ reference::Walk injecting_walk(const DumpInfo& info) {
 /// The rows of a tile that exist, from the reference; zeros below.
 Array padded(const Array& x, Index rows) {
   Array tile = Array::Zero(rows, x.cols());
-  tile.topRows(x.rows()) = x;
+  tile.topRows(x.rows()) = x.array();
   return tile;
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "debug/dump.h"
+#include "debug/dump/dump.h"
 #include "reference/arithmetic.h"
 
 namespace lanescope::testing {

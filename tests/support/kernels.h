@@ -5,16 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "gates/module_build.h"
-#include "gates/module_catalogue.h"
-#include "tests/catch.h"
-#include "tests/skip.h"
+#include "gates/build/module_build.h"
+#include "gates/build/module_catalogue.h"
+#include "tests/kernels_built.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace lanescope::testing {
 
-/// The kernels of the lab.
-inline const std::vector<std::string> all_kernels = {"scalar", "mma", "wmma", "wmma_registers",
-                                                     "splitk"};
+/// The kernels that this build declares modules of, specimens and those outside the tree apart.
+inline const std::vector<std::string> all_kernels = {LANESCOPE_KERNEL_NAMES};
 
 /// The gates that this build declares modules of for a kernel, a specimen's included.
 inline std::vector<Gate> gates_of(const std::string& kernel) {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "debug/diff.h"
+#include "debug/judge/diff.h"
 
 namespace lanescope::testing {
 

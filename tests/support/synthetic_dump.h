@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "debug/dump.h"
-#include "tests/emulated_kernel.h"
+#include "debug/dump/dump.h"
+#include "tests/support/emulated_kernel.h"
 
 namespace lanescope::testing {
 
@@ -19,7 +20,8 @@ struct Setup {
   int br = 32, bc = 32;
   Fault fault = Fault::none;
   bool traced = true;
-  Range blocks{}, tiles{};  ///< empty: all
+  Range blocks{}, tiles{};            ///< empty: all
+  std::optional<Inputs> inputs = {};  ///< in place of those that `input` names
 };
 
 /// The dump that the emulated kernel leaves. With matrix units, scores, P and O lie in accumulator

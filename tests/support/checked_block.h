@@ -11,7 +11,7 @@
 #include "debug/simt/machine.h"
 #include "debug/simt/source_lines.h"
 #include "kernels/device/device.h"
-#include "tests/catch.h"
+#include "tests/support/catch.h"
 
 // Small kernels under the memory checker. The files that include this are compiled as checked
 // modules are: with -fsanitize=thread, on our own runtime.

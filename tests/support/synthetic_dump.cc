@@ -1,9 +1,9 @@
-#include "tests/synthetic_dump.h"
+#include "tests/support/synthetic_dump.h"
 
 #include <cstring>
 
-#include "debug/site_slots.h"
-#include "gates/gate.h"
+#include "debug/dump/site_slots.h"
+#include "reference/gate.h"
 #include "reference/inputs.h"
 #include "reference/online.h"
 
@@ -136,7 +136,9 @@ Dump synthetic_dump(const Setup& setup) {
   dump.info = info_of(setup);
   const DumpInfo& info = dump.info;
   const Problem& problem = info.problem;
-  const Inputs inputs = generate_inputs(problem, info.dtype, info.input, 0);
+  if (setup.inputs) dump.info.input = "given";
+  const Inputs inputs =
+      setup.inputs ? *setup.inputs : generate_inputs(problem, info.dtype, info.input, 0);
   dump.info.input_hash = hash_inputs(inputs);
   dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
   if (setup.traced) {

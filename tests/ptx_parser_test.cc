@@ -1,0 +1,118 @@
+// Reading PTX: what is read, and that what is not is a clear error before anything runs.
+
+#include <string>
+
+#include "debug/ptx/program.h"
+#include "debug/ptx/syntax.h"
+#include "reference/error.h"
+#include "reference/splitmix64.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/ptx_kernel.h"
+
+using namespace lanescope;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::string read_sample(const std::string& name) {
+  return testing::read_bytes(std::filesystem::path(__FILE__).parent_path() / "ptx" / name);
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    PtxKernel kernel(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string body_error(const std::string& body) {
+  return error_of(ptx_module(".reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .pred %p<4>;\n" + body));
+}
+
+}  // namespace
+
+TEST_CASE("ptx: a module of nvcc's is read", "[ptx]") {
+  const ptx::Module module = ptx::parse(read_sample("saxpy.ptx"), "saxpy.ptx");
+  CHECK(module.target == "sm_90");
+  REQUIRE(module.functions.size() == 1);
+  const ptx::Program program = ptx::decode(module, module.functions[0].name, {});
+  CHECK(program.parameters.size() == 4);
+  CHECK(program.code.size() == module.functions[0].statements.size() + 1);
+  // Every instruction that comes from a line knows it.
+  CHECK_THAT(program.line_of(static_cast<std::uint32_t>(program.code.size()) - 3),
+             ContainsSubstring("saxpy.cu:"));
+}
+
+TEST_CASE("ptx: names are those of the innermost braces", "[ptx]") {
+  PtxKernel kernel(ptx_module(R"(
+    .reg .b32 %r<4>; .reg .b64 %rd<2>;
+    mov.u32 %r1, 1;
+    { .reg .b32 x; mov.u32 x, 5; LOOP: sub.u32 x, x, 1; .reg .pred p; setp.ne.u32 p, x, 0;
+      add.u32 %r1, %r1, 1; @p bra LOOP; }
+    { .reg .b32 x; mov.u32 x, 3; LOOP: sub.u32 x, x, 1; .reg .pred p; setp.ne.u32 p, x, 0;
+      add.u32 %r1, %r1, 10; @p bra LOOP; }
+    ld.param.u64 %rd0, [p0];
+    st.global.u32 [%rd0], %r1;
+    ret;)"));
+  std::vector<std::uint32_t> out(1);
+  kernel.use(out);
+  kernel.grid.threads[0] = 1;
+  kernel.run({address(out.data()), 0, 0, 0});
+  CHECK(out[0] == 36);
+}
+
+TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
+  CHECK_THAT(body_error("wgmma.fence.sync.aligned;"),
+             ContainsSubstring("test.ptx:6: wgmma.fence.sync.aligned: not executed"));
+  CHECK_THAT(body_error("frobnicate.u32 %r1, %r2;"),
+             ContainsSubstring("does not know this instruction"));
+  CHECK_THAT(body_error("add.u32.fast %r1, %r2, %r3;"),
+             ContainsSubstring(".fast is not executed here"));
+  CHECK_THAT(body_error("add.u64 %rd1, %r2, %rd3;"),
+             ContainsSubstring("the register %r2 has 32 bits, where .u64 is taken"));
+  CHECK_THAT(body_error("add.u32 %r1, %r2;"), ContainsSubstring("it has 2 operands, and takes 3"));
+  CHECK_THAT(body_error("add.u32 %r1, %r2, %r9;"), ContainsSubstring("there is no register %r9"));
+  CHECK_THAT(body_error("bra NOWHERE;"), ContainsSubstring("there is no such label"));
+  CHECK_THAT(body_error("sqrt.approx.f32 %r1, %r2;"), ContainsSubstring("not known bit for bit"));
+  CHECK_THAT(body_error("call nowhere, ();"),
+             ContainsSubstring("the function nowhere is not in the module"));
+  CHECK_THAT(body_error("mov.u32 %r1, %tid.x"), ContainsSubstring("';' is expected"));
+  CHECK_THAT(body_error(".reg .b32 %x<2000000>;"), ContainsSubstring("more than"));
+  CHECK_THAT(body_error(".local .b8 big[1000000];"), ContainsSubstring("passes 512 KiB"));
+  CHECK_THAT(error_of(""), ContainsSubstring("is this PTX at all?"));
+  CHECK_THAT(error_of(std::string("\x7f"
+                                  "ELF")),
+             ContainsSubstring("is this text at all?"));
+  CHECK_THAT(error_of(".version 8.5\n.target sm_90\n.address_size 32\n"),
+             ContainsSubstring("64-bit"));
+  CHECK_THAT(error_of(ptx_module("call f; ret;", 1,
+                                 ".func f { call g; ret; }\n.func g { call f; ret; }\n")),
+             ContainsSubstring("it calls itself"));
+}
+
+TEST_CASE("ptx: damaged text is an error or other PTX, never a crash", "[ptx]") {
+  const std::string text = read_sample("saxpy.ptx");
+  const auto try_to_read = [](const std::string& damaged) {
+    try {
+      const ptx::Module module = ptx::parse(damaged, "damaged.ptx");
+      for (const ptx::Function& function : module.functions) {
+        if (function.is_entry) ptx::decode(module, function.name, {});
+      }
+    } catch (const UsageError&) {
+    }
+  };
+  for (std::size_t length = 0; length < text.size(); length += 3)
+    try_to_read(text.substr(0, length));
+  Random32 random{1};
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = text;
+    for (int flips = 0; flips < 3; ++flips) {
+      damaged[random.next() % damaged.size()] = static_cast<char>(random.next() % 128);
+    }
+    try_to_read(damaged);
+  }
+  SUCCEED();
+}

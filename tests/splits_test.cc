@@ -108,7 +108,11 @@ TEST_CASE("splits: blocks, rows and keys of a dump") {
   for (const BitReport& report : diff_dumps(dump, read)) CHECK(report.differing == 0);
   RunOptions options = options_for("splitk", Gate::fused, "h=8,hkv=2,s=3,skv=200,d=64");
   options.splits = 2;
-  CHECK_THROWS_AS(diff_dumps(dump, dump_of(options)), MismatchError);
+  for (const BitReport& report : diff_dumps(dump, dump_of(options))) {  // by value
+    INFO(report.name);
+    CHECK((report.compared > 0) == (report.name == "o_final" || report.name == "lse"));
+    CHECK(report.differing == 0);
+  }
 
   ShowOptions show{.site = "m_partial", .block = 5};
   CHECK_THAT(show_text(dump, show, {}),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -71,6 +72,17 @@ void launch(const Launch& launch, void (*kernel)(const void*), const void* argum
     launch.checker->end(first ? first->block() : launch.blocks - 1, !first && launch.is_last);
   }
   if (first) throw *first;
+}
+
+bool launch(const Launch& how, void (*kernel)(const void*), const void* arguments, char* message,
+            std::size_t message_bytes) {
+  try {
+    launch(how, kernel, arguments);
+    return true;
+  } catch (const Fault& fault) {
+    std::snprintf(message, message_bytes, "%s", fault.what());
+    return false;
+  }
 }
 
 }  // namespace lanescope::simt

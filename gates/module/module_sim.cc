@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <type_traits>
 
-#include "debug/simt/machine.h"
+#include "debug/simt/launch.h"
 #include "gates/module/module_entry.h"
 
 namespace lanescope {
@@ -59,9 +59,11 @@ bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col) {
 
 namespace {
 
-/// Both passes, as far as the gate has them.
+/// Both passes, as far as the gate has them and the first one ends well. Whether all did; else
+/// `run.message` says why not.
 template <class K>
-void launch_passes(const ModuleRun& run) {
+bool launch_passes(const ModuleRun& run) {
+  const auto bytes = static_cast<std::size_t>(run.message_bytes);
   const KernelArguments arguments = arguments_of(run);
   simt::Launch launch{.workers = run.workers,
                       .schedule = run.schedule,
@@ -72,13 +74,14 @@ void launch_passes(const ModuleRun& run) {
     launch.threads = K::threads;
     launch.shared_bytes = sizeof(typename K::SharedMemory);
     launch.is_last = !launches_second<K, gate>;
-    simt::launch(
+    const bool ran = simt::launch(
         launch,
         [](const void* a) {
           auto* smem = reinterpret_cast<typename K::SharedMemory*>(simt::shared_memory());
           run_lane<K>(*static_cast<const KernelArguments*>(a), *smem, device::block());
         },
-        &arguments);
+        &arguments, run.message, bytes);
+    if (!ran) return false;
   }
   if constexpr (launches_second<K, gate>) {
     launch.blocks = run.combine_blocks;
@@ -86,10 +89,11 @@ void launch_passes(const ModuleRun& run) {
     launch.shared_bytes = 0;
     launch.is_first = !launches_first<K, gate>;
     launch.is_last = true;
-    simt::launch(
+    return simt::launch(
         launch, [](const void* a) { combine_lane<K>(*static_cast<const KernelArguments*>(a)); },
-        &arguments);
+        &arguments, run.message, bytes);
   }
+  return true;
 }
 
 }  // namespace
@@ -102,13 +106,7 @@ ModuleStatus run_module(ModuleRun* run) {
                   "the SIMT machine has no time to measure: only cuda modules are timed");
     return ModuleStatus::no_device;
   }
-  try {
-    launch_passes<Kernel>(*run);
-  } catch (const simt::Fault& fault) {
-    std::snprintf(run->message, static_cast<std::size_t>(run->message_bytes), "%s", fault.what());
-    return ModuleStatus::kernel_fault;
-  }
-  return ModuleStatus::ok;
+  return launch_passes<Kernel>(*run) ? ModuleStatus::ok : ModuleStatus::kernel_fault;
 }
 
 }  // namespace lanescope

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "debug/simt/machine.h"
+#include "debug/simt/launch.h"
 #include "gates/module/probes_entry.h"
 
 lanescope::ModuleStatus run_probes(lanescope::ProbeRun* run) {
@@ -11,12 +11,8 @@ lanescope::ModuleStatus run_probes(lanescope::ProbeRun* run) {
   launch.blocks = probe_blocks(*run);
   launch.workers = 1;
   launch.tensor_core = run->rules->tensor_core;
-  try {
-    simt::launch(
-        launch, [](const void* probes) { probe_lane(*static_cast<const ProbeRun*>(probes)); }, run);
-  } catch (const simt::Fault& fault) {
-    std::snprintf(run->message, sizeof run->message, "%s", fault.what());
-    return ModuleStatus::kernel_fault;
-  }
-  return ModuleStatus::ok;
+  const bool ran = simt::launch(
+      launch, [](const void* probes) { probe_lane(*static_cast<const ProbeRun*>(probes)); }, run,
+      run->message, sizeof run->message);
+  return ran ? ModuleStatus::ok : ModuleStatus::kernel_fault;
 }

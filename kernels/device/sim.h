@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -122,7 +121,12 @@ LANESCOPE_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a,
 LANESCOPE_DEVICE float max(float a, float b) { return simt::max(a, b); }
 /// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The
 /// order in which lanes come is not specified.
-LANESCOPE_DEVICE void atomic_add(float& to, float x) { std::atomic_ref(to).fetch_add(x); }
+LANESCOPE_DEVICE void atomic_add(float& to, float x) {
+  float seen, sum;
+  __atomic_load(&to, &seen, __ATOMIC_SEQ_CST);
+  do sum = seen + x;
+  while (!__atomic_compare_exchange(&to, &seen, &sum, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).
 LANESCOPE_DEVICE float ex2(float x) { return simt::ex2(x); }
 /// log2(x) (PTX ISA, lg2.approx.ftz.f32).

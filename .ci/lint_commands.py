@@ -1,5 +1,5 @@
-"""lint_commands.py IN OUT: from the compile_commands.json IN to OUT, every source of the program once,
-modules of one gate of every kernel; prints the sources."""
+"""lint_commands.py IN OUT: from the compile_commands.json IN to OUT, every source of the program once
+(Meson writes those that include several of ours), modules of one gate of every kernel; prints them."""
 
 import json
 import os

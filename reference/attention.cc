@@ -1,7 +1,6 @@
 #include "reference/attention.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "reference/arithmetic.h"
 #include "reference/array_algebra.h"
@@ -15,7 +14,6 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t block_rows = 64;
 
 /// Query rows [first, first + rows) of one head against its keys: k, v [len_kv, d].

@@ -11,6 +11,7 @@ namespace lanescope::reference {
 // nothing but IEEE additions, multiplications and one division, so that injected values have the
 // same bits on every machine (compile with -ffp-contract=off).
 
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double log2_e = 1.4426950408889634074;
 inline constexpr double ln_2 = 0.69314718055994530942;
 

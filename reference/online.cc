@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope::reference {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// `x` with columns of `fill` appended up to `cols`.
 Bounded widened(const Bounded& x, Index cols, double fill) {

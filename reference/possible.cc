@@ -1,7 +1,6 @@
 #include "reference/possible.h"
 
 #include <cmath>
-#include <limits>
 
 #include "reference/array_algebra.h"
 #include "reference/elementary.h"
@@ -105,7 +104,6 @@ Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
   const ArrayXd high_exponents = scores.value + scores.error;
   const Sum low_sum(low_exponents), high_sum(high_exponents);
   const Index width = b.walk.width, keys = scores.value.size();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double negligible = 0x1p-40;
   RowXd sure = RowXd::Zero(width), least = RowXd::Constant(width, infinity), most = -least;
   RowXd magnitude = RowXd::Zero(width), largest = magnitude, left_out = magnitude;

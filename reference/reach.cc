@@ -17,7 +17,6 @@ Reach::Reach(const OnlineBlock& block)
   q_norm_ = q.square().rowwise().sum().sqrt();
   keys_ = Array::Zero(q.rows(), 1);
   m_ = Array::Zero(q.rows(), 1);
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   low_ = Array::Constant(q.rows(), q.cols(), infinity);
   high_ = Array::Constant(q.rows(), q.cols(), -infinity);
 }

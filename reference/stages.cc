@@ -1,15 +1,12 @@
 #include "reference/stages.h"
 
 #include <cmath>
-#include <limits>
 
 #include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope::reference {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Largest relative error of ex2.approx.ftz.f32, and absolute (in (0.5, 2)) and relative (outside)
 /// one of lg2.approx.ftz.f32. Source: PTX ISA, ex2 and lg2.

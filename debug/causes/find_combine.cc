@@ -1,18 +1,17 @@
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <numbers>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/formulas.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
 
 using Array = Scene::Array;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double ln_2 = std::numbers::ln2, log2_e = std::numbers::log2e;
+using reference::infinity;
+using reference::ln_2, reference::log2_e;
 
 /// What the splits left for the row tile, as traced, and the right weights of it.
 struct Parts {
@@ -22,13 +21,6 @@ struct Parts {
 
   std::size_t count() const { return o.size(); }
 };
-
-Array exp2(const Array& x) {
-  return x.unaryExpr([](double y) { return std::exp2(y); });
-}
-Array log2(const Array& x) {
-  return x.unaryExpr([](double y) { return std::log2(y); });
-}
 
 /// Nothing where a partial was not traced.
 std::optional<Parts> parts_of(const Scene& scene) {

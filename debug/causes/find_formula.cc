@@ -1,10 +1,9 @@
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <numbers>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/formulas.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -12,15 +11,9 @@ namespace {
 using Array = Scene::Array;
 using Column = Eigen::ArrayXd;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double ln_2 = std::numbers::ln2, log2_e = std::numbers::log2e;
+using reference::infinity;
+using reference::ln_2, reference::log2_e;
 
-Array exp2(const Array& x) {
-  return x.unaryExpr([](double y) { return std::exp2(y); });
-}
-Array log2(const Array& x) {
-  return x.unaryExpr([](double y) { return std::log2(y); });
-}
 Array row_max(const Array& x) { return x.rowwise().maxCoeff(); }
 Array row_sum(const Array& x) { return x.rowwise().sum(); }
 /// `x` with each row multiplied by its entry of `column`.

@@ -1,15 +1,14 @@
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <numbers>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 /// A rule for which keys a query sees.
 struct Rule {

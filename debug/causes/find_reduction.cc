@@ -1,12 +1,12 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <set>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
 #include "reference/array_algebra.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using Array = Scene::Array;
 using reference::Index;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 /// What m or l would be if only the columns that `keep` keeps for an element were reduced.
 class Reduction {

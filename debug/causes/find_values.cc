@@ -4,6 +4,7 @@
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -177,7 +178,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     operand(SiteId::m, 0);
     operand(SiteId::l, 0);
   }
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  using reference::infinity;
   bool unseen = value_at(SiteId::m, 0) == -infinity;
   if (const auto scores = scene.held(SiteId::s, tile); scores && first->row < scores->rows()) {
     bool masked = true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,14 @@
 #include "reference/array_algebra.h"
 
 namespace lanescope {
+
+/// 2^x and log2 x of each element.
+inline Scene::Array exp2(const Scene::Array& x) {
+  return x.unaryExpr([](double y) { return std::exp2(y); });
+}
+inline Scene::Array log2(const Scene::Array& x) {
+  return x.unaryExpr([](double y) { return std::log2(y); });
+}
 
 /// Tries formulas on the scene and keeps those that give most of the wrong values.
 class Formulas {

@@ -9,7 +9,6 @@
 namespace lanescope {
 namespace {
 
-using simt::Finding;
 using simt::Kind;
 using simt::Party;
 
@@ -129,7 +128,7 @@ void describe_element(const CheckReport& report, const simt::Region& region, std
 
 void describe_place(const CheckReport& report, const simt::Checker& checker,
                     const SharedElement& shared_element, CheckReport::Item& item) {
-  const Finding& f = item.finding;
+  const simt::Finding& f = item.finding;
   const bool shared = f.region == simt::shared_region;
   if (!shared && f.region < 0) return;
   const simt::Region* region =
@@ -170,7 +169,7 @@ std::string progress_text(const simt::Progress& passed) {
 void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
                        CheckReport& report) {
   std::vector<std::uint32_t> places;
-  for (const Finding& f : checker.findings()) {
+  for (const simt::Finding& f : checker.findings()) {
     for (const std::uint32_t place : {f.access.place, f.earlier.place}) {
       if (place != 0) places.push_back(place);
     }
@@ -181,7 +180,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
   auto lines = checker.lines().empty() ? simt::source_lines(checker.image(), places, warning)
                                        : checker.lines();
   if (!warning.empty()) report.warnings.push_back(warning);
-  for (const Finding& f : checker.findings()) {
+  for (const simt::Finding& f : checker.findings()) {
     CheckReport::Item item;
     item.finding = f;
     item.access_line = lines[f.access.place];

@@ -5,11 +5,12 @@
 
 #include "debug/judge/compare.h"
 #include "reference/array_algebra.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// A formula computed in double from values that the kernel rounded: bounds of the right formula

@@ -11,6 +11,12 @@
 #include "reference/error.h"
 
 namespace lanescope {
+
+std::string range_text(const Range& range) {
+  if (range.count() == 1) return std::to_string(range.begin);
+  return std::to_string(range.begin) + " to " + std::to_string(range.end - 1);
+}
+
 namespace {
 
 using Numbers = std::vector<std::int16_t> DumpSite::*;

@@ -20,6 +20,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+/// "2 to 5", or "2" where there is one.
+std::string range_text(const Range& range);
+
 /// A traced site as a dump describes it.
 struct DumpSite {
   Site site;

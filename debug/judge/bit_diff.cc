@@ -11,10 +11,6 @@
 namespace lanescope {
 namespace {
 
-void demand_same(const char* what, bool same) {
-  if (!same) throw MismatchError(std::string("the two dumps differ in their ") + what);
-}
-
 /// The place of element `index` of tensor `name`.
 Divergence place_of(const Dump& dump, const std::string& name, std::int64_t index) {
   const DumpInfo& info = dump.info;

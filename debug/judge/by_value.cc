@@ -14,11 +14,12 @@
 #include "reference/parallel.h"
 
 namespace lanescope {
-namespace {
 
 void demand_same(const char* what, bool same) {
   if (!same) throw MismatchError(std::string("the two dumps differ in their ") + what);
 }
+
+namespace {
 
 using Key = std::tuple<SiteId, std::int64_t, std::int64_t>;  // site, block, tile
 using Wants = std::map<Key, reference::Bounded>;

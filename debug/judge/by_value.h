@@ -6,6 +6,9 @@
 
 namespace lanescope {
 
+/// Throws MismatchError, naming `what` differs, where it is not the `same`.
+void demand_same(const char* what, bool same);
+
 /// Throws MismatchError, saying what differs, where the bits of two dumps cannot be compared: they
 /// are of the same kernel, gate, type, shape, tile, splits, inputs and traced part.
 void demand_same_run(const DumpInfo& a, const DumpInfo& b);

@@ -131,10 +131,10 @@ struct BitReport {
   std::optional<Divergence> first;  ///< got: of b; want: of a
 };
 
-/// Compares two dumps of the same problem: every traced site and output of either, bit for bit where
-/// the same kernel made both, by value (by_value.h) where not. Throws MismatchError, saying what
-/// differs, where gate, shape or inputs do, where a tensor has another shape, and where they have
-/// nothing in common.
+/// Compares two dumps of the same problem: every traced site and output of either, bit for bit
+/// where the same kernel made both, by value (by_value.h) where not. Throws MismatchError, saying
+/// what differs, where gate, shape or inputs do, where a tensor has another shape, and where they
+/// have nothing in common.
 std::vector<BitReport> diff_dumps(const Dump& a, const Dump& b);
 
 }  // namespace lanescope

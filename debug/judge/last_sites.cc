@@ -149,7 +149,7 @@ std::vector<std::pair<Order, Site>> order_of_sites(const DumpInfo& info) {
   return all;
 }
 
-std::string range_text(const char* what, std::int64_t first, std::int64_t last) {
+std::string numbered_text(const char* what, std::int64_t first, std::int64_t last) {
   if (first == last) return std::string(what) + " " + std::to_string(first);
   return std::string(what) + "s " + std::to_string(first) + ".." + std::to_string(last);
 }
@@ -170,7 +170,7 @@ std::string block_text(const LastSite* begin, const LastSite* end) {
     const LastSite* last = first;
     while (last + 1 < end && site_text(last[1]) == site_text(*first) && first->warp >= 0) ++last;
     text += text.empty() ? "" : "; ";
-    text += first->warp < 0 ? "some warp: " : range_text("warp", first->warp, last->warp) + ": ";
+    text += first->warp < 0 ? "some warp: " : numbered_text("warp", first->warp, last->warp) + ": ";
     text += site_text(*first);
     first = last + 1;
   }
@@ -215,7 +215,8 @@ std::vector<std::string> last_site_lines(const std::vector<LastSite>& sites, std
     }
   }
   for (std::size_t i = 0; i < groups.size() && i < most; ++i) {
-    lines.push_back(range_text("block", groups[i].first, groups[i].last) + ": " + groups[i].text);
+    lines.push_back(numbered_text("block", groups[i].first, groups[i].last) + ": " +
+                    groups[i].text);
   }
   if (groups.size() > most) {
     lines.push_back("and so on, up to block " + std::to_string(groups.back().last));

@@ -24,10 +24,6 @@ constexpr double judged_work = 0.7e8;
 /// Bytes of the tiles kept; a page holds them in base 64, a third more.
 constexpr std::int64_t kept_bytes = 3'400'000;
 
-std::string range_text(const Range& range) {
-  return std::to_string(range.begin) + " to " + std::to_string(range.end - 1);
-}
-
 Range chosen(const std::optional<Range>& choice, const Range& there, const char* what) {
   if (!choice) return there;
   if (choice->begin >= there.begin && choice->end <= there.end) return *choice;

@@ -6,7 +6,6 @@
 namespace lanescope {
 namespace {
 
-using simt::Finding;
 using simt::Party;
 
 Json progress_json(const simt::Progress& passed) {
@@ -36,7 +35,7 @@ std::string check_text(const CheckReport& report, const Style& style) {
   page.line(report.module + ": " + shape_option(report.problem) +
             (report.problem.causal ? " causal" : ""));
   for (const CheckReport::Item& item : report.items) {
-    const Finding& f = item.finding;
+    const simt::Finding& f = item.finding;
     page.line();
     page.whole(std::string(name_of(f.kind)) +
                    (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "") + ": " +
@@ -64,7 +63,7 @@ std::string check_text(const CheckReport& report, const Style& style) {
 }
 
 Json item_json(const CheckReport::Item& item) {
-  const Finding& f = item.finding;
+  const simt::Finding& f = item.finding;
   return {{"kind", name_of(f.kind)},
           {"count", f.count},
           {"region", item.region},

@@ -6,11 +6,6 @@
 namespace lanescope {
 namespace {
 
-std::string range_text(const Range& range) {
-  if (range.count() == 1) return std::to_string(range.begin);
-  return std::to_string(range.begin) + " to " + std::to_string(range.end - 1);
-}
-
 std::int64_t pick(const char* what, const std::optional<std::int64_t>& wanted, const Range& range,
                   const std::string& site) {
   if (!wanted) return range.begin;

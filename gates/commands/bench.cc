@@ -19,7 +19,7 @@ ExitCode run_bench(const BenchOptions& options, const Output& output) {
   return report.all_right() ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare(Options& options) {
+Action declare_bench(Options& options) {
   const auto bench = std::make_shared<BenchOptions>();
   bench->run.gate = name_of(Gate::fused);
   options.add("kernel", bench->run.kernel, "a kernel, or the path of a module").required();
@@ -38,6 +38,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command bench_command() { return {"judge a kernel, then time it on the GPU", declare}; }
+Command bench_command() { return {"judge a kernel, then time it on the GPU", declare_bench}; }
 
 }  // namespace lanescope

@@ -28,7 +28,7 @@ ExitCode run_calibrate(const CalibrateOptions& options, const Output& output) {
   return calibration.rules() ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare(Options& options) {
+Action declare_calibrate(Options& options) {
   const auto given = std::make_shared<CalibrateOptions>();
   options.add("--backend", given->backend, "cuda or sim [cuda]");
   options.add("--arch", given->arch, "sim: round like hopper or ampere [hopper]");
@@ -37,6 +37,8 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command calibrate_command() { return {"which rounding rules the device follows", declare}; }
+Command calibrate_command() {
+  return {"which rounding rules the device follows", declare_calibrate};
+}
 
 }  // namespace lanescope

@@ -19,7 +19,7 @@ ExitCode run_check(const RunOptions& options, const Output& output) {
   return report.clean() ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare(Options& options) {
+Action declare_check(Options& options) {
   const auto run = std::make_shared<RunOptions>();
   options.add("kernel", run->kernel, "a kernel, or the path of a module").required();
   options.add("gate", run->gate, "a gate of the kernel: see `lanescope list`").required();
@@ -29,6 +29,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command check_command() { return {"run one gate on sim under the memory checker", declare}; }
+Command check_command() { return {"run one gate on sim under the memory checker", declare_check}; }
 
 }  // namespace lanescope

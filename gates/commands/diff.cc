@@ -99,7 +99,7 @@ ExitCode run_diff(const DiffOptions& options, const std::vector<std::string>& gi
   return diff_run(options, output);
 }
 
-Action declare(Options& options) {
+Action declare_diff(Options& options) {
   const auto diff = std::make_shared<DiffOptions>();
   options.add("what", diff->what, "KERNEL GATE, or one dump, or two").required();
   options.add("-o,--output", diff->output, "keep the dump: x.safetensors").check(check_dump_path);
@@ -112,6 +112,8 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command diff_command() { return {"run and compare with the reference, or compare dumps", declare}; }
+Command diff_command() {
+  return {"run and compare with the reference, or compare dumps", declare_diff};
+}
 
 }  // namespace lanescope

@@ -117,7 +117,7 @@ struct ListOptions {
   std::string backend = "auto";
 };
 
-Action declare(Options& options) {
+Action declare_list(Options& options) {
   const auto given = std::make_shared<ListOptions>();
   const Option maps = options.add_flag("--maps", given->maps,
                                        "which matrix element each lane holds of each fragment");
@@ -133,6 +133,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command list_command() { return {"kernels, gates, sites, presets, devices", declare}; }
+Command list_command() { return {"kernels, gates, sites, presets, devices", declare_list}; }
 
 }  // namespace lanescope

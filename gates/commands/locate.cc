@@ -19,7 +19,7 @@ ExitCode run_locate(const RunOptions& options, const Output& output) {
   return location.diagnosis ? ExitCode::diverged : ExitCode::ok;
 }
 
-Action declare(Options& options) {
+Action declare_locate(Options& options) {
   const auto run = std::make_shared<RunOptions>();
   options.add("kernel", run->kernel, "a kernel, or the path of a fused module").required();
   add_run_options(options, *run);
@@ -28,6 +28,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command locate_command() { return {"name stage, site, tile, lane and cause", declare}; }
+Command locate_command() { return {"name stage, site, tile, lane and cause", declare_locate}; }
 
 }  // namespace lanescope

@@ -47,7 +47,7 @@ ExitCode run_report(const ReportOptions& options) {
   return ExitCode::ok;
 }
 
-Action declare(Options& options) {
+Action declare_report(Options& options) {
   const auto given = std::make_shared<ReportOptions>();
   options.add("dumps", given->dumps, "x.safetensors, or two to compare").required();
   options.add("-o,--output", given->output, "the page: x.html").required().check(check_page_path);
@@ -61,6 +61,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command report_command() { return {"a dump as a page: stages, heat maps, lanes", declare}; }
+Command report_command() { return {"a dump as a page: stages, heat maps, lanes", declare_report}; }
 
 }  // namespace lanescope

@@ -16,7 +16,7 @@ ExitCode run_resources(const ResourceOptions& options, const Output& output) {
   return holds ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare(Options& options) {
+Action declare_resources(Options& options) {
   const auto given = std::make_shared<ResourceOptions>();
   options.add("kernel", given->kernel, "a kernel, or the path of a cuda module").required();
   options.add("--gate", given->gate, "only this gate");
@@ -31,7 +31,7 @@ Action declare(Options& options) {
 }  // namespace
 
 Command resources_command() {
-  return {"registers, spills, shared memory of cuda modules", declare};
+  return {"registers, spills, shared memory of cuda modules", declare_resources};
 }
 
 }  // namespace lanescope

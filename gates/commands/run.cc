@@ -39,7 +39,7 @@ ExitCode run_and_dump(const RunOptions& options, const std::string& path) {
   return ExitCode::diverged;
 }
 
-Action declare(Options& options) {
+Action declare_run(Options& options) {
   const auto given = std::make_shared<DumpedRun>();
   options.add("kernel", given->run.kernel, "a kernel, or the path of a module").required();
   options.add("gate", given->run.gate, "a gate of the kernel: see `lanescope list`").required();
@@ -50,6 +50,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command run_command() { return {"run one gate of a kernel and write a dump", declare}; }
+Command run_command() { return {"run one gate of a kernel and write a dump", declare_run}; }
 
 }  // namespace lanescope

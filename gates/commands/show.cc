@@ -27,7 +27,7 @@ ExitCode run_show(const ShownDump& given, const Output& output) {
   return ExitCode::ok;
 }
 
-Action declare(Options& options) {
+Action declare_show(Options& options) {
   const auto given = std::make_shared<ShownDump>();
   ShowOptions& show = given->show;
   options.add("dump", given->path, "x.safetensors").required();
@@ -51,6 +51,6 @@ Action declare(Options& options) {
 
 }  // namespace
 
-Command show_command() { return {"one site of a dump, lane by lane", declare}; }
+Command show_command() { return {"one site of a dump, lane by lane", declare_show}; }
 
 }  // namespace lanescope

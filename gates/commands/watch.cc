@@ -207,7 +207,7 @@ std::vector<std::string> diff_arguments(std::vector<std::string> arguments) {
   return arguments;
 }
 
-Action declare(Options& options) {
+Action declare_watch(Options& options) {
   const auto watch = std::make_shared<WatchOptions>();
   options.add("kernel", watch->run.kernel, "a kernel, or the path of a module").required();
   options.add("gate", watch->run.gate, "qk_only, softmax_only, pv_only or fused").required();
@@ -221,6 +221,6 @@ Action declare(Options& options) {
 }  // namespace
 
 /// Runs `diff` now and whenever a source has been saved, and says what changed; until Ctrl-C.
-Command watch_command() { return {"diff again whenever a source is saved", declare}; }
+Command watch_command() { return {"diff again whenever a source is saved", declare_watch}; }
 
 }  // namespace lanescope

@@ -110,6 +110,8 @@ class StrangersTest(ProgramTest):
         version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout
         if "release 13." not in version:
             self.skipTest("nvcc is not CUDA 13's")
+        subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/libcudart.so.13"], check=True,
+                       stdout=subprocess.DEVNULL)
         return self.compile("nvcc", name, change)
 
     def test_plain_cuda_kernel(self):
@@ -124,6 +126,13 @@ class StrangersTest(ProgramTest):
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         done = self.call("check", module, "fused", "--backend", "sim", "--shape", "s=70,d=64")
         self.assertRegex(done.stdout, "clean: nothing found")
+
+    def test_runtime_of_the_machine_that_is_missing(self):
+        """Only what is linked with CUDA's runtime needs it."""
+        shape = ["--backend", "sim", "--shape", "s=64,d=64"]
+        self.refuses(ENVIRONMENT, r"libcudart\.so\.13 is not built: .*ninja -C .* gates/libcudart\.so\.13", "diff",
+                     self.compile_cuda("no_runtime"), "fused", *shape, LANESCOPE_MODULES=str(self.folder))
+        self.call("diff", self.compile("g++", "needs_none"), "fused", *shape, LANESCOPE_MODULES=str(self.folder))
 
     def test_plain_cuda_kernel_that_is_wrong(self):
         bugs = {

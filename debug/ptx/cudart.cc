@@ -1,6 +1,6 @@
 // The CUDA runtime of a machine without a GPU: what a module that is linked with libcudart finds in
 // its place (gates/meson.build builds it under that name). The device behind it is
-// debug/ptx/runtime.h, which the program brings. Names, numbers and layouts are those of CUDA 13's
+// debug/ptx/runtime.h. Names, numbers and layouts are those of CUDA 13's
 // runtime API; streams and events do everything at once.
 
 #include <array>

@@ -13,16 +13,9 @@
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
+#include "debug/ptx/runtime_entry.h"
 
 namespace lanescope::ptx {
-
-/// How the device of this process runs kernels; set before a module's code runs.
-struct RunSettings {
-  int workers = 0;
-  std::uint64_t schedule = 0;
-  simt::Checker* checker = nullptr;
-  simt::TensorCoreRule tensor_core = simt::hopper_rule;
-};
 
 /// The CUDA device of this process where there is no GPU: what debug/ptx/cudart.cc stands on.
 /// Everything is done at once, in the order of the calls, so streams need no more than a name.

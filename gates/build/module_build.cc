@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "gates/build/needed_libraries.h"
 #include "gates/declared_modules.h"
 #include "gates/process/cuda_process.h"
+#include "gates/process/machine_runtime.h"
 #include "reference/error.h"
 
 extern char** environ;
@@ -68,6 +70,25 @@ int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   return code;
 }
 
+/// Brings files of the module folder up to date, `what` they are; demands that they are there.
+void build_files(const std::vector<std::filesystem::path>& files, const std::string& what) {
+  const char* ninja = std::getenv("LANESCOPE_NINJA");
+  if (ninja && *ninja) {
+    std::vector<std::string> targets;
+    for (const std::filesystem::path& file : files) {
+      targets.push_back(std::filesystem::relative(file, LANESCOPE_BUILD_ROOT).generic_string());
+    }
+    if (run_ninja(ninja, targets) != 0) {
+      throw UsageError(what + " does not compile: the compiler's words are above");
+    }
+  }
+  for (const std::filesystem::path& file : files) {
+    if (std::filesystem::exists(file)) continue;
+    throw EnvironmentError(file.string() + " is not built: use the launcher ./lanescope, or " +
+                           "ninja -C " LANESCOPE_BUILD_ROOT " gates/" + file.filename().string());
+  }
+}
+
 }  // namespace
 
 void build_quietly() { quiet = true; }
@@ -77,25 +98,16 @@ std::filesystem::path module_path(const std::string& name) {
 }
 
 void build_modules(const std::vector<std::string>& names) {
-  const char* ninja = std::getenv("LANESCOPE_NINJA");
-  if (ninja && *ninja) {
-    std::vector<std::string> targets;
-    for (const std::string& name : names) {
-      targets.push_back(
-          std::filesystem::relative(module_path(name), LANESCOPE_BUILD_ROOT).generic_string());
-    }
-    if (run_ninja(ninja, targets) != 0) {
-      throw UsageError("the module " + names.front() +
-                       (names.size() > 1 ? " or one of the others" : "") +
-                       " does not compile: the compiler's words are above");
-    }
-  }
-  for (const std::string& name : names) {
-    if (std::filesystem::exists(module_path(name))) continue;
-    throw EnvironmentError(
-        "the module " + module_path(name).string() + " is not built: use the launcher " +
-        "./lanescope, or ninja -C " LANESCOPE_BUILD_ROOT " gates/" + name + ".so");
-  }
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : names) files.push_back(module_path(name));
+  build_files(files,
+              "the module " + names.front() + (names.size() > 1 ? " or one of the others" : ""));
+}
+
+std::filesystem::path build_machine_runtime() {
+  const std::filesystem::path file = module_folder() / ptx::runtime_library;
+  build_files({file}, "the SIMT machine's CUDA runtime");
+  return file;
 }
 
 std::filesystem::path build_module(const std::string& name) {
@@ -116,6 +128,7 @@ ModuleFile open_built_module(const ModuleName& name) {
 }
 
 ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok, bool on_machine) {
+  if (on_machine && needs_cuda_runtime(path)) load_machine_runtime(build_machine_runtime());
   ModuleFile module(path, on_machine);
   if (!stale_ok) {
     demand_fresh("the module " + path.string(), module->kernel, module->source_hash,

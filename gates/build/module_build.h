@@ -28,8 +28,12 @@ ModuleFile open_built_module(const ModuleName& name);
 /// Its file.
 std::filesystem::path module_path(const std::string& name);
 
-/// Opens a module by its path. Throws MismatchError where it is one of a kernel of this build from
-/// other sources than those at hand, unless `stale_ok`.
+/// The file of the SIMT machine's CUDA runtime (debug/ptx/cudart.cc), built likewise.
+std::filesystem::path build_machine_runtime();
+
+/// Opens a module by its path; `on_machine`: to run on the SIMT machine, where nvcc compiled it.
+/// Throws MismatchError where it is one of a kernel of this build from other sources than those at
+/// hand, unless `stale_ok`.
 ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok, bool on_machine);
 
 /// Whether a CUDA driver answers and has a device.

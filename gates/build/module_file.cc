@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "gates/build/module_trial.h"
-#include "gates/declared_modules.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -35,20 +34,9 @@ class StdoutToStderr {
   int kept_;
 };
 
-/// From now on what is linked with libcudart finds the machine's: the loader takes the library of
-/// that name which is there already.
-void load_runtime_of_machine() {
-  static void* const runtime = dlopen(LANESCOPE_CUDART, RTLD_NOW | RTLD_LOCAL);
-  if (!runtime) {
-    throw EnvironmentError(std::string("cannot load the SIMT machine's CUDA runtime: ") +
-                           dlerror());
-  }
-}
-
 }  // namespace
 
 ModuleFile::ModuleFile(const std::filesystem::path& path, bool on_machine) {
-  if (on_machine) load_runtime_of_machine();
   try_module(path);
   const StdoutToStderr quiet;
   void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -10,9 +10,9 @@ namespace lanescope {
 /// An opened module, which has been loaded on trial before (gates/build/module_trial.h).
 class ModuleFile {
  public:
-  /// `on_machine`: what nvcc compiled finds the SIMT machine's CUDA runtime in place of CUDA's, and
-  /// is a sim module then (debug/ptx). Throws what try_module throws, EnvironmentError where the
-  /// file cannot be loaded here.
+  /// `on_machine`: what nvcc compiled is a sim module, since it finds the SIMT machine's CUDA
+  /// runtime loaded in place of CUDA's (gates/process/machine_runtime.h). Throws what try_module
+  /// throws, EnvironmentError where the file cannot be loaded here.
   explicit ModuleFile(const std::filesystem::path& path, bool on_machine = false);
 
   const Module& operator*() const { return *module_; }

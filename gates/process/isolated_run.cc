@@ -15,11 +15,11 @@
 #include <new>
 #include <vector>
 
-#include "debug/ptx/runtime.h"
 #include "debug/simt/checker.h"
 #include "gates/process/child.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/fault_text.h"
+#include "gates/process/machine_runtime.h"
 #include "gates/process/run_record.h"
 
 namespace lanescope {
@@ -45,13 +45,12 @@ void limit_memory() {
   setrlimit(RLIMIT_DATA, &limit);
 }
 
-/// What the machine's CUDA device knows of a run, where the module asked for it.
-void tell_of(const ptx::Device& device, RunRecord& record) {
-  if (!device.has_modules()) return;
+/// What the machine's CUDA runtime knows of a run.
+void tell_of(const ptx::RuntimeEntry& runtime, RunRecord& record) {
   std::snprintf(record.arch, sizeof record.arch, "any");
-  if (device.failure().empty()) return;
-  record.fail(device.refused() ? ModuleStatus::refused : ModuleStatus::kernel_fault,
-              device.failure().c_str());
+  if (*runtime.failure() == '\0') return;
+  record.fail(runtime.refused() ? ModuleStatus::refused : ModuleStatus::kernel_fault,
+              runtime.failure());
 }
 
 /// Ends without a word where the kernel does.
@@ -62,13 +61,15 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
   if (wish.printed) dup2(fileno(wish.printed), STDOUT_FILENO);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a crash loses no line
   ModuleRun run = wish.run;
-  ptx::Device& device = ptx::Device::instance();
-  if (device.has_modules()) run.surviving = 1;  // what was written before a fault is kept
-  device.settings = {run.workers, run.schedule, run.checker, run.rules->tensor_core};
+  const ptx::RuntimeEntry* runtime = machine_runtime();
+  if (runtime) {
+    run.surviving = 1;  // what was written before a fault is kept
+    runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core}, record.words);
+  }
   run_in_this_process(module, run, record);
-  tell_of(device, record);
+  if (runtime) tell_of(*runtime, record);
   if (wish.checker) {
-    if (device.has_modules() && device.failure().empty()) wish.checker->finish();
+    if (runtime && *runtime->failure() == '\0') wish.checker->finish();
     wish.checker->save(findings);
   }
   std::fflush(stdout);

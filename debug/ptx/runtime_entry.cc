@@ -1,0 +1,18 @@
+#include "debug/ptx/runtime_entry.h"
+
+#include "debug/ptx/runtime.h"
+#include "debug/simt/last_words.h"
+
+extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
+  using lanescope::ptx::Device;
+  static constexpr lanescope::ptx::RuntimeEntry entry = {
+      [] { return Device::instance().has_modules(); },
+      [](const lanescope::ptx::RunSettings& settings, lanescope::simt::LastWords& words) {
+        lanescope::simt::note_last_words(words);
+        Device::instance().settings = settings;
+      },
+      [] { return Device::instance().failure().c_str(); },
+      [] { return Device::instance().refused(); },
+  };
+  return &entry;
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include "debug/simt/numerics.h"
+
+namespace lanescope::simt {
+class Checker;
+struct LastWords;
+}  // namespace lanescope::simt
+
+namespace lanescope::ptx {
+
+/// How the device of a process runs kernels.
+struct RunSettings {
+  int workers = 0;             ///< OS threads, 0: one per core
+  std::uint64_t schedule = 0;  ///< 0: warps run in their order; else a seed of another
+  simt::Checker* checker = nullptr;
+  simt::TensorCoreRule tensor_core = simt::hopper_rule;
+};
+
+/// The file of the machine's CUDA runtime, whose name is that of CUDA's own.
+inline constexpr const char* runtime_library = "libcudart.so.13";
+
+/// What the program asks of that library where it has loaded it. The library has the machine in
+/// it, so it is of the same build as the program.
+struct RuntimeEntry {
+  /// Whether a module is loaded that uses it.
+  bool (*has_modules)();
+  /// Before a module's code runs: how kernels run, and where faults of this process are noted.
+  void (*begin)(const RunSettings& settings, simt::LastWords& words);
+  /// What went wrong in a kernel, or before it could run; empty where nothing has.
+  const char* (*failure)();
+  /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
+  bool (*refused)();
+};
+
+/// The type of the function `lanescope_runtime`, the one name of the library that is not CUDA's.
+using RuntimeEntryFunction = const RuntimeEntry*();
+
+}  // namespace lanescope::ptx

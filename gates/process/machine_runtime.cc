@@ -1,0 +1,31 @@
+#include "gates/process/machine_runtime.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+const ptx::RuntimeEntry* loaded = nullptr;
+
+}  // namespace
+
+void load_machine_runtime(const std::filesystem::path& path) {
+  if (loaded) return;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* entry = library ? dlsym(library, "lanescope_runtime") : nullptr;
+  if (!entry) {
+    throw EnvironmentError(std::string("cannot load the SIMT machine's CUDA runtime: ") +
+                           dlerror());
+  }
+  loaded = reinterpret_cast<ptx::RuntimeEntryFunction*>(entry)();
+}
+
+const ptx::RuntimeEntry* machine_runtime() {
+  return loaded && loaded->has_modules() ? loaded : nullptr;
+}
+
+}  // namespace lanescope

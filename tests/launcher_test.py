@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""launcher_test.py ROOT BUILD: what ./lanescope says and does where it cannot write."""
+"""launcher_test.py ROOT BUILD: what ./lanescope says and does where it cannot write, and what `test` takes."""
 
 import os
 import pathlib
@@ -46,6 +46,12 @@ class LauncherTest(unittest.TestCase):
             done = self.call(build, *arguments)
             self.assertEqual(done.returncode, OK, done.stderr)
             self.assertEqual(done.stderr, "")
+
+    def test_options_of_the_tests_stand_anywhere(self):
+        for arguments in [["-v", "no test of this name"], ["no test of this name", "-v"]]:
+            done = subprocess.run([sys.executable, root / "tests" / "run.py", build, *arguments],
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (2, "no test matches: no test of this name\n"))
 
 
 if __name__ == "__main__":

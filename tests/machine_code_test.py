@@ -2,10 +2,11 @@
 """machine_code_test.py ROOT BUILD NVCC NINJA: the machine code of every cuda module without tracing is the
 code of the same kernel without anything to trace.
 
-The modules of BUILD that are not traced are brought up to date. Beside each a cubin is compiled from a copy
-of ROOT for its gate: a `seam(...)` statement keeps the sites that the gate takes or leaves and what completes
-them, where it keeps none it is gone; and a seam does not trace. The sections that the GPU runs are compared
-byte by byte. A module with tracing on must differ: else the comparison could not fail.
+Each is compiled to a cubin, as a module takes thrice as long: from ROOT, and from a copy of ROOT for its
+gate, in which a `seam(...)` statement keeps the sites that the gate takes or leaves and what completes them,
+where it keeps none it is gone; and a seam does not trace. The sections that the GPU runs are compared byte by
+byte. Of one module of BUILD the code must be that of its cubin; and that with tracing on must differ, else
+the comparison could not fail.
 """
 
 import concurrent.futures
@@ -53,15 +54,15 @@ def code_of_module(module):
     return sections
 
 
-def compile_without_traces(root, nvcc, flags, folder, name, kernel, gate, dtype, d, br, bc):
+def compile_code(root, nvcc, flags, folder, name, kernel, gate, dtype, d, br, bc, trace=0):
     template = kernel.title().replace("_", "")
-    cubin = folder / f"{name}.cubin"
+    cubin = folder / f"{name}.{trace}.cubin"
     subprocess.run(
-        [nvcc, "-std=c++20", *flags, "--expt-relaxed-constexpr", "-cubin", f"-I{root}", f"-I{folder}",
+        [nvcc, "-std=c++20", *flags, "--expt-relaxed-constexpr", "-cubin", f"-I{root}",
          f'-DLANESCOPE_KERNEL_FILE="kernels/{kernel}.h"', '-DLANESCOPE_SOURCE_HASH_FILE="source_hash.h"',
          f"-DLANESCOPE_KERNEL={kernel}", f"-DLANESCOPE_TEMPLATE={template}", f"-DLANESCOPE_GATE={gate}",
          f"-DLANESCOPE_TYPE={dtype}", f"-DLANESCOPE_D={d}", f"-DLANESCOPE_BR={br}", f"-DLANESCOPE_BC={bc}",
-         "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", "-DLANESCOPE_TRACE=0",
+         "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", f"-DLANESCOPE_TRACE={trace}",
          "-o", str(cubin), str(root / "gates" / "module" / "module_cuda.cu")], check=True)
     return code_sections(cubin.read_bytes())
 
@@ -94,9 +95,8 @@ def main():
     targets = subprocess.run([ninja, "-C", build, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE, text=True)
     modules = [match.groups() for match in MODULE.finditer(targets.stdout)]
     assert modules, "no cuda module is declared"
-    control = modules[0][0]
-    files = [f"gates/{name}.untraced.so" for name, *_ in modules]
-    subprocess.run([ninja, "-C", build, *files, f"gates/{control}.so"], check=True, stdout=subprocess.DEVNULL)
+    control = f"gates/{modules[0][0]}.untraced.so"
+    subprocess.run([ninja, "-C", build, control], check=True, stdout=subprocess.DEVNULL)
     flags = re.search(r'"nvcc \S+ (.*)"', (build / "gates" / "compile_flags.h").read_text())[1].split()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -104,15 +104,21 @@ def main():
         (folder / "compile_flags.h").write_text("")
         bare = {gate: without_traces(root, folder / gate, gate) for gate in {gate for _, _, gate, *_ in modules}}
 
+        def code(sources, module, **more):
+            place = folder / sources.name / "cubins"
+            place.mkdir(exist_ok=True, parents=True)
+            return compile_code(sources, nvcc, [*flags, f"-I{folder}"], place, *module, **more)
+
         def differs(module):
-            off = code_of_module(build / "gates" / f"{module[0]}.untraced.so")
+            off = code(root, module)
             assert off, f"{module}: no machine code"
-            return off != compile_without_traces(bare[module[2]], nvcc, flags, folder, *module)
+            return off != code(bare[module[2]], module)
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
             wrong = [m for m, d in zip(modules, pool.map(differs, modules)) if d]
-        traced, off = (code_of_module(build / "gates" / f"{control}{variant}.so") for variant in ["", ".untraced"])
-        assert traced != off, "tracing on gives the same machine code as off"
+        off = code(root, modules[0])
+        assert off == code_of_module(build / control), f"{control}: the code of its cubin is another"
+        assert off != code(root, modules[0], trace=1), "tracing on gives the same machine code as off"
     for module in wrong:
         print("machine code differs:", module[0])
     print(f"{len(modules) - len(wrong)} of {len(modules)} modules: tracing off is no code at all")

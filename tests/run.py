@@ -88,7 +88,7 @@ def main():
     parser.add_argument("-v", "--verbose", action="store_true", help="say how each ended")
     parser.add_argument("--quick", action="store_true", help="a few cases of each folder")
     parser.add_argument("pattern", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()  # options may stand before the patterns
     build = options.build.resolve()
     patterns = options.pattern + (["[quick]"] if options.quick else [])
     jobs = python_tests(build, patterns) + cases(build, patterns)

@@ -1,6 +1,6 @@
 #include "debug/causes/product_operand.h"
 
-#include <Eigen/QR>
+#include <Eigen/Cholesky>
 #include <utility>
 
 #include "reference/array_algebra.h"
@@ -16,10 +16,11 @@ using Maybe = std::optional<Array>;
 /// determine X, or no X gives c.
 std::optional<std::pair<Array, Array>> solve(const Array& b, const Array& c, const Array& c_error) {
   if (b.rows() > b.cols()) return std::nullopt;
-  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(b.matrix().transpose());
-  if (qr.rank() < b.rows()) return std::nullopt;
-  const Eigen::MatrixXd inverse =
-      qr.solve(Eigen::MatrixXd::Identity(b.cols(), b.cols()));  // [n, m]
+  const Eigen::MatrixXd gram = b.matrix() * b.matrix().transpose();
+  const Eigen::LLT<Eigen::MatrixXd> factor(gram);
+  constexpr double least = 1e-10;  // b amplifies what is off by 1e5
+  if (factor.info() != Eigen::Success || !(factor.rcond() >= least)) return std::nullopt;
+  const Eigen::MatrixXd inverse = factor.solve(b.matrix());  // [n, m]
   const Array x = (c.matrix() * inverse.transpose()).array();
   const Array error = (c_error.matrix() * inverse.transpose().cwiseAbs()).array();
   const Array misfit = ((x.matrix() * b.matrix()).array() - c).abs();

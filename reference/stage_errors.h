@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cmath>
+
+#include "reference/array_algebra.h"
+#include "reference/elementary.h"
+#include "reference/stages.h"
+
+// What the bounds of the stages (stages.h) are made of: how far each operation of a kernel may be
+// off. Of the sources of the stages alone.
+
+namespace lanescope::reference::stage_errors {
+
+/// Largest relative error of ex2.approx.ftz.f32, and absolute (in (0.5, 2)) and relative (outside)
+/// one of lg2.approx.ftz.f32. Source: PTX ISA, ex2 and lg2.
+inline constexpr double ex2_error = 0x1p-22, lg2_error = 0x1p-22;
+
+/// Results below 2^-126 may be flushed to zero: once in ex2 (twice that under a common shift), and
+/// in each of up to 2^8 steps of a dot product.
+inline constexpr double ex2_flush = 0x1p-125, dot_flush = 0x1p-118;
+
+/// Sums from here on are rounded to infinity.
+inline constexpr double f32_overflow = 0x1.ffffffp127;
+
+/// Scores that the softmax multiplies are wrong by u·|m| in the exponent of p, though not in m.
+/// From here on what p, and with it l, holds may pass the range of fp32, or be zero in a whole row.
+inline constexpr double largest_residue = 100;
+
+struct Number {
+  double value, error;
+};
+
+/// `x` with errors as Bounded has them: those that grew too large say so.
+inline Bounded settled(Bounded x) {
+  x.error = x.value.binaryExpr(x.error, [](double value, double error) {
+    if (!std::isfinite(value)) return 0.0;
+    if (error <= any_number) return error;
+    return error < anything ? any_number : anything;
+  });
+  return x;
+}
+
+/// What fp32 makes of sums whose terms have the magnitude `terms`: infinity where all terms have
+/// one sign and the sum is too large, in whatever order; anything where the order decides whether
+/// infinities come up on the way, and of which sign.
+inline void overflow(Bounded& sum, const Array& terms, double relative) {
+  if ((terms < f32_overflow * (1 - relative)).all()) return;
+  for (Index i = 0; i < sum.value.size(); ++i) {
+    double& value = sum.value(i);
+    if (!std::isfinite(value) || terms(i) * (1 + relative) < f32_overflow) continue;
+    const bool one_sign = std::abs(value) >= terms(i) * (1 - 0x1p-40);
+    if (one_sign && terms(i) * (1 - relative) >= f32_overflow) {
+      value = std::copysign(infinity, value);
+      sum.error(i) = 0;
+    } else {
+      sum.error(i) = anything;
+    }
+  }
+}
+
+/// 2^(x + e) − 2^x for e >= 0, where value = 2^x; at most 5 % more for e < 0.1, without
+/// cancellation. 2^e − 1 <= e·ln2·(1 + e) for e <= 1.
+inline double spread(double x, double value, double e) {
+  return e <= 1 ? value * e * ln_2 * (1 + e) : power_of_2(x + e) - value;
+}
+
+/// ex2 of a difference of two held numbers. `anchored`: error of x without the common shift,
+/// `held`: with it. The subtraction is rounded: u·|x as held|.
+inline Number ex2(double x, double anchored, double held) {
+  if (x == -infinity) return {0, 0};
+  const double value = power_of_2(x);
+  const double widened = spread(x, value, anchored + unit * (std::abs(x) + held));
+  return {value, std::fmin(widened + ex2_error * (value + widened) + ex2_flush, any_number)};
+}
+
+/// s · factor, not rounded.
+inline Bounded in_base_2(const Bounded& s, const Factor& factor) {
+  if (factor.none()) return s;
+  const auto finite = s.value.isFinite();
+  return {s.value * factor.value,
+          finite.select(factor.value * s.error + factor.error * (s.value.abs() + s.error), 0.0)};
+}
+
+/// s · factor, rounded to fp32.
+inline Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
+  Bounded x = in_base_2(s, factor);
+  if (factor.none()) return x;
+  x.error += x.value.isFinite().select(unit * (x.value.abs() + x.error), 0.0);
+  overflow(x, x.value.abs(), unit);
+  return x;
+}
+
+/// 2^(m_from − m_to), the weight of what refers to m_from among what refers to m_to, anchored.
+inline Number weight(const Bounded& m_from, const Bounded& m_to, Index row) {
+  const double top = m_to.value(row);
+  return ex2(m_from.value(row) - (top == -infinity ? 0 : top), 0,
+             m_from.error(row) + m_to.error(row));
+}
+
+/// max(m_prev, max s), exact in fp32: wrong by no more than its operands.
+inline Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
+  Array top = m_prev.value;
+  Array high = m_prev.value + m_prev.error, low = m_prev.value - m_prev.error;
+  for (Index key = 0; key < s.value.cols(); ++key) {
+    for (Index row = 0; row < s.value.rows(); ++row) {
+      const double value = s.value(row, key), error = s.error(row, key);
+      top(row) = std::fmax(top(row), value);
+      high(row) = std::fmax(high(row), value + error);
+      low(row) = std::fmax(low(row), value - error);
+    }
+  }
+  return {top, top.isInf().select(0.0, (high - top).max(top - low))};
+}
+
+}  // namespace lanescope::reference::stage_errors

@@ -9,6 +9,7 @@
 #include "debug/judge/judge.h"
 #include "debug/judge/tile_view.h"
 #include "debug/judge/verdicts.h"
+#include "debug/text/progress.h"
 #include "reference/error.h"
 #include "reference/inputs.h"
 #include "reference/parallel.h"
@@ -173,8 +174,10 @@ struct OutputWants {
 std::vector<Wants> all_wants(const Dump& dump) {
   const Judge judge(dump);
   std::vector<Wants> wants(static_cast<std::size_t>(dump.info.row_tiles()));
+  Progress progress("the reference of a dump", std::ssize(wants), "row tiles");
   reference::parallel_for(std::ssize(wants), 0, [&](std::int64_t row_tile) {
     wants[static_cast<std::size_t>(row_tile)] = wants_of(judge, row_tile);
+    progress.step();
   });
   return wants;
 }

@@ -9,6 +9,7 @@
 #include "debug/judge/compare.h"
 #include "debug/judge/judge.h"
 #include "debug/judge/last_sites.h"
+#include "debug/text/progress.h"
 #include "reference/error.h"
 #include "reference/parallel.h"
 
@@ -60,9 +61,11 @@ DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row
   check_dump(dump);
   const Judge judge(dump);
   std::vector<RowTileVerdict> verdicts(row_tiles.size());
+  Progress progress("judging", std::ssize(row_tiles), "row tiles");
   reference::parallel_for(std::ssize(row_tiles), threads, [&](std::int64_t i) {
     const auto index = static_cast<std::size_t>(i);
     verdicts[index] = judge.judge(row_tiles[index], observer);
+    progress.step();
   });
 
   DiffReport report;

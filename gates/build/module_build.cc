@@ -1,24 +1,16 @@
 #include "gates/build/module_build.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "gates/build/needed_libraries.h"
+#include "gates/build/ninja.h"
 #include "gates/declared_modules.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/machine_runtime.h"
 #include "reference/error.h"
-
-extern char** environ;
 
 namespace lanescope {
 namespace {
@@ -27,47 +19,6 @@ namespace {
 std::filesystem::path module_folder() {
   const char* moved = std::getenv("LANESCOPE_MODULES");
   return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
-}
-
-bool quiet = false;
-
-/// Runs ninja for the targets; its output goes to stderr, but for the line that says that there was
-/// nothing to do; where builds are quiet only if it fails. Returns its exit code.
-int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
-  int pipe_ends[2];
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe for ninja");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  std::vector<std::string> words = {ninja, "-C", LANESCOPE_BUILD_ROOT};
-  words.insert(words.end(), targets.begin(), targets.end());
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, ninja, &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(pipe_ends[1]);
-  const std::unique_ptr<FILE, int (*)(FILE*)> out(fdopen(pipe_ends[0], "r"), std::fclose);
-  if (error != 0) throw EnvironmentError(std::string("cannot start ") + ninja);
-  char* line = nullptr;
-  std::size_t size = 0;
-  std::string held_back;
-  while (getline(&line, &size, out.get()) > 0) {
-    const std::string_view text(line);
-    if (text.starts_with("ninja: ")) continue;
-    if (quiet) {
-      held_back += text;
-    } else {
-      std::fputs(line, stderr);
-    }
-  }
-  std::free(line);
-  int status = 0;
-  waitpid(child, &status, 0);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-  if (code != 0) std::fputs(held_back.c_str(), stderr);
-  return code;
 }
 
 /// Brings files of the module folder up to date, `what` they are; demands that they are there.
@@ -90,8 +41,6 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
 }
 
 }  // namespace
-
-void build_quietly() { quiet = true; }
 
 std::filesystem::path module_path(const std::string& name) {
   return module_folder() / (name + ".so");

@@ -9,9 +9,6 @@
 
 namespace lanescope {
 
-/// From now on a build says nothing, unless it fails.
-void build_quietly();
-
 /// The file of the module `name`. Where the launcher runs the program (LANESCOPE_NINJA names
 /// ninja), it is brought up to date first, progress on stderr. Throws UsageError where a source
 /// does not compile, EnvironmentError where the module is not built.

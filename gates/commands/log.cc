@@ -4,6 +4,8 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 
+#include "debug/text/progress.h"
+
 namespace lanescope::log {
 namespace {
 
@@ -16,6 +18,11 @@ spdlog::logger& logger() {
   return logger;
 }
 
+void say(spdlog::level::level_enum level, const std::string& text) {
+  Progress::wipe();
+  logger().log(level, text);
+}
+
 }  // namespace
 
 void set_up(bool verbose, bool quiet) {
@@ -24,9 +31,9 @@ void set_up(bool verbose, bool quiet) {
                                : spdlog::level::info);
 }
 
-void debug(const std::string& text) { logger().log(spdlog::level::debug, text); }
-void info(const std::string& text) { logger().log(spdlog::level::info, text); }
-void warn(const std::string& text) { logger().log(spdlog::level::warn, text); }
-void error(const std::string& text) { logger().log(spdlog::level::err, text); }
+void debug(const std::string& text) { say(spdlog::level::debug, text); }
+void info(const std::string& text) { say(spdlog::level::info, text); }
+void warn(const std::string& text) { say(spdlog::level::warn, text); }
+void error(const std::string& text) { say(spdlog::level::err, text); }
 
 }  // namespace lanescope::log

@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <string_view>
 
-#include "gates/build/module_build.h"
+#include "debug/text/progress.h"
+#include "gates/build/ninja.h"
 #include "gates/commands/command_line.h"
 #include "gates/commands/log.h"
 #include "gates/declared_commands.h"
@@ -27,9 +29,16 @@ Style terminal_style() {
   return style;
 }
 
+/// Whether what goes to stderr can be drawn over.
+bool terminal_draws_lines() {
+  const char* kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && kind && std::string_view(kind) != "dumb";
+}
+
 ExitCode run(const Request& request) {
   log::set_up(request.verbose, request.quiet);
   if (request.quiet) build_quietly();
+  Progress::show(!request.quiet && terminal_draws_lines());
   const ExitCode code = request.action({request.json, terminal_style()});
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError("the result could not be written to stdout: is the disk full?");

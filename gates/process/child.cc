@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/text/progress.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -107,6 +108,7 @@ Child::Heard Child::listen(double seconds) {
   // What it started may hold its end of the socket, so that its end is not that of the socket.
   constexpr int slice = 50;  // milliseconds
   for (int left = static_cast<int>(std::ceil(seconds * 1000));; left -= slice) {
+    Progress::draw();
     const bool ended = has_ended();
     pollfd socket{socket_, POLLIN, 0};
     if (poll(&socket, 1, ended ? 0 : std::clamp(left, 0, slice)) > 0) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "debug/simt/checker.h"
+#include "debug/text/progress.h"
 #include "gates/process/child.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/fault_text.h"
@@ -118,7 +119,21 @@ RunEnd end_of(const RunRecord& record) {
   return end;
 }
 
+/// Blocks of the passes that the gate has.
+std::int64_t blocks_to_run(const Module& module, const ModuleRun& run) {
+  const bool combines =
+      module.combines && (module.gate == Gate::fused || module.gate == Gate::combine_only);
+  return (module.gate == Gate::combine_only ? 0 : run.blocks) + (combines ? run.combine_blocks : 0);
+}
+
+std::string progress_name(const Module& module) {
+  return std::string(module.checked ? "checking " : "running ") + module.kernel + " " +
+         name_of(module.gate);
+}
+
 RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& record) {
+  const Progress progress(progress_name(module), blocks_to_run(module, wish.run), "blocks",
+                          [&] { return record.words.blocks_ended.load(); });
   const int findings = wish.checker ? memfd_create("findings", MFD_CLOEXEC) : -1;
   Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket); });
   RunEnd end;
@@ -142,6 +157,7 @@ RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& rec
   Dl_info image{};
   dladdr(reinterpret_cast<const void*>(module.run), &image);
   const std::string path = std::filesystem::absolute(image.dli_fname).string();
+  const Progress progress(progress_name(module) + " on the device");
   CudaProcess& process = CudaProcess::instance();
   Child& child = process.start(path.c_str(), wish.run, wish.memory, wish.printed);
   if (!wait_for(child, record, wish.timeout_seconds)) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "debug/text/progress.h"
 #include "reference/online.h"
 #include "reference/parallel.h"
 
@@ -79,6 +80,7 @@ void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs
   for (const Site& site : layout.sites()) {
     if (site.id == SiteId::p) walk.injected_p = site.type;
   }
+  Progress progress("what the gate takes from the reference", info.block_count(), "blocks");
   reference::parallel_for(info.block_count(), threads, [&](std::int64_t block) {
     const BlockPlace at = info.place(block);
     reference::OnlineBlock online(inputs, info.problem, walk, at.batch, at.head, at.q_tile,
@@ -94,6 +96,7 @@ void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs
       put_sites(true, tile, online.step(tile));
     }
     put_sites(false, 0, online.partial());
+    progress.step();
   });
 }
 

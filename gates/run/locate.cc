@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "debug/text/progress.h"
 #include "gates/run/check.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
@@ -25,8 +26,14 @@ class Search {
     const Tile tile = tile_of_module();
     combines_ = tile.combines;
     const std::vector<Probe> probes = plan(given_, tile.br, tile.bc, tile.combines);
+    const auto to_check = std::count_if(probes.begin(), probes.end(),
+                                        [](const Probe& probe) { return probe.checked; });
+    const auto problems = std::ssize(probes) + to_check;
+    Progress progress("locating", problems, "problems");
+    std::int64_t tried = 0;
     bool checked = false;
     for (const Probe& probe : probes) {
+      progress.at(tried++, problems);
       if (!attempt(probe)) continue;
       const bool open =
           !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
@@ -40,7 +47,9 @@ class Search {
       return std::move(location_);
     }
     for (const Probe& probe : probes) {
-      if (probe.checked && check(probe)) break;
+      if (!probe.checked) continue;
+      progress.at(tried++, problems);
+      if (check(probe)) break;
     }
     return std::move(location_);
   }

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""terminal_test.py PROGRAM NINJA: what the program does only where a terminal is: a line that says how far it
+is, on stderr, which vanishes. Nothing of it where there is none. All on the sim backend."""
+
+import os
+import pty
+import re
+import select
+import shlex
+import subprocess
+import unittest
+
+from support.program import OK, RUN, ProgramTest, take_arguments
+
+LONG = ["mma", "fused", "--backend", "sim", "--shape", "h=4,s=1024,d=64"]  # some seconds of it
+DRAWN = re.compile(r"\r([^\r\n\x1b]+)\x1b\[K")  # each line that is drawn
+
+
+def on_screen(text):
+    """What a terminal shows in the end of `text`, of lines that are drawn over."""
+    lines = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        lines.append(line.split("\x1b[K")[-1].split("\r")[-1])
+    return "\n".join(lines)
+
+
+class TerminalTest(ProgramTest):
+    def on_terminal(self, *arguments, code=OK, stdout_too=False, columns=100, rows=40, **environment):
+        """What the program writes to stdout, and what it sends to the terminal that stderr is."""
+        master, slave = pty.openpty()
+        subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], stdin=slave, check=True)
+        process = subprocess.Popen([self.program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=slave if stdout_too else subprocess.PIPE, stderr=slave,
+                                   env={**self.environment, "TERM": "xterm", **environment})
+        os.close(slave)
+        ends = {master: b"", **({} if stdout_too else {process.stdout.fileno(): b""})}
+        open_ends = set(ends)
+        while open_ends:
+            for end in select.select(list(open_ends), [], [])[0]:
+                try:
+                    data = os.read(end, 65536)
+                except OSError:  # how a terminal without writers ends
+                    data = b""
+                ends[end] += data
+                if not data:
+                    open_ends.discard(end)
+        self.assertEqual(process.wait(), code, ends)
+        out = "" if stdout_too else ends[process.stdout.fileno()].decode()
+        if not stdout_too:
+            process.stdout.close()
+        os.close(master)
+        return out, ends[master].decode()
+
+    def test_a_line_says_how_far_it_is(self):
+        self.call("diff", *LONG)  # it is built
+        piped = self.call("diff", *LONG)
+        self.assertEqual(piped.stderr, "", "a progress line without a terminal")
+        out, shown = self.on_terminal("diff", *LONG, columns=70)
+        self.assertEqual(out, piped.stdout, "stdout is another where a terminal looks on")
+        drawn = DRAWN.findall(shown)
+        self.assertTrue(any(re.search(r"(running mma fused: \d+ of 64 blocks|judging: \d+ of 64 row tiles), about \d+ s left", line) for line in drawn), shown)
+        self.assertTrue(all(len(line) < 70 for line in drawn), "a line that wraps cannot be taken away")
+        self.assertLess(len(drawn), 600, "drawn too often")
+        self.assertEqual(on_screen(shown), "", "what is left of it on the terminal")
+
+    def test_where_it_is_not_wanted(self):
+        self.assertEqual(self.on_terminal("diff", *LONG, "--quiet")[1], "")
+        self.assertEqual(self.on_terminal("diff", *LONG, TERM="dumb")[1], "")
+
+    def test_builds(self):
+        module = "gates/mma.softmax_only.f16.d128.64x64.sim.so"
+        self.call("diff", *RUN)
+        (self.program.parent.parent / module).unlink()
+        slow = self.folder / "slow-ninja"
+        slow.write_text(f'#!/bin/sh\nsleep 2\nexec {shlex.quote(self.environment["LANESCOPE_NINJA"])} "$@"\n')
+        slow.chmod(0o755)
+        shown = self.on_terminal("diff", *RUN, LANESCOPE_NINJA=str(slow))[1]
+        self.assertIn(f"building {module}, 2 s", DRAWN.findall(shown))
+        self.assertNotRegex(shown, r"\[\d+/\d+\]", "ninja's lines beside the line")
+        self.assertEqual(on_screen(shown), "")
+
+    def test_locate(self):
+        shown = self.on_terminal("locate", "mma", "--backend", "sim")[1]
+        self.assertRegex(shown, r"locating: \d+ of \d+ problems, about \d+ s left")
+        self.assertEqual(on_screen(shown), "")
+
+
+if __name__ == "__main__":
+    take_arguments(__doc__)
+    unittest.main(verbosity=2)

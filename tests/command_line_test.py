@@ -30,8 +30,9 @@ class CommandLineTest(DumpTest):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        self.refuses(USAGE, "list run diff watch check locate calibrate resources bench show report", "nothing")
-        self.refuses(USAGE, "list run diff watch check locate calibrate resources bench show report")
+        commands = "list, run, diff, watch, check, locate, calibrate, resources, bench, show, report, help"
+        self.refuses(USAGE, f"no command 'nothing'; commands: {commands}", "nothing")
+        self.refuses(USAGE, f"which command.*{commands}")
 
     def test_wrong_usage(self):
         for words, arguments in [

@@ -24,6 +24,18 @@ class CommandsTest(DumpTest):
         for word in ["mma", "softmax_only", "o_final", "swapped_row_max", "mission", "sim", "random"]:
             self.assertIn(word, text)
 
+    def test_every_result_for_programs_says_its_version(self):
+        self.json_of("list", "--causes")
+        run = self.json_of("run", *RUN, "-o", "said.safetensors")
+        self.assertEqual([run[key] for key in ["kernel", "dump", "blocks", "tiles", "sites", "incomplete", "stop"]],
+                         ["mma", "said.safetensors", 2, 2, 6, "", "none"])
+        self.assertEqual(self.json_of("report", self.dump, "-o", "said.html"),
+                         {"page": "said.html", "blocks": 2, "blocks_judged": 2, "verdict": "match"})
+        for arguments, code in [(["nothing"], USAGE), (["diff", "mma", "nope"], USAGE), (["diff", "--nope"], USAGE),
+                                ([], USAGE), (["show", self.dump, "nope"], USAGE), (["run", *RUN], USAGE)]:
+            self.call(*arguments, "--format", "json", code=code)
+            self.call("--format=json", *arguments, code=code)
+
     def test_list_maps(self):
         shown = self.json_of("list", "--maps", "--backend", "sim")
         self.assertEqual(shown["backend"], "sim")

@@ -11,6 +11,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -202,6 +203,23 @@ def refuse_alike(python, root, build, environment):
     return "\n".join(failures)
 
 
+def refuse_other_json(python, root, environment):
+    """An installed reader asks the program in PATH, and takes no JSON of a version that it does not know."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        shutil.copytree(root / "notebooks" / "lanescope", folder / "site" / "lanescope")
+        program = folder / "lanescope"
+        ask = "import sys, lanescope\ntry: print(lanescope.ask('list'))\nexcept ValueError as error: print(error)"
+        for said, wanted in [('{"schema": 1, "a": 2}', "'a': 2"), ('{"schema": 99}', "version 99"), ("{}", "version None")]:
+            program.write_text(f"#!/bin/sh\necho '{said}'\n")
+            program.chmod(0o755)
+            done = subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=100,
+                                  env={**environment, "PYTHONPATH": str(folder / "site"), "PATH": f"{folder}:{environment['PATH']}"})
+            if wanted not in done.stdout:
+                return f"of {said} the reader says {done.stdout}{done.stderr[-2000:]}"
+    return ""
+
+
 def main(root, build, names):
     python = environment_in(build, root / "notebooks" / "requirements.txt")
     if python is None:
@@ -209,7 +227,7 @@ def main(root, build, names):
     environment = {**os.environ, "PYTHONPATH": str(root / "notebooks"), "LANESCOPE_BUILD": str(build),
                    "MPLBACKEND": "module://matplotlib_inline.backend_inline", "IPYTHONDIR": str(build / "ipython"), "PYTHONDONTWRITEBYTECODE": "1"}
     failures = [open_large_dump(python, environment), read_places(python, root, environment),
-                refuse_alike(python, root, build, environment)]
+                refuse_alike(python, root, build, environment), refuse_other_json(python, root, environment)]
     notebooks = [path for path in sorted((root / "notebooks").glob("*.ipynb")) if not names or path.stem in names]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         start = time.monotonic()

@@ -85,7 +85,7 @@ std::string check_json(const CheckReport& report) {
                     {"shape", shape_json(report.problem)},
                     {"verdict", report.clean() ? "clean" : "fault"},
                     {"findings", findings}};
-  return all.dump(2);
+  return document_text(all);
 }
 
 }  // namespace lanescope

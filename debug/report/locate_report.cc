@@ -127,7 +127,7 @@ std::string location_json(const Location& location) {
                             {"match", run.match},
                             {"checked", run.checked}});
   }
-  return json.dump(2);
+  return document_text(json);
 }
 
 }  // namespace lanescope

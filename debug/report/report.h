@@ -23,6 +23,7 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
                       std::string_view path = {});
 
 /// The same for programs, one JSON object:
+///   schema    json_schema (debug/text/json.h), first in every result for programs
 ///   kernel gate backend device module dtype input seed incomplete   as in the dump
 ///   shape     {batch, heads, heads_kv, len_q, len_kv, d, causal};  tile: {br, bc, head_dim}
 ///   verdict   "match", "diverged" or "unsettled" (debug/judge/README.md)

@@ -68,9 +68,6 @@ Json machine_json(const DumpInfo& info) {
   return {{"backend", info.backend}, {"device", info.device}, {"module", info.module}};
 }
 
-/// Text from a file may be no UTF-8, a path for one.
-std::string text_of(const Json& json) { return json.dump(2); }
-
 }  // namespace
 
 std::string diff_json(const DumpInfo& info, const DiffReport& report) {
@@ -93,32 +90,32 @@ std::string diff_json(const DumpInfo& info, const DiffReport& report) {
                           {"site", last.site ? Json(name_of(*last.site)) : Json()},
                           {"tile", index_json(last.tile)}});
   }
-  return text_of({{"kernel", info.kernel},
-                  {"gate", info.gate},
-                  {"backend", info.backend},
-                  {"device", info.device},
-                  {"module", info.module},
-                  {"dtype", name_of(info.dtype)},
-                  {"shape", shape_json(info.problem)},
-                  {"tile",
-                   {{"br", info.br},
-                    {"bc", info.bc},
-                    {"head_dim", info.head_dim},
-                    {"splits", info.splits},
-                    {"heads_per_tile", info.heads_per_tile}}},
-                  {"input", info.input},
-                  {"seed", info.seed},
-                  {"incomplete", info.incomplete},
-                  {"stop", stop_json(info)},
-                  {"verdict", verdict_of(report)},
-                  {"first", divergence_json(report.first)},
-                  {"sites", sites},
-                  {"untold", untold},
-                  {"rows", rows},
-                  {"last_sites", last_sites},
-                  {"warnings", report.warnings},
-                  {"contradictions", report.contradictions},
-                  {"unchecked", report.unchecked}});
+  return document_text({{"kernel", info.kernel},
+                        {"gate", info.gate},
+                        {"backend", info.backend},
+                        {"device", info.device},
+                        {"module", info.module},
+                        {"dtype", name_of(info.dtype)},
+                        {"shape", shape_json(info.problem)},
+                        {"tile",
+                         {{"br", info.br},
+                          {"bc", info.bc},
+                          {"head_dim", info.head_dim},
+                          {"splits", info.splits},
+                          {"heads_per_tile", info.heads_per_tile}}},
+                        {"input", info.input},
+                        {"seed", info.seed},
+                        {"incomplete", info.incomplete},
+                        {"stop", stop_json(info)},
+                        {"verdict", verdict_of(report)},
+                        {"first", divergence_json(report.first)},
+                        {"sites", sites},
+                        {"untold", untold},
+                        {"rows", rows},
+                        {"last_sites", last_sites},
+                        {"warnings", report.warnings},
+                        {"contradictions", report.contradictions},
+                        {"unchecked", report.unchecked}});
 }
 
 std::string bits_json(const DumpInfo& a, const DumpInfo& b, const std::vector<BitReport>& reports) {
@@ -132,14 +129,14 @@ std::string bits_json(const DumpInfo& a, const DumpInfo& b, const std::vector<Bi
                        {"differing", report.differing},
                        {"first", difference}});
   }
-  return text_of({{"kernel", a.kernel},
-                  {"gate", a.gate},
-                  {"shape", shape_json(a.problem)},
-                  {"a", machine_json(a)},
-                  {"b", machine_json(b)},
-                  {"verdict", same_bits(reports) ? "match" : "diverged"},
-                  {"first", first},
-                  {"tensors", tensors}});
+  return document_text({{"kernel", a.kernel},
+                        {"gate", a.gate},
+                        {"shape", shape_json(a.problem)},
+                        {"a", machine_json(a)},
+                        {"b", machine_json(b)},
+                        {"verdict", same_bits(reports) ? "match" : "diverged"},
+                        {"first", first},
+                        {"tensors", tensors}});
 }
 
 }  // namespace lanescope

@@ -90,7 +90,7 @@ std::string show_json(const Dump& dump, const ShowOptions& options) {
     json["judgement"] = judgement_json(tile.want);
     json["values"] = values_json(tile);
   }
-  return json.dump(1);
+  return document_text(json, 1);
 }
 
 }  // namespace lanescope

@@ -1,6 +1,7 @@
 #include "debug/show/selection.h"
 
 #include "debug/judge/tile_view.h"
+#include "debug/text/nearest.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -20,9 +21,10 @@ Selection select(const Dump& dump, const ShowOptions& options) {
   const std::string name = printable(options.site);
   const Tensor* tensor = dump.find(options.site);
   if (tensor == nullptr) {
-    std::string names;
-    for (const auto& entry : dump.tensors) names += (names.empty() ? "" : ", ") + entry.name;
-    throw UsageError("the dump has no site '" + name + "'; it has " + names);
+    std::vector<std::string> names;
+    for (const auto& entry : dump.tensors) names.push_back(entry.name);
+    throw UsageError("the dump has no site '" + name + "'" + did_you_mean(name, names) +
+                     "; it has " + listed(names));
   }
   Selection selection = {.name = options.site,
                          .tensor = tensor,

@@ -224,6 +224,12 @@ std::optional<std::size_t> read_json(std::string_view text, JsonEvents& events) 
   return adapter.wrong_at();
 }
 
+std::string document_text(const Json& object, int indent) {
+  Json document = {{"schema", json_schema}};
+  document.update(object);
+  return document.dump(indent);
+}
+
 Json number_json(double value) {
   if (std::isfinite(value)) return value;
   return number_text(value, 1);

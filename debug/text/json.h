@@ -117,6 +117,13 @@ class JsonEvents {
 /// shows, counted from 1. Builds nothing, whatever `text` holds.
 std::optional<std::size_t> read_json(std::string_view text, JsonEvents& events);
 
+/// Of what the program says with --format json: counts up where a program that reads it has to
+/// change.
+inline constexpr int json_schema = 1;
+
+/// A result, as it goes to stdout: the members of `object` behind the first one, "schema".
+std::string document_text(const Json& object, int indent = 2);
+
 /// `value` as JSON. JSON has no such numbers, so those become the strings "inf", "-inf" and "nan".
 Json number_json(double value);
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "debug/dump/source_hash.h"
+#include "debug/text/nearest.h"
 #include "gates/declared_modules.h"
 #include "reference/error.h"
 
@@ -39,9 +40,7 @@ std::vector<std::string> distinct(const Values& values, Text text) {
 
 template <class Values, class Text>
 std::string list_of(const Values& values, Text text) {
-  std::string list;
-  for (const std::string& name : distinct(values, text)) list += (list.empty() ? "" : ", ") + name;
-  return list;
+  return listed(distinct(values, text));
 }
 
 bool is_specimen(const std::string& kernel) { return kernel.find('+') != std::string::npos; }
@@ -123,12 +122,21 @@ std::vector<std::string> declared_dtypes(const std::string& kernel) {
   return distinct(modules, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
 }
 
+void demand_kernel(const std::string& name) {
+  const auto is = [&](const ModuleName& m) { return m.kernel == name; };
+  if (std::any_of(declared_modules().begin(), declared_modules().end(), is)) return;
+  const std::vector<std::string> kernels = declared_kernels();
+  throw UsageError("there is no kernel '" + name + "' in this build" + did_you_mean(name, kernels) +
+                   "; there is: " + listed(kernels) + ", or the path of a module (.so)");
+}
+
 Gate parse_gate(std::string_view name) {
   for (const Gate gate : all_gates) {
     if (name == name_of(gate)) return gate;
   }
-  throw UsageError("there is no gate '" + std::string(name) + "'; gates: " +
-                   list_of(all_gates, [](Gate g) { return std::string(name_of(g)); }));
+  const auto names = distinct(all_gates, [](Gate g) { return std::string(name_of(g)); });
+  throw UsageError("there is no gate '" + std::string(name) + "'" + did_you_mean(name, names) +
+                   "; gates: " + listed(names));
 }
 
 ElementType parse_dtype(std::string_view name) {
@@ -142,10 +150,8 @@ ModuleName choose_module(const ModuleWish& wish) { return choose_tiles(wish).fro
 
 std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
   std::vector<ModuleName> left = declared_modules();
-  const auto kernel_of = [](const ModuleName& m) { return m.kernel; };
-  narrow(
-      left, "there is no kernel '" + wish.kernel + "' in this build",
-      [&](const ModuleName& m) { return m.kernel == wish.kernel; }, kernel_of);
+  demand_kernel(wish.kernel);
+  std::erase_if(left, [&](const ModuleName& m) { return m.kernel != wish.kernel; });
   narrow(
       left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
       [&](const ModuleName& m) { return m.gate == wish.gate; },

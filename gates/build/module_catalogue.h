@@ -45,6 +45,8 @@ std::vector<std::string> declared_backends();
 /// The types of inputs that `kernel` takes, the one that it takes by default first.
 std::vector<std::string> declared_dtypes(const std::string& kernel);
 
+/// Throws UsageError, listing the kernels, where `name` is none of this build.
+void demand_kernel(const std::string& name);
 /// Throws UsageError, listing the gates, where `name` is none.
 Gate parse_gate(std::string_view name);
 /// Throws UsageError where `name` is no type of inputs.

@@ -22,10 +22,12 @@ ExitCode run_bench(const BenchOptions& options, const Output& output) {
 Action declare_bench(Options& options) {
   const auto bench = std::make_shared<BenchOptions>();
   bench->run.gate = name_of(Gate::fused);
-  options.add("kernel", bench->run.kernel, "a kernel, or the path of a module").required();
-  options.add("gate", bench->run.gate, "a gate of the kernel [fused]");
-  options.add("--backend", bench->run.backend, "cuda: there is no other to time");
-  options.add("--preset", bench->presets, "shapes with a name [mission, or debug]").one_each_time();
+  add_kernel(options, bench->run.kernel);
+  add_gate(options, bench->run.gate, "a gate of the kernel [fused]");
+  options.add("--backend", bench->run.backend, "cuda: there is no other to time").suggest({"cuda"});
+  options.add("--preset", bench->presets, "shapes with a name [mission, or debug]")
+      .one_each_time()
+      .suggest(preset_names());
   options
       .add("--shape", bench->shapes,
            "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's; may be repeated")

@@ -30,8 +30,9 @@ ExitCode run_calibrate(const CalibrateOptions& options, const Output& output) {
 
 Action declare_calibrate(Options& options) {
   const auto given = std::make_shared<CalibrateOptions>();
-  options.add("--backend", given->backend, "cuda or sim [cuda]");
-  options.add("--arch", given->arch, "sim: round like hopper or ampere [hopper]");
+  options.add("--backend", given->backend, "cuda or sim [cuda]").suggest({"cuda", "sim"});
+  options.add("--arch", given->arch, "sim: round like hopper or ampere [hopper]")
+      .suggest({"hopper", "ampere"});
   return [given](const Output& output) { return run_calibrate(*given, output); };
 }
 

@@ -21,8 +21,8 @@ ExitCode run_check(const RunOptions& options, const Output& output) {
 
 Action declare_check(Options& options) {
   const auto run = std::make_shared<RunOptions>();
-  options.add("kernel", run->kernel, "a kernel, or the path of a module").required();
-  options.add("gate", run->gate, "a gate of the kernel: see `lanescope list`").required();
+  add_kernel(options, run->kernel);
+  add_gate(options, run->gate).required();
   add_run_options(options, *run);
   return [run](const Output& output) { return run_check(*run, output); };
 }

@@ -18,9 +18,11 @@ struct Request {
   bool json = false, verbose = false, quiet = false;
 };
 
-/// Reads the command line and returns what `run` returns of the request. Where there is nothing to
-/// run, it says why (the help, the version, what is wrong), and returns the exit code. Throws what
-/// `run` throws, and UsageError.
+/// Whether what the command line asks for is to be said as JSON, whatever else is wrong with it.
+bool asks_for_json(int argc, char** argv);
+
+/// Reads the command line and returns what `run` returns of the request; --help and --version are
+/// answered here. Throws what `run` throws, and UsageError, which says what there is instead.
 int read_command_line(int argc, char** argv, std::span<const NamedCommand> commands,
                       const std::function<ExitCode(const Request&)>& run);
 

@@ -101,8 +101,14 @@ ExitCode run_diff(const DiffOptions& options, const std::vector<std::string>& gi
 
 Action declare_diff(Options& options) {
   const auto diff = std::make_shared<DiffOptions>();
-  options.add("what", diff->what, "KERNEL GATE, or one dump, or two").required();
-  options.add("-o,--output", diff->output, "keep the dump: x.safetensors").check(check_dump_path);
+  std::vector<std::string> kernels_and_gates = declared_kernels();
+  for (const std::string& gate : gate_names()) kernels_and_gates.push_back(gate);
+  options.add("what", diff->what, "KERNEL GATE, or one dump, or two")
+      .required()
+      .suggest(kernels_and_gates, ".safetensors");
+  options.add("-o,--output", diff->output, "keep the dump: x.safetensors")
+      .check(check_dump_path)
+      .suggest({}, ".safetensors");
   options.add_flag("--stale-ok", diff->run.stale_ok,
                    "judge a dump or a module (.so) although the sources have changed since");
   add_run_options(options, diff->run);

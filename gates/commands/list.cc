@@ -98,14 +98,14 @@ ExitCode list_causes(const Output& output) {
     causes.push_back({{"cause", row.name}, {"explanation", row.explanation}});
     if (!output.json) std::printf("%-24s %s\n", row.name, row.explanation);
   }
-  if (output.json) std::puts(causes.dump(2).c_str());
+  if (output.json) std::puts(document_text({{"causes", causes}}).c_str());
   return ExitCode::ok;
 }
 
 ExitCode list_declared(const Output& output) {
   const Json all = describe_all();
   if (output.json) {
-    std::puts(all.dump(2).c_str());
+    std::puts(document_text(all).c_str());
   } else {
     print_text(all);
   }
@@ -121,7 +121,9 @@ Action declare_list(Options& options) {
   const auto given = std::make_shared<ListOptions>();
   const Option maps = options.add_flag("--maps", given->maps,
                                        "which matrix element each lane holds of each fragment");
-  options.add("--backend", given->backend, "that shows the maps: auto, sim or cuda").needs(maps);
+  options.add("--backend", given->backend, "that shows the maps: auto, sim or cuda")
+      .needs(maps)
+      .suggest({"auto", "sim", "cuda"});
   options.add_flag("--causes", given->causes,
                    "the causes that locate can name, and what they mean");
   return [given](const Output& output) {

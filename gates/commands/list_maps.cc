@@ -40,7 +40,7 @@ ExitCode list_maps(const std::string& backend_wish, const Output& output) {
     for_each_fragment(maps, [&](const char* name, const auto& map) {
       all["maps"].push_back({{"fragment", name}, {"lanes", places(map)}});
     });
-    std::puts(all.dump().c_str());
+    std::puts(document_text(all, -1).c_str());
   } else {
     std::printf("fragments of mma.m16n8k16 and wmma.m16n16k16 as %s holds them\n", backend.c_str());
     for_each_fragment(maps, [](const char* name, const auto& map) { print(name, map); });

@@ -21,7 +21,7 @@ ExitCode run_locate(const RunOptions& options, const Output& output) {
 
 Action declare_locate(Options& options) {
   const auto run = std::make_shared<RunOptions>();
-  options.add("kernel", run->kernel, "a kernel, or the path of a fused module").required();
+  add_kernel(options, run->kernel);
   add_run_options(options, *run);
   return [run](const Output& output) { return run_locate(*run, output); };
 }

@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 
+#include "debug/text/json.h"
 #include "debug/text/progress.h"
 #include "gates/build/ninja.h"
 #include "gates/commands/command_line.h"
@@ -47,20 +49,30 @@ ExitCode run(const Request& request) {
   return code;
 }
 
+/// Says what went wrong, and returns the exit code.
+int fail(ExitCode code, const std::string& text, bool json) {
+  log::error(text);
+  const int number = static_cast<int>(code);
+  if (json) {
+    const Json error = {{"error", {{"code", number}, {"message", text}}}};
+    std::puts(document_text(error).c_str());
+  }
+  return number;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, and that is said
+  const bool json = asks_for_json(argc, argv);
   try {
     return read_command_line(argc, argv, declared_commands, run);
   } catch (const Error& error) {
-    log::error(error.what());
-    return static_cast<int>(error.code());
+    return fail(error.code(), error.what(), json);
   } catch (const std::bad_alloc&) {
-    log::error("out of memory: take a smaller --shape, or narrow the trace with --where");
-    return static_cast<int>(ExitCode::environment);
+    return fail(ExitCode::environment,
+                "out of memory: take a smaller --shape, or narrow the trace with --where", json);
   } catch (const std::exception& error) {
-    log::error(std::string("unexpected: ") + error.what());
-    return static_cast<int>(ExitCode::environment);
+    return fail(ExitCode::environment, std::string("unexpected: ") + error.what(), json);
   }
 }

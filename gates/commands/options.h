@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,16 @@ class Option;
 
 namespace lanescope {
 
+/// What may stand where the value of an option is wanted.
+struct Suggested {
+  std::vector<std::string> values;
+  std::string file_ending;  ///< empty: no file
+};
+using Suggestions = std::map<const CLI::Option*, Suggested>;
+
 /// An option that is declared, to say more of it.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
   Option required();
   /// What `wrong` says of a text, if anything, refuses it.
   Option check(std::string (*wrong)(const std::string& text));
@@ -25,9 +32,17 @@ class Option {
   Option needs(const Option& other);
   /// Of a list: one value each time that it is given.
   Option one_each_time();
+  /// For who completes a command line: values that there are, and how names of files end that may
+  /// stand there (empty: none may).
+  Option suggest(std::vector<std::string> values, const char* file_ending = "");
 
  private:
+  friend class Options;
+  Option(CLI::Option* option, Suggestions& suggestions)
+      : option_(option), suggestions_(suggestions) {}
+
   CLI::Option* option_;
+  Suggestions& suggestions_;
 };
 
 /// The options of one command (bodies: command_line.cc). What is given is written to the variables
@@ -35,8 +50,8 @@ class Option {
 class Options {
  public:
   /// `arguments`: those of the program, without its name.
-  Options(CLI::App& command, const std::vector<std::string>& arguments)
-      : command_(command), arguments_(arguments) {}
+  Options(CLI::App& command, const std::vector<std::string>& arguments, Suggestions& suggestions)
+      : command_(command), arguments_(arguments), suggestions_(suggestions) {}
 
   /// `names`: "-o,--output", or "kernel" for what stands without a name; one that differs from all
   /// others of the command by more than dashes, since CLI11 from 2.4 on takes those for the same.
@@ -47,8 +62,8 @@ class Options {
   /// False where it is not given.
   Option add_flag(const char* names, bool& value, const char* about);
   /// `read` may throw UsageError. `values`: what there is, for the help.
-  void add_choice(const char* names, const std::function<void(const std::string&)>& read,
-                  const char* values, const char* about);
+  Option add_choice(const char* names, const std::function<void(const std::string&)>& read,
+                    const char* values, const char* about);
   /// Of the options that are added to what it returns, exactly one must be given.
   Options one_of(const char* name);
 
@@ -59,6 +74,7 @@ class Options {
  private:
   CLI::App& command_;
   const std::vector<std::string>& arguments_;
+  Suggestions& suggestions_;
 };
 
 }  // namespace lanescope

@@ -1,9 +1,11 @@
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include "debug/dump/file.h"
 #include "debug/page/page.h"
+#include "debug/text/json.h"
 #include "gates/commands/command.h"
 #include "gates/commands/fresh_dump.h"
 #include "gates/commands/log.h"
@@ -24,7 +26,7 @@ std::optional<Range> range_of(const std::string& text, const char* option) {
   return text.empty() ? std::nullopt : std::optional(parse_range(text, option));
 }
 
-ExitCode run_report(const ReportOptions& options) {
+ExitCode run_report(const ReportOptions& options, const Output& output) {
   if (options.dumps.size() > 2) throw UsageError("report: give one dump, or two to compare");
   std::vector<Dump> dumps;
   for (const std::string& path : options.dumps) {
@@ -44,19 +46,31 @@ ExitCode run_report(const ReportOptions& options) {
   log::info(options.output + ": " + std::to_string(content.blocks.size()) + " of " +
             std::to_string(dumps[0].info.block_count()) + " blocks judged, " +
             verdict_of(content.report));
+  if (output.json) {
+    const Json json = {{"page", options.output},
+                       {"blocks", dumps[0].info.block_count()},
+                       {"blocks_judged", content.blocks.size()},
+                       {"verdict", verdict_of(content.report)}};
+    std::puts(document_text(json).c_str());
+  }
   return ExitCode::ok;
 }
 
 Action declare_report(Options& options) {
   const auto given = std::make_shared<ReportOptions>();
-  options.add("dumps", given->dumps, "x.safetensors, or two to compare").required();
-  options.add("-o,--output", given->output, "the page: x.html").required().check(check_page_path);
+  options.add("dumps", given->dumps, "x.safetensors, or two to compare")
+      .required()
+      .suggest({}, ".safetensors");
+  options.add("-o,--output", given->output, "the page: x.html")
+      .required()
+      .check(check_page_path)
+      .suggest({}, ".html");
   options.add("--block", given->block, "judge only these: 3 or 0..3, ends included");
   options.add("--tile", given->tile, "keep only these");
   add_threads(options, given->threads);
   options.add_flag("--stale-ok", given->stale_ok,
                    "judge a dump although the sources have changed since");
-  return [given](const Output&) { return run_report(*given); };
+  return [given](const Output& output) { return run_report(*given, output); };
 }
 
 }  // namespace

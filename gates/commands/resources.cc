@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "gates/commands/command.h"
+#include "gates/commands/shared_options.h"
 
 namespace lanescope {
 namespace {
@@ -18,9 +19,9 @@ ExitCode run_resources(const ResourceOptions& options, const Output& output) {
 
 Action declare_resources(Options& options) {
   const auto given = std::make_shared<ResourceOptions>();
-  options.add("kernel", given->kernel, "a kernel, or the path of a cuda module").required();
-  options.add("--gate", given->gate, "only this gate");
-  options.add("--dtype", given->dtype, "only this type");
+  add_kernel(options, given->kernel);
+  options.add("--gate", given->gate, "only this gate").suggest(gate_names());
+  options.add("--dtype", given->dtype, "only this type").suggest({"f16", "bf16", "e4m3"});
   options.add("--d", given->d, "only this head dimension");
   options.add("--tile-shape", given->tile_shape, "only this tile, e.g. 64x32");
   options.add_flag("--record", given->record,

@@ -3,6 +3,7 @@
 
 #include "debug/judge/last_sites.h"
 #include "debug/report/suggested_command.h"
+#include "debug/text/json.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
@@ -15,8 +16,25 @@ struct DumpedRun {
   std::string path;  ///< of the dump, empty: none
 };
 
-ExitCode run_and_dump(const RunOptions& options, const std::string& path) {
-  const PreparedRun run = prepare(options);
+/// What a run left, for programs.
+Json run_json(const DumpInfo& info, const std::string& path) {
+  return {{"kernel", info.kernel},
+          {"gate", info.gate},
+          {"backend", info.backend},
+          {"device", info.device},
+          {"module", info.module},
+          {"shape", shape_json(info.problem)},
+          {"dump", path.empty() ? Json() : Json(path)},
+          {"blocks", info.blocks.count()},
+          {"tiles", info.tiles.count()},
+          {"sites", info.sites.size()},
+          {"incomplete", info.incomplete},
+          {"stop", name_of(info.stop.kind)}};
+}
+
+ExitCode run_and_dump(const RunOptions& options, const std::string& path, const Output& output) {
+  PreparedRun run = prepare(options);
+  if (output.json) run.request.printed_to = stderr;  // stdout is one JSON object
   for (const std::string& warning : run.warnings) log::warn(warning);
   const bool prints = std::string_view(run.module->trace) == "printf";
   if (path.empty() && !prints) {
@@ -31,6 +49,7 @@ ExitCode run_and_dump(const RunOptions& options, const std::string& path) {
               std::to_string(dump.info.tiles.count()) + " tiles, " +
               std::to_string(dump.info.sites.size()) + " sites");
   }
+  if (output.json) std::puts(document_text(run_json(dump.info, path)).c_str());
   if (dump.info.incomplete.empty()) return ExitCode::ok;
   log::error(run.module_name + ": " + dump.info.incomplete);
   if (!dump.info.broke_off()) return ExitCode::diverged;
@@ -41,11 +60,13 @@ ExitCode run_and_dump(const RunOptions& options, const std::string& path) {
 
 Action declare_run(Options& options) {
   const auto given = std::make_shared<DumpedRun>();
-  options.add("kernel", given->run.kernel, "a kernel, or the path of a module").required();
-  options.add("gate", given->run.gate, "a gate of the kernel: see `lanescope list`").required();
-  options.add("-o,--output", given->path, "the dump: x.safetensors").check(check_dump_path);
+  add_kernel(options, given->run.kernel);
+  add_gate(options, given->run.gate).required();
+  options.add("-o,--output", given->path, "the dump: x.safetensors")
+      .check(check_dump_path)
+      .suggest({}, ".safetensors");
   add_run_options(options, given->run);
-  return [given](const Output&) { return run_and_dump(given->run, given->path); };
+  return [given](const Output& output) { return run_and_dump(given->run, given->path, output); };
 }
 
 }  // namespace

@@ -5,6 +5,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "gates/build/module_catalogue.h"
+#include "gates/run/presets.h"
+#include "reference/inputs.h"
+
 namespace lanescope {
 namespace {
 
@@ -27,23 +31,58 @@ std::string check_path(const std::string& text, const std::string& ending) {
   return "there is no folder " + folder.string();
 }
 
+/// Without their kernels.
+std::vector<std::string> specimen_names() {
+  std::vector<std::string> names;
+  for (const std::string& name : declared_specimens()) {
+    names.push_back(name.substr(name.find('+') + 1));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string check_dump_path(const std::string& text) { return check_path(text, ".safetensors"); }
 std::string check_page_path(const std::string& text) { return check_path(text, ".html"); }
+
+std::vector<std::string> gate_names() {
+  std::vector<std::string> names;
+  for (const Gate gate : all_gates) names.emplace_back(name_of(gate));
+  return names;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) names.emplace_back(preset.name);
+  return names;
+}
+
+void add_kernel(Options& options, std::string& kernel) {
+  options.add("kernel", kernel, "a kernel, or the path of a module (.so)")
+      .required()
+      .suggest(declared_kernels(), ".so");
+}
+
+Option add_gate(Options& options, std::string& gate, const char* about) {
+  return options.add("gate", gate, about).suggest(gate_names());
+}
 
 void add_threads(Options& options, int& threads) {
   options.add("--threads", threads, "of this machine [0: all]").between(0, 1024);
 }
 
 void add_problem_options(Options& options, RunOptions& run) {
-  options.add("--dtype", run.dtype, "f16, bf16 or e4m3 [f16, or as the input file]");
+  options.add("--dtype", run.dtype, "f16, bf16 or e4m3 [f16, or as the input file]")
+      .suggest({"f16", "bf16", "e4m3"});
   options.add_flag("--causal", run.causal, "query i sees the keys up to i + skv - s");
   options.add("--tile-shape", run.tile_shape,
               "Br x Bc, e.g. 64x32 [the kernel's first; bench: all of them]");
-  options.add("--input", run.input,
-              "random, counting, large, equal, rising, or a .safetensors file with q, k, v");
-  options.add("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]");
+  options
+      .add("--input", run.input,
+           "random, counting, large, equal, rising, or a .safetensors file with q, k, v")
+      .suggest(input_kinds(), ".safetensors");
+  options.add("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]")
+      .suggest({"bhsd", "bshd"});
   options.add("--splits", run.splits,
               "kernels that split the keys: ranges of them [as fill the machine]");
   options.add("--seed", run.seed, "of generated inputs [0]").check(check_seed);
@@ -51,16 +90,20 @@ void add_problem_options(Options& options, RunOptions& run) {
 }
 
 void add_run_options(Options& options, RunOptions& run) {
-  options.add("--backend", run.backend, "auto (cuda where a device answers), sim or cuda");
-  options.add("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]");
+  options.add("--backend", run.backend, "auto (cuda where a device answers), sim or cuda")
+      .suggest({"auto", "sim", "cuda"});
+  options.add("--preset", run.preset, "a shape with a name: see `lanescope list` [debug]")
+      .suggest(preset_names());
   options.add("--shape", run.shape,
               "b=1,h=8,hkv=2,s=512,skv=1024,d=64: sides put over the preset's");
   add_problem_options(options, run);
-  options.add("--specimen", run.specimen, "plant a known bug: see `lanescope list`");
+  options.add("--specimen", run.specimen, "plant a known bug: see `lanescope list`")
+      .suggest(specimen_names());
   options.add("--where", run.where,
               "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   options.add_flag("--untraced", run.untraced, "the module built without tracing");
-  options.add("--arch", run.arch, "sim: round like hopper or ampere [hopper]");
+  options.add("--arch", run.arch, "sim: round like hopper or ampere [hopper]")
+      .suggest({"hopper", "ampere"});
   options.add("--schedule", run.schedule, "sim: the seed of another order of the lanes")
       .check(check_seed);
   options

@@ -12,6 +12,14 @@ namespace lanescope {
 std::string check_dump_path(const std::string& text);
 std::string check_page_path(const std::string& text);
 
+std::vector<std::string> gate_names();
+std::vector<std::string> preset_names();
+
+/// What is run: a kernel of the build, or a module by its path; a gate of it.
+void add_kernel(Options& options, std::string& kernel);
+Option add_gate(Options& options, std::string& gate,
+                const char* about = "a gate of the kernel: see `lanescope list`");
+
 /// --threads: of this machine, where a command computes.
 void add_threads(Options& options, int& threads);
 /// What a run and a benchmark take alike: which problem, in which types and tiles.

@@ -27,22 +27,32 @@ ExitCode run_show(const ShownDump& given, const Output& output) {
   return ExitCode::ok;
 }
 
+/// The tensors that a dump may have.
+std::vector<std::string> site_names() {
+  std::vector<std::string> names = {"q", "k", "v"};
+  for (int i = 0; i < site_id_count; ++i) names.emplace_back(name_of(static_cast<SiteId>(i)));
+  return names;
+}
+
 Action declare_show(Options& options) {
   const auto given = std::make_shared<ShownDump>();
   ShowOptions& show = given->show;
-  options.add("dump", given->path, "x.safetensors").required();
+  options.add("dump", given->path, "x.safetensors").required().suggest({}, ".safetensors");
   Options of_site = options.one_of("site");
-  of_site.add("what", show.site, "a site, or q, k, v, o_final, lse");
-  of_site.add("--site", given->mapped_site, "the same, as a map of errors unless --as says else");
-  options.add("--block", show.block);
-  options.add("--tile", show.tile);
-  options.add("--warp", show.warp);
-  options.add("--lane", show.lane);
+  of_site.add("what", show.site, "a site, or q, k, v, o_final, lse").suggest(site_names());
+  of_site.add("--site", given->mapped_site, "the same, as a map of errors unless --as says else")
+      .suggest(site_names());
+  options.add("--block", show.block, "of the grid [the first]");
+  options.add("--tile", show.tile, "of keys [the first]");
+  options.add("--warp", show.warp, "of the block [0]");
+  options.add("--lane", show.lane, "its registers alone, with bits and bounds");
   options.add("--col", show.col, "the first column of a matrix");
-  options.add_choice(
-      "--as", [&show](const std::string& text) { show.as = parse_show_as(text); },
-      "lanes|tile|heat",
-      "lanes: 8 rows of 4, as a fragment is held; tile: rows x columns; heat: a map of errors");
+  options
+      .add_choice(
+          "--as", [&show](const std::string& text) { show.as = parse_show_as(text); },
+          "lanes|tile|heat",
+          "lanes: 8 rows of 4, as a fragment is held; tile: rows x columns; heat: a map of errors")
+      .suggest({"lanes", "tile", "heat"});
   options.add_flag(
       "--watch", show.watch,
       "follow the site over the tiles; for a lane of m, alpha or l with its invariants");

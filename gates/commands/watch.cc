@@ -125,7 +125,7 @@ class Watch {
       stopped_ |= outcome.stopped;
       if (stopped_) return ExitCode::ok;
       report = Json::parse(outcome.out).value_or(nullptr);
-      if (!report.is_object()) {
+      if (!report.is_object() || report.contains("error")) {
         report = nullptr;
         error = words_of(outcome);
         const bool usage = outcome.code >= 0 && compile_errors(outcome.err).empty();
@@ -180,7 +180,7 @@ class Watch {
       Json line = {{"run", runs_}, {"changed", changed}};
       line.update(report.is_null() ? Json{{"verdict", "error"}, {"error", error}}
                                    : verdict_change(last_, report));
-      say(line.dump(-1) + "\n");
+      say(document_text(line, -1) + "\n");
       return;
     }
     char time[32];
@@ -209,8 +209,8 @@ std::vector<std::string> diff_arguments(std::vector<std::string> arguments) {
 
 Action declare_watch(Options& options) {
   const auto watch = std::make_shared<WatchOptions>();
-  options.add("kernel", watch->run.kernel, "a kernel, or the path of a module").required();
-  options.add("gate", watch->run.gate, "qk_only, softmax_only, pv_only or fused").required();
+  add_kernel(options, watch->run.kernel);
+  add_gate(options, watch->run.gate).required();
   add_run_options(options, watch->run);
   return [watch, &options](const Output& output) {
     watch->arguments = diff_arguments(options.arguments());

@@ -182,7 +182,7 @@ std::string bench_json(const BenchReport& report) {
   Json json = {{"kernel", report.kernel}, {"gate", report.gate}, {"results", Json::array()}};
   for (const BenchResult& result : report.results) json["results"].push_back(result_json(result));
   json["warnings"] = report.warnings;
-  return json.dump(2);
+  return document_text(json);
 }
 
 }  // namespace lanescope

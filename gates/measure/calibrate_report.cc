@@ -83,7 +83,7 @@ std::string calibration_json(const Calibration& calibration) {
                                  {"differing", fit.differing},
                                  {"first", first}});
   }
-  return json.dump(2);
+  return document_text(json);
 }
 
 }  // namespace lanescope

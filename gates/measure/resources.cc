@@ -105,10 +105,9 @@ std::vector<ModuleName> wanted_modules(const ResourceOptions& options) {
         "this build has no cuda modules: nvcc was missing when it was configured (CUDA Toolkit 12 "
         "or later brings it), or -Dbackends leaves cuda out");
   }
+  demand_kernel(options.kernel);
   std::vector<ModuleName> wanted;
-  bool known = false;
   for (ModuleName name : declared_modules()) {
-    known = known || name.kernel == options.kernel;
     if (name.kernel != options.kernel || name.backend != "cuda") continue;
     const std::string tile = tile_text(name.br, name.bc);
     if (!options.gate.empty() && parse_gate(options.gate) != name.gate) continue;
@@ -123,10 +122,9 @@ std::vector<ModuleName> wanted_modules(const ResourceOptions& options) {
     }
   }
   if (wanted.empty()) {
-    throw UsageError(known ? "kernel " + options.kernel +
-                                 " has no cuda module with that gate, type, "
-                                 "head dimension and tile: see `lanescope list`"
-                           : "there is no kernel '" + options.kernel + "' in this build");
+    throw UsageError("kernel " + options.kernel +
+                     " has no cuda module with that gate, type, head dimension and tile: see "
+                     "`lanescope list`");
   }
   return wanted;
 }

@@ -179,7 +179,7 @@ std::string resources_json(const ResourceReport& report) {
     one["diff"] = use.verdict.empty() ? Json() : Json(use.verdict);
     json["modules"].push_back(one);
   }
-  return json.dump(2);
+  return document_text(json);
 }
 
 }  // namespace lanescope

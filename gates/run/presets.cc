@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "debug/text/nearest.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -32,12 +33,13 @@ const std::vector<Preset>& presets() {
 }
 
 const Preset& find_preset(std::string_view name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const Preset& preset : presets()) {
     if (preset.name == name) return preset;
-    names += (names.empty() ? "" : ", ") + std::string(preset.name);
+    names.emplace_back(preset.name);
   }
-  throw UsageError("there is no preset '" + std::string(name) + "'; presets: " + names);
+  throw UsageError("there is no preset '" + std::string(name) + "'" + did_you_mean(name, names) +
+                   "; presets: " + listed(names));
 }
 
 }  // namespace lanescope

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "debug/dump/input_file.h"
+#include "debug/text/nearest.h"
 #include "gates/build/module_build.h"
 #include "gates/run/presets.h"
 #include "reference/error.h"
@@ -110,15 +111,17 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
 
 std::string kernel_name(const RunOptions& options) {
   if (options.specimen.empty()) return options.kernel;
+  demand_kernel(options.kernel);
   std::string wish = options.kernel + "+" + options.specimen;
-  std::string known;
+  std::vector<std::string> known;
   for (const std::string& name : declared_specimens()) {
     if (name == wish) return wish;
     if (!name.starts_with(options.kernel + "+")) continue;
-    known += (known.empty() ? "" : ", ") + name.substr(options.kernel.size() + 1);
+    known.push_back(name.substr(options.kernel.size() + 1));
   }
-  throw UsageError("kernel " + options.kernel + " has no specimen '" + options.specimen +
-                   "'; there is: " + (known.empty() ? "none" : known));
+  throw UsageError("kernel " + options.kernel + " has no specimen '" + options.specimen + "'" +
+                   did_you_mean(options.specimen, known) +
+                   "; there is: " + (known.empty() ? "none" : listed(known)));
 }
 
 }  // namespace

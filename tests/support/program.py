@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+SCHEMA = 1  # of what it says with --format json
 OK, DIVERGED, USAGE, ENVIRONMENT, MISMATCH = range(5)  # exit codes, as README.md has them
 LARGEST = 12 << 30  # bytes to map on sim: no mistake shall starve the machine; a device's driver maps more
 RUN = ["mma", "softmax_only", "--backend", "sim"]
@@ -64,17 +65,28 @@ class ProgramTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=timeout)
 
     def call(self, *arguments, code=OK, **options):
-        """The same of a program that must exit with `code`; an error leaves stdout empty."""
+        """The same of a program that must exit with `code`; an error leaves stdout empty, or as JSON says there
+        what stderr says."""
         done = self.result_of(*arguments, **options)
         said = f"lanescope {shlex.join(map(str, arguments))}\n{done.stdout[-10000:]}{done.stderr}"
         self.assertEqual(done.returncode, code, said)
         self.assertNotIn("\x1b", done.stdout + done.stderr, "colour without a terminal")
         if code not in (OK, DIVERGED):
-            self.assertEqual(done.stdout, "", said)
+            json_wanted = " --format json" in said.splitlines()[0] or "--format=json" in map(str, arguments)
+            self.assertEqual(done.stdout != "", json_wanted, said)
+            if json_wanted:
+                answer = json.loads(done.stdout)
+                self.assertEqual((set(answer), answer["schema"], answer["error"]["code"]),
+                                 ({"schema", "error"}, SCHEMA, code), said)
+                self.assertIn(f"error: {answer['error']['message']}\n", done.stderr)
         return done
 
     def json_of(self, *arguments, **options):
-        return json.loads(self.call(*arguments, "--format", "json", **options).stdout)
+        """What it says as JSON, without the version of that."""
+        answer = json.loads(self.call(*arguments, "--format", "json", **options).stdout)
+        self.assertEqual(next(iter(answer)), "schema")
+        self.assertEqual(answer.pop("schema"), SCHEMA)
+        return answer
 
     def refuses(self, code, words, *arguments, **options):
         """It exits with `code`, and stderr matches the pattern `words`."""

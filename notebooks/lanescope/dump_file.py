@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from safetensors_file import DTYPES, FileError, integer, need, parse, read_tensors
+from .safetensors_file import DTYPES, FileError, integer, need, parse, read_tensors
 
 NUMPY = {"f32": DTYPES["F32"], "f16": DTYPES["F16"], "bf16": DTYPES["BF16"], "e4m3": DTYPES["F8_E4M3"]}
 MAX_JSON, MAX_SMALL = 1 << 16, 1 << 20

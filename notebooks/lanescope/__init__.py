@@ -17,9 +17,10 @@ import tarfile
 import numpy as np
 import xarray as xr
 
-from dump_file import read_dump
+from .dump_file import read_dump
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the checkout, where this lies in one
+SCHEMA = 1  # of what the program says with --format json
 # The dimensions of a tile, by what its rows and columns are.
 AXES = {"query_d": ("query", "d"), "key_d": ("key", "d"), "query_key": ("query", "key"), "query": ("query", "one")}
 _Q, _KV = ("b", "h", "row_q", "col_d"), ("b", "h_kv", "row_kv", "col_d")
@@ -161,8 +162,9 @@ def captured(name, path):
 
 
 def run(command, codes=(0,)):
-    """`./lanescope COMMAND` in the checkout; what it says on stdout. Raises where it fails."""
-    words = [str(ROOT / "lanescope"), *shlex.split(command)]
+    """`lanescope COMMAND`, the checkout's or the one in PATH; what it says on stdout. Raises where it fails."""
+    launcher = ROOT / "lanescope"
+    words = [str(launcher) if launcher.is_file() else "lanescope", *shlex.split(command)]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode not in codes:
         raise RuntimeError(f"lanescope {command} ended with {done.returncode}:\n{done.stderr[-4000:]}")
@@ -170,5 +172,10 @@ def run(command, codes=(0,)):
 
 
 def ask(command):
-    """The same with --format json, as Python objects. A divergence (exit code 1) is an answer too."""
-    return json.loads(run(command + " --format json", codes=(0, 1)))
+    """The same with --format json, as Python objects. A divergence (exit code 1) is an answer too. Raises
+    ValueError where the program says it in another version than this reader knows."""
+    answer = json.loads(run(command + " --format json", codes=(0, 1)))
+    if answer.get("schema") != SCHEMA:
+        raise ValueError(f"lanescope {command}: its JSON is of version {answer.get('schema')}, and this reader knows "
+                         f"{SCHEMA}: take the program and the reader of one release")
+    return answer

@@ -66,7 +66,7 @@ class CommandsTest(DumpTest):
         self.assertGreater(abs(first["got"] - first["want"]), first["bound"])
         text = self.call("diff", *planted, "-o", "bad.safetensors", code=DIVERGED).stdout
         self.assertRegex(text.splitlines()[-1], "^diverged: softmax / m, tile 0, warp 0, lane 0")
-        command = re.search("^  lanescope (show .*)$", text, re.MULTILINE)[1]
+        command = re.search(f"^  {re.escape(str(self.program))} (show .*)$", text, re.MULTILINE)[1]
         self.assertIn("warp 0, lane 0", self.call(*shlex.split(command)).stdout)
         self.call("diff", "bad.safetensors", code=DIVERGED)
 
@@ -174,7 +174,7 @@ class CommandsTest(DumpTest):
         self.assertEqual([(run["match"], run["checked"]) for run in report["runs"]], [(False, False), (False, True)])
         text = self.call(*planted, code=DIVERGED).stdout
         self.assertEqual(text.splitlines()[-1], "fault: softmax / p: race")
-        command = re.search("^  lanescope (check .*)$", text, re.MULTILINE)[1]
+        command = re.search(f"^  {re.escape(str(self.program))} (check .*)$", text, re.MULTILINE)[1]
         self.call(*shlex.split(command), code=DIVERGED)
         wrong = self.json_of("locate", "wmma", "--specimen", "rescale_dropped", "--backend", "sim", code=DIVERGED)
         self.assertEqual((wrong["stage"], wrong["cause"], wrong["memory"]), ("pv", "not_rescaled", []))

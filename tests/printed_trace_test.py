@@ -39,12 +39,16 @@ def place(line):
     return line[BLOCK], line[TILE], line[SITE], within
 
 
+SETTING = r"This build is set to -Dtrace=printf.*\./lanescope -Dtrace=on sets it back"
+
+
 class PrintedTraceTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.configure("printing", "-Dtrace=printf", "-Dkernels=mma,scalar", "-Dbackends=sim",
                       "-Dgates=qk_only,softmax_only")
+        cls.configure("fused", "-Dtrace=off", "-Dkernels=mma", "-Dbackends=sim", "-Dgates=fused")
 
     @classmethod
     def configure(cls, build, *options, fails=False):
@@ -113,13 +117,26 @@ class PrintedTraceTest(ProgramTest):
     def test_diff_judges(self):
         self.build("mma", "softmax_only")
         diff = ["diff", "mma", "softmax_only", *SHAPE, "--where", "block=0,tile=0,warp=0,lane=0"]
-        text = self.printed(*diff).stdout
-        self.assertRegex(text.splitlines()[0], LINE)
-        self.assertRegex(text.splitlines()[-1], "^match: ")
+        done = self.printed(*diff)
+        self.assertNotRegex(done.stdout + done.stderr, LINE, "the verdict drowns in printed values")
+        self.assertRegex(done.stdout.splitlines()[-1], "^match: ")
+        self.assertRegex(done.stderr, SETTING)
         done = self.printed(*diff, "--format", "json", "-o", "printed.safetensors")
         self.assertEqual(json.loads(done.stdout)["verdict"], "match")
-        self.assertRegex(done.stderr, LINE)
         self.assertRegex(self.call("diff", "printed.safetensors").stdout, "match: ")
+
+    def test_the_setting_is_named_where_it_matters(self):
+        self.build("mma", "softmax_only")
+        run = ["mma", "softmax_only", *SHAPE]
+        self.assertEqual(self.printed("run", *run).stderr, "", "what was asked for")
+        self.assertRegex(self.printed("run", *run, "-o", "a.safetensors").stderr, SETTING)
+        self.call("diff", "mma", "fused", *SHAPE)
+        subprocess.run([self.ninja, "-C", self.folder / "fused", "gates/mma.fused.f16.d64.64x64.sim.so"], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.refuses(USAGE, f"locate: it needs the traced values.*{SETTING}".replace("printf", "off"), "locate", "mma", *SHAPE,
+                     LANESCOPE_NINJA="", LANESCOPE_MODULES=self.folder / "fused" / "gates")
+        self.assertIn("-Dtrace=on", self.call("list").stdout)
+        self.assertEqual(self.json_of("list")["build"]["trace"], "on")
 
     def test_options(self):
         self.assertRegex(self.configure("a", "-Dgates=sofmax_only", fails=True),

@@ -94,7 +94,7 @@ class StrangersTest(ProgramTest):
         done = self.call("diff", module, "fused", "--shape", "s=100,d=64", code=DIVERGED)
         self.assertRegex(done.stdout, r"SIGSEGV.*at address 0x8")
         self.assertRegex(done.stdout, "last site reached")
-        self.assertRegex(done.stdout, "look closer\n  gdb .*--args lanescope diff .*crash.so fused --shape b=1,h=1,s=100,d=64")
+        self.assertRegex(done.stdout, "look closer\n  gdb .*--args \\S+/gates/lanescope diff .*crash.so fused --shape b=1,h=1,s=100,d=64")
 
     def test_plain_kernel_that_refuses(self):
         module = self.compile("g++", "refuses", ("  for (int head = 0;", '  if (r.causal) return "not causal yet";\n  for (int head = 0;'))

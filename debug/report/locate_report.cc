@@ -52,8 +52,8 @@ void write_diagnosis(Page& page, const Location& location) {
   }
   page.line();
   page.line("look closer", Colour::bold);
-  if (!diagnosis.memory.empty()) page.whole("  lanescope check " + location.options);
-  page.whole("  lanescope diff " + location.options + " -o x.safetensors");
+  if (!diagnosis.memory.empty()) page.whole("  " + program_name() + " check " + location.options);
+  page.whole("  " + program_name() + " diff " + location.options + " -o x.safetensors");
   if (diagnosis.first) {
     page.whole("  " + show_command_text("x.safetensors", name_of(diagnosis.first->site),
                                         *diagnosis.first));

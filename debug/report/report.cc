@@ -151,11 +151,14 @@ void write_worst(Page& page, const DiffReport& report) {
   for (const std::string& line : table_lines(rows, 0)) page.line(line);
 }
 
-void write_command(Page& page, std::string_view path, const Divergence& at) {
+void write_command(Page& page, const Dump& dump, std::string_view path, const Divergence& at) {
   const std::string_view file = path.empty() ? "x.safetensors" : path;
   page.line();
   page.line("look closer", Colour::bold);
-  if (path.empty()) page.line("  run it again with -o x.safetensors, then");
+  if (path.empty()) {
+    page.whole("  " + program_name() + " diff " + run_text(dump.info, dump.info.gate) +
+               " -o x.safetensors");
+  }
   page.whole("  " + show_command_text(file, name_of(at.site), at));
 }
 
@@ -195,30 +198,29 @@ void write_last_sites(Page& page, const DiffReport& report) {
   for (const std::string& line : last_site_lines(report.last_sites)) page.whole("  " + line);
 }
 
-/// "mma --specimen NAME" of "mma+NAME".
-std::string located_kernel(const DumpInfo& info) {
-  const std::size_t plus = info.kernel.find('+');
-  if (plus == std::string::npos) return info.kernel;
-  return info.kernel.substr(0, plus) + " --specimen " + info.kernel.substr(plus + 1);
-}
-
 /// What finds out more where the run broke off.
 void write_next_step(Page& page, const DumpInfo& info) {
   if (info.stop.kind != Stop::Kind::crash && info.stop.kind != Stop::Kind::hang) return;
-  const std::string problem =
-      " --shape " + shape_option(info.problem) + (info.problem.causal ? " --causal" : "");
   const bool by_path = info.module.ends_with(".so");
-  const std::string run = "lanescope diff " + info.module + " " + info.gate + problem;
+  const std::string run = program_file() + " diff " + run_text(info, info.gate);
   page.line();
   page.line("look closer", Colour::bold);
   page.whole("  " +
-             (!by_path ? "lanescope locate " + located_kernel(info) + problem
+             (!by_path ? program_name() + " locate " + run_text(info, "")
               : info.backend == "sim"
                   // Before that, the module is loaded on trial in a child that is not the one.
                   ? "gdb -ex 'tbreak lanescope::run_isolated' -ex run -ex 'set follow-fork-mode "
                     "child' -ex continue --args " +
                         run + " --timeout 1e6"
                   : "compute-sanitizer --target-processes all " + run));
+}
+
+/// What of the sites was judged, where that is a part.
+std::string part_text(const DumpInfo& info) {
+  const std::string where = info.sites.empty() ? "" : where_option(info);
+  if (where.empty()) return {};
+  return "; of the traced sites only " + where + " (of " + std::to_string(info.block_count()) +
+         " blocks, " + std::to_string(info.kv_tiles()) + " tiles each)";
 }
 
 std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
@@ -249,7 +251,7 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
   if (report.first) {
     write_first(page, dump, *report.first);
     write_worst(page, report);
-    write_command(page, path, *report.first);
+    write_command(page, dump, path, *report.first);
   }
   write_last_sites(page, report);
   write_next_step(page, dump.info);
@@ -267,7 +269,7 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
     page.line();
     page.whole("as the dump says, unchecked: " + claims);
   }
-  write_verdict(page, verdict_of(report), verdict_reason(dump.info, report));
+  write_verdict(page, verdict_of(report), verdict_reason(dump.info, report) + part_text(dump.info));
   return page.text();
 }
 

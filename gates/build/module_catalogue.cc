@@ -8,6 +8,7 @@
 
 #include "debug/dump/source_hash.h"
 #include "debug/text/nearest.h"
+#include "gates/build_settings.h"
 #include "gates/declared_modules.h"
 #include "reference/error.h"
 
@@ -19,6 +20,7 @@ constexpr std::string_view declared_names[] = {LANESCOPE_DECLARED_MODULES};
 struct KernelSources {
   std::string_view kernel, sources;
 };
+constexpr BuildSetting settings[] = {LANESCOPE_BUILD_SETTINGS};
 constexpr KernelSources declared_sources[] = {LANESCOPE_DECLARED_SOURCES};
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -61,12 +63,25 @@ ModuleName parse_name(std::string_view text) {
 
 std::string tile_of(const ModuleName& m) { return tile_text(m.br, m.bc); }
 
+/// Why there may be fewer than one expects, where the option `name` chooses some of them.
+std::string left_out_by(std::string_view name) {
+  for (const BuildSetting& setting : settings) {
+    if (setting.name != name || setting.value == setting.usual) continue;
+    const std::string option = "-D" + std::string(name) + "=";
+    return ". This build is set to " + option + std::string(setting.value) + "; ./lanescope " +
+           option + std::string(setting.usual) + " sets it back";
+  }
+  return {};
+}
+
 /// Keeps the candidates for which `holds`; none left: an error that lists what there is.
 template <class Holds, class Text>
-void narrow(std::vector<ModuleName>& candidates, const std::string& what, Holds holds, Text text) {
+void narrow(std::vector<ModuleName>& candidates, const std::string& what, Holds holds, Text text,
+            std::string_view setting = {}) {
   std::vector<ModuleName> kept;
   std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(kept), holds);
-  if (kept.empty()) throw UsageError(what + "; there is: " + list_of(candidates, text));
+  if (kept.empty())
+    throw UsageError(what + "; there is: " + list_of(candidates, text) + left_out_by(setting));
   candidates = std::move(kept);
 }
 
@@ -122,12 +137,15 @@ std::vector<std::string> declared_dtypes(const std::string& kernel) {
   return distinct(modules, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
 }
 
+std::span<const BuildSetting> build_settings() { return settings; }
+
 void demand_kernel(const std::string& name) {
   const auto is = [&](const ModuleName& m) { return m.kernel == name; };
   if (std::any_of(declared_modules().begin(), declared_modules().end(), is)) return;
   const std::vector<std::string> kernels = declared_kernels();
   throw UsageError("there is no kernel '" + name + "' in this build" + did_you_mean(name, kernels) +
-                   "; there is: " + listed(kernels) + ", or the path of a module (.so)");
+                   "; there is: " + listed(kernels) + ", or the path of a module (.so)" +
+                   left_out_by("kernels"));
 }
 
 Gate parse_gate(std::string_view name) {
@@ -155,11 +173,11 @@ std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
   narrow(
       left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
       [&](const ModuleName& m) { return m.gate == wish.gate; },
-      [](const ModuleName& m) { return std::string(name_of(m.gate)); });
+      [](const ModuleName& m) { return std::string(name_of(m.gate)); }, "gates");
   narrow(
       left, "kernel " + wish.kernel + " is not built for backend '" + wish.backend + "'",
       [&](const ModuleName& m) { return m.backend == wish.backend; },
-      [](const ModuleName& m) { return m.backend; });
+      [](const ModuleName& m) { return m.backend; }, "backends");
   const ElementType dtype = wish.dtype.value_or(left.front().dtype);
   narrow(
       left,

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,13 @@ std::vector<std::string> declared_specimens();
 std::vector<std::string> declared_backends();
 /// The types of inputs that `kernel` takes, the one that it takes by default first.
 std::vector<std::string> declared_dtypes(const std::string& kernel);
+
+/// A Meson option of this build.
+struct BuildSetting {
+  std::string_view name, value, usual;  ///< lists with commas
+};
+/// Those that say which modules there are and how they are compiled.
+std::span<const BuildSetting> build_settings();
 
 /// Throws UsageError, listing the kernels, where `name` is none of this build.
 void demand_kernel(const std::string& name);

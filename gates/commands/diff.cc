@@ -68,7 +68,8 @@ ExitCode diff_run(const DiffOptions& options, const Output& output) {
   run_options.kernel = options.what[0];
   run_options.gate = options.what[1];
   PreparedRun run = prepare(run_options);
-  if (output.json) run.request.printed_to = stderr;  // stdout is one JSON object
+  run.request.printed_to = nullptr;  // the verdict would drown in it
+  if (!run.trace_note.empty()) log::warn(run.trace_note);
   for (const std::string& warning : run.warnings) log::warn(warning);
   log::debug(run.module_name + ": " + shape_option(run.request.problem) + ", input " +
              run.request.input);

@@ -52,6 +52,9 @@ Json describe_all() {
                               {"about", preset.about}});
   }
   all["inputs"] = input_kinds();
+  for (const BuildSetting& setting : build_settings()) {
+    all["build"][setting.name] = setting.value;
+  }
   all["backends"] = Json::array();
   for (const std::string& backend : declared_backends()) {
     all["backends"].push_back(
@@ -84,6 +87,17 @@ void print_text(const Json& all) {
                        ",d=" + p["d"].dump();
     std::printf("  %-12s %-22s %s\n", p["preset"].text().c_str(), shape.c_str(),
                 p["about"].text().c_str());
+  }
+  std::puts("build");
+  for (const BuildSetting& setting : build_settings()) {
+    const bool usual = setting.value == setting.usual;
+    if (usual && setting.name != "trace") continue;
+    const std::string option = "-D" + std::string(setting.name) + "=";
+    std::printf(
+        "  %s%s%s\n", option.c_str(), std::string(setting.value).c_str(),
+        usual
+            ? ""
+            : ("   ./lanescope " + option + std::string(setting.usual) + " sets it back").c_str());
   }
   std::puts("backends");
   for (const auto& b : all["backends"]) {

@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
 
+#include "debug/report/suggested_command.h"
 #include "debug/text/json.h"
 #include "debug/text/progress.h"
 #include "gates/build/ninja.h"
@@ -63,6 +65,8 @@ int fail(ExitCode code, const std::string& text, bool json) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  set_program(argc > 0 ? argv[0] : "lanescope",
+              std::filesystem::read_symlink("/proc/self/exe").native());
   signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, and that is said
   const bool json = asks_for_json(argc, argv);
   try {

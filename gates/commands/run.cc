@@ -37,6 +37,7 @@ ExitCode run_and_dump(const RunOptions& options, const std::string& path, const 
   if (output.json) run.request.printed_to = stderr;  // stdout is one JSON object
   for (const std::string& warning : run.warnings) log::warn(warning);
   const bool prints = std::string_view(run.module->trace) == "printf";
+  if (!run.trace_note.empty() && !path.empty()) log::warn(run.trace_note);
   if (path.empty() && !prints) {
     throw UsageError("run: where to? -o x.safetensors names the dump");
   }

@@ -110,7 +110,7 @@ std::string fault_of(const Dump& dump, int threads, BenchResult& result) {
 }
 
 std::string diff_command(const RunOptions& options, const Problem& problem) {
-  std::string text = "lanescope diff " + options.kernel + " " + options.gate;
+  std::string text = program_name() + " diff " + options.kernel + " " + options.gate;
   if (!is_file(options.input)) text += " --shape " + shape_option(problem);
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += std::string(" --") + name + " " + value;

@@ -165,7 +165,7 @@ RunOptions judging_run(const ModuleName& name) {
 }
 
 std::string command_of(const RunOptions& run) {
-  return "lanescope diff " + run.kernel + " " + run.gate + " --dtype " + run.dtype +
+  return program_name() + " diff " + run.kernel + " " + run.gate + " --dtype " + run.dtype +
          " --tile-shape " + run.tile_shape + " --shape " + run.shape + " --causal" +
          (run.untraced ? " --untraced" : "");
 }

@@ -70,7 +70,7 @@ RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& r
   if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
     run_again(module, isolated, end);
   }
-  if (text) text->finish(request.printed_to);
+  if (text && request.printed_to) text->finish(request.printed_to);
   note_strays(buffers, request, end);
   return end;
 }

@@ -29,7 +29,8 @@ struct RunRequest {
   ModuleTiming* timing = nullptr;              ///< cuda: the run is repeated, and this filled
   /// How long the kernel may take to end a block (sim) or to end (cuda).
   double timeout_seconds = default_timeout_seconds;
-  std::FILE* printed_to = stdout;  ///< the text of a module built with -Dtrace=printf
+  /// The text of a module built with -Dtrace=printf; nullptr: nowhere.
+  std::FILE* printed_to = stdout;
 };
 
 /// Runs the module's kernel once, in a process of its own, and collects what it leaves and what was

@@ -17,8 +17,7 @@ class Search {
  public:
   explicit Search(const RunOptions& given) : given_(given) {
     given_.gate = name_of(Gate::fused);
-    // The problems of the plan are small.
-    if (!given_.timeout_seconds) given_.timeout_seconds = 10;
+    if (!given_.timeout_seconds) given_.timeout_seconds = locate_timeout_seconds;
     location_.kernel = given.specimen.empty() ? given.kernel : given.kernel + "+" + given.specimen;
   }
 
@@ -65,6 +64,8 @@ class Search {
     RunOptions options = given_;
     if (!is_given(given_)) options.shape = "b=1,h=1,s=16,d=64";
     const PreparedRun run = prepare(options);
+    if (!run.trace_note.empty())
+      throw UsageError("locate: it needs the traced values. " + run.trace_note);
     return {run.module->br, run.module->bc, run.module->combines};
   }
 

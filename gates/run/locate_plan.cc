@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "debug/report/suggested_command.h"
+#include "debug/text/text.h"
 #include "gates/build/module_catalogue.h"
 #include "gates/run/presets.h"
 
@@ -25,9 +26,9 @@ std::vector<std::string> other_types(const RunOptions& given) {
 }  // namespace
 
 std::string options_text(const RunOptions& options, const Problem& problem) {
-  std::string text = options.kernel + " " + options.gate;
+  std::string text = shell_word(options.kernel) + " " + options.gate;
   const auto add = [&](const char* name, const std::string& value, const std::string& usual) {
-    if (value != usual) text += std::string(" ") + name + " " + value;
+    if (value != usual) text += std::string(" ") + name + " " + shell_word(value);
   };
   add("--specimen", options.specimen, "");
   add("--backend", options.backend, "auto");
@@ -39,6 +40,12 @@ std::string options_text(const RunOptions& options, const Problem& problem) {
   add("--tile-shape", options.tile_shape, "");
   add("--splits", options.splits ? std::to_string(*options.splits) : "", "");
   add("--seed", std::to_string(options.seed), "0");
+  add("--schedule", std::to_string(options.schedule), "0");
+  add("--arch", options.arch, "");
+  add("--where", options.where, "");
+  if (options.timeout_seconds.value_or(locate_timeout_seconds) != locate_timeout_seconds) {
+    add("--timeout", number_text(*options.timeout_seconds, 6), "");
+  }
   return text;
 }
 

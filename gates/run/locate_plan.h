@@ -14,6 +14,9 @@ struct Probe {
   bool checked = false;  ///< also under the memory checker, where values show nothing
 };
 
+/// Of a kernel, where no other is given: the problems of the plan are small.
+inline constexpr double locate_timeout_seconds = 10;
+
 inline constexpr const char* as_given = "as given";
 
 /// "mma fused --shape ... --causal", as on the command line; `problem` is what the shape came to.

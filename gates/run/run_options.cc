@@ -124,6 +124,15 @@ std::string kernel_name(const RunOptions& options) {
                    "; there is: " + (known.empty() ? "none" : listed(known)));
 }
 
+std::string trace_note(const Module& module) {
+  const std::string_view trace = module.trace;
+  if (trace == "on") return {};
+  return "This build is set to -Dtrace=" + std::string(trace) +
+         (trace == "off" ? ": nothing is traced"
+                         : ": traced values become text, which `run` prints") +
+         ", and only what the gate leaves is judged. ./lanescope -Dtrace=on sets it back";
+}
+
 }  // namespace
 
 Range parse_range(const std::string& text, const std::string& what) {
@@ -228,7 +237,7 @@ PreparedRun prepare(const RunOptions& options) {
   if (is_module_path(options.kernel)) {
     ModuleFile module = open_given_module(options, gate, dtype, tile);
     check_rounds_by_choice(options, module->backend);
-    return {options.kernel, std::move(module), std::move(request), std::move(warnings)};
+    return {options.kernel, std::move(module), std::move(request), std::move(warnings), {}};
   }
   const std::string backend = choose_backend(options.backend);
   check_rounds_by_choice(options, backend);
@@ -236,7 +245,9 @@ PreparedRun prepare(const RunOptions& options) {
   const auto type = from_file ? std::optional(request.inputs.type()) : dtype;
   const ModuleName name = choose_module({kernel_name(options), gate, type, request.problem.d, tile,
                                          backend, options.untraced, options.checked});
-  return {name.text(), open_module(name), std::move(request), std::move(warnings)};
+  ModuleFile module = open_module(name);
+  std::string note = options.untraced || options.checked ? "" : trace_note(*module);
+  return {name.text(), std::move(module), std::move(request), std::move(warnings), std::move(note)};
 }
 
 }  // namespace lanescope

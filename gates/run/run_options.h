@@ -54,6 +54,9 @@ struct PreparedRun {
   ModuleFile module;
   RunRequest request;
   std::vector<std::string> warnings;  ///< of reading the input file
+  /// What the build is set to and how that is undone, where its traced modules keep no values;
+  /// empty: they do, or the module was given by its path.
+  std::string trace_note;
 };
 
 /// Reads or generates the inputs, chooses the module and opens it (building it where the launcher

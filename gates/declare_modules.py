@@ -4,8 +4,8 @@ modules of a build, for gates/meson.build.
 
 CHOICES is kernel_choices of kernels/meson.build; KERNELS, GATES and BACKENDS, each with commas, and TRACE are
 what the build has of them; SPECIMENS is the file tests/specimens/list.txt; then come the kernels outside the
-tree. A row per kernel goes to stdout, and behind an empty line a row per module; their fields, separated by
-tabs, are those of the two classes below.
+tree. A row per kernel goes to stdout, behind an empty line a row per module, behind another a row per
+specimen; their fields, separated by tabs, are those of the classes below.
 """
 
 import dataclasses
@@ -37,6 +37,20 @@ class Module:
     defines: str  # separated by blanks
 
 
+@dataclasses.dataclass
+class Specimen:
+    kernel: str  # KERNEL+NAME
+    command: str  # that finds it, diff or check; "-": it is no bug
+    options: str  # with which it shows
+
+
+def shape_options(options):
+    """What list.txt has as "s=64,d=64,causal,small" as the program takes it."""
+    parts = options.split(",")
+    shape = ",".join(part for part in parts if "=" in part and part.split("=")[0] in ("b", "h", "hkv", "s", "skv", "d"))
+    return f"--shape {shape}" + (" --causal" if "causal" in parts else "")
+
+
 def kernels_of(choices, names, extras, specimens):
     """Name, and what its modules are built for."""
     kernels = {name: {"patch": "-", "file": f"kernels/{name}.h", **choices[name]} for name in names}
@@ -57,6 +71,8 @@ def kernels_of(choices, names, extras, specimens):
             "tiles": kernels[name]["tiles"][:1],
             "patch": f"tests/specimens/{specimen}.patch",
             "seen_by_diff": cause not in MEMORY_CAUSES,
+            "shown": Specimen(f"{name}+{specimen}", "-" if stage == "clean" else "check" if cause in MEMORY_CAUSES else "diff",
+                              shape_options(options)),
             "seen_by_check": cause in MEMORY_CAUSES or stage == "clean" or ",check=" in options,
         }
     return kernels
@@ -105,7 +121,8 @@ def main():
     gates, backends = ([name for name in names.split(",") if name] for names in (gates, backends))
     modules = [module for name, choice in kernels.items()
                for module in modules_of(name, choice, gates, backends, trace)]
-    for group in (rows, modules):
+    specimens = [choice["shown"] for choice in kernels.values() if "shown" in choice]
+    for group in (rows, modules, specimens):
         print(*("\t".join(vars(row).values()) for row in group), sep="\n", end="\n\n")
 
 

@@ -17,7 +17,9 @@ class CommandsTest(DumpTest):
         self.assertIn("softmax_only", mma["gates"])
         self.assertEqual(set(mma), {"kernel", "gates", "dtypes", "head_dims", "tiles"})
         self.assertIn("o_final", listed["sites"])
-        self.assertIn("mma+swapped_row_max", listed["specimens"])
+        self.assertIn({"specimen": "mma+swapped_row_max", "command": "diff", "options": "--shape s=128,d=64"}, listed["specimens"])
+        self.assertIn({"specimen": "wmma_registers+control_eight_elements", "command": None, "options": "--shape s=64,d=64"},
+                      listed["specimens"])
         self.assertIn("mission", [preset["preset"] for preset in listed["presets"]])
         self.assertIn({"backend": "sim", "answers": True}, listed["backends"])
         text = self.call("list").stdout
@@ -69,6 +71,17 @@ class CommandsTest(DumpTest):
         command = re.search(f"^  {re.escape(str(self.program))} (show .*)$", text, re.MULTILINE)[1]
         self.assertIn("warp 0, lane 0", self.call(*shlex.split(command)).stdout)
         self.call("diff", "bad.safetensors", code=DIVERGED)
+
+    def test_a_specimen_that_does_not_show_names_the_shape_that_shows_it(self):
+        for specimen, options in [("tail_repeats_last_row", []), ("masked_tile_unguarded", []), ("out_of_bounds_write", [])]:
+            command = "check" if specimen == "out_of_bounds_write" else "diff"
+            done = self.call(command, "mma", "fused", "--backend", "sim", "--specimen", specimen, *options)
+            shown = re.search(f"did not show; it does in {re.escape(str(self.program))} (.*)$", done.stderr, re.MULTILINE)
+            self.assertIsNotNone(shown, done.stderr)
+            self.call(*shlex.split(shown[1]), "--backend", "sim", code=DIVERGED)
+        self.assertNotIn("did not show", self.call("diff", *RUN).stderr)
+        verdict = self.call("diff", *RUN, "--where", "block=0,tile=0..1").stdout.splitlines()[-1]
+        self.assertRegex(verdict, r"^match: .* bounds; of the traced sites only block=0 \(of 2 blocks, 2 tiles each\)$")
 
     def test_two_dumps(self):
         for i, options in enumerate([[], ["--threads", "1"], ["--threads", "2"]]):

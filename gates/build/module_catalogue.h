@@ -39,9 +39,19 @@ struct ModuleName {
 /// default tile comes first.
 const std::vector<ModuleName>& declared_modules();
 
-/// The kernels, the specimens (KERNEL+NAME) and the backends that this build declares modules of.
+/// A kernel with a bug planted, and what shows it.
+struct Specimen {
+  std::string_view kernel;   ///< KERNEL+NAME
+  std::string_view command;  ///< "diff" or "check" of the gate fused; "-": nothing, it is no bug
+  std::string_view options;  ///< "--shape s=64,d=64 --causal"
+};
+std::span<const Specimen> declared_specimens();
+/// How the bug that is planted in `kernel` shows: "mma fused --specimen NAME --shape ...", behind
+/// the command; empty where `kernel` is no specimen, or nothing shows it.
+std::string shown_by(const std::string& kernel);
+
+/// The kernels and the backends that this build declares modules of.
 std::vector<std::string> declared_kernels();
-std::vector<std::string> declared_specimens();
 std::vector<std::string> declared_backends();
 /// The types of inputs that `kernel` takes, the one that it takes by default first.
 std::vector<std::string> declared_dtypes(const std::string& kernel);

@@ -16,6 +16,7 @@ ExitCode run_check(const RunOptions& options, const Output& output) {
   const std::string text =
       output.json ? check_json(report) + "\n" : check_text(report, output.style);
   std::fputs(text.c_str(), stdout);
+  if (report.clean()) say_what_shows(report.kernel);
   return report.clean() ? ExitCode::ok : ExitCode::diverged;
 }
 

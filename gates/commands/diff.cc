@@ -75,7 +75,9 @@ ExitCode diff_run(const DiffOptions& options, const Output& output) {
              run.request.input);
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (!options.output.empty()) write_dump(dump, options.output);
-  return judge(dump, options.output, false, options.run.threads, output);
+  const ExitCode code = judge(dump, options.output, false, options.run.threads, output);
+  if (code == ExitCode::ok) say_what_shows(dump.info.kernel);
+  return code;
 }
 
 /// `given`: the names of the options that were given.

@@ -40,7 +40,13 @@ Json describe_all() {
     all["kernels"].push_back(describe_kernel(kernel));
   all["sites"] = Json::array();
   for (int i = 0; i < site_id_count; ++i) all["sites"].push_back(name_of(static_cast<SiteId>(i)));
-  all["specimens"] = declared_specimens();
+  all["specimens"] = Json::array();
+  for (const Specimen& specimen : declared_specimens()) {
+    const bool bug = specimen.command != "-";
+    all["specimens"].push_back({{"specimen", specimen.kernel},
+                                {"command", bug ? Json(specimen.command) : Json()},
+                                {"options", specimen.options}});
+  }
   all["presets"] = Json::array();
   for (const Preset& preset : presets()) {
     const Problem& p = preset.problem;
@@ -80,7 +86,17 @@ void print_text(const Json& all) {
   }
   std::printf("sites      %s\n", words(all["sites"]).c_str());
   std::printf("inputs     %s, or a .safetensors file with q, k, v\n", words(all["inputs"]).c_str());
-  std::printf("specimens  %s\n", words(all["specimens"]).c_str());
+  std::puts("specimens: --specimen NAME of a kernel plants it, the command shows it");
+  std::vector<std::vector<std::string>> rows;
+  for (const Specimen& specimen : declared_specimens()) {
+    const std::size_t plus = specimen.kernel.find('+');
+    rows.push_back({"  " + std::string(specimen.kernel.substr(0, plus)),
+                    std::string(specimen.kernel.substr(plus + 1)),
+                    specimen.command == "-"
+                        ? "no bug"
+                        : std::string(specimen.command) + " " + std::string(specimen.options)});
+  }
+  for (const std::string& line : table_lines(rows, 3)) std::puts(line.c_str());
   std::puts("presets");
   for (const auto& p : all["presets"]) {
     const auto shape = "b=" + p["b"].dump() + ",h=" + p["h"].dump() + ",s=" + p["s"].dump() +

@@ -2,10 +2,13 @@
 
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
+#include "debug/report/suggested_command.h"
 #include "gates/build/module_catalogue.h"
+#include "gates/commands/log.h"
 #include "gates/run/presets.h"
 #include "reference/inputs.h"
 
@@ -34,8 +37,8 @@ std::string check_path(const std::string& text, const std::string& ending) {
 /// Without their kernels.
 std::vector<std::string> specimen_names() {
   std::vector<std::string> names;
-  for (const std::string& name : declared_specimens()) {
-    names.push_back(name.substr(name.find('+') + 1));
+  for (const Specimen& specimen : declared_specimens()) {
+    names.emplace_back(specimen.kernel.substr(specimen.kernel.find('+') + 1));
   }
   return names;
 }
@@ -65,6 +68,13 @@ void add_kernel(Options& options, std::string& kernel) {
 
 Option add_gate(Options& options, std::string& gate, const char* about) {
   return options.add("gate", gate, about).suggest(gate_names());
+}
+
+void say_what_shows(const std::string& kernel) {
+  const std::string command = shown_by(kernel);
+  if (command.empty()) return;
+  std::fflush(stdout);
+  log::info("the bug that is planted did not show; it does in " + program_name() + " " + command);
 }
 
 void add_threads(Options& options, int& threads) {

@@ -20,6 +20,9 @@ void add_kernel(Options& options, std::string& kernel);
 Option add_gate(Options& options, std::string& gate,
                 const char* about = "a gate of the kernel: see `lanescope list`");
 
+/// Where nothing is wrong with a specimen, which shape shows it, on stderr below the verdict.
+void say_what_shows(const std::string& kernel);
+
 /// --threads: of this machine, where a command computes.
 void add_threads(Options& options, int& threads);
 /// What a run and a benchmark take alike: which problem, in which types and tiles.

@@ -114,10 +114,10 @@ std::string kernel_name(const RunOptions& options) {
   demand_kernel(options.kernel);
   std::string wish = options.kernel + "+" + options.specimen;
   std::vector<std::string> known;
-  for (const std::string& name : declared_specimens()) {
-    if (name == wish) return wish;
-    if (!name.starts_with(options.kernel + "+")) continue;
-    known.push_back(name.substr(options.kernel.size() + 1));
+  for (const Specimen& specimen : declared_specimens()) {
+    if (specimen.kernel == wish) return wish;
+    if (!specimen.kernel.starts_with(options.kernel + "+")) continue;
+    known.emplace_back(specimen.kernel.substr(options.kernel.size() + 1));
   }
   throw UsageError("kernel " + options.kernel + " has no specimen '" + options.specimen + "'" +
                    did_you_mean(options.specimen, known) +

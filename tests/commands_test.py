@@ -71,6 +71,11 @@ class CommandsTest(DumpTest):
         command = re.search(f"^  {re.escape(str(self.program))} (show .*)$", text, re.MULTILINE)[1]
         self.assertIn("warp 0, lane 0", self.call(*shlex.split(command)).stdout)
         self.call("diff", "bad.safetensors", code=DIVERGED)
+        values = self.json_of("show", "bad.safetensors", "m")["values"]
+        worst = max((value for value in values if value["row"] is not None), key=lambda value: float(value["error"]))
+        self.assertRegex(self.call("show", "bad.safetensors", "m").stdout,
+                         rf"\nworst: warp {worst['warp']}, lane {worst['lane']}, register {worst['reg']}, row {worst['row']}, ")
+        self.assertNotIn("worst:", self.call("show", self.dump, "m").stdout)
 
     def test_a_specimen_that_does_not_show_names_the_shape_that_shows_it(self):
         for specimen, options in [("tail_repeats_last_row", []), ("masked_tile_unguarded", []), ("out_of_bounds_write", [])]:

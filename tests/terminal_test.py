@@ -79,6 +79,21 @@ class TerminalTest(ProgramTest):
         self.assertNotRegex(shown, r"\[\d+/\d+\]", "ninja's lines beside the line")
         self.assertEqual(on_screen(shown), "")
 
+    def test_long_texts_go_through_a_pager(self):
+        self.call("run", *RUN, "-o", "x.safetensors")
+        show, short = ["show", "x.safetensors", "s"], ["show", "x.safetensors", "m", "--lane", "3"]
+        plain = self.call(*show, PAGER="sed s/^/paged:/").stdout
+        self.assertNotIn("paged:", plain, "a pager without a terminal")
+
+        def shown(*arguments, **environment):
+            return self.on_terminal(*arguments, stdout_too=True, NO_COLOR="1", **environment)[1].replace("\r\n", "\n")
+        self.assertEqual(shown(*show, PAGER="sed s/^/paged:/"), "".join("paged:" + line for line in plain.splitlines(True)))
+        self.assertEqual(shown(*show, PAGER=""), plain)
+        self.assertIn("not found", shown(*show, PAGER="no-such-pager"))
+        self.assertIn(plain, shown(*show, PAGER="no-such-pager"), "the text is lost with the pager")
+        self.assertEqual(shown(*show, PAGER="head -n 1"), plain.splitlines(True)[0])
+        self.assertNotIn("paged:", shown(*short, PAGER="sed s/^/paged:/"), "a pager for what fits")
+
     def test_locate(self):
         shown = self.on_terminal("locate", "mma", "--backend", "sim")[1]
         self.assertRegex(shown, r"locating: \d+ of \d+ problems, about \d+ s left")

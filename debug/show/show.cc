@@ -43,6 +43,24 @@ std::string unjudged_reason(const Selection& at, const ShowOptions& options,
   return "the gate does not make the site";
 }
 
+/// Where the value is that is furthest off, which may be far down or in another warp.
+void write_worst(Page& page, const ShownTile& tile, const Place& place) {
+  std::string text = "worst: ";
+  if (tile.at.registers()) {
+    const int regs = tile.at.site->site.regs;
+    const std::int64_t thread = place.slot / regs;
+    text += "warp " + std::to_string(thread / 32) + ", lane " + std::to_string(thread % 32) +
+            ", register " + std::to_string(place.slot % regs) + ", ";
+  }
+  const Tensor& tensor = *tile.at.tensor;
+  const Judged judged = tile.judge(place);
+  text += "row " + std::to_string(place.row) + ", column " + std::to_string(place.col) + ": ";
+  text += judged.verdict == Verdict::unwritten ? std::string("never written")
+                                               : number_text(tensor.at(place.index), 9);
+  text += ", want " + number_text(judged.want, 9) + ", error " + error_text(tensor, place, judged);
+  page.whole(text, Colour::red);
+}
+
 void write_judgement(Page& page, const ShownTile& tile, const std::string& reason) {
   if (tile.want == nullptr) {
     page.whole("not judged: " + reason, Colour::dim);
@@ -62,6 +80,7 @@ void write_judgement(Page& page, const ShownTile& tile, const std::string& reaso
                       : ", worst error " + number_text(counts.worst, 3) + " of its bound";
   text += std::string("; judged ") + name_of(tile.want->judgement);
   page.whole(text, counts.wrong == 0 ? Colour::green : Colour::red);
+  if (counts.wrong > 0 && counts.worst_place) write_worst(page, tile, *counts.worst_place);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "gates/commands/command.h"
+#include "gates/commands/pager.h"
 
 namespace lanescope {
 namespace {
@@ -21,9 +22,11 @@ ExitCode run_show(const ShownDump& given, const Output& output) {
     if (!options.as && !options.watch) options.as = ShowAs::heat;
   }
   const Dump dump = read_dump(given.path);
-  const std::string text =
-      output.json ? show_json(dump, options) + "\n" : show_text(dump, options, output.style);
-  std::fputs(text.c_str(), stdout);
+  if (output.json) {
+    std::puts(show_json(dump, options).c_str());
+  } else {
+    print_paged(show_text(dump, options, output.style), output.style);
+  }
   return ExitCode::ok;
 }
 

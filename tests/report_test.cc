@@ -147,8 +147,9 @@ worst rows of the output
 
 TEST_CASE("report: without a dump on disk, the way to one is told") {
   CHECK_THAT(diff_text(diverged_dump(), diverged(), {}),
-             ContainsSubstring("  run it again with -o x.safetensors, then\n"
-                               "  lanescope show x.safetensors s --block 2"));
+             ContainsSubstring("look closer\n  lanescope diff mma fused --shape "));
+  CHECK_THAT(diff_text(diverged_dump(), diverged(), {}),
+             ContainsSubstring(" -o x.safetensors\n  lanescope show x.safetensors s --block 2"));
 }
 
 TEST_CASE("report: shared memory has rows and columns, and its lane is the one that wrote") {

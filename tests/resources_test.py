@@ -3,6 +3,7 @@
 is not is named. One type, head dimension and tile of each kernel, compiled by nvcc; `.ci/run` holds every
 module to its budget."""
 
+import re
 import shutil
 import unittest
 
@@ -49,6 +50,22 @@ class ResourcesTest(ProgramTest):
                     self.assertIsNotNone(one["budget"], one["module"])
                     self.assertGreater(one["registers"], 15, one["module"])
                     self.assertGreater(one["blocks_per_multiprocessor"], 0, one["module"])
+
+    def test_modules_at_hand_come_first(self):
+        one = ["resources", "mma", "--gate", "softmax_only", "--dtype", "f16", "--d", "64"]
+        tiles = [tile for kernel in self.json_of("list")["kernels"] if kernel["kernel"] == "mma" for tile in kernel["tiles"]]
+        row = f"mma.softmax_only.f16.d64.{tiles[1]}.cuda"
+        self.call(*one, "--tile-shape", tiles[1], "--record", LANESCOPE_BUDGETS=self.folder)
+        for suffix in [".so", ".resources"]:
+            self.module(f"mma.softmax_only.f16.d64.{tiles[0]}.cuda").with_suffix(suffix).unlink(missing_ok=True)
+        fails_late = self.folder / "ninja"  # only what is at hand builds
+        fails_late.write_text(f'#!/bin/sh\ncase "$*" in *{tiles[0]}*) exit 1;; esac\nexec {self.environment["LANESCOPE_NINJA"]} "$@"\n')
+        fails_late.chmod(0o755)
+        done = self.result_of(*one, LANESCOPE_NINJA=str(fails_late))
+        self.assertEqual(done.returncode, USAGE, done.stderr)
+        self.assertRegex(done.stdout, rf"(?m)^{re.escape(row)} +\d+ \| \d+")
+        self.assertNotIn(tiles[0], done.stdout)
+        self.assertRegex(done.stderr, r"these were at hand; \d+ modules are to be compiled")
 
     def test_over_budget(self):
         for name, figure, change, words in [

@@ -4,14 +4,24 @@
 #include <memory>
 
 #include "gates/commands/command.h"
+#include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
 
 namespace lanescope {
 namespace {
 
 ExitCode run_resources(const ResourceOptions& options, const Output& output) {
-  const ResourceReport report = measure_resources(options);
-  const std::string text = output.json ? resources_json(report) + "\n" : resources_text(report);
+  std::size_t said = 0;
+  const auto say = [&](const ResourceReport& part, std::size_t to_come) {
+    if (output.json) return;
+    std::fputs(resource_rows(part).c_str(), stdout);
+    std::fflush(stdout);
+    said = part.uses.size();
+    log::info("these were at hand; " + std::to_string(to_come) + " modules are to be compiled");
+  };
+  const ResourceReport report = measure_resources(options, say);
+  const std::string text =
+      output.json ? resources_json(report) + "\n" : resources_text(report, said);
   std::fputs(text.c_str(), stdout);
   const bool holds = !report.recorded.empty() || report.within();
   return holds ? ExitCode::ok : ExitCode::diverged;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "debug/judge/diff.h"
 #include "debug/report/suggested_command.h"
+#include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/measure/occupancy.h"
 #include "gates/process/child.h"
@@ -129,6 +132,36 @@ std::vector<ModuleName> wanted_modules(const ResourceOptions& options) {
   return wanted;
 }
 
+bool is_at_hand(const ModuleName& name) {
+  if (!std::filesystem::exists(module_path(name.text()))) return false;
+  try {
+    open_built_module(name);
+    return true;
+  } catch (const Error&) {  // of other sources, or half written
+    return false;
+  }
+}
+
+/// Takes the modules out of `names` that there are, with their other builds: those of one row.
+std::vector<ModuleName> take_those_at_hand(std::vector<ModuleName>& names) {
+  const auto row_of = [](ModuleName name) {
+    name.untraced = false;
+    return name.text();
+  };
+  std::set<std::string> missing;
+  Progress progress("which modules are at hand", std::ssize(names), "modules");
+  for (const ModuleName& name : names) {
+    if (!missing.contains(row_of(name)) && !is_at_hand(name)) missing.insert(row_of(name));
+    progress.step();
+  }
+  const auto rest = std::stable_partition(names.begin(), names.end(), [&](const ModuleName& name) {
+    return !missing.contains(row_of(name));
+  });
+  const std::vector<ModuleName> at_hand(names.begin(), rest);
+  names.erase(names.begin(), rest);
+  return at_hand;
+}
+
 /// What a figure may fall by before it is looked into: an eighth.
 bool fell_far(std::int64_t is, std::int64_t budget) { return is * 8 < budget * 7; }
 
@@ -213,7 +246,9 @@ bool ResourceReport::within() const {
                      [&](const ResourceUse& use) { return within(use, has_budgets); });
 }
 
-ResourceReport measure_resources(const ResourceOptions& options) {
+ResourceReport measure_resources(
+    const ResourceOptions& options,
+    const std::function<void(const ResourceReport& part, std::size_t to_come)>& measured) {
   ResourceReport report;
   std::vector<ModuleName> names;  // one per use
   const bool is_file = options.kernel.ends_with(".so");
@@ -240,12 +275,18 @@ ResourceReport measure_resources(const ResourceOptions& options) {
     add(*module, name_of_module(*module), options.kernel);
   } else {
     report.kernel = options.kernel;
-    const std::vector<ModuleName> wanted = wanted_modules(options);
-    std::vector<std::string> texts;
-    for (const ModuleName& name : wanted) texts.push_back(name.text());
-    build_modules(texts);
-    for (const ModuleName& name : wanted) {
-      add(*open_built_module(name), name, module_path(name.text()));
+    std::vector<ModuleName> to_build = wanted_modules(options);
+    const std::vector<ModuleName> at_hand = take_those_at_hand(to_build);
+    for (const std::vector<ModuleName>* names : {&at_hand, &std::as_const(to_build)}) {
+      std::vector<std::string> texts;
+      for (const ModuleName& name : *names) texts.push_back(name.text());
+      if (!texts.empty()) build_modules(texts);
+      for (const ModuleName& name : *names) {
+        add(*open_built_module(name), name, module_path(name.text()));
+      }
+      if (names == &at_hand && measured && !report.uses.empty() && !to_build.empty()) {
+        measured(report, to_build.size());
+      }
     }
   }
   if (report.uses.empty()) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -82,12 +84,19 @@ struct ResourceOptions {
 };
 
 /// Builds the cuda modules that the options name, traced and untraced, and judges what they take by
-/// the budgets. A module that fell far below its budget is run and compared with the reference.
-/// `record`: writes the budgets of these modules anew, unless a verdict is "diverged". Throws
-/// Error.
-ResourceReport measure_resources(const ResourceOptions& options);
+/// the budgets. What is at hand is measured first: where others have to be built, which takes
+/// minutes, `measured` gets it before that, with the number of modules that are to come. A module
+/// that fell far below its budget is run and compared with the reference. `record`: writes the
+/// budgets of these modules anew, unless a verdict is "diverged". Throws Error.
+ResourceReport measure_resources(
+    const ResourceOptions& options,
+    const std::function<void(const ResourceReport& part, std::size_t to_come)>& measured = {});
 
-std::string resources_text(const ResourceReport& report);
+/// The table of all uses, from the use `first` on: a row per function, traced and untraced side by
+/// side; above the first row the heads of the columns.
+std::string resource_rows(const ResourceReport& report, std::size_t first = 0);
+/// The report without the rows of the uses before `first`: further rows, notes and the verdict.
+std::string resources_text(const ResourceReport& report, std::size_t first = 0);
 std::string resources_json(const ResourceReport& report);
 
 }  // namespace lanescope

@@ -78,6 +78,26 @@ std::string notes(const ResourceUse& use, bool has_budgets) {
   return text.empty() ? "" : "\n" + use.now.module + ", " + use.now.pass + "\n" + text;
 }
 
+/// What stands in one row.
+struct BothBuilds {
+  std::string name;
+  const ResourceUse *untraced = nullptr, *traced = nullptr;
+};
+
+/// Of the uses from `first` on.
+std::vector<BothBuilds> rows_of(const ResourceReport& report, std::size_t first) {
+  std::vector<BothBuilds> rows;
+  for (std::size_t i = first; i < report.uses.size(); ++i) {
+    const ResourceUse& use = report.uses[i];
+    const std::string name = name_of_row(use);
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const BothBuilds& other) { return other.name == name; });
+    if (row == rows.end()) row = rows.insert(row, BothBuilds{name});
+    (use.traced ? row->traced : row->untraced) = &use;
+  }
+  return rows;
+}
+
 Json deviations(const std::vector<Deviation>& list) {
   Json json = Json::array();
   for (const Deviation& d : list) {
@@ -97,31 +117,24 @@ Json figures_json(const Figures& f) {
 
 }  // namespace
 
-std::string resources_text(const ResourceReport& report) {
-  const ResourceUse& first = report.uses.front();
-  std::string text = report.kernel + "  " + first.now.arch + "  nvcc " + first.now.compiler +
-                     "\nuntraced | traced; spills: bytes of stores/loads; blocks, warps: that a "
-                     "multiprocessor holds\n\n";
+std::string resource_rows(const ResourceReport& report, std::size_t first) {
+  std::string text;
   char line[512];
   const auto row = [&](const auto&... cells) {
     std::snprintf(line, sizeof line, "%-44s %9s %11s %13s %11s %11s %9s\n", cells...);
     text += line;
   };
-  row("module", "registers", "stack", "spills", "shared", "blocks", "warps");
-  std::vector<std::string> more_spills;
-  std::vector<bool> done(report.uses.size());
-  for (std::size_t i = 0; i < report.uses.size(); ++i) {
-    if (done[i]) continue;
-    // Its other build stands in the same row.
-    const ResourceUse *untraced = nullptr, *traced = nullptr;
-    for (std::size_t j = i; j < report.uses.size(); ++j) {
-      if (name_of_row(report.uses[j]) != name_of_row(report.uses[i])) continue;
-      (report.uses[j].traced ? traced : untraced) = &report.uses[j];
-      done[j] = true;
-    }
+  if (first == 0) {
+    const Budget& any = report.uses.front().now;
+    text = report.kernel + "  " + any.arch + "  nvcc " + any.compiler +
+           "\nuntraced | traced; spills: bytes of stores/loads; blocks, warps: that a "
+           "multiprocessor holds\n\n";
+    row("module", "registers", "stack", "spills", "shared", "blocks", "warps");
+  }
+  for (const BothBuilds& builds : rows_of(report, first)) {
     const auto both = [&](const auto& of) {
       const auto one = [&](const ResourceUse* use) { return use ? of(*use) : std::string("-"); };
-      return one(untraced) + " | " + one(traced);
+      return one(builds.untraced) + " | " + one(builds.traced);
     };
     const std::string cells[] = {
         both([](const ResourceUse& u) { return number(u.now.figures.registers); }),
@@ -130,13 +143,21 @@ std::string resources_text(const ResourceReport& report) {
         both([](const ResourceUse& u) { return number(u.now.figures.shared); }),
         both([](const ResourceUse& u) { return number(u.now.figures.blocks); }),
         both([](const ResourceUse& u) { return number(u.now.figures.blocks * u.threads / 32); })};
-    row(name_of_row(report.uses[i]).c_str(), cells[0].c_str(), cells[1].c_str(), cells[2].c_str(),
-        cells[3].c_str(), cells[4].c_str(), cells[5].c_str());
+    row(builds.name.c_str(), cells[0].c_str(), cells[1].c_str(), cells[2].c_str(), cells[3].c_str(),
+        cells[4].c_str(), cells[5].c_str());
+  }
+  return text;
+}
+
+std::string resources_text(const ResourceReport& report, std::size_t first) {
+  std::string text = resource_rows(report, first);
+  std::vector<std::string> more_spills;
+  for (const auto& [name, untraced, traced] : rows_of(report, 0)) {
     if (untraced && traced &&
         (traced->now.figures.spill_stores > untraced->now.figures.spill_stores ||
          traced->now.figures.spill_loads > untraced->now.figures.spill_loads)) {
-      more_spills.push_back(name_of_row(*traced) + ": tracing adds spills, " +
-                            spills(untraced->now.figures) + " -> " + spills(traced->now.figures));
+      more_spills.push_back(name + ": tracing adds spills, " + spills(untraced->now.figures) +
+                            " -> " + spills(traced->now.figures));
     }
   }
   if (!more_spills.empty()) text += "\n";

@@ -17,7 +17,7 @@ TEST_CASE("did you mean: one near name, and none where nothing is near") {
   CHECK(near("sofmax_onyl") == " (did you mean softmax_only?)");
   CHECK(near("swapedrowmax") == " (did you mean swapped_row_max?)");
   CHECK(near("rnu") == " (did you mean run?)");
-  for (const char* far : {"", "d", "nope", "fluff", "only", "difference", "x"})
+  for (const char* far : {"", "d", "r", "nope", "fluff", "only", "difference", "x"})
     CHECK(near(far) == "");
   CHECK(near(std::string(100000, 'd')) == "");
   CHECK(did_you_mean("nma", {}) == "");

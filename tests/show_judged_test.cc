@@ -140,10 +140,10 @@ TEST_CASE("show judged: registers as rows and columns, of the lanes the one that
   const std::string column = show_text(dump, {.site = "m", .tile = 1, .as = ShowAs::tile}, {});
   CHECK(lines_with(column, "3 ").size() == 1);
   CHECK_THAT(lines_with(column, "3 ").at(0), ContainsSubstring(" -7 "));
-  CHECK(lines_of(column).size() == 4 + 2 + 32);
+  CHECK(lines_of(column).size() == 5 + 2 + 32);
   const std::string half =
       show_text(dump, {.site = "m", .tile = 1, .warp = 1, .as = ShowAs::tile}, {});
-  CHECK(lines_of(half).size() == 4 + 2 + 16);
+  CHECK(lines_of(half).size() == 5 + 2 + 16);
   CHECK(lines_with(half, "16 ").size() == 1);
   const std::string matrix = show_text(dump, {.site = "s", .as = ShowAs::tile}, {.width = 400});
   CHECK_THAT(matrix, ContainsSubstring("         31\n"));

@@ -219,8 +219,7 @@ void write_next_step(Page& page, const DumpInfo& info) {
 std::string part_text(const DumpInfo& info) {
   const std::string where = info.sites.empty() ? "" : where_option(info);
   if (where.empty()) return {};
-  return "; of the traced sites only " + where + " (of " + std::to_string(info.block_count()) +
-         " blocks, " + std::to_string(info.kv_tiles()) + " tiles each)";
+  return "; of the sites only " + where;
 }
 
 std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {

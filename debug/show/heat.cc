@@ -109,7 +109,7 @@ void write_heat(Page& page, const ShownTile& tile) {
   if (tile.want == nullptr)
     throw UsageError("--as heat: there are no errors to draw, the tile is not judged");
   constexpr int label_width = 6;
-  constexpr int lines_around = 8;  // title, head, legend, the prompt
+  constexpr int lines_around = 9;  // title, head, legend, the prompt
   const Style& style = page.style();
   const TileElements elements(tile);
   const auto step = [](std::int64_t count, std::int64_t room) {

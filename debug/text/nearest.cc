@@ -34,7 +34,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
   if (wrong.empty() || wrong.size() > longest) return {};
   const std::string* nearest = nullptr;
-  std::size_t least = std::max<std::size_t>(1, wrong.size() / 3) + 1;
+  // Something of it must be there.
+  std::size_t least = std::min(std::max<std::size_t>(1, wrong.size() / 3) + 1, wrong.size());
   for (const std::string& name : names) {
     const bool begins = wrong.size() > 1 && name.starts_with(wrong);
     const std::size_t distance = begins ? 1 : edit_distance(wrong, name);

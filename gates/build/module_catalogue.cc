@@ -20,7 +20,7 @@ constexpr std::string_view declared_names[] = {LANESCOPE_DECLARED_MODULES};
 struct KernelSources {
   std::string_view kernel, sources;
 };
-constexpr Specimen specimens[] = {LANESCOPE_DECLARED_SPECIMENS};
+constexpr DeclaredSpecimen specimens[] = {LANESCOPE_DECLARED_SPECIMENS};
 constexpr BuildSetting settings[] = {LANESCOPE_BUILD_SETTINGS};
 constexpr KernelSources declared_sources[] = {LANESCOPE_DECLARED_SOURCES};
 
@@ -122,10 +122,10 @@ std::vector<std::string> declared_kernels() {
   return names;
 }
 
-std::span<const Specimen> declared_specimens() { return specimens; }
+std::span<const DeclaredSpecimen> declared_specimens() { return specimens; }
 
 std::string shown_by(const std::string& kernel) {
-  for (const Specimen& specimen : specimens) {
+  for (const DeclaredSpecimen& specimen : specimens) {
     if (specimen.kernel != kernel || specimen.command == "-") continue;
     const std::size_t plus = kernel.find('+');
     return std::string(specimen.command) + " " + kernel.substr(0, plus) + " fused --specimen " +

@@ -40,12 +40,12 @@ struct ModuleName {
 const std::vector<ModuleName>& declared_modules();
 
 /// A kernel with a bug planted, and what shows it.
-struct Specimen {
+struct DeclaredSpecimen {
   std::string_view kernel;   ///< KERNEL+NAME
   std::string_view command;  ///< "diff" or "check" of the gate fused; "-": nothing, it is no bug
   std::string_view options;  ///< "--shape s=64,d=64 --causal"
 };
-std::span<const Specimen> declared_specimens();
+std::span<const DeclaredSpecimen> declared_specimens();
 /// How the bug that is planted in `kernel` shows: "mma fused --specimen NAME --shape ...", behind
 /// the command; empty where `kernel` is no specimen, or nothing shows it.
 std::string shown_by(const std::string& kernel);

@@ -41,7 +41,7 @@ Json describe_all() {
   all["sites"] = Json::array();
   for (int i = 0; i < site_id_count; ++i) all["sites"].push_back(name_of(static_cast<SiteId>(i)));
   all["specimens"] = Json::array();
-  for (const Specimen& specimen : declared_specimens()) {
+  for (const DeclaredSpecimen& specimen : declared_specimens()) {
     const bool bug = specimen.command != "-";
     all["specimens"].push_back({{"specimen", specimen.kernel},
                                 {"command", bug ? Json(specimen.command) : Json()},
@@ -88,7 +88,7 @@ void print_text(const Json& all) {
   std::printf("inputs     %s, or a .safetensors file with q, k, v\n", words(all["inputs"]).c_str());
   std::puts("specimens: --specimen NAME of a kernel plants it, the command shows it");
   std::vector<std::vector<std::string>> rows;
-  for (const Specimen& specimen : declared_specimens()) {
+  for (const DeclaredSpecimen& specimen : declared_specimens()) {
     const std::size_t plus = specimen.kernel.find('+');
     rows.push_back({"  " + std::string(specimen.kernel.substr(0, plus)),
                     std::string(specimen.kernel.substr(plus + 1)),

@@ -37,7 +37,7 @@ std::string check_path(const std::string& text, const std::string& ending) {
 /// Without their kernels.
 std::vector<std::string> specimen_names() {
   std::vector<std::string> names;
-  for (const Specimen& specimen : declared_specimens()) {
+  for (const DeclaredSpecimen& specimen : declared_specimens()) {
     names.emplace_back(specimen.kernel.substr(specimen.kernel.find('+') + 1));
   }
   return names;

@@ -114,7 +114,7 @@ std::string kernel_name(const RunOptions& options) {
   demand_kernel(options.kernel);
   std::string wish = options.kernel + "+" + options.specimen;
   std::vector<std::string> known;
-  for (const Specimen& specimen : declared_specimens()) {
+  for (const DeclaredSpecimen& specimen : declared_specimens()) {
     if (specimen.kernel == wish) return wish;
     if (!specimen.kernel.starts_with(options.kernel + "+")) continue;
     known.emplace_back(specimen.kernel.substr(options.kernel.size() + 1));

@@ -191,6 +191,11 @@ std::string near_option(const CLI::App& app, const std::string& wrong) {
   return wrong.starts_with("--") ? did_you_mean(wrong.substr(0, wrong.find('=')), names) : "";
 }
 
+std::string no_command(const std::string& word, const std::vector<std::string>& commands) {
+  return "there is no command '" + printable(word) + "'" + did_you_mean(word, commands) +
+         "; commands: " + listed(commands);
+}
+
 /// The first word that stands where a command is wanted; empty where there is none.
 std::string word_for_command(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -230,10 +235,7 @@ std::string wrong_with(const CLI::App& app, const CLI::ParseError& error,
            "; `lanescope help` has those of all commands, which stand before or behind one";
   }
   const std::string word = word_for_command(arguments);
-  if (!word.empty()) {
-    return "there is no command '" + printable(word) + "'" + did_you_mean(word, commands) +
-           "; commands: " + listed(commands);
-  }
+  if (!word.empty()) return no_command(word, commands);
   if (dynamic_cast<const CLI::RequiredError*>(&error)) {
     return "which command? There is: " + listed(commands) + "; `lanescope help` says what they do";
   }
@@ -290,9 +292,7 @@ std::string help_text(const CLI::App& app, const std::string& command) {
   for (const CLI::App* known : parts_of(app)) {
     if (known->get_name() == command) return known->help(app.get_name());
   }
-  const std::vector<std::string> names = names_of(parts_of(app));
-  throw UsageError("help: there is no command '" + printable(command) + "'" +
-                   did_you_mean(command, names) + "; commands: " + listed(names));
+  throw UsageError("help: " + no_command(command, names_of(parts_of(app))));
 }
 
 std::string exit_codes_text() {
@@ -341,6 +341,11 @@ int read_command_line(int argc, char** argv, std::span<const NamedCommand> comma
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
+    const std::string word = word_for_command(arguments);
+    const std::vector<std::string> known = names_of(parts_of(app));
+    if (!word.empty() && std::find(known.begin(), known.end(), word) == known.end()) {
+      throw UsageError(no_command(word, known));
+    }
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     throw UsageError(wrong_with(app, error, arguments));
@@ -351,9 +356,15 @@ int read_command_line(int argc, char** argv, std::span<const NamedCommand> comma
   }
   if (help->parsed()) {
     request.action = [&](const Output& output) {
-      const std::string text = output.json ? document_text(table_of_all(app, suggestions)) + "\n"
-                                           : help_text(app, explained);
-      std::fputs(text.c_str(), stdout);
+      const std::string text = help_text(app, explained);
+      if (output.json) {
+        const CLI::App* command = explained.empty() ? nullptr : app.get_subcommand(explained);
+        std::puts(document_text(command ? table_of(*command, suggestions)
+                                        : table_of_all(app, suggestions))
+                      .c_str());
+      } else {
+        std::fputs(text.c_str(), stdout);
+      }
       return ExitCode::ok;
     };
   }

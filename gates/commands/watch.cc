@@ -76,6 +76,7 @@ class Watch {
       sources_ = {fs::absolute(run.kernel)};
       return;
     }
+    demand_kernel(run.kernel);
     sources_ = sources_of(run.specimen.empty() ? run.kernel : run.kernel + "+" + run.specimen);
     program_ = program_sources(sources_);
   }

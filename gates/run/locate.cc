@@ -50,6 +50,7 @@ class Search {
       progress.at(tried++, problems);
       if (check(probe)) break;
     }
+    if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
     return std::move(location_);
   }
 
@@ -75,8 +76,9 @@ class Search {
     try {
       const PreparedRun run = prepare(probe.options);
       dump = launch(*run.module, run.module_name, run.request);
-    } catch (const UsageError&) {
+    } catch (const UsageError& error) {
       if (probe.about == as_given) throw;
+      refused_ = error.what();
       return false;  // the kernel is not built for such a problem
     }
     const DiffReport report = diff_against_reference(dump, given_.threads);
@@ -194,6 +196,7 @@ class Search {
 
   RunOptions given_;
   Location location_;
+  std::string refused_;    ///< why a problem was left out
   RunOptions failed_;      ///< of the probe whose diagnosis it is
   bool combines_ = false;  ///< the kernel has a combine pass
   bool outputs_right_ = false;

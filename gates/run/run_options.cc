@@ -29,7 +29,7 @@ std::int64_t parse_number(const std::string& text, const std::string& what) {
 /// "a=1,b=2" as its parts.
 std::map<std::string, std::string> parse_pairs(const std::string& text, const std::string& option) {
   std::map<std::string, std::string> pairs;
-  std::istringstream in(text);
+  std::istringstream in(text + (text.ends_with(',') ? "," : ""));  // an empty part is one
   for (std::string part; std::getline(in, part, ',');) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) {

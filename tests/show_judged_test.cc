@@ -167,10 +167,10 @@ TEST_CASE("show judged: a heat map has a cell per element and fits the window") 
   CHECK_THAT(text, ContainsSubstring("9 more  I inf  N nan  ? unwritten"));
   CHECK(text.find('\x1b') == text.npos);
 
-  const std::string small = show_text(dump, options, {.colour = true, .width = 22, .height = 12});
+  const std::string small = show_text(dump, options, {.colour = true, .width = 22, .height = 13});
   CHECK_THAT(small, ContainsSubstring("▀"));
   CHECK_THAT(small, ContainsSubstring("a cell is the worst of 4 x 2 elements"));
-  CHECK(lines_of(small).size() <= 12);
+  CHECK(lines_of(small).size() <= 13);
   CHECK_THAT(testing::usage_error([&] { show_text(dump, {.site = "q", .as = ShowAs::heat}, {}); }),
              ContainsSubstring("not judged"));
 }

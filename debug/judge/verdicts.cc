@@ -106,6 +106,7 @@ const TileWant* BlockWants::find(std::string_view name, std::int64_t tile) const
 
 TileTally tally(const Tensor& tensor, const std::vector<Place>& places, const TileWant* want) {
   TileTally tally;
+  std::pair<double, double> worst;
   for (const Place& place : places) {
     if (place.row < 0) continue;
     const Judged judged = want != nullptr ? want->judge(tensor, place) : Judged{};
@@ -119,7 +120,11 @@ TileTally tally(const Tensor& tensor, const std::vector<Place>& places, const Ti
     if (judged.verdict == Verdict::unjudged) continue;
     ++tally.judged;
     tally.wrong += judged.verdict != Verdict::right;
-    if (!tally.worst_place || judged.error > tally.worst) {
+    // Where bounds are 0, every error is infinite in units of them.
+    const double off = std::abs(tensor.at(place.index) - judged.want);
+    const std::pair badness(judged.error, std::isnan(off) ? INFINITY : off);
+    if (!tally.worst_place || badness > worst) {
+      worst = badness;
       tally.worst = judged.error;
       tally.worst_place = place;
     }

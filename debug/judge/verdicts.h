@@ -75,7 +75,7 @@ struct TileTally {
   std::int64_t judged = 0, wrong = 0, unwritten = 0;
   std::int64_t nan = 0, inf = 0;          ///< values; an inf that is wanted counts as well
   double worst = 0;                       ///< the largest error in units of its bound
-  std::optional<Place> worst_place = {};  ///< the first with that error
+  std::optional<Place> worst_place = {};  ///< with that error, and furthest off
 };
 TileTally tally(const Tensor& tensor, const std::vector<Place>& places, const TileWant* want);
 

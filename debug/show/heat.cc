@@ -115,7 +115,7 @@ void write_heat(Page& page, const ShownTile& tile) {
   const auto step = [](std::int64_t count, std::int64_t room) {
     return room <= 0 ? std::int64_t{1} : (count + room - 1) / room;
   };
-  const std::int64_t lines = std::max(style.height - lines_around, 3);
+  const std::int64_t lines = std::max(style.height - lines_around, 4);
   const std::int64_t row_step =
       style.height == 0 ? 1 : step(elements.rows.count(), style.colour ? 2 * lines : lines);
   const std::int64_t col_step = step(elements.cols.count(), std::max(style.width - label_width, 8));

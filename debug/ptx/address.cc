@@ -21,9 +21,18 @@ std::string hex(std::uint64_t value) {
 
 }  // namespace
 
-void Warp::fail(int lane, const std::string& what) {
+void Warp::fail(int lane, const std::string& what, FaultKind kind) {
   block_.fail("lane " + std::to_string(lane) + " of warp " + std::to_string(index_) + ", " +
-              program_.describe(current_->pc) + ": " + what);
+                  program_.describe(current_->pc) + ": " + what,
+              kind);
+}
+
+/// Under the memory checker it may lie beside the bytes, which is told of and goes on.
+const GlobalMemory::Area* Warp::find_area(std::uint64_t address, std::size_t bytes) const {
+  if (area_.holds(address, bytes)) return area_.whole;
+  const GlobalMemory& memory = *block_.grid().memory;
+  const GlobalMemory::Area* area = memory.find(address, bytes);
+  return area || !block_.checker() ? area : memory.find_near(address, bytes);
 }
 
 std::uint64_t Warp::address_of(const Instruction& in, int lane) const {
@@ -44,8 +53,10 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
   }
   const auto inside = [&](std::size_t begin, std::size_t size, const char* what) {
     if (address >= begin && address - begin <= size && bytes <= size - (address - begin)) return;
-    fail(lane, hex(address) + " is outside of " + what + ", which has " + std::to_string(size) +
-                   " bytes from " + hex(begin) + " on");
+    fail(lane,
+         hex(address) + " is outside of " + what + ", which has " + std::to_string(size) +
+             " bytes from " + hex(begin) + " on",
+         FaultKind::illegal_address);
   };
   switch (space) {
     case Space::shared: {
@@ -69,10 +80,11 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
       break;
   }
   if (!area_.holds(address, bytes)) {
-    const GlobalMemory::Area* area = block_.grid().memory->find(address, bytes);
-    if (!area && block_.checker()) area = block_.grid().memory->find_near(address, bytes);
-    if (!area) fail(lane, block_.grid().memory->describe(address));
-    if (area->holds(address, bytes)) area_ = *area;
+    const GlobalMemory::Area* area = find_area(address, bytes);
+    if (!area) {
+      fail(lane, block_.grid().memory->describe(address), FaultKind::illegal_address);
+    }
+    if (area->holds(address, bytes)) area_ = {area->begin, area->end, area};
   }
   return std::bit_cast<std::byte*>(address);
 }
@@ -86,8 +98,10 @@ void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
     const std::uint64_t address = address_of(in, lane);
     std::byte*& pointer = pointers[static_cast<std::size_t>(lane)];
     if ((address & odd) != 0 && !lenient) {
-      fail(lane, "misaligned address " + hex(address) + ": a multiple of " + std::to_string(bytes) +
-                     " is needed");
+      fail(lane,
+           "misaligned address " + hex(address) + ": a multiple of " + std::to_string(bytes) +
+               " is needed",
+           FaultKind::misaligned_address);
     }
     // Nearly all accesses: within shared memory, or where the last one was.
     const std::uint64_t offset = address - shared_begin;
@@ -102,7 +116,11 @@ void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
 }
 
 const void* Warp::place() const {
-  return std::bit_cast<const void*>(std::uintptr_t{pc()} + block_.grid().first_place);
+  return std::bit_cast<const void*>(std::uintptr_t{place_number()});
+}
+
+std::uint32_t Warp::place_number() const {
+  return static_cast<std::uint32_t>(pc() + block_.grid().first_place);
 }
 
 void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
@@ -127,29 +145,73 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
   }
 }
 
-void Warp::check(simt::BlockChecker::Access access, std::uint32_t mask, std::size_t bytes,
-                 const Pointers& pointers) {
-  simt::BlockChecker* checker = block_.checker();
-  if (!checker) return;
+void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
+                 bool orders) {
+  if (!block_.checker()) return;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     const std::byte* at = pointers[static_cast<std::size_t>(lane)];
-    if (is_private(at)) continue;
-    if (!checker->access(access, at, bytes, bytes, place(), thread(lane))) {
-      fail(lane, "an access outside of every buffer");
+    if (orders && !block_.checker()->in_shared(at, bytes)) {
+      check_ordering(access, lane, at, bytes);
+    } else {
+      check_lane(access, lane, at, bytes, bytes, false);
     }
   }
 }
 
-void Warp::check_atomic(int lane, std::byte* at, std::size_t bytes) {
-  simt::BlockChecker* checker = block_.checker();
-  if (!checker || is_private(at)) return;
-  checker->acquire(at, thread(lane));
-  if (!checker->access(simt::BlockChecker::Access::write, at, bytes, bytes, place(),
-                       thread(lane))) {
-    fail(lane, "an access outside of every buffer");
+void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
+  if (block_.checker()) check_ordering(Access::write, lane, at, bytes);
+}
+
+void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes) {
+  simt::BlockChecker& checker = *block_.checker();
+  if (is_private(at)) return;
+  checker.acquire(at, thread(lane));
+  if (!checker.in_shared(at, bytes)) block_.order().meet(at, block_.index());
+  check_lane(access, lane, at, bytes, bytes, true);
+  checker.release(at, thread(lane));
+}
+
+void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
+                      std::size_t alignment, bool orders) {
+  simt::BlockChecker& checker = *block_.checker();
+  if (is_private(at)) return;
+  if (!checker.in_shared(at, bytes)) {
+    const auto address = std::bit_cast<std::uint64_t>(at);
+    const GlobalMemory::Area* area = find_area(address, bytes);
+    if (area && area->shadow) {
+      enter_area(*area, access, lane, address, bytes, orders);
+      if (address % alignment == 0) return;
+      const simt::Party party{access == Access::write, place_number(), block_.index(),
+                              thread(lane)};
+      return checker.add(simt::Kind::misaligned, party, {}, simt::nowhere, 0, bytes);
+    }
   }
-  checker->release(at, thread(lane));
+  if (!checker.access(access, at, bytes, alignment, place(), thread(lane))) {
+    fail(lane, "an access outside of every buffer", FaultKind::illegal_address);
+  }
+}
+
+void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
+                      std::uint64_t address, std::size_t bytes, bool orders) {
+  simt::BlockChecker& checker = *block_.checker();
+  const simt::Party party{access == Access::write, place_number(), block_.index(), thread(lane)};
+  if (!area.holds(address, bytes)) {
+    return checker.add(simt::Kind::out_of_bounds, party, {}, area.region,
+                       static_cast<std::int64_t>(address - area.begin), bytes);
+  }
+  const simt::Clocks& clocks = checker.clocks();
+  std::size_t offset = address - area.begin;
+  simt::Party earlier;
+  const simt::Kind kind = area.shadow->enter(offset, bytes,
+                                             {party.write,
+                                              orders,
+                                              party.block,
+                                              {clocks.now(party.thread), party.place},
+                                              clocks.past(party.thread)},
+                                             block_.order(), earlier);
+  if (kind == simt::Kind::none) return;
+  checker.add(kind, party, earlier, area.region, static_cast<std::int64_t>(offset), bytes);
 }
 
 bool Warp::is_private(const std::byte* at) const {
@@ -163,9 +225,10 @@ void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& t
   for (std::size_t lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     if (simt::BlockChecker* checker = block_.checker()) {
-      const int its_thread = thread(static_cast<int>(lane));
-      if (!checker->issue_copy(to[lane], from[lane], bytes, valid[lane], place(), its_thread)) {
-        fail(static_cast<int>(lane), "an access outside of every buffer");
+      const auto i = static_cast<int>(lane);
+      if (valid[lane] > 0) check_lane(Access::read, i, from[lane], valid[lane], 1, false);
+      if (!checker->issue_copy(to[lane], from[lane], bytes, 0, place(), thread(i))) {
+        fail(i, "an access outside of every buffer", FaultKind::illegal_address);
       }
     }
     copies_[lane].push_back({to[lane], from[lane], static_cast<std::uint8_t>(bytes), valid[lane],

@@ -18,10 +18,11 @@ constexpr std::int64_t turns_at_once = 1 << 16;
 
 }  // namespace
 
-Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting)
+Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order)
     : grid_(grid),
       program_(program),
       sitting_(sitting),
+      order_of_blocks_(order),
       shared_bytes_((program.shared_bytes + grid.dynamic_shared + 3) / 4 * 4) {
   constexpr std::size_t guard = simt::guard_bytes;
   std::size_t space = shared_bytes_ + shared_alignment + guard;
@@ -83,7 +84,8 @@ int Block::alive() const {
   });
 }
 
-void Block::fail(const std::string& what) {
+void Block::fail(const std::string& what, FaultKind kind) {
+  fault_ = kind;
   if (checker_) checker_->end();
   sitting_.end_block();
   throw simt::Fault(block_, "block " + std::to_string(block_) + ": " + what);

@@ -37,7 +37,7 @@ struct Barrier {
 /// Runs the blocks of a grid, one after the other, on the calling thread.
 class Block {
  public:
-  Block(const Grid& grid, const Program& program, simt::Sitting& sitting);
+  Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
@@ -53,6 +53,7 @@ class Block {
   std::size_t shared_bytes() const { return shared_bytes_; }
   simt::BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
   simt::Sitting& sitting() { return sitting_; }
+  BlockOrder& order() { return order_of_blocks_; }
 
   /// Lanes of a warp arrive at a barrier, and count as `counted`; `expected`: 0 all lanes of the
   /// block. Where the barrier opens with them, what waited there is ready again, and the vote
@@ -61,7 +62,9 @@ class Block {
                              int expected, int votes);
   /// Lanes of a warp have exited: barriers may be complete without them.
   void note_exit();
-  [[noreturn]] void fail(const std::string& what);
+  [[noreturn]] void fail(const std::string& what, FaultKind kind = FaultKind::launch_failure);
+  /// Of the block that failed.
+  FaultKind fault() const { return fault_; }
 
  private:
   Vote open(int id);
@@ -71,6 +74,8 @@ class Block {
   const Grid& grid_;
   const Program& program_;
   simt::Sitting& sitting_;
+  BlockOrder& order_of_blocks_;
+  FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;
   std::unique_ptr<std::byte[]> memory_;

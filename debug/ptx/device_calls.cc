@@ -114,8 +114,10 @@ Flow fail_assertion(Warp& warp, const Instruction& in, std::uint32_t mask) {
   std::memcpy(&condition, warp.local_memory(lane) + in.immediate, 8);
   std::memcpy(&file, warp.local_memory(lane) + in.immediate2, 8);
   std::memcpy(&line, warp.local_memory(lane) + in.target, 4);
-  warp.fail(lane, "the assertion " + read_text(warp, lane, condition) + " at " +
-                      read_text(warp, lane, file) + ":" + std::to_string(line) + " does not hold");
+  warp.fail(lane,
+            "the assertion " + read_text(warp, lane, condition) + " at " +
+                read_text(warp, lane, file) + ":" + std::to_string(line) + " does not hold",
+            FaultKind::assertion);
 }
 
 }  // namespace

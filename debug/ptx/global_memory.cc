@@ -7,9 +7,19 @@
 
 namespace lanescope::ptx {
 
-void GlobalMemory::add(const void* begin, std::size_t bytes, std::string name) {
+GlobalMemory::Area& GlobalMemory::add(const void* begin, std::size_t bytes, std::string name,
+                                      bool guarded) {
   const auto at = reinterpret_cast<std::uint64_t>(begin);
-  areas_[at] = {at, at + bytes, std::move(name)};
+  Area area;
+  area.begin = at;
+  area.end = at + bytes;
+  area.name = std::move(name);
+  area.guarded = guarded;
+  return areas_[at] = std::move(area);
+}
+
+void GlobalMemory::note_freed(const void* begin) {
+  areas_.at(reinterpret_cast<std::uint64_t>(begin)).freed = true;
 }
 
 bool GlobalMemory::remove(const void* begin) {
@@ -20,12 +30,12 @@ const GlobalMemory::Area* GlobalMemory::find(std::uint64_t address, std::size_t 
   auto at = areas_.upper_bound(address);
   if (at == areas_.begin()) return nullptr;
   --at;
-  return at->second.holds(address, bytes) ? &at->second : nullptr;
+  return at->second.holds(address, bytes) && !at->second.freed ? &at->second : nullptr;
 }
 
 const GlobalMemory::Area* GlobalMemory::find_near(std::uint64_t address, std::size_t bytes) const {
   const auto near = [&](const Area& area) {
-    return address + simt::guard_bytes >= area.begin &&
+    return area.guarded && !area.freed && address + simt::guard_bytes >= area.begin &&
            address + bytes <= area.end + simt::guard_bytes;
   };
   const auto next = areas_.upper_bound(address);
@@ -45,8 +55,8 @@ std::string GlobalMemory::describe(std::uint64_t address) const {
       const bool inside = address < before.end;
       return std::string(text) + ", " +
              std::to_string(address - (inside ? before.begin : before.end)) +
-             (inside ? " bytes into the " : " bytes behind the ") +
-             std::to_string(before.end - before.begin) + " of " + before.name;
+             (inside ? " bytes into the " : " bytes behind the ") + std::to_string(before.bytes()) +
+             " of " + before.name + (before.freed ? ", which has been freed" : "");
     }
   }
   if (next != areas_.end() && next->first - address < near) {

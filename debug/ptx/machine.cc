@@ -1,5 +1,6 @@
 #include "debug/ptx/machine.h"
 
+#include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -19,7 +20,7 @@ constexpr std::size_t most_shared = std::size_t{227} << 10;  // Technical Specif
 
 void demand_fits(const Grid& grid, const Program& program) {
   const auto refuse = [&](const std::string& what) {
-    throw UsageError("the kernel " + program.kernel_name + " is launched with " + what);
+    throw LaunchError("the kernel " + program.kernel_name + " is launched with " + what);
   };
   for (int i = 0; i < 3; ++i) {
     const auto side = static_cast<std::size_t>(i);
@@ -45,11 +46,12 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   demand_fits(grid, program);
   simt::note_pass();
   if (grid.checker) grid.checker->begin(grid.dynamic_shared + program.shared_bytes, grid.is_first);
+  BlockOrder order;
   std::mutex mutex;
   std::vector<std::shared_ptr<Block>> runners;
   const std::optional<simt::Fault> first =
       simt::run_blocks(grid.block_count(), grid.workers, [&](simt::Sitting& sitting) {
-        auto runner = std::make_shared<Block>(grid, program, sitting);
+        auto runner = std::make_shared<Block>(grid, program, sitting, order);
         const std::lock_guard lock(mutex);
         runners.push_back(runner);
         return [=](std::int64_t block) { runner->run(block); };
@@ -59,7 +61,12 @@ std::int64_t launch(const Grid& grid, const Program& program) {
     grid.checker->name_places(
         [&](std::uint32_t place) { return program.line_of(place - grid.first_place); });
   }
-  if (first) throw *first;
+  if (first) {
+    const auto faulty = std::find_if(runners.begin(), runners.end(), [&](const auto& runner) {
+      return runner->index() == first->block();
+    });
+    throw KernelFault(*first, (*faulty)->fault());
+  }
   return std::accumulate(runners.begin(), runners.end(), std::int64_t{0},
                          [](std::int64_t sum, const auto& r) { return sum + r->instructions(); });
 }

@@ -8,6 +8,7 @@
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/program.h"
 #include "debug/simt/machine.h"
+#include "reference/error.h"
 
 namespace lanescope::ptx {
 
@@ -29,9 +30,26 @@ struct Grid {
   std::int64_t thread_count() const { return std::int64_t{threads[0]} * threads[1] * threads[2]; }
 };
 
+/// What a kernel did that ended it, as far as CUDA tells such ends apart.
+enum class FaultKind : std::uint8_t {
+  illegal_address,
+  misaligned_address,
+  assertion,
+  launch_failure,  ///< all others
+};
+struct KernelFault : simt::Fault {
+  KernelFault(const simt::Fault& fault, FaultKind its_kind) : Fault(fault), kind(its_kind) {}
+  FaultKind kind;
+};
+
+/// A grid that no device takes.
+struct LaunchError : UsageError {
+  using UsageError::UsageError;
+};
+
 /// Runs a kernel: a block on one OS thread, its warps one after the other, blocks in parallel.
-/// Returns the number of instructions that its warps have run. Throws the Fault of the lowest
-/// faulty block; UsageError for a grid that no device takes.
+/// Returns the number of instructions that its warps have run. Throws the KernelFault of the
+/// lowest faulty block; LaunchError.
 std::int64_t launch(const Grid& grid, const Program& program);
 
 }  // namespace lanescope::ptx

@@ -11,13 +11,17 @@
 namespace lanescope::ptx {
 namespace {
 
+/// The kind of an access that other blocks may look for.
+constexpr std::uint8_t orders = 1;
+
 /// T: an element in memory, R: a lane of its register.
 template <class T, class R>
 Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
   if (mask == 0) return Flow::next;
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
-  warp.check(simt::BlockChecker::Access::read, mask, sizeof(T) * in.vector, pointers);
+  warp.check(simt::BlockChecker::Access::read, mask, sizeof(T) * in.vector, pointers,
+             in.kind == orders);
   for (std::size_t i = 0; i < in.vector; ++i) {
     R* d = warp.lanes<R>(warp.program().operands[in.operands + i]);
     for (std::size_t lane = 0; lane < 32; ++lane) {
@@ -36,7 +40,8 @@ Flow store(Warp& warp, const Instruction& in, std::uint32_t mask) {
   if (mask == 0) return Flow::next;
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
-  warp.check(simt::BlockChecker::Access::write, mask, sizeof(T) * in.vector, pointers);
+  warp.check(simt::BlockChecker::Access::write, mask, sizeof(T) * in.vector, pointers,
+             in.kind == orders);
   const Place* places = &warp.program().operands[in.operands + in.source_count - in.vector];
   for (std::size_t i = 0; i < in.vector; ++i) {
     const R* s = warp.lanes<R>(places[i]);
@@ -85,9 +90,8 @@ Space take_space(Decoder& d) {
 /// How the memory system is to keep what is read or written: it says nothing about values. Blocks
 /// run on one machine, so an access of any scope is seen by all.
 void ignore_hints(Decoder& d) {
-  d.modifiers.ignore({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio",
-                      "cta",  "cluster",  "gpu",     "sys",     "nc",      "ca",      "cg",
-                      "cs",   "lu",       "cv",      "wb",      "wt",      "noftz"});
+  d.modifiers.ignore({"weak", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs", "lu", "cv",
+                      "wb", "wt", "noftz"});
   const std::vector<std::string_view> words = d.modifiers.left();
   for (const std::string_view word : words) {
     if (word.starts_with("L1::") || word.starts_with("L2::")) d.modifiers.take(word);
@@ -97,9 +101,11 @@ void ignore_hints(Decoder& d) {
 void decode_access(Decoder& d, bool loads) {
   const bool hinted = std::any_of(d.modifiers.left().begin(), d.modifiers.left().end(),
                                   [](std::string_view word) { return word == "L2::cache_hint"; });
+  if (d.modifiers.choose({"volatile", "relaxed", "acquire", "release", "mmio"}, -1) >= 0) {
+    d.in.kind = orders;
+  }
   ignore_hints(d);
   d.in.space = take_space(d);
-  if (d.in.space == Space::constant) d.in.space = Space::global;
   const int vector = d.modifiers.choose({"v2", "v4", "v8"}, -1);
   d.in.vector = vector < 0 ? 1 : static_cast<std::uint8_t>(2 << vector);
   d.in.type = d.demand_type();
@@ -138,6 +144,7 @@ void decode_access(Decoder& d, bool loads) {
     }
   }
   if (loads) d.address(d.operand(1));
+  if (d.in.space == Space::constant) d.in.space = Space::global;  // where it lies here
   d.in.act = choose(loads, d.in.type, width);
 }
 
@@ -165,7 +172,8 @@ Flow copy_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
     const std::uint64_t address = warp.address_of(source, lane);
     if (address % bytes != 0)
       warp.fail(lane,
-                "the source is misaligned: a multiple of " + std::to_string(bytes) + " is needed");
+                "the source is misaligned: a multiple of " + std::to_string(bytes) + " is needed",
+                FaultKind::misaligned_address);
     from[i] = warp.locate(Space::global, address, size, lane);
   }
   warp.issue_copies(mask, bytes, to, from, valid);

@@ -6,10 +6,11 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "debug/ptx/exec_session.h"
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
@@ -17,12 +18,13 @@
 
 namespace lanescope::ptx {
 
-/// The CUDA device of this process where there is no GPU: what debug/ptx/cudart.cc stands on.
+/// The CUDA device of this process where there is no GPU: what debug/ptx/cudart.h stands on.
 /// Everything is done at once, in the order of the calls, so streams need no more than a name.
 class Device {
  public:
   static Device& instance();
 
+  /// Set before a module's code runs; under `lanescope exec` by the environment.
   RunSettings settings;
   /// What went wrong in a kernel, or before it could run; empty where nothing has. A device whose
   /// kernel has failed takes no further ones, as with CUDA.
@@ -30,11 +32,14 @@ class Device {
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool refused() const { return refused_; }
 
-  /// Device memory, filled with what reads as NaN; nullptr where there is none left.
-  void* allocate(std::size_t bytes);
+  /// Device memory, filled with what reads as NaN; nullptr where there is none left. `of_host`: the
+  /// host uses it too, and does not say when.
+  void* allocate(std::size_t bytes, bool of_host);
   bool release(void* memory);
   /// The host writes to device memory; `from`: what it copies, if it does.
   void note_write(const void* to, const void* from, std::size_t bytes);
+  /// Whether these bytes are memory that kernels may use.
+  bool holds(const void* memory, std::size_t bytes);
   /// Host memory that kernels may use from now on, and no longer.
   void map(void* memory, std::size_t bytes);
   bool unmap(void* memory);
@@ -52,6 +57,8 @@ class Device {
     std::uint32_t first_place = 0;  ///< of its instructions, for the memory checker; 0: none yet
     std::string name;
     std::unique_ptr<Program> program;
+    /// Bytes of dynamic shared memory that a launch may ask for.
+    std::size_t most_dynamic_shared = 0;
   };
   /// The kernel that stands behind a host function, decoded; nullptr where there is none, or it
   /// cannot be run: `failure` says why then.
@@ -59,29 +66,41 @@ class Device {
   /// Where the variable lies that a host variable stands for; bytes 0: nowhere.
   std::pair<void*, std::size_t> find_variable(const void* host);
 
-  /// Runs a kernel; `arguments[i]` points to its i-th parameter. False where it failed.
-  bool launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
-              const std::array<std::uint32_t, 3>& threads, std::size_t dynamic_shared,
-              void* const* arguments);
+  enum class Outcome : std::uint8_t {
+    ok,
+    failed,         ///< `failure` says why
+    refused_sides,  ///< no device takes such a grid
+    refused_memory  ///< more shared memory than the kernel may have
+  };
+  /// Runs a kernel; `arguments[i]` points to its i-th parameter.
+  Outcome launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
+                 const std::array<std::uint32_t, 3>& threads, std::size_t dynamic_shared,
+                 void* const* arguments);
+  /// What the failed kernel did.
+  FaultKind fault() const { return fault_; }
 
  private:
   struct LoadedModule {
     const void* fat_binary = nullptr;
     std::unique_ptr<Module> module;
     std::vector<std::uint64_t> addresses;  ///< of its variables
-    std::vector<std::unique_ptr<std::byte[]>> memory;
   };
+  Device();
   void load(LoadedModule& loaded, int index);
-  void watch_memory();
+  bool checks() const { return session_ || settings.checker; }
+  void* place(std::size_t bytes, std::size_t alignment, const std::string& name, bool written);
+  void watch_memory(simt::Checker& checker);
   void fail(const std::string& what, bool refused);
+  Outcome run(const Grid& grid, const Program& program, std::string& fault);
 
+  std::optional<ExecSession> session_;
   GlobalMemory memory_;
+  /// What lies in each area, with its guards.
   std::map<const void*, std::unique_ptr<std::byte[]>> blocks_;
-  struct Size {
-    std::size_t bytes;
-    bool filled;
-  };
-  std::map<const void*, Size> sizes_;
+  std::deque<void*> freed_;  ///< that nobody gets again yet, the oldest first
+  std::size_t freed_bytes_ = 0;
+  std::int64_t allocations_ = 0;
+  std::size_t watched_before_ = 0;  ///< buffers that the checker knew before the first launch
   std::uint32_t next_place_ = 1;
   std::size_t allocated_ = 0;
   std::deque<LoadedModule> modules_;
@@ -93,6 +112,7 @@ class Device {
   std::map<const void*, VariableOf> variables_;
   std::string failure_;
   bool refused_ = false;
+  FaultKind fault_ = FaultKind::launch_failure;
 };
 
 }  // namespace lanescope::ptx

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "debug/ptx/global_memory.h"
+#include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
 #include "debug/simt/block_checker.h"
 
@@ -101,13 +102,16 @@ class Warp {
   }
   std::uint64_t address_of(const Instruction& in, int lane) const;
   /// Ends the block.
-  [[noreturn]] void fail(int lane, const std::string& what);
+  [[noreturn]] void fail(int lane, const std::string& what,
+                         FaultKind kind = FaultKind::launch_failure);
 
-  /// Tells the memory checker, where there is one, of accesses that are located.
-  void check(simt::BlockChecker::Access access, std::uint32_t mask, std::size_t bytes,
-             const Pointers& pointers);
-  /// The same of a lane's atomic access, which orders what lies before and behind it.
-  void check_atomic(int lane, std::byte* at, std::size_t bytes);
+  using Access = simt::BlockChecker::Access;
+  /// Tells the memory checker, where there is one, of accesses that are located. `orders`: those of
+  /// global memory order what lies before and behind them (ld.acquire, st.volatile, ...).
+  void check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
+             bool orders = false);
+  /// The same of a lane's atomic access, which orders in every memory.
+  void check_atomic(int lane, const std::byte* at, std::size_t bytes);
   /// Queues copies of `bytes` each, of which `valid` are read and the others zeroes.
   void issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to, const Pointers& from,
                     const std::array<std::uint8_t, 32>& valid);
@@ -132,6 +136,13 @@ class Warp {
   bool is_private(const std::byte* at) const;
   /// What the memory checker knows the present instruction by.
   const void* place() const;
+  std::uint32_t place_number() const;
+  const GlobalMemory::Area* find_area(std::uint64_t address, std::size_t bytes) const;
+  void check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
+                  std::size_t alignment, bool orders);
+  void check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes);
+  void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
+                  std::size_t bytes, bool orders);
   /// Follows, under the memory checker, which registers hold what was never written: what is
   /// computed of it is not either, and using it for more than that is told of.
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
@@ -151,7 +162,15 @@ class Warp {
   std::size_t shared_bytes_;
   std::size_t local_stride_;
   std::vector<std::byte> local_;
-  GlobalMemory::Area area_;               ///< that was used last
+  /// The global memory that was used last.
+  struct LastArea {
+    std::uint64_t begin = 0, end = 0;
+    const GlobalMemory::Area* whole = nullptr;
+    bool holds(std::uint64_t address, std::size_t bytes) const {
+      return address >= begin && address <= end && bytes <= end - address;
+    }
+  };
+  LastArea area_;
   std::vector<std::uint32_t> unwritten_;  ///< by Place / 4: the lanes; empty without a checker
   std::vector<std::byte> storage_;
 };

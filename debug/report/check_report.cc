@@ -30,22 +30,26 @@ std::string fault_name(const CheckReport& report) {
 
 }  // namespace
 
+void item_lines(const CheckReport::Item& item, Page& page) {
+  const simt::Finding& f = item.finding;
+  page.whole(std::string(name_of(f.kind)) +
+                 (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "") + ": " +
+                 explanation_of(f.kind),
+             Colour::red);
+  // Whole, since a path may be long.
+  if (f.access.place != 0) page.whole("  " + party_text(f.access, item.access_line));
+  if (f.earlier.place != 0) page.whole("  " + party_text(f.earlier, item.earlier_line));
+  if (!item.element.empty()) page.field("at", item.element);
+  if (f.passed.tile >= 0) page.field("after", progress_text(f.passed));
+}
+
 std::string check_text(const CheckReport& report, const Style& style) {
   Page page(style);
   page.line(report.module + ": " + shape_option(report.problem) +
             (report.problem.causal ? " causal" : ""));
   for (const CheckReport::Item& item : report.items) {
-    const simt::Finding& f = item.finding;
     page.line();
-    page.whole(std::string(name_of(f.kind)) +
-                   (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "") + ": " +
-                   explanation_of(f.kind),
-               Colour::red);
-    // Whole, since a path may be long.
-    if (f.access.place != 0) page.whole("  " + party_text(f.access, item.access_line));
-    if (f.earlier.place != 0) page.whole("  " + party_text(f.earlier, item.earlier_line));
-    if (!item.element.empty()) page.field("at", item.element);
-    if (f.passed.tile >= 0) page.field("after", progress_text(f.passed));
+    item_lines(item, page);
   }
   if (!report.fault.empty()) {
     page.line();

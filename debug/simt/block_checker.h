@@ -20,6 +20,11 @@ class BlockChecker {
   /// These lanes meet in a way that orders their memory accesses.
   void meet(std::span<const int> threads) { clocks_.meet(threads); }
   bool overflowed() const { return clocks_.overflowed(); }
+  const Clocks& clocks() const { return clocks_; }
+  bool in_shared(const void* address, std::size_t bytes) const {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared_);
+    return offset < shared_bytes_ && bytes <= shared_bytes_ - offset;
+  }
 
   enum class Access : std::uint8_t { read, write };
   /// `thread` is about to access `bytes` at `address`; `pc` is a return address in the kernel.
@@ -43,18 +48,15 @@ class BlockChecker {
   void use_unwritten_register(const void* pc, int thread);
   /// `thread` gives `word` to other lanes.
   void pass_register(std::uint32_t word, const void* pc, int thread);
+  /// Notes what was found of an access that is checked elsewhere.
+  void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
+           std::size_t bytes);
 
  private:
-  bool in_shared(const void* address, std::size_t bytes) const {
-    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared_);
-    return offset < shared_bytes_ && bytes <= shared_bytes_ - offset;
-  }
   void enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag, const void* pc,
                     int thread);
   bool enter_global(Access access, const void* address, std::size_t bytes, const void* pc,
                     int thread);
-  void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
-           std::size_t bytes);
 
   Checker& grid_;
   Clocks clocks_;

@@ -94,6 +94,11 @@ template Option Options::add(const char*, std::uint64_t&, const char*);
 template Option Options::add(const char*, std::optional<std::int64_t>&, const char*);
 template Option Options::add(const char*, std::optional<double>&, const char*);
 
+void Options::add_command(const char* name, std::vector<std::string>& words, const char* about) {
+  command_.add_option(name, words, about)->required();
+  command_.positionals_at_end();
+}
+
 Option Options::add_flag(const char* names, bool& value, const char* about) {
   return {command_.add_flag(names, value, about), suggestions_};
 }

@@ -59,6 +59,8 @@ class Options {
   /// std::int64_t or double.
   template <class Value>
   Option add(const char* names, Value& value, const char* about = "");
+  /// A command of someone else: the first text that is no option of this one and all behind it.
+  void add_command(const char* name, std::vector<std::string>& words, const char* about);
   /// False where it is not given.
   Option add_flag(const char* names, bool& value, const char* about);
   /// `read` may throw UsageError. `values`: what there is, for the help.

@@ -99,6 +99,13 @@ void add_problem_options(Options& options, RunOptions& run) {
   add_threads(options, run.threads);
 }
 
+void add_machine_options(Options& options, std::string& arch, std::uint64_t& schedule) {
+  options.add("--arch", arch, "sim: round like hopper or ampere [hopper]")
+      .suggest({"hopper", "ampere"});
+  options.add("--schedule", schedule, "sim: the seed of another order of the lanes")
+      .check(check_seed);
+}
+
 void add_run_options(Options& options, RunOptions& run) {
   options.add("--backend", run.backend, "auto (cuda where a device answers), sim or cuda")
       .suggest({"auto", "sim", "cuda"});
@@ -112,10 +119,7 @@ void add_run_options(Options& options, RunOptions& run) {
   options.add("--where", run.where,
               "trace only block=0,tile=0..3 (ends included; printed text also warp=, lane=)");
   options.add_flag("--untraced", run.untraced, "the module built without tracing");
-  options.add("--arch", run.arch, "sim: round like hopper or ampere [hopper]")
-      .suggest({"hopper", "ampere"});
-  options.add("--schedule", run.schedule, "sim: the seed of another order of the lanes")
-      .check(check_seed);
+  add_machine_options(options, run.arch, run.schedule);
   options
       .add("--timeout", run.timeout_seconds,
            "seconds that a kernel may take to end a block (cuda: to end) [30]")

@@ -27,6 +27,8 @@ void say_what_shows(const std::string& kernel);
 void add_threads(Options& options, int& threads);
 /// What a run and a benchmark take alike: which problem, in which types and tiles.
 void add_problem_options(Options& options, RunOptions& run);
+/// How the SIMT machine runs: the name of its rounding rules, the seed of its schedule.
+void add_machine_options(Options& options, std::string& arch, std::uint64_t& schedule);
 /// What every command takes that runs a gate: how `run` is to be done.
 void add_run_options(Options& options, RunOptions& run);
 

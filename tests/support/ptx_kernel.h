@@ -23,7 +23,7 @@ class PtxKernel {
 
   template <class T>
   void use(std::vector<T>& data) {
-    memory_.add(data.data(), data.size() * sizeof(T), "a buffer of the test");
+    memory_.add(data.data(), data.size() * sizeof(T), "a buffer of the test", false);
   }
   /// The parameters one after the other, 8 bytes each.
   std::int64_t run(const std::vector<std::uint64_t>& parameters) {

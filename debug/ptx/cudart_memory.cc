@@ -1,0 +1,208 @@
+// Memory and copies.
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "debug/ptx/cudart.h"
+
+namespace {
+
+using namespace lanescope::cudart;
+
+/// cudaMemcpyKind: which of the two ends is the device's; of `by_address` each that lies there.
+enum class CopyKind : int { host_to_host, to_device, from_device, on_device, by_address };
+
+bool may_copy(LockedDevice& locked, const void* to, const void* from, std::size_t bytes, int kind) {
+  const auto is_on_device = [&](const void* at) { return locked->holds(at, 0); };
+  const auto fits = [&](const void* at) { return locked->holds(at, bytes); };
+  switch (static_cast<CopyKind>(kind)) {
+    case CopyKind::host_to_host:
+      return true;
+    case CopyKind::to_device:
+      return fits(to);
+    case CopyKind::from_device:
+      return fits(from);
+    case CopyKind::on_device:
+      return fits(to) && fits(from);
+    case CopyKind::by_address:
+      return (!is_on_device(to) || fits(to)) && (!is_on_device(from) || fits(from));
+  }
+  return false;
+}
+
+Error copy(void* to, const void* from, std::size_t bytes, int kind) {
+  LockedDevice locked;
+  if (failure() != success) return note(failure());
+  if (bytes == 0) return success;
+  if (!to || !from || !may_copy(locked, to, from, bytes, kind)) return note(invalid_value);
+  std::memmove(to, from, bytes);
+  locked->note_write(to, from, bytes);
+  return success;
+}
+
+Error copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                std::size_t width, std::size_t height, int kind) {
+  for (std::size_t row = 0; row < height; ++row) {
+    const Error error = copy(static_cast<char*>(to) + row * to_pitch,
+                             static_cast<const char*>(from) + row * from_pitch, width, kind);
+    if (error != success) return error;
+  }
+  return success;
+}
+
+Error fill(void* memory, int value, std::size_t bytes) {
+  LockedDevice locked;
+  if (failure() != success) return note(failure());
+  if (bytes == 0) return success;
+  if (!locked->holds(memory, bytes)) return note(invalid_value);
+  std::memset(memory, value, bytes);
+  locked->note_write(memory, nullptr, bytes);
+  return success;
+}
+
+Error allocate(void** memory, std::size_t bytes, bool of_host) {
+  if (!memory) return note(invalid_value);
+  *memory = bytes == 0 ? nullptr : device()->allocate(bytes, of_host);
+  return bytes != 0 && !*memory ? note(out_of_memory) : success;
+}
+
+Error release(void* memory) {
+  const LockedDevice locked;
+  if (failure() != success) return note(failure());
+  return !memory || locked->release(memory) ? success : note(invalid_value);
+}
+
+/// Where `bytes` of the device's variable begin; nullptr where it has not got them.
+char* in_symbol(const void* symbol, std::size_t bytes, std::size_t offset) {
+  const auto [memory, size] = device()->find_variable(symbol);
+  const bool fits = memory && offset <= size && bytes <= size - offset;
+  return fits ? static_cast<char*>(memory) + offset : nullptr;
+}
+
+Error copy_to_symbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+                     int kind) {
+  char* to = in_symbol(symbol, bytes, offset);
+  return to ? copy(to, from, bytes, kind) : note(invalid_symbol);
+}
+
+Error copy_from_symbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                       int kind) {
+  const char* from = in_symbol(symbol, bytes, offset);
+  return from ? copy(to, from, bytes, kind) : note(invalid_symbol);
+}
+
+/// cudaPointerAttributes
+struct PointerAttributes {
+  int type;  ///< cudaMemoryType
+  int device;
+  void* on_device;
+  void* on_host;
+};
+
+}  // namespace
+
+extern "C" {
+
+Error cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, bytes, false); }
+Error cudaMallocAsync(void** memory, std::size_t bytes, Stream) {
+  return allocate(memory, bytes, false);
+}
+Error cudaMallocManaged(void** memory, std::size_t bytes, unsigned) {
+  return allocate(memory, bytes, true);
+}
+Error cudaMallocHost(void** memory, std::size_t bytes) { return allocate(memory, bytes, true); }
+Error cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  return allocate(memory, bytes, true);
+}
+Error cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height) {
+  constexpr std::size_t alignment = 512;
+  *pitch = (width + alignment - 1) / alignment * alignment;
+  return allocate(memory, *pitch * height, false);
+}
+Error cudaFree(void* memory) { return release(memory); }
+Error cudaFreeAsync(void* memory, Stream) { return release(memory); }
+Error cudaFreeHost(void* memory) { return release(memory); }
+Error cudaHostRegister(void* memory, std::size_t bytes, unsigned) {
+  device()->map(memory, bytes);
+  return success;
+}
+Error cudaHostUnregister(void* memory) {
+  return device()->unmap(memory) ? success : note(invalid_value);
+}
+Error cudaHostGetDevicePointer(void** on_device, void* memory, unsigned) {
+  *on_device = memory;
+  return success;
+}
+
+Error cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
+  return copy(to, from, bytes, kind);
+}
+Error cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, Stream) {
+  return copy(to, from, bytes, kind);
+}
+Error cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                   std::size_t width, std::size_t height, int kind) {
+  return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+}
+Error cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                        std::size_t width, std::size_t height, int kind, Stream) {
+  return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+}
+Error cudaMemset(void* memory, int value, std::size_t bytes) { return fill(memory, value, bytes); }
+Error cudaMemsetAsync(void* memory, int value, std::size_t bytes, Stream) {
+  return fill(memory, value, bytes);
+}
+Error cudaMemset2D(void* memory, std::size_t pitch, int value, std::size_t width,
+                   std::size_t height) {
+  for (std::size_t row = 0; row < height; ++row) {
+    const Error error = fill(static_cast<char*>(memory) + row * pitch, value, width);
+    if (error != success) return error;
+  }
+  return success;
+}
+Error cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *total = global_bytes;
+  *free = global_bytes - std::min(global_bytes, device()->allocated());
+  return success;
+}
+struct Location {  // cudaMemLocation
+  int type, id;
+};
+Error cudaMemPrefetchAsync(const void*, std::size_t, Location, unsigned, Stream) { return success; }
+Error cudaMemAdvise(const void*, std::size_t, int, Location) { return success; }
+Error cudaPointerGetAttributes(PointerAttributes* attributes, const void* memory) {
+  constexpr int unregistered = 0, on_device = 2;
+  const bool known = device()->holds(memory, 0);
+  void* at = const_cast<void*>(memory);
+  *attributes = {known ? on_device : unregistered, known ? 0 : -2, known ? at : nullptr,
+                 known ? nullptr : at};
+  return success;
+}
+
+Error cudaGetSymbolAddress(void** memory, const void* symbol) {
+  *memory = device()->find_variable(symbol).first;
+  return *memory ? success : note(invalid_symbol);
+}
+Error cudaGetSymbolSize(std::size_t* bytes, const void* symbol) {
+  *bytes = device()->find_variable(symbol).second;
+  return *bytes != 0 ? success : note(invalid_symbol);
+}
+Error cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes,
+                         std::size_t offset, int kind) {
+  return copy_to_symbol(symbol, from, bytes, offset, kind);
+}
+Error cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes,
+                              std::size_t offset, int kind, Stream) {
+  return copy_to_symbol(symbol, from, bytes, offset, kind);
+}
+Error cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                           int kind) {
+  return copy_from_symbol(to, symbol, bytes, offset, kind);
+}
+Error cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                                int kind, Stream) {
+  return copy_from_symbol(to, symbol, bytes, offset, kind);
+}
+
+}  // extern "C"

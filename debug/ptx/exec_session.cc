@@ -1,0 +1,90 @@
+#include "debug/ptx/exec_session.h"
+
+#include <cxxabi.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "debug/report/launch_report.h"
+#include "debug/simt/checker.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// "attention<64>(float const*)" of its mangled name, without its arguments.
+std::string readable(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  if (!text) return name;
+  std::string whole = text.get();
+  if (whole.starts_with("void ")) whole.erase(0, 5);
+  int depth = 0;  // of template arguments
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    depth += whole[i] == '<' ? 1 : whole[i] == '>' ? -1 : 0;
+    const bool is_anonymous = whole.compare(i, 21, "(anonymous namespace)") == 0;
+    if (is_anonymous) i += 20;
+    if (whole[i] == '(' && depth == 0 && !is_anonymous) return whole.substr(0, i);
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::optional<ExecWish> ExecWish::parse(const std::string& text) {
+  ExecWish wish;
+  std::istringstream in(text);
+  std::string rules;
+  if (!(in >> wish.workers >> wish.schedule >> rules >> wish.speaks)) return std::nullopt;
+  for (const simt::RuleSet& known : simt::rule_sets) {
+    if (rules == known.name) wish.rules = &known;
+  }
+  in.ignore();
+  std::getline(in, wish.file);
+  return wish;
+}
+
+std::optional<ExecSession> ExecSession::open() {
+  const char* text = std::getenv(exec_variable);
+  std::optional<ExecWish> wish = text ? ExecWish::parse(text) : std::nullopt;
+  if (!wish) return std::nullopt;
+  return ExecSession(*std::move(wish));
+}
+
+RunSettings ExecSession::settings() const {
+  return {wish_.workers, wish_.schedule, nullptr, wish_.rules->tensor_core};
+}
+
+/// Opened for each line, since the program may close what it did not open.
+void ExecSession::write(ExecEvent event, const std::string& text) {
+  const int file = ::open(wish_.file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  const std::string line = static_cast<char>(event) + text + '\n';
+  [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());
+  ::close(file);
+}
+
+void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
+                              const simt::Checker& checker, const std::string& fault,
+                              bool refused) {
+  LaunchReport report;
+  report.number = ++launches_;
+  report.blocks = grid.blocks;
+  report.threads = grid.threads;
+  report.dynamic_shared = grid.dynamic_shared;
+  report.found.kernel = readable(kernel);
+  report.found.fault = fault;
+  describe_findings(
+      checker, [](std::int64_t) { return std::nullopt; }, report.found);
+  if (report.clean()) return write(ExecEvent::clean, {});
+  write(refused ? ExecEvent::refused : ExecEvent::finding, launch_json(report));
+  if (!wish_.speaks) return;
+  const std::string text = launch_text(report, told_);
+  std::fflush(stdout);
+  std::fputs(("lanescope: " + text).c_str(), stderr);
+}
+
+}  // namespace lanescope::ptx

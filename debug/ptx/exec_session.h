@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "debug/ptx/exec_wish.h"
+#include "debug/ptx/machine.h"
+#include "debug/ptx/runtime_entry.h"
+
+namespace lanescope::ptx {
+
+/// A program that runs under `lanescope exec`: every launch is checked, and what is found is told.
+class ExecSession {
+ public:
+  /// Nothing where this process is no such program.
+  static std::optional<ExecSession> open();
+
+  RunSettings settings() const;
+  void note_module() { write(ExecEvent::module, {}); }
+  /// A launch has ended, or has not begun. `fault`: why not, where it did not.
+  void note_launch(const std::string& kernel, const Grid& grid, const simt::Checker& checker,
+                   const std::string& fault, bool refused);
+
+ private:
+  explicit ExecSession(ExecWish wish) : wish_(std::move(wish)) {}
+  void write(ExecEvent event, const std::string& text);
+
+  ExecWish wish_;
+  std::int64_t launches_ = 0;
+  std::set<std::string> told_;
+};
+
+}  // namespace lanescope::ptx

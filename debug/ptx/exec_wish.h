@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "debug/simt/numerics.h"
+
+namespace lanescope::ptx {
+
+/// The name of the environment variable by which `lanescope exec` tells the machine's runtime, in a
+/// program that knows of neither, how it is to run and where to write what it finds.
+inline constexpr const char* exec_variable = "LANESCOPE_EXEC";
+
+/// What that variable says: numbers and a path, with spaces between.
+struct ExecWish {
+  int workers = 0;
+  std::uint64_t schedule = 0;
+  const simt::RuleSet* rules = &simt::hopper;
+  bool speaks = true;  ///< of findings on stderr, when they are found
+  std::string file;    ///< takes a line per event
+
+  std::string text() const {
+    return std::to_string(workers) + " " + std::to_string(schedule) + " " + rules->name + " " +
+           (speaks ? "1" : "0") + " " + file;
+  }
+  /// Nothing where `text` is no such text.
+  static std::optional<ExecWish> parse(const std::string& text);
+};
+
+/// The events that a line of the file begins with.
+enum class ExecEvent : char {
+  module = 'm',   ///< a module was loaded
+  clean = 'c',    ///< a launch in which nothing was found
+  finding = 'f',  ///< one in which something was; behind it the launch as JSON
+  refused = 'r',  ///< the same where the machine does not execute the kernel
+};
+
+}  // namespace lanescope::ptx

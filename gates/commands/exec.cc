@@ -1,0 +1,149 @@
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "debug/ptx/exec_wish.h"
+#include "gates/build/module_build.h"
+#include "gates/commands/command.h"
+#include "gates/commands/log.h"
+#include "gates/commands/shared_options.h"
+#include "gates/process/child.h"
+
+extern char** environ;
+
+namespace lanescope {
+namespace {
+
+struct Execution {
+  std::vector<std::string> words;  ///< the program and its arguments
+  int threads = 0;
+  std::uint64_t schedule = 0;
+  std::string arch;
+};
+
+/// What the machine's runtime wrote into the file of the session.
+struct Tally {
+  bool has_modules = false, refused = false;
+  int launches = 0;
+  std::vector<std::string> findings;  ///< launches in which something was found, as JSON
+};
+
+Tally read_tally(const std::string& path) {
+  Tally tally;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    const auto event = static_cast<ptx::ExecEvent>(line[0]);
+    if (event == ptx::ExecEvent::module) {
+      tally.has_modules = true;
+      continue;
+    }
+    ++tally.launches;
+    if (event == ptx::ExecEvent::clean) continue;
+    tally.refused = tally.refused || event == ptx::ExecEvent::refused;
+    tally.findings.push_back(line.substr(1));
+  }
+  return tally;
+}
+
+/// The library goes before all others, so that neither a path in the program nor CUDA's own hides
+/// it. Returns the status that waitpid gives.
+int run_to_end(const std::vector<std::string>& words, const std::string& library,
+               const std::string& wish) {
+  std::vector<std::string> variables = {std::string(ptx::exec_variable) + "=" + wish};
+  std::string preload = "LD_PRELOAD=" + library;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    if (text.starts_with("LD_PRELOAD=")) {
+      preload += ":" + text.substr(std::strlen("LD_PRELOAD="));
+    } else {
+      variables.push_back(text);
+    }
+  }
+  variables.push_back(preload);
+  const auto pointers = [](const std::vector<std::string>& texts) {
+    std::vector<char*> list;
+    for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
+    list.push_back(nullptr);
+    return list;
+  };
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, words[0].c_str(), nullptr, nullptr, pointers(words).data(),
+                                 pointers(variables).data());
+  if (error != 0) throw UsageError("cannot start " + words[0] + ": " + std::strerror(error));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+std::string summary_of(const Tally& tally, int status) {
+  std::string text = std::to_string(tally.launches) +
+                     (tally.launches == 1 ? " launch" : " launches") + " checked, ";
+  text += tally.findings.empty() ? "nothing found"
+                                 : std::to_string(tally.findings.size()) + " with findings";
+  if (WIFSIGNALED(status)) {
+    return text + "; the program was ended by " + signal_text(WTERMSIG(status));
+  }
+  return text + "; the program's exit code: " + std::to_string(WEXITSTATUS(status));
+}
+
+/// Of a program that ended by a signal what shells say.
+int own_code(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+ExitCode execute(const Execution& wish, const Output& output) {
+  const std::string library = build_machine_runtime().string();
+  const int file = memfd_create("exec", MFD_CLOEXEC);
+  if (file < 0) throw EnvironmentError("no memory for what is found");
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+  ptx::ExecWish session;
+  session.workers = wish.threads;
+  session.schedule = wish.schedule;
+  if (!wish.arch.empty()) session.rules = &parse_rules(wish.arch);
+  session.speaks = !output.json;
+  session.file = path;
+  const int status = run_to_end(wish.words, library, session.text());
+  const Tally tally = read_tally(path);
+  close(file);
+  if (!tally.has_modules) {
+    log::warn(wish.words[0] +
+              " had no CUDA module: nothing was checked. Build it with nvcc -cudart shared, whose "
+              "default is to link the runtime in, and with PTX (-arch=compute_90)");
+  }
+  if (output.json) {
+    std::string text = "[";
+    for (const std::string& launch : tally.findings) text += (text == "[" ? "" : ",") + launch;
+    std::fprintf(stderr, "%s]\n", text.c_str());
+  } else if (tally.has_modules) {
+    log::info(summary_of(tally, status));
+  }
+  if (tally.refused || !tally.has_modules) return ExitCode::usage;
+  return tally.findings.empty() ? static_cast<ExitCode>(own_code(status)) : ExitCode::diverged;
+}
+
+Action declare(Options& options) {
+  const auto wish = std::make_shared<Execution>();
+  options.add_command("program", wish->words, "the program and its arguments");
+  add_threads(options, wish->threads);
+  add_machine_options(options, wish->arch, wish->schedule);
+  return [wish](const Output& output) { return execute(*wish, output); };
+}
+
+}  // namespace
+
+Command exec_command() {
+  return {"run a program with CUDA kernels where there is no GPU, each launch checked", declare};
+}
+
+}  // namespace lanescope

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""exec_test.py PROGRAM NINJA: someone else's test program, compiled as README.md says, run whole by
+`lanescope exec` where there is no GPU: its own exit code and output, and what is found in its kernels."""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import unittest
+
+from support.program import DIVERGED, ENVIRONMENT, ROOT, USAGE, ProgramTest, take_arguments
+
+SOURCE = ROOT / "tests" / "strangers" / "program.cu"
+SAID = "16 6 8 1\n"  # what the program prints where its kernels are right
+
+
+class ExecTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.environ["PATH"] += ":/usr/local/cuda/bin"
+        if not shutil.which("nvcc"):
+            raise unittest.SkipTest("there is no nvcc")
+        if "release 13." not in subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout:
+            raise unittest.SkipTest("nvcc is not CUDA 13's")
+        line, = [line for line in (ROOT / "README.md").read_text().splitlines() if "tests/strangers/program.cu" in line]
+        cls.own = cls.folder / "program"
+        subprocess.run(shlex.split(line.replace("/tmp/program", str(cls.own))), cwd=ROOT, check=True)
+
+    def execute(self, mode, *arguments, code, options=(), **more):
+        """The words of the program, and what was found, of the program in this mode."""
+        done = self.result_of(*options, "exec", self.own, mode, *arguments, **more)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def line_of(self, text):
+        line, = [i for i, line in enumerate(SOURCE.read_text().splitlines(), 1) if text in line]
+        return f"program.cu:{line}"
+
+    def finds(self, mode, kind, *lines):
+        """That and nothing else."""
+        _, found = self.execute(mode, code=DIVERGED, options=["--format", "json"])
+        findings = [finding for launch in json.loads(found) for finding in launch["findings"]]
+        self.assertEqual({finding["kind"] for finding in findings}, {kind})
+        named = {end["line"].split("/")[-1] for finding in findings
+                 for end in [finding["access"], finding["earlier"]] if end}
+        self.assertEqual(named, {self.line_of(line) for line in lines})
+
+    def fails(self, mode, said, found, code=DIVERGED):
+        """It does not get to its end, and both say why."""
+        out, err = self.execute(mode, code=code)
+        self.assertRegex(out, said)
+        self.assertRegex(err, found)
+
+    def test_program_that_is_right(self):
+        for code in [0, 5]:
+            out, err = self.execute("", code, code=code)
+            self.assertEqual(out, SAID)
+            self.assertRegex(err, rf"^info: 3 launches checked, nothing found; the program's exit code: {code}\n$")
+        for options in [["--threads", "1"], ["--schedule", "7"], ["--arch", "ampere"]]:
+            done = self.result_of("exec", *options, self.own, "much shared allowed", "3")
+            self.assertEqual((done.returncode, done.stdout), (3, SAID), done.stderr)
+
+    def test_what_is_found(self):
+        self.finds("unwritten", "uninitialised read", "// reads x", "= x[blockIdx.x];")
+        self.finds("too long", "out of bounds", "// reads x", "// writes y")
+        self.finds("race of blocks", "race", "// races across")
+        self.finds("race of lanes", "race", "y[threadIdx.x] = 1;", "// races too")
+        self.finds("odd", "misaligned", "// misaligned")
+
+    def test_once_each(self):
+        _, err = self.execute("too long", code=DIVERGED)
+        self.assertEqual(err.count("out of bounds"), 2, err)
+        self.assertRegex(err, "0 bytes behind the end of allocation 1\n")
+
+    def test_kernels_that_do_not_end(self):
+        self.fails("far", "^cudaErrorIllegalAddress: an illegal memory access",
+                   rf"{self.line_of('// strays')}: address 0x\w+, \d+ bytes behind the 4000 of allocation [12]")
+        self.fails("freed", "^cudaErrorIllegalAddress",
+                   rf"{self.line_of('// reads x')}: address 0x\w+, \d+ bytes into the 4000 of allocation 1, which has been freed")
+
+    def test_launches_that_do_not_begin(self):
+        self.fails("much shared", "^cudaErrorInvalidValue", "102400 bytes of dynamic shared memory.*49152: cudaFuncSet")
+        self.fails("many threads", "^cudaErrorInvalidConfiguration", "blocks of 2048 threads, and it takes 1024")
+        self.fails("unknown", "^cudaErrorInvalidPtx", r"tanh\.approx\.f32: not executed", code=USAGE)
+
+    def test_calls_that_are_wrong(self):
+        for mode in ["freed twice", "long copy", "wrong kind"]:
+            out, _ = self.execute(mode, code=7)
+            self.assertEqual(out, "cudaErrorInvalidValue: invalid argument\n")
+
+    def test_program_that_breaks_down(self):
+        _, err = self.execute("hangs up", code=128 + 6)
+        self.assertIn("0 launches checked, nothing found; the program was ended by Aborted (SIGABRT)", err)
+
+    def test_what_is_no_such_program(self):
+        done = self.result_of("exec", "true")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("true had no CUDA module: nothing was checked", done.stderr)
+        self.refuses(USAGE, "cannot start ./nothing: No such file", "exec", "./nothing")
+        self.refuses(USAGE, "there is no 'volta'", "exec", "--arch", "volta", "true")
+        self.refuses(ENVIRONMENT, r"libcudart\.so\.13 is not built", "exec", "true", LANESCOPE_NINJA="",
+                     LANESCOPE_MODULES=str(self.folder))
+
+
+if __name__ == "__main__":
+    take_arguments(__doc__)
+    unittest.main(verbosity=2)

@@ -1,0 +1,101 @@
+// A test program as someone else has it: kernels, their launches, what it says of them and its own
+// exit code. `program MODE CODE` does one thing and, where all is well, exits with CODE.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#define CHECK(call)                                                                \
+  do {                                                                             \
+    const cudaError_t error = (call);                                              \
+    if (error != cudaSuccess) {                                                    \
+      std::printf("%s: %s\n", cudaGetErrorName(error), cudaGetErrorString(error)); \
+      return 7;                                                                    \
+    }                                                                              \
+  } while (0)
+
+__device__ unsigned arrived;
+__constant__ float factor;
+
+__global__ void reverse(const float* x, float* y, int n) {
+  extern __shared__ float box[];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  box[threadIdx.x] = i < n ? x[i] : 0;  // reads x
+  __syncthreads();
+  if (i < n) y[i] = factor * box[blockDim.x - 1 - threadIdx.x];  // writes y
+}
+
+// The last block to arrive adds up what the others left: right, since an atomic orders them.
+__global__ void sum(const float* x, float* partial, float* total) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = x[blockIdx.x];
+    __threadfence();
+    last = atomicAdd(&arrived, 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last || threadIdx.x != 0) return;
+  *total = 0;
+  for (int i = 0; i < gridDim.x; ++i) *total += partial[i];
+}
+
+__global__ void halves(unsigned short* y) { y[threadIdx.x] = threadIdx.x; }
+__global__ void race_of_blocks(float* y) { y[threadIdx.x] = blockIdx.x; }  // races across
+__global__ void race_of_lanes(float* y) {
+  y[threadIdx.x] = 1;
+  y[threadIdx.x ^ 1] = 2;  // races too
+}
+__global__ void far(float* y) { y[1 << 17] = 1; }       // strays
+__global__ void odd(char* y) { *(float*)(y + 2) = 1; }  // misaligned
+__global__ void unknown(float* y) { asm("tanh.approx.f32 %0, %0;" : "+f"(*y)); }
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const int n = 1000;
+  const float three = 3;
+  std::vector<float> host(n, 2.0f);
+  float *x = nullptr, *y = nullptr;
+  CHECK(cudaMalloc(&x, n * 4));
+  CHECK(cudaMalloc(&y, n * 4));
+  if (mode != "unwritten") CHECK(cudaMemcpy(x, host.data(), n * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpyToSymbol(factor, &three, 4));
+  if (mode == "freed") CHECK(cudaFree(x));
+  if (mode == "freed twice") {
+    CHECK(cudaFree(x));
+    CHECK(cudaFree(x));
+  }
+  if (mode == "long copy") CHECK(cudaMemcpy(host.data(), x, n * 4 + 4, cudaMemcpyDeviceToHost));
+  if (mode == "wrong kind") CHECK(cudaMemcpy(host.data(), x, 4, cudaMemcpyHostToDevice));
+  if (mode == "hangs up") std::abort();
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaEventCreate(&begin));
+  CHECK(cudaEventCreate(&end));
+  CHECK(cudaEventRecord(begin, stream));
+  const int shared = mode == "much shared" || mode == "much shared allowed" ? 100 << 10 : 512;
+  if (mode == "much shared allowed") {
+    CHECK(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  }
+  const int threads = mode == "many threads" ? 2048 : 128;
+  reverse<<<8, threads, shared, stream>>>(x, y, mode == "too long" ? n + 24 : n);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  sum<<<8, 32, 0, stream>>>(x, y, y + 8);
+  halves<<<1, 64, 0, stream>>>((unsigned short*)y + 20);
+  if (mode == "race of blocks") race_of_blocks<<<2, 32>>>(y);
+  if (mode == "race of lanes") race_of_lanes<<<1, 32>>>(y);
+  if (mode == "far") far<<<1, 1>>>(y);
+  if (mode == "odd") odd<<<1, 1>>>((char*)y);
+  if (mode == "unknown") unknown<<<1, 1>>>(y);
+  CHECK(cudaEventRecord(end, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  float milliseconds = -1;
+  CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+  CHECK(cudaMemcpy(host.data(), y, n * 4, cudaMemcpyDeviceToHost));
+  unsigned count = 0;
+  CHECK(cudaMemcpyFromSymbol(&count, arrived, 4));
+  std::printf("%g %g %u %d\n", host[8], host[999], count, milliseconds >= 0);
+  return argc > 2 ? std::atoi(argv[2]) : 0;
+}

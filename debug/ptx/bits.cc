@@ -58,16 +58,6 @@ struct ShiftRight {
                           (std::is_unsigned_v<T> && b >= 8 * sizeof(T) ? 1 : 0));
   }
 };
-/// Of b:a.
-template <bool left, bool wraps>
-struct FunnelShift {
-  static std::uint32_t apply(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    const std::uint32_t by = wraps ? c & 31 : std::min(c, 32u);
-    const std::uint64_t both = static_cast<std::uint64_t>(b) << 32 | a;
-    return static_cast<std::uint32_t>(left ? both << by >> 32 : both >> by);
-  }
-};
-
 struct CountOnes {
   template <class T>
   static std::uint32_t apply(T a) {
@@ -103,60 +93,6 @@ struct Reverse {
     return result;
   }
 };
-/// c bits of a from b on, with the sign of the highest where T has one.
-struct Extract {
-  template <class T>
-  static T apply(T a, std::uint32_t b, std::uint32_t c) {
-    constexpr std::uint32_t top = 8 * sizeof(T) - 1;
-    const std::uint32_t at = b & 0xff, length = c & 0xff;
-    if (length == 0) return 0;
-    using U = std::make_unsigned_t<T>;
-    const std::uint32_t sign_at = std::min(at + length - 1, top);
-    const bool sign = std::is_signed_v<T> && (static_cast<U>(a) >> sign_at & 1);
-    const U shifted = at > top ? U{0} : static_cast<U>(static_cast<U>(a) >> at);
-    const std::uint32_t kept = at > top ? 0 : std::min(length, top + 1 - at);
-    const U low = kept > top ? ~U{0} : static_cast<U>((U{1} << kept) - 1);
-    return static_cast<T>((shifted & low) | (sign ? ~low : U{0}));
-  }
-};
-/// The lowest d bits of a go into b from c on.
-struct Insert {
-  template <class T>
-  static T apply(T a, T b, std::uint32_t c, std::uint32_t d) {
-    constexpr std::uint32_t width = 8 * sizeof(T);
-    const std::uint32_t at = c & 0xff, length = d & 0xff;
-    if (at >= width || length == 0) return b;
-    const T low = length >= width ? ~T{0} : static_cast<T>((T{1} << length) - 1);
-    const T field = static_cast<T>(low << at);
-    return static_cast<T>((b & ~field) | (static_cast<T>(a << at) & field));
-  }
-};
-/// Bytes of b:a chosen by the nibbles of c; bit 3 of a nibble: its sign eight times.
-struct Permute {
-  static std::uint32_t apply(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    const std::uint64_t both = static_cast<std::uint64_t>(b) << 32 | a;
-    std::uint32_t result = 0;
-    for (int i = 0; i < 4; ++i) {
-      const std::uint32_t nibble = c >> (4 * i) & 15;
-      auto byte = static_cast<std::uint32_t>(both >> (8 * (nibble & 7)) & 0xff);
-      if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
-      result |= byte << (8 * i);
-    }
-    return result;
-  }
-};
-/// prmt.f4e and its like: c & 3 chooses the bytes.
-template <int mode>
-struct PermuteByMode {
-  static std::uint32_t apply(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    static constexpr std::uint32_t selections[6][4] = {
-        {0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
-        {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
-        {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
-    return Permute::apply(a, b, selections[mode][c & 3]);
-  }
-};
-
 /// Any function of three bits: bit a·4 + b·2 + c of the table.
 void logic_of_three(std::byte* registers, const Instruction& in, std::uint32_t mask) {
   const auto table = static_cast<std::uint32_t>(in.immediate);
@@ -177,12 +113,32 @@ void logic_of_three(std::byte* registers, const Instruction& in, std::uint32_t m
   }
 }
 
+/// An operation to which the sign is a bit like others.
+template <class Op, std::size_t sources>
+void set_bits(Decoder& d, Type type) {
+  const auto set = [&](auto x) {
+    using T = decltype(x);
+    if constexpr (sources == 1) d.set_lanes<Op, T, T>(type, {type});
+    if constexpr (sources == 2) d.set_lanes<Op, T, T, T>(type, {type, type});
+  };
+  switch (bits_of(type)) {
+    case 16:
+      return set(std::uint16_t{});
+    case 32:
+      return set(std::uint32_t{});
+    case 64:
+      return set(std::uint64_t{});
+    default:
+      d.fail("there is no such instruction of this type");
+  }
+}
+
 template <class Op>
 void set_logic(Decoder& d, Type type) {
   if (type == Type::pred) {
     d.set_lanes<Op, bool, bool, bool>(type, {type, type});
   } else {
-    d.set_integer_lanes<Op, 2>(type);
+    set_bits<Op, 2>(d, type);
   }
 }
 
@@ -208,43 +164,6 @@ void set_shift(Decoder& d, Type type) {
     using T = decltype(x);
     d.set_lanes<Op, T, T, std::uint32_t>(type, {type, Type::b32});
   });
-}
-
-void decode_permute(Decoder& d) {
-  const int mode = d.modifiers.choose({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}, 6);
-  if (d.demand_type() != Type::b32) d.fail("it is for .b32");
-  const auto set = [&](auto op) {
-    d.set_lanes<decltype(op), std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>(
-        Type::b32, {Type::b32, Type::b32, Type::b32});
-  };
-  switch (mode) {
-    case 0:
-      return set(PermuteByMode<0>{});
-    case 1:
-      return set(PermuteByMode<1>{});
-    case 2:
-      return set(PermuteByMode<2>{});
-    case 3:
-      return set(PermuteByMode<3>{});
-    case 4:
-      return set(PermuteByMode<4>{});
-    case 5:
-      return set(PermuteByMode<5>{});
-    default:
-      return set(Permute{});
-  }
-}
-
-void decode_funnel(Decoder& d) {
-  const bool left = d.modifiers.choose({"r", "l"}, 0) == 1;
-  const bool wraps = d.modifiers.choose({"clamp", "wrap"}, 0) == 1;
-  if (d.demand_type() != Type::b32) d.fail("it is for .b32");
-  const auto set = [&](auto op) {
-    d.set_lanes<decltype(op), std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>(
-        Type::b32, {Type::b32, Type::b32, Type::b32});
-  };
-  if (left) return wraps ? set(FunnelShift<true, true>{}) : set(FunnelShift<true, false>{});
-  wraps ? set(FunnelShift<false, true>{}) : set(FunnelShift<false, false>{});
 }
 
 void decode_lop3(Decoder& d) {
@@ -273,20 +192,16 @@ bool decode_bits(Decoder& d) {
     if (*type == Type::pred) {
       d.set_lanes<Not, bool, bool>(take(), {Type::pred});
     } else {
-      d.set_integer_lanes<Not, 1>(take());
+      set_bits<Not, 1>(d, take());
     }
   } else if (base == "cnot") {
-    d.set_integer_lanes<IsZero, 1>(take());
+    set_bits<IsZero, 1>(d, take());
   } else if (base == "shl") {
     set_shift<ShiftLeft>(d, take());
   } else if (base == "shr") {
     set_shift<ShiftRight>(d, take());
-  } else if (base == "shf") {
-    decode_funnel(d);
   } else if (base == "lop3") {
     decode_lop3(d);
-  } else if (base == "prmt") {
-    decode_permute(d);
   } else if (base == "popc") {
     set_count<CountOnes>(d, take());
   } else if (base == "clz") {
@@ -295,21 +210,7 @@ bool decode_bits(Decoder& d) {
     const bool distance = d.modifiers.take("shiftamt");
     distance ? set_count<FindHighest<true>>(d, take()) : set_count<FindHighest<false>>(d, take());
   } else if (base == "brev") {
-    d.set_integer_lanes<Reverse, 1>(take());
-  } else if (base == "bfe") {
-    take();
-    with_integer(*type, [&](auto x) {
-      using T = decltype(x);
-      d.set_lanes<Extract, T, T, std::uint32_t, std::uint32_t>(*type,
-                                                               {*type, Type::b32, Type::b32});
-    });
-  } else if (base == "bfi") {
-    take();
-    with_integer(*type, [&](auto x) {
-      using T = decltype(x);
-      d.set_lanes<Insert, T, T, T, std::uint32_t, std::uint32_t>(
-          *type, {*type, *type, Type::b32, Type::b32});
-    });
+    set_bits<Reverse, 1>(d, take());
   } else {
     return false;
   }

@@ -1,7 +1,7 @@
 // PTX ISA, "Comparison and Selection Instructions".
 
 #include <cmath>
-#include <limits>
+#include <cstring>
 
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/rounding.h"
@@ -10,58 +10,8 @@
 namespace lanescope::ptx {
 namespace {
 
-/// In the order of `comparison_names`; those from equ on hold where one is a NaN.
-enum class Comparison : std::uint8_t {
-  eq,
-  ne,
-  lt,
-  le,
-  gt,
-  ge,
-  equ,
-  neu,
-  ltu,
-  leu,
-  gtu,
-  geu,
-  num,
-  nan
-};
-
-template <Comparison comparison, class T>
-bool holds(T a, T b) {
-  const bool unordered = a != a || b != b;
-  switch (comparison) {
-    case Comparison::eq:
-      return a == b;
-    case Comparison::ne:
-      return a != b && !unordered;
-    case Comparison::lt:
-      return a < b;
-    case Comparison::le:
-      return a <= b;
-    case Comparison::gt:
-      return a > b;
-    case Comparison::ge:
-      return a >= b;
-    case Comparison::equ:
-      return !(a < b || a > b);
-    case Comparison::neu:
-      return a != b;
-    case Comparison::ltu:
-      return !(a >= b);
-    case Comparison::leu:
-      return !(a > b);
-    case Comparison::gtu:
-      return !(a <= b);
-    case Comparison::geu:
-      return !(a < b);
-    case Comparison::num:
-      return !unordered;
-    default:
-      return unordered;
-  }
-}
+/// How two numbers compare: one of these, as bits of a set for which a comparison holds.
+constexpr std::uint8_t less = 1, equal = 2, greater = 4, unordered = 8;
 
 /// Reads of .f16 and .bf16 as numbers.
 struct AsIs {
@@ -84,26 +34,38 @@ struct Bf16 {
 
 enum class Combination : std::uint8_t { none, both, either, one };
 
-template <class Reading, Comparison comparison>
-struct Compare {
-  template <class T>
-  static bool apply(T a, T b) {
-    return holds<comparison>(Reading::value(a), Reading::value(b));
-  }
-};
-
 using Predicates = std::uint32_t;
+
+/// The first bits of 32 bytes, side by side.
+Predicates pack(const std::uint8_t* flags) {
+  Predicates packed = 0;
+  for (int i = 0; i < 4; ++i) {
+    std::uint64_t eight;
+    std::memcpy(&eight, flags + 8 * i, 8);
+    packed |= static_cast<Predicates>(eight * 0x0102040810204080u >> 56) << 8 * i;
+  }
+  return packed;
+}
+
+/// The lanes for whose numbers the comparison holds; `in.vector`: the set of it.
+template <class Reading, class T>
+[[gnu::always_inline]] inline Predicates compare(const std::byte* registers,
+                                                 const Instruction& in) {
+  const std::uint8_t holds = in.vector;
+  alignas(32) std::uint8_t flags[32];
+  for (int i = 0; i < 32; ++i) {
+    const auto a = Reading::value(lane_of<T>(registers, in.s[0], i));
+    const auto b = Reading::value(lane_of<T>(registers, in.s[1], i));
+    const int order = (a < b ? less : 0) | (a == b ? equal : 0) | (a > b ? greater : 0);
+    flags[i] = (holds & (order == 0 ? unordered : order)) != 0 ? 1 : 0;
+  }
+  return pack(flags);
+}
 
 /// setp: p = (a cmp b) BoolOp c and q = !(a cmp b) BoolOp c, where they are there. `kind` holds the
 /// combination, `immediate` whether c is negated; s[2]: c.
-template <class Op, class T>
-void set_predicates(std::byte* registers, const Instruction& in, std::uint32_t mask) {
-  Predicates compared = 0;
-  for (int i = 0; i < 32; ++i) {
-    compared |= static_cast<Predicates>(
-                    Op::apply(lane_of<T>(registers, in.s[0], i), lane_of<T>(registers, in.s[1], i)))
-                << i;
-  }
+void store_predicates(std::byte* registers, const Instruction& in, std::uint32_t mask,
+                      Predicates compared) {
   Predicates other = ~compared;
   const auto combination = static_cast<Combination>(in.kind);
   if (combination != Combination::none) {
@@ -125,63 +87,83 @@ void set_predicates(std::byte* registers, const Instruction& in, std::uint32_t m
   if (in.d2 != no_place) store(in.d2, other);
 }
 
-/// set: all ones or 1.0 where the comparison holds.
-template <class Op, class D, class T>
-struct Set {
-  static D apply(T a, T b) {
-    const bool result = Op::apply(a, b);
-    if constexpr (std::is_same_v<D, float>) {
-      return result ? 1.0f : 0.0f;
-    } else if constexpr (std::is_same_v<D, std::uint16_t>) {
-      return result ? 0x3c00 : 0;  // 1.0 of .f16
+/// set: all ones or 1.0 of the type where the comparison holds.
+void store_set(std::byte* registers, const Instruction& in, std::uint32_t mask,
+               Predicates compared) {
+  const std::uint32_t yes = in.type == Type::f32 ? 0x3f800000 : in.type == Type::f16 ? 0x3c00 : ~0u;
+  for (int i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1)) continue;
+    const std::uint32_t value = compared >> i & 1 ? yes : 0;
+    if (in.type == Type::f16) {
+      reinterpret_cast<std::uint16_t*>(registers + in.d)[i] = static_cast<std::uint16_t>(value);
     } else {
-      return result ? ~D{0} : D{0};
+      reinterpret_cast<std::uint32_t*>(registers + in.d)[i] = value;
     }
   }
-};
+}
 
-Comparison take_comparison(Decoder& d, Type type) {
-  const int index = d.modifiers.choose({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu",
-                                        "leu", "gtu", "geu", "num", "nan", "lo", "ls", "hi", "hs"},
+using Store = void (*)(std::byte*, const Instruction&, std::uint32_t, Predicates);
+
+template <class Reading, class T, Store store>
+void compare_portable(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  store(registers, in, mask, compare<Reading, T>(registers, in));
+}
+#if defined(__x86_64__)
+template <class Reading, class T, Store store>
+[[gnu::target("avx2,fma")]] void compare_avx2(std::byte* registers, const Instruction& in,
+                                              std::uint32_t mask) {
+  store(registers, in, mask, compare<Reading, T>(registers, in));
+}
+#endif
+
+template <class Reading, class T, Store store>
+LaneOperation compare_operation() {
+#if defined(__x86_64__)
+  if (has_wide_lanes()) return compare_avx2<Reading, T, store>;
+#endif
+  return compare_portable<Reading, T, store>;
+}
+
+/// The set of a comparison that is named by a modifier.
+std::uint8_t take_comparison(Decoder& d, Type type) {
+  const int index = d.modifiers.choose({"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
+                                        "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"},
                                        -1);
   if (index < 0) d.fail("it names no comparison");
-  constexpr Comparison unsigned_ones[] = {Comparison::lt, Comparison::le, Comparison::gt,
-                                          Comparison::ge};
-  if (index >= 14) return unsigned_ones[index - 14];
-  if (index >= 6 && !is_float(type)) d.fail("whole numbers are always in order");
-  return static_cast<Comparison>(index);
+  constexpr std::uint8_t ordered[] = {equal,   less | greater,  less, less | equal,
+                                      greater, greater | equal, less, less | equal,
+                                      greater, greater | equal};
+  if (index < 10) return ordered[index];
+  if (!is_float(type)) d.fail("whole numbers are always in order");
+  if (index < 16) return ordered[index - 10] | unordered;
+  return index == 16 ? less | equal | greater : unordered;
 }
 
-template <class Reading, class F, std::size_t... I>
-void with_comparison(Comparison comparison, F&& f, std::index_sequence<I...>) {
-  ((static_cast<std::size_t>(comparison) == I ? f(Compare<Reading, static_cast<Comparison>(I)>{})
-                                              : void()),
-   ...);
-}
-
-/// Runs f(Compare<...>, T) for a type and its reading.
-template <class F>
-void with_operation(Decoder& d, Comparison comparison, Type type, bool ftz, F&& f) {
-  const auto all = [&](auto reading, auto x) {
-    with_comparison<decltype(reading)>(
-        comparison, [&](auto op) { f(op, x); }, std::make_index_sequence<14>{});
-  };
-  if (type == Type::f32) return ftz ? all(Flushed{}, float{}) : all(AsIs{}, float{});
-  if (type == Type::f64) return all(AsIs{}, double{});
-  if (type == Type::f16) return all(F16{}, std::uint16_t{});
-  if (type == Type::bf16) return all(Bf16{}, std::uint16_t{});
-  const bool known = !is_float(type) && with_integer(type, [&](auto x) {
-    with_comparison<AsIs>(
-        comparison, [&](auto op) { f(op, x); }, std::make_index_sequence<6>{});
-  });
-  if (!known) d.refuse("comparisons of this type");
+template <Store store>
+void choose_comparison(Decoder& d, Type type, bool ftz) {
+  d.in.vector = take_comparison(d, type);
+  LaneOperation& lanes = d.in.lanes;
+  if (type == Type::f32) {
+    lanes =
+        ftz ? compare_operation<Flushed, float, store>() : compare_operation<AsIs, float, store>();
+  } else if (type == Type::f64) {
+    lanes = compare_operation<AsIs, double, store>();
+  } else if (type == Type::f16) {
+    lanes = compare_operation<F16, std::uint16_t, store>();
+  } else if (type == Type::bf16) {
+    lanes = compare_operation<Bf16, std::uint16_t, store>();
+  } else if (is_float(type) || !with_integer(type, [&](auto x) {
+               lanes = compare_operation<AsIs, decltype(x), store>();
+             })) {
+    d.refuse("comparisons of this type");
+  }
 }
 
 void decode_setp(Decoder& d) {
   d.in.kind = static_cast<std::uint8_t>(1 + d.modifiers.choose({"and", "or", "xor"}, -1));
   const bool ftz = d.modifiers.take("ftz");
   const Type type = d.demand_type();
-  const Comparison comparison = take_comparison(d, type);
+  choose_comparison<store_predicates>(d, type, ftz);
   d.demand_operands(d.in.kind != 0 ? 4 : 3);
   const Operand& result = d.operand(0);
   if (result.kind == Operand::Kind::pair) {
@@ -197,27 +179,20 @@ void decode_setp(Decoder& d) {
     d.in.immediate = std::exchange(c.negated, false) ? 1 : 0;
     d.in.s[2] = d.source_of(c, Type::pred);
   }
-  with_operation(d, comparison, type, ftz,
-                 [&](auto op, auto x) { d.in.lanes = set_predicates<decltype(op), decltype(x)>; });
 }
 
 void decode_set(Decoder& d) {
   const bool ftz = d.modifiers.take("ftz");
   const Type to = d.demand_type(), type = d.demand_type();
-  const Comparison comparison = take_comparison(d, type);
-  with_operation(d, comparison, type, ftz, [&](auto op, auto x) {
-    using T = decltype(x);
-    using Op = decltype(op);
-    if (to == Type::f32) {
-      d.set_lanes<Set<Op, float, T>, float, T, T>(to, {type, type});
-    } else if (to == Type::u32 || to == Type::s32) {
-      d.set_lanes<Set<Op, std::uint32_t, T>, std::uint32_t, T, T>(to, {type, type});
-    } else if (to == Type::f16) {
-      d.set_lanes<Set<Op, std::uint16_t, T>, std::uint16_t, T, T>(to, {type, type});
-    } else {
-      d.refuse("this type of the result");
-    }
-  });
+  choose_comparison<store_set>(d, type, ftz);
+  if (to != Type::f32 && to != Type::u32 && to != Type::s32 && to != Type::f16) {
+    d.refuse("this type of the result");
+  }
+  d.demand_operands(3);
+  d.in.type = to;
+  d.in.d = d.result(0, to);
+  d.in.s[0] = d.source(1, type);
+  d.in.s[1] = d.source(2, type);
 }
 
 struct Select {

@@ -136,7 +136,10 @@ class Decoder {
 
 /// Decodes the instructions of a family. False where the opcode is not of it.
 bool decode_integer(Decoder& decoder);
+bool decode_integer_product(Decoder& decoder);
 bool decode_bits(Decoder& decoder);
+bool decode_fields(Decoder& decoder);
+bool decode_approximate(Decoder& decoder);
 bool decode_float(Decoder& decoder);
 bool decode_half(Decoder& decoder);
 bool decode_compare(Decoder& decoder);

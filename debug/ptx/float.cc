@@ -19,20 +19,17 @@ float flush(float x) {
   return ftz && (bits & 0x7f800000) == 0 ? std::bit_cast<float>(bits & 0x80000000) : x;
 }
 /// .sat: to [0, 1]; NaN is 0.
-template <bool sat>
 float clamp(float x) {
-  if (!sat) return x;
   const float above = x > 0 ? x : 0;
   return above < 1 ? above : 1;
 }
-template <bool ftz, bool sat>
+template <bool ftz>
 float finish(float x) {
-  return clamp<sat>(canonical(flush<ftz>(x)));
+  return canonical(flush<ftz>(x));
 }
 
 /// a + b rounded to odd; a sum of 0 has the sign that `rounding` gives it.
-template <Rounding rounding>
-double add_odd(double a, double b) {
+double add_odd(double a, double b, Rounding rounding) {
   const double sum = add_to_odd(a, b);
   const bool cancels = sum == 0 && std::signbit(a) != std::signbit(b);
   return cancels && rounding == Rounding::down ? -0.0 : sum;
@@ -42,33 +39,23 @@ double add_odd(double a, double b) {
 
 struct Add {
   static float nearest(float a, float b) { return a + b; }
-  template <Rounding rounding>
-  static double to_odd(double a, double b) {
-    return add_odd<rounding>(a, b);
-  }
+  static double to_odd(Rounding rounding, double a, double b) { return add_odd(a, b, rounding); }
   static double apply(double a, double b) { return a + b; }
 };
 struct Subtract {
   static float nearest(float a, float b) { return a - b; }
-  template <Rounding rounding>
-  static double to_odd(double a, double b) {
-    return add_odd<rounding>(a, -b);
-  }
+  static double to_odd(Rounding rounding, double a, double b) { return add_odd(a, -b, rounding); }
   static double apply(double a, double b) { return a - b; }
 };
 struct Multiply {
   static float nearest(float a, float b) { return a * b; }
-  template <Rounding>
-  static double to_odd(double a, double b) {
-    return a * b;  // exact
-  }
+  static double to_odd(Rounding, double a, double b) { return a * b; }  // exact
   static double apply(double a, double b) { return a * b; }
 };
 struct MultiplyAdd {
   static float nearest(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-  template <Rounding rounding>
-  static double to_odd(double a, double b, double c) {
-    return add_odd<rounding>(a * b, c);
+  static double to_odd(Rounding rounding, double a, double b, double c) {
+    return add_odd(a * b, c, rounding);
   }
   static double apply(double a, double b, double c) { return __builtin_fma(a, b, c); }
 };
@@ -85,24 +72,42 @@ struct SquareRoot {
   static double apply(double a) { return __builtin_sqrt(a); }
 };
 
-template <class Op, bool ftz, bool sat>
+template <class Op, bool ftz>
 struct Nearest {
   template <class... S>
   static float apply(S... s) {
-    return finish<ftz, sat>(Op::nearest(flush<ftz>(s)...));
+    return finish<ftz>(Op::nearest(flush<ftz>(s)...));
   }
 };
 
-/// The same in another rounding mode, by way of a double.
-template <class Op, Rounding rounding, bool ftz, bool sat>
-struct Directed {
-  template <class... S>
-  static float apply(S... s) {
-    const double odd = Op::template to_odd<rounding>(static_cast<double>(flush<ftz>(s))...);
-    if (!std::isfinite(odd)) return finish<ftz, sat>(static_cast<float>(odd));
-    return finish<ftz, sat>(std::bit_cast<float>(round_to(f32_format, odd, rounding)));
+/// The same in any rounding mode and with .sat, by way of a double. `kind`: the mode; `vector`:
+/// flags.
+constexpr std::uint8_t with_ftz = 1, with_sat = 2;
+
+template <class Op, std::size_t... I>
+void directed(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  const auto rounding = static_cast<Rounding>(in.kind);
+  const bool ftz = in.vector & with_ftz, sat = in.vector & with_sat;
+  const auto flushed = [&](float x) { return ftz ? flush<true>(x) : x; };
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const double odd = Op::to_odd(
+        rounding, static_cast<double>(flushed(lane_of<float>(registers, in.s[I], lane)))...);
+    const float rounded = std::isfinite(odd)
+                              ? std::bit_cast<float>(round_to(f32_format, odd, rounding))
+                              : static_cast<float>(odd);
+    const float result = canonical(flushed(rounded));
+    reinterpret_cast<float*>(registers + in.d)[lane] = sat ? clamp(result) : result;
   }
-};
+}
+template <class Op>
+LaneOperation directed_operation() {
+  if constexpr (requires { Op::nearest(0.0f, 0.0f); }) {
+    return directed<Op, 0, 1>;
+  } else {
+    return directed<Op, 0, 1, 2>;
+  }
+}
 
 template <bool ftz>
 struct Absolute {
@@ -135,45 +140,6 @@ struct CopySign {
   }
 };
 
-// .approx without .ftz scales what the unit would flush, as ptxas has it.
-
-template <bool ftz>
-struct Ex2 {
-  static float apply(float x) {
-    if (ftz || !(x < -126)) return simt::ex2(x);
-    const float half = simt::ex2(x * 0.5f);
-    return half * half;
-  }
-};
-template <bool ftz>
-struct Lg2 {
-  static float apply(float x) {
-    if (ftz || !(std::fabs(x) < 0x1p-126f)) return simt::lg2(x);
-    return canonical(simt::lg2(x * 0x1p24f) - 24.0f);
-  }
-};
-template <bool ftz>
-struct Rcp {
-  static float apply(float x) {
-    const float size = std::fabs(x);
-    if (!ftz && size < 0x1p-126f) return canonical(simt::rcp(x * 0x1p24f) * 0x1p24f);
-    if (!ftz && size > 0x1p126f && size < INFINITY) return simt::rcp(x * 0.25f) * 0.25f;
-    return simt::rcp(x);
-  }
-};
-template <bool ftz>
-struct Rsqrt {
-  static float apply(float x) {
-    if (ftz || !(std::fabs(x) < 0x1p-126f)) return simt::rsqrt(x);
-    return simt::rsqrt(x * 0x1p24f) * 0x1p12f;
-  }
-};
-struct Sin {
-  static float apply(float x) { return simt::sin(x); }
-};
-struct Cos {
-  static float apply(float x) { return simt::cos(x); }
-};
 /// div.approx: a product with the reciprocal; .full keeps that in range.
 template <bool ftz, bool full>
 struct DivideApproximately {
@@ -186,7 +152,7 @@ struct DivideApproximately {
       x *= scale;
       y *= scale;
     }
-    return finish<ftz, false>(x * simt::rcp(y));
+    return finish<ftz>(x * simt::rcp(y));
   }
 };
 
@@ -216,38 +182,27 @@ void set_lanes(Decoder& d, auto form, Type type) {
   set(Op{});
 }
 
-template <class Op>
-struct Forms {
-  template <bool ftz, bool sat>
-  using nearest = Nearest<Op, ftz, sat>;
-  template <bool ftz, bool sat>
-  using zero = Directed<Op, Rounding::zero, ftz, sat>;
-  template <bool ftz, bool sat>
-  using down = Directed<Op, Rounding::down, ftz, sat>;
-  template <bool ftz, bool sat>
-  using up = Directed<Op, Rounding::up, ftz, sat>;
-};
-
 /// add, sub, mul, fma, div, rcp, sqrt: .f32 in the rounding modes that the machine has, .f64 .rn.
 template <class Op, std::size_t sources, bool has_directed>
 void decode_rounded(Decoder& d) {
   const Rounding rounding = take_rounding(d);
-  const bool ftz = d.modifiers.take("ftz"), sat = d.modifiers.take("sat");
+  const bool ftz = d.modifiers.take("ftz"), sat = has_directed && d.modifiers.take("sat");
   const Type type = d.demand_type();
   if (type == Type::f64) {
     if (rounding != Rounding::nearest_even) d.refuse("of .f64 only .rn");
     return set_lanes<double, sources>(d, Op{}, type);
   }
   if (type != Type::f32) d.fail("there is no such instruction of this type");
-  const auto set = [&](auto form) { set_lanes<float, sources>(d, form, type); };
-  if (rounding == Rounding::nearest_even)
-    return with_flags<Forms<Op>::template nearest>(ftz, sat, set);
+  ftz ? set_lanes<float, sources>(d, Nearest<Op, true>{}, type)
+      : set_lanes<float, sources>(d, Nearest<Op, false>{}, type);
+  if (rounding == Rounding::nearest_even && !sat) return;
   if constexpr (has_directed) {
-    if (rounding == Rounding::zero) return with_flags<Forms<Op>::template zero>(ftz, sat, set);
-    if (rounding == Rounding::down) return with_flags<Forms<Op>::template down>(ftz, sat, set);
-    return with_flags<Forms<Op>::template up>(ftz, sat, set);
+    d.in.kind = static_cast<std::uint8_t>(rounding);
+    d.in.vector = static_cast<std::uint8_t>((ftz ? with_ftz : 0) | (sat ? with_sat : 0));
+    d.in.lanes = directed_operation<Op>();
+  } else {
+    d.refuse("of this instruction only .rn");
   }
-  d.refuse("of this instruction only .rn");
 }
 
 void decode_division(Decoder& d) {
@@ -259,20 +214,6 @@ void decode_division(Decoder& d) {
   with_flags<DivideApproximately>(ftz, form == 1,
                                   [&](auto op) { set_lanes<float, 2>(d, op, type); });
 }
-
-template <template <bool> class Op>
-void decode_approximate(Decoder& d) {
-  if (!d.modifiers.take("approx")) d.fail(".approx is missing");
-  const bool ftz = d.modifiers.take("ftz");
-  if (d.demand_type() != Type::f32) d.refuse("of this type: its bits on a GPU are not known");
-  ftz ? set_lanes<float, 1>(d, Op<true>{}, Type::f32)
-      : set_lanes<float, 1>(d, Op<false>{}, Type::f32);
-}
-
-template <bool ftz>
-using SinFor = Sin;
-template <bool ftz>
-using CosFor = Cos;
 
 template <template <bool> class Op>
 void decode_sign(Decoder& d) {
@@ -333,24 +274,10 @@ bool decode_float(Decoder& d) {
   const auto type = d.modifiers.peek_type();
   if (!type || (*type != Type::f32 && *type != Type::f64)) return false;
   const std::string_view base = d.modifiers.base();
-  const auto& words = d.modifiers.left();
-  const bool approx = std::find(words.begin(), words.end(), "approx") != words.end();
-  if (base == "ex2") {
-    decode_approximate<Ex2>(d);
-  } else if (base == "lg2") {
-    decode_approximate<Lg2>(d);
-  } else if (base == "rsqrt") {
-    decode_approximate<Rsqrt>(d);
-  } else if (base == "sin") {
-    decode_approximate<SinFor>(d);
-  } else if (base == "cos") {
-    decode_approximate<CosFor>(d);
-  } else if (base == "rcp") {
-    approx ? decode_approximate<Rcp>(d) : decode_rounded<Reciprocal, 1, false>(d);
-  } else if (base == "sqrt" && !approx) {
+  if (base == "rcp") {
+    decode_rounded<Reciprocal, 1, false>(d);
+  } else if (base == "sqrt") {
     decode_rounded<SquareRoot, 1, false>(d);
-  } else if (base == "sqrt" || base == "tanh") {
-    d.refuse("what a GPU computes here is not known bit for bit");
   } else {
     return decode_of_type(d, base, *type);
   }

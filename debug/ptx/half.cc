@@ -57,15 +57,27 @@ struct MultiplyAdd {
   static double compute(double a, double b, double c) { return sum(a * b, c); }
 };
 
-template <class Op, class T, bool ftz, bool sat, bool relu>
-struct Arithmetic {
-  template <class... S>
-  static Half apply(S... s) {
-    const Half result = finish<T>(Op::compute(take<T>(s, ftz)...), ftz, sat);
-    if (!relu) return result;
-    return result == T::nan ? result : result & 0x8000 ? 0 : result;  // .relu: NaN stays
+/// Flags of an operation, in Instruction::kind.
+constexpr std::uint8_t with_ftz = 1, with_sat = 2, with_relu = 4;
+
+/// `Number`: a half, or two side by side, each on its own.
+template <class Op, class T, class Number, std::size_t... I>
+void arithmetic(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  const bool ftz = in.kind & with_ftz, sat = in.kind & with_sat, relu = in.kind & with_relu;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    Number result = 0;
+    for (unsigned at = 0; at < 8 * sizeof(Number); at += 16) {
+      Half half = finish<T>(
+          Op::compute(
+              take<T>(static_cast<Half>(lane_of<Number>(registers, in.s[I], lane) >> at), ftz)...),
+          ftz, sat);
+      if (relu && half != T::nan && half & 0x8000) half = 0;  // a NaN stays
+      result = static_cast<Number>(result | static_cast<Number>(half) << at);
+    }
+    reinterpret_cast<Number*>(registers + in.d)[lane] = result;
   }
-};
+}
 
 template <class T, bool negates>
 struct Sign {
@@ -110,27 +122,35 @@ void set(Decoder& d, Type type) {
   is_packed(type) ? choose(Both<Op>{}, std::uint32_t{}) : choose(Op{}, Half{});
 }
 
-template <class Op, class T, std::size_t sources>
-void set_flags(Decoder& d, Type type, bool ftz, bool sat, bool relu) {
-  if (sat && relu) d.fail(".sat and .relu exclude each other");
-  if (relu)
-    return ftz ? set<Arithmetic<Op, T, true, false, true>, sources>(d, type)
-               : set<Arithmetic<Op, T, false, false, true>, sources>(d, type);
-  if (sat)
-    return ftz ? set<Arithmetic<Op, T, true, true, false>, sources>(d, type)
-               : set<Arithmetic<Op, T, false, true, false>, sources>(d, type);
-  ftz ? set<Arithmetic<Op, T, true, false, false>, sources>(d, type)
-      : set<Arithmetic<Op, T, false, false, false>, sources>(d, type);
+template <class Op, class T, class Number>
+LaneOperation arithmetic_operation() {
+  if constexpr (requires { Op::compute(0.0, 0.0); }) {
+    return arithmetic<Op, T, Number, 0, 1>;
+  } else {
+    return arithmetic<Op, T, Number, 0, 1, 2>;
+  }
 }
 
-template <class Op, std::size_t sources>
+template <class Op>
 void decode_arithmetic(Decoder& d) {
   d.modifiers.take("rn");
   const bool ftz = d.modifiers.take("ftz"), sat = d.modifiers.take("sat");
   const bool relu = d.modifiers.take("relu");
+  if (sat && relu) d.fail(".sat and .relu exclude each other");
   const Type type = d.demand_type();
-  is_bf16(type) ? set_flags<Op, Bf16, sources>(d, type, ftz, sat, relu)
-                : set_flags<Op, F16, sources>(d, type, ftz, sat, relu);
+  const std::size_t sources = requires { Op::compute(0.0, 0.0); }
+  ? 2 : 3;
+  d.demand_operands(1 + sources);
+  d.in.d = d.result(0, type);
+  for (std::size_t i = 0; i < sources; ++i) d.in.s[i] = d.source(i + 1, type);
+  d.in.kind = static_cast<std::uint8_t>((ftz ? with_ftz : 0) | (sat ? with_sat : 0) |
+                                        (relu ? with_relu : 0));
+  const auto choose = [&](auto x) {
+    using Number = decltype(x);
+    d.in.lanes = is_bf16(type) ? arithmetic_operation<Op, Bf16, Number>()
+                               : arithmetic_operation<Op, F16, Number>();
+  };
+  is_packed(type) ? choose(std::uint32_t{}) : choose(Half{});
 }
 
 template <bool least>
@@ -152,13 +172,13 @@ bool decode_half(Decoder& d) {
   if (!type || !(is_packed(*type) || *type == Type::f16 || *type == Type::bf16)) return false;
   const std::string_view base = d.modifiers.base();
   if (base == "add") {
-    decode_arithmetic<Add, 2>(d);
+    decode_arithmetic<Add>(d);
   } else if (base == "sub") {
-    decode_arithmetic<Subtract, 2>(d);
+    decode_arithmetic<Subtract>(d);
   } else if (base == "mul") {
-    decode_arithmetic<Multiply, 2>(d);
+    decode_arithmetic<Multiply>(d);
   } else if (base == "fma") {
-    decode_arithmetic<MultiplyAdd, 3>(d);
+    decode_arithmetic<MultiplyAdd>(d);
   } else if (base == "neg" || base == "abs") {
     d.modifiers.take_type();
     base == "neg" ? set<Sign<F16, true>, 1>(d, *type) : set<Sign<F16, false>, 1>(d, *type);

@@ -13,39 +13,6 @@ namespace {
 template <class T>
 using Bits = std::make_unsigned_t<T>;
 
-__extension__ typedef __int128 Signed128;             // NOLINT(modernize-use-using): g++ takes
-__extension__ typedef unsigned __int128 Unsigned128;  // NOLINT(modernize-use-using): it so only
-
-/// The type that holds a product of two T.
-template <class T>
-struct WideOf;
-template <>
-struct WideOf<std::int16_t> {
-  using type = std::int32_t;
-};
-template <>
-struct WideOf<std::uint16_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct WideOf<std::int32_t> {
-  using type = std::int64_t;
-};
-template <>
-struct WideOf<std::uint32_t> {
-  using type = std::uint64_t;
-};
-template <>
-struct WideOf<std::int64_t> {
-  using type = Signed128;
-};
-template <>
-struct WideOf<std::uint64_t> {
-  using type = Unsigned128;
-};
-template <class T>
-using Wide = typename WideOf<T>::type;
-
 struct Add {
   template <class T>
   static T apply(T a, T b) {
@@ -84,50 +51,6 @@ struct ExtremeOfHalves {
     const auto pick = [](T x, T y) { return static_cast<std::uint16_t>(least == (x < y) ? x : y); };
     return pick(static_cast<T>(a), static_cast<T>(b)) |
            static_cast<std::uint32_t>(pick(static_cast<T>(a >> 16), static_cast<T>(b >> 16))) << 16;
-  }
-};
-
-struct MultiplyLow {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(static_cast<Wide<Bits<T>>>(static_cast<Bits<T>>(a)) *
-                          static_cast<Bits<T>>(b));
-  }
-};
-struct MultiplyHigh {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>((static_cast<Wide<T>>(a) * b) >> (8 * sizeof(T)));
-  }
-};
-struct MultiplyWide {
-  template <class T>
-  static Wide<T> apply(T a, T b) {
-    return static_cast<Wide<T>>(a) * b;
-  }
-};
-template <class Product>
-struct MultiplyAdd {
-  template <class T, class C>
-  static C apply(T a, T b, C c) {
-    return Add::apply<C>(Product::template apply<T>(a, b), c);
-  }
-};
-struct MultiplyAddHighSaturating {
-  static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
-    return saturate(std::int64_t{MultiplyHigh::apply(a, b)} + c);
-  }
-};
-/// The lowest 24 bits, with their sign; .hi: bits 47 to 16 of the product.
-template <bool high>
-struct Multiply24 {
-  template <class T>
-  static T apply(T a, T b) {
-    const auto low = [](T x) {
-      return static_cast<T>(static_cast<T>(static_cast<Bits<T>>(x) << 8) >> 8);
-    };
-    const auto product = static_cast<Wide<T>>(low(a)) * low(b);
-    return static_cast<T>(high ? product >> 16 : product);
   }
 };
 
@@ -187,19 +110,6 @@ struct SumOfDifferences {
   }
 };
 
-/// c + the products of the four bytes of a and b.
-template <class A, class B>
-struct DotOfBytes {
-  static std::int32_t apply(std::uint32_t a, std::uint32_t b, std::int32_t c) {
-    auto sum = static_cast<std::uint32_t>(c);
-    for (int i = 0; i < 4; ++i) {
-      sum += static_cast<std::uint32_t>(int{static_cast<A>(a >> (8 * i))} *
-                                        int{static_cast<B>(b >> (8 * i))});
-    }
-    return static_cast<std::int32_t>(sum);
-  }
-};
-
 /// d = a ± b (± carry); the new carry where `sets`.
 template <class T, bool subtracts, bool takes, bool sets>
 void with_carry(std::byte* registers, const Instruction& in, std::uint32_t mask) {
@@ -243,55 +153,6 @@ bool decode_carry(Decoder& d, bool subtracts, bool takes) {
   return true;
 }
 
-void decode_product(Decoder& d, bool adds) {
-  const int part = d.modifiers.choose({"lo", "hi", "wide"}, 3);
-  const bool saturates = d.modifiers.take("sat");
-  const Type type = d.demand_type();
-  if (part == 3) d.fail(".lo, .hi or .wide is missing");
-  if (part == 2) {
-    if (bits_of(type) == 64) d.fail("there is no .wide of this type");
-    const Type wide = type == Type::s16   ? Type::s32
-                      : type == Type::u16 ? Type::u32
-                      : type == Type::s32 ? Type::s64
-                                          : Type::u64;
-    with_integer(type, [&](auto x) {
-      using T = decltype(x);
-      if constexpr (sizeof(T) < 8) {
-        if (adds) {
-          d.set_lanes<MultiplyAdd<MultiplyWide>, Wide<T>, T, T, Wide<T>>(wide, {type, type, wide});
-        } else {
-          d.set_lanes<MultiplyWide, Wide<T>, T, T>(wide, {type, type});
-        }
-      }
-    });
-    return;
-  }
-  if (saturates) {
-    if (!adds || part != 1 || type != Type::s32) d.fail(".sat is for mad.hi.s32");
-    return d.set_lanes<MultiplyAddHighSaturating, std::int32_t, std::int32_t, std::int32_t,
-                       std::int32_t>(type, {type, type, type});
-  }
-  if (adds && part == 0) return d.set_integer_lanes<MultiplyAdd<MultiplyLow>, 3>(type);
-  if (adds) return d.set_integer_lanes<MultiplyAdd<MultiplyHigh>, 3>(type);
-  if (part == 0) return d.set_integer_lanes<MultiplyLow, 2>(type);
-  d.set_integer_lanes<MultiplyHigh, 2>(type);
-}
-
-void decode_product_24(Decoder& d, bool adds) {
-  const bool high = d.modifiers.choose({"lo", "hi"}, 0) == 1;
-  const Type type = d.demand_type();
-  const auto set = [&](auto x) {
-    using T = decltype(x);
-    if (adds && high)
-      return d.set_lanes<MultiplyAdd<Multiply24<true>>, T, T, T, T>(type, {type, type, type});
-    if (adds)
-      return d.set_lanes<MultiplyAdd<Multiply24<false>>, T, T, T, T>(type, {type, type, type});
-    if (high) return d.set_lanes<Multiply24<true>, T, T, T>(type, {type, type});
-    d.set_lanes<Multiply24<false>, T, T, T>(type, {type, type});
-  };
-  is_signed(type) ? set(std::int32_t{}) : set(std::uint32_t{});
-}
-
 void decode_extreme(Decoder& d, bool least) {
   const bool relu = d.modifiers.take("relu");
   if (relu) {
@@ -305,18 +166,6 @@ void decode_extreme(Decoder& d, bool least) {
   const Type type = d.demand_type();
   if (least) return d.set_integer_lanes<Minimum, 2>(type);
   d.set_integer_lanes<Maximum, 2>(type);
-}
-
-void decode_dot(Decoder& d) {
-  const Type a = d.demand_type(), b = d.demand_type();
-  if (bits_of(a) != 32 || bits_of(b) != 32) d.fail("it takes .u32 or .s32 twice");
-  const auto set = [&](auto x, auto y) {
-    d.set_lanes<DotOfBytes<decltype(x), decltype(y)>, std::int32_t, std::uint32_t, std::uint32_t,
-                std::int32_t>(Type::b32, {Type::b32, Type::b32, Type::b32});
-  };
-  if (is_signed(a))
-    return is_signed(b) ? set(std::int8_t{}, std::int8_t{}) : set(std::int8_t{}, std::uint8_t{});
-  is_signed(b) ? set(std::uint8_t{}, std::int8_t{}) : set(std::uint8_t{}, std::uint8_t{});
 }
 
 /// add.u16x2 and its like, whose type is no Type.
@@ -370,10 +219,6 @@ bool decode_integer(Decoder& d) {
     } else {
       d.set_integer_lanes<Subtract, 2>(*type);
     }
-  } else if (base == "mul" || base == "mad") {
-    decode_product(d, base == "mad");
-  } else if (base == "mul24" || base == "mad24") {
-    decode_product_24(d, base == "mad24");
   } else if (base == "min" || base == "max") {
     decode_extreme(d, base == "min");
   } else if (base == "div") {
@@ -386,8 +231,6 @@ bool decode_integer(Decoder& d) {
     d.set_integer_lanes<Negate, 1>(d.demand_type());
   } else if (base == "sad") {
     d.set_integer_lanes<SumOfDifferences, 3>(d.demand_type());
-  } else if (base == "dp4a") {
-    decode_dot(d);
   } else {
     return false;
   }

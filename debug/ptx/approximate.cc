@@ -1,0 +1,95 @@
+// PTX ISA, "Floating-Point Instructions": what a GPU has units for that are not exact.
+
+#include <algorithm>
+#include <cmath>
+
+#include "debug/ptx/decoder.h"
+#include "debug/simt/numerics.h"
+
+namespace lanescope::ptx {
+namespace {
+
+using simt::canonical;
+
+// .approx without .ftz scales what the unit would flush, as ptxas has it.
+
+template <bool ftz>
+struct Ex2 {
+  static float apply(float x) {
+    if (ftz || !(x < -126)) return simt::ex2(x);
+    const float half = simt::ex2(x * 0.5f);
+    return half * half;
+  }
+};
+template <bool ftz>
+struct Lg2 {
+  static float apply(float x) {
+    if (ftz || !(std::fabs(x) < 0x1p-126f)) return simt::lg2(x);
+    return canonical(simt::lg2(x * 0x1p24f) - 24.0f);
+  }
+};
+template <bool ftz>
+struct Rcp {
+  static float apply(float x) {
+    const float size = std::fabs(x);
+    if (!ftz && size < 0x1p-126f) return canonical(simt::rcp(x * 0x1p24f) * 0x1p24f);
+    if (!ftz && size > 0x1p126f && size < INFINITY) return simt::rcp(x * 0.25f) * 0.25f;
+    return simt::rcp(x);
+  }
+};
+template <bool ftz>
+struct Rsqrt {
+  static float apply(float x) {
+    if (ftz || !(std::fabs(x) < 0x1p-126f)) return simt::rsqrt(x);
+    return simt::rsqrt(x * 0x1p24f) * 0x1p12f;
+  }
+};
+struct Sin {
+  static float apply(float x) { return simt::sin(x); }
+};
+struct Cos {
+  static float apply(float x) { return simt::cos(x); }
+};
+template <template <bool> class Op>
+void decode_unit(Decoder& d) {
+  if (!d.modifiers.take("approx")) d.fail(".approx is missing");
+  const bool ftz = d.modifiers.take("ftz");
+  if (d.demand_type() != Type::f32) d.refuse("of this type: its bits on a GPU are not known");
+  ftz ? d.set_lanes<Op<true>, float, float>(Type::f32, {Type::f32})
+      : d.set_lanes<Op<false>, float, float>(Type::f32, {Type::f32});
+}
+
+template <bool ftz>
+using SinFor = Sin;
+template <bool ftz>
+using CosFor = Cos;
+
+}  // namespace
+
+bool decode_approximate(Decoder& d) {
+  const auto type = d.modifiers.peek_type();
+  if (!type || (*type != Type::f32 && *type != Type::f64)) return false;
+  const std::string_view base = d.modifiers.base();
+  const auto& words = d.modifiers.left();
+  const bool approx = std::find(words.begin(), words.end(), "approx") != words.end();
+  if (base == "ex2") {
+    decode_unit<Ex2>(d);
+  } else if (base == "lg2") {
+    decode_unit<Lg2>(d);
+  } else if (base == "rsqrt") {
+    decode_unit<Rsqrt>(d);
+  } else if (base == "sin") {
+    decode_unit<SinFor>(d);
+  } else if (base == "cos") {
+    decode_unit<CosFor>(d);
+  } else if (base == "rcp" && approx) {
+    decode_unit<Rcp>(d);
+  } else if ((base == "sqrt" && approx) || base == "tanh") {
+    d.refuse("what a GPU computes here is not known bit for bit");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,111 @@
+// What the device of debug/ptx/runtime.h knows of its memory.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "debug/ptx/runtime.h"
+#include "debug/simt/checker.h"
+#include "reference/site.h"
+
+namespace lanescope::ptx {
+
+/// Memory of kernels, with unused bytes before and behind it for the memory checker.
+void* Device::place(std::size_t bytes, std::size_t alignment, const std::string& name,
+                    bool written) {
+  constexpr std::size_t guard = simt::guard_bytes;
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  std::unique_ptr<std::byte[]> block(new (std::nothrow) std::byte[2 * guard + alignment + bytes]);
+  if (!block) return nullptr;
+  void* at = block.get() + guard;
+  std::size_t space = bytes + alignment;
+  at = std::align(alignment, std::max<std::size_t>(bytes, 1), at, space);
+  std::fill_n(static_cast<std::uint32_t*>(at), bytes / 4, poison32);
+  GlobalMemory::Area& area = memory_.add(at, bytes, name, true);
+  if (checks()) area.shadow = std::make_shared<AreaShadow>(bytes, written);
+  blocks_[at] = std::move(block);
+  return at;
+}
+
+void* Device::allocate(std::size_t bytes, bool of_host) {
+  constexpr std::size_t alignment = 256;  // as cudaMalloc's
+  void* at = place(bytes, alignment, "allocation " + std::to_string(allocations_ + 1), of_host);
+  if (!at) return nullptr;
+  ++allocations_;
+  allocated_ += bytes;
+  return at;
+}
+
+bool Device::release(void* memory) {
+  constexpr std::size_t most_freed = std::size_t{256} << 20;
+  GlobalMemory::Area* area = memory_.find(memory, 0);
+  if (!area || !blocks_.contains(memory)) return false;
+  allocated_ -= area->bytes();
+  memory_.note_freed(memory);
+  freed_.push_back(memory);
+  freed_bytes_ += area->bytes();
+  for (; freed_bytes_ > most_freed; freed_.pop_front()) {
+    const GlobalMemory::Area& oldest =
+        memory_.areas().at(reinterpret_cast<std::uint64_t>(freed_.front()));
+    freed_bytes_ -= oldest.bytes();
+    memory_.remove(freed_.front());
+    blocks_.erase(freed_.front());
+  }
+  return true;
+}
+
+void Device::note_write(const void* to, const void* from, std::size_t bytes) {
+  GlobalMemory::Area* area = memory_.find(to, bytes);
+  if (!area) return;
+  const GlobalMemory::Area* source = from ? memory_.find(from, bytes) : nullptr;
+  if (settings.checker && from && !source) settings.checker->note_copy(from, to, bytes);
+  if (!area->shadow) return;
+  const std::size_t offset = reinterpret_cast<std::uint64_t>(to) - area->begin;
+  if (source && source->shadow) {
+    area->shadow->note_copy(offset, *source->shadow,
+                            reinterpret_cast<std::uint64_t>(from) - source->begin, bytes);
+  } else {
+    area->shadow->note_write(offset, bytes);
+  }
+}
+
+bool Device::holds(const void* memory, std::size_t bytes) {
+  return memory_.find(memory, bytes) != nullptr;
+}
+
+/// The memory checker knows the buffers of the problem; of the others, any bytes of which may
+/// belong to a lane, their shadows know, and it learns their names.
+void Device::watch_memory(simt::Checker& checker) {
+  if (next_place_ == 1) watched_before_ = checker.regions().size();
+  const auto is_watched = [&](const GlobalMemory::Area& area) {
+    const auto& regions = checker.regions();
+    return std::any_of(regions.begin(),
+                       regions.begin() + static_cast<std::ptrdiff_t>(watched_before_),
+                       [&](const simt::Region& region) {
+                         return area.holds(std::bit_cast<std::uint64_t>(region.begin), 0);
+                       });
+  };
+  for (auto& [begin, area] : memory_.areas()) {
+    if (!area.shadow || area.freed) continue;
+    if (!session_ && area.region < 0 && is_watched(area)) {
+      area.shadow.reset();
+      continue;
+    }
+    if (session_ || area.region < 0) {
+      area.region = static_cast<int>(checker.regions().size());
+      checker.watch_also({area.name, std::bit_cast<const void*>(begin), area.bytes(),
+                          simt::Region::Use::input, 1, true});
+    }
+    area.shadow->begin_launch();
+  }
+}
+
+void Device::map(void* memory, std::size_t bytes) {
+  GlobalMemory::Area& area = memory_.add(memory, bytes, "host memory", false);
+  if (checks()) area.shadow = std::make_shared<AreaShadow>(bytes, true);
+}
+
+bool Device::unmap(void* memory) { return !blocks_.contains(memory) && memory_.remove(memory); }
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,192 @@
+// PTX ISA, "Integer Arithmetic Instructions": products.
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "debug/ptx/decoder.h"
+
+namespace lanescope::ptx {
+namespace {
+
+template <class T>
+using Bits = std::make_unsigned_t<T>;
+
+__extension__ typedef __int128 Signed128;             // NOLINT(modernize-use-using): g++ takes
+__extension__ typedef unsigned __int128 Unsigned128;  // NOLINT(modernize-use-using): it so only
+
+/// The type that holds a product of two T.
+template <class T>
+struct WideOf;
+template <>
+struct WideOf<std::int16_t> {
+  using type = std::int32_t;
+};
+template <>
+struct WideOf<std::uint16_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct WideOf<std::int32_t> {
+  using type = std::int64_t;
+};
+template <>
+struct WideOf<std::uint32_t> {
+  using type = std::uint64_t;
+};
+template <>
+struct WideOf<std::int64_t> {
+  using type = Signed128;
+};
+template <>
+struct WideOf<std::uint64_t> {
+  using type = Unsigned128;
+};
+template <class T>
+using Wide = typename WideOf<T>::type;
+
+template <class T>
+T sum(T a, T b) {
+  return static_cast<T>(static_cast<Bits<T>>(a) + static_cast<Bits<T>>(b));
+}
+std::int32_t saturate(std::int64_t x) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(
+      x, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
+}
+struct MultiplyLow {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Wide<Bits<T>>>(static_cast<Bits<T>>(a)) *
+                          static_cast<Bits<T>>(b));
+  }
+};
+struct MultiplyHigh {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>((static_cast<Wide<T>>(a) * b) >> (8 * sizeof(T)));
+  }
+};
+struct MultiplyWide {
+  template <class T>
+  static Wide<T> apply(T a, T b) {
+    return static_cast<Wide<T>>(a) * b;
+  }
+};
+template <class Product>
+struct MultiplyAdd {
+  template <class T, class C>
+  static C apply(T a, T b, C c) {
+    return sum<C>(Product::template apply<T>(a, b), c);
+  }
+};
+struct MultiplyAddHighSaturating {
+  static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
+    return saturate(std::int64_t{MultiplyHigh::apply(a, b)} + c);
+  }
+};
+/// The lowest 24 bits, with their sign; .hi: bits 47 to 16 of the product.
+template <bool high>
+struct Multiply24 {
+  template <class T>
+  static T apply(T a, T b) {
+    const auto low = [](T x) {
+      return static_cast<T>(static_cast<T>(static_cast<Bits<T>>(x) << 8) >> 8);
+    };
+    const auto product = static_cast<Wide<T>>(low(a)) * low(b);
+    return static_cast<T>(high ? product >> 16 : product);
+  }
+};
+
+/// c + the products of the four bytes of a and b.
+template <class A, class B>
+struct DotOfBytes {
+  static std::int32_t apply(std::uint32_t a, std::uint32_t b, std::int32_t c) {
+    auto sum = static_cast<std::uint32_t>(c);
+    for (int i = 0; i < 4; ++i) {
+      sum += static_cast<std::uint32_t>(int{static_cast<A>(a >> (8 * i))} *
+                                        int{static_cast<B>(b >> (8 * i))});
+    }
+    return static_cast<std::int32_t>(sum);
+  }
+};
+
+void decode_whole(Decoder& d, bool adds) {
+  const int part = d.modifiers.choose({"lo", "hi", "wide"}, 3);
+  const bool saturates = d.modifiers.take("sat");
+  const Type type = d.demand_type();
+  if (part == 3) d.fail(".lo, .hi or .wide is missing");
+  if (part == 2) {
+    if (bits_of(type) == 64) d.fail("there is no .wide of this type");
+    const Type wide = type == Type::s16   ? Type::s32
+                      : type == Type::u16 ? Type::u32
+                      : type == Type::s32 ? Type::s64
+                                          : Type::u64;
+    with_integer(type, [&](auto x) {
+      using T = decltype(x);
+      if constexpr (sizeof(T) < 8) {
+        if (adds) {
+          d.set_lanes<MultiplyAdd<MultiplyWide>, Wide<T>, T, T, Wide<T>>(wide, {type, type, wide});
+        } else {
+          d.set_lanes<MultiplyWide, Wide<T>, T, T>(wide, {type, type});
+        }
+      }
+    });
+    return;
+  }
+  if (saturates) {
+    if (!adds || part != 1 || type != Type::s32) d.fail(".sat is for mad.hi.s32");
+    return d.set_lanes<MultiplyAddHighSaturating, std::int32_t, std::int32_t, std::int32_t,
+                       std::int32_t>(type, {type, type, type});
+  }
+  if (adds && part == 0) return d.set_integer_lanes<MultiplyAdd<MultiplyLow>, 3>(type);
+  if (adds) return d.set_integer_lanes<MultiplyAdd<MultiplyHigh>, 3>(type);
+  if (part == 0) return d.set_integer_lanes<MultiplyLow, 2>(type);
+  d.set_integer_lanes<MultiplyHigh, 2>(type);
+}
+
+void decode_product_24(Decoder& d, bool adds) {
+  const bool high = d.modifiers.choose({"lo", "hi"}, 0) == 1;
+  const Type type = d.demand_type();
+  const auto set = [&](auto x) {
+    using T = decltype(x);
+    if (adds && high)
+      return d.set_lanes<MultiplyAdd<Multiply24<true>>, T, T, T, T>(type, {type, type, type});
+    if (adds)
+      return d.set_lanes<MultiplyAdd<Multiply24<false>>, T, T, T, T>(type, {type, type, type});
+    if (high) return d.set_lanes<Multiply24<true>, T, T, T>(type, {type, type});
+    d.set_lanes<Multiply24<false>, T, T, T>(type, {type, type});
+  };
+  is_signed(type) ? set(std::int32_t{}) : set(std::uint32_t{});
+}
+
+void decode_dot(Decoder& d) {
+  const Type a = d.demand_type(), b = d.demand_type();
+  if (bits_of(a) != 32 || bits_of(b) != 32) d.fail("it takes .u32 or .s32 twice");
+  const auto set = [&](auto x, auto y) {
+    d.set_lanes<DotOfBytes<decltype(x), decltype(y)>, std::int32_t, std::uint32_t, std::uint32_t,
+                std::int32_t>(Type::b32, {Type::b32, Type::b32, Type::b32});
+  };
+  if (is_signed(a))
+    return is_signed(b) ? set(std::int8_t{}, std::int8_t{}) : set(std::int8_t{}, std::uint8_t{});
+  is_signed(b) ? set(std::uint8_t{}, std::int8_t{}) : set(std::uint8_t{}, std::uint8_t{});
+}
+
+}  // namespace
+
+bool decode_integer_product(Decoder& d) {
+  const std::string_view base = d.modifiers.base();
+  const auto type = d.modifiers.peek_type();
+  if (!type || !is_integer(*type)) return false;
+  if (base == "mul" || base == "mad") {
+    decode_whole(d, base == "mad");
+  } else if (base == "mul24" || base == "mad24") {
+    decode_product_24(d, base == "mad24");
+  } else if (base == "dp4a") {
+    decode_dot(d);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace lanescope::ptx

@@ -70,6 +70,13 @@ class ExecTest(ProgramTest):
         self.finds("race of lanes", "race", "y[threadIdx.x] = 1;", "// races too")
         self.finds("odd", "misaligned", "// misaligned")
 
+    def test_first_nan(self):
+        out, err = self.execute("no number", code=0)
+        self.assertEqual(out, SAID)
+        where = self.line_of("// no log")
+        self.assertRegex(err, rf"launch 4: no_number<<<.*\nfirst NaN: \S+\.f32 at .*{where} of .*, block 0, warp 0, lane 0\n")
+        self.assertNotIn("first NaN", self.execute("", code=0)[1])
+
     def test_once_each(self):
         _, err = self.execute("too long", code=DIVERGED)
         self.assertEqual(err.count("out of bounds"), 2, err)

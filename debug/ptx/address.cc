@@ -159,6 +159,10 @@ void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Poi
   }
 }
 
+std::unique_lock<std::mutex> Warp::hold_order() {
+  return block_.checker() ? block_.order().hold() : std::unique_lock<std::mutex>();
+}
+
 void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
   if (block_.checker()) check_ordering(Access::write, lane, at, bytes);
 }

@@ -19,6 +19,9 @@ namespace lanescope::ptx {
 /// made up.
 class BlockOrder {
  public:
+  /// Around an access that orders and the `meet` of it: else one block could see what another left
+  /// before it has met it.
+  std::unique_lock<std::mutex> hold() { return std::unique_lock(accesses_); }
   /// A block accesses `address` in a way that orders.
   void meet(const void* address, std::int64_t block);
   bool holds(std::int64_t earlier, std::int64_t later) const;
@@ -28,6 +31,7 @@ class BlockOrder {
   static void add(Blocks& to, std::int64_t block);
   static void join(Blocks& to, const Blocks& from);
 
+  std::mutex accesses_;
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Blocks> passed_;  ///< by accesses of the address
   std::unordered_map<std::int64_t, Blocks> known_;  ///< to each block

@@ -97,6 +97,7 @@ Flow update(Warp& warp, const Instruction& in, std::uint32_t mask) {
   Pointers pointers;
   warp.locate(in, mask, sizeof(T), pointers);
   const std::byte* shared = warp.block().shared();
+  const auto held = warp.hold_order();
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     std::byte* at = pointers[static_cast<std::size_t>(lane)];

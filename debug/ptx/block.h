@@ -54,6 +54,7 @@ class Block {
   simt::BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
   simt::Sitting& sitting() { return sitting_; }
   BlockOrder& order() { return order_of_blocks_; }
+  NumbersMade& numbers() { return numbers_; }
 
   /// Lanes of a warp arrive at a barrier, and count as `counted`; `expected`: 0 all lanes of the
   /// block. Where the barrier opens with them, what waited there is ready again, and the vote
@@ -75,6 +76,7 @@ class Block {
   const Program& program_;
   simt::Sitting& sitting_;
   BlockOrder& order_of_blocks_;
+  NumbersMade numbers_;
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;

@@ -10,6 +10,7 @@
 
 #include "debug/report/launch_report.h"
 #include "debug/simt/checker.h"
+#include "debug/text/text.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -30,6 +31,24 @@ std::string readable(const std::string& name) {
     if (whole[i] == '(' && depth == 0 && !is_anonymous) return whole.substr(0, i);
   }
   return whole;
+}
+
+std::string number_note(const char* name, const NumberMade& number, const Program& program) {
+  std::string text =
+      std::string("first ") + name + ": " + program.describe(number.instruction) + " of ";
+  for (int i = 0; i < number.count; ++i) {
+    text += (i > 0 ? ", " : "") + number_text(number.operands[static_cast<std::size_t>(i)], 6);
+  }
+  return text + ", block " + std::to_string(number.block) + ", warp " +
+         std::to_string(number.thread / 32) + ", lane " + std::to_string(number.thread % 32);
+}
+
+/// Infinities come and go in masks; with a NaN they may be where it comes from.
+std::vector<std::string> notes_of(const NumbersMade& made, const Program& program) {
+  if (made.nan.block < 0) return {};
+  std::vector<std::string> notes = {number_note("NaN", made.nan, program)};
+  if (made.infinity.block >= 0) notes.push_back(number_note("infinity", made.infinity, program));
+  return notes;
 }
 
 }  // namespace
@@ -68,8 +87,8 @@ void ExecSession::write(ExecEvent event, const std::string& text) {
 }
 
 void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
-                              const simt::Checker& checker, const std::string& fault,
-                              bool refused) {
+                              const simt::Checker& checker, const Program* program,
+                              const std::string& fault, bool refused) {
   LaunchReport report;
   report.number = ++launches_;
   report.blocks = grid.blocks;
@@ -79,10 +98,14 @@ void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
   report.found.fault = fault;
   describe_findings(
       checker, [](std::int64_t) { return std::nullopt; }, report.found);
-  if (report.clean()) return write(ExecEvent::clean, {});
-  write(refused ? ExecEvent::refused : ExecEvent::finding, launch_json(report));
-  if (!wish_.speaks) return;
-  const std::string text = launch_text(report, told_);
+  if (program && grid.numbers) report.notes = notes_of(*grid.numbers, *program);
+  if (report.clean()) {
+    write(ExecEvent::clean, {});
+  } else {
+    write(refused ? ExecEvent::refused : ExecEvent::finding, launch_json(report));
+  }
+  const std::string text = wish_.speaks ? launch_text(report, told_) : "";
+  if (text.empty()) return;
   std::fflush(stdout);
   std::fputs(("lanescope: " + text).c_str(), stderr);
 }

@@ -20,9 +20,10 @@ class ExecSession {
 
   RunSettings settings() const;
   void note_module() { write(ExecEvent::module, {}); }
-  /// A launch has ended, or has not begun. `fault`: why not, where it did not.
+  /// A launch has ended, or has not begun. `fault`: why not, where it did not; `program`: of a
+  /// kernel that was decoded.
   void note_launch(const std::string& kernel, const Grid& grid, const simt::Checker& checker,
-                   const std::string& fault, bool refused);
+                   const Program* program, const std::string& fault, bool refused);
 
  private:
   explicit ExecSession(ExecWish wish) : wish_(std::move(wish)) {}

@@ -56,6 +56,12 @@ std::int64_t launch(const Grid& grid, const Program& program) {
         runners.push_back(runner);
         return [=](std::int64_t block) { runner->run(block); };
       });
+  for (const auto& runner : runners) {
+    if (!grid.numbers) break;
+    const NumbersMade& made = runner->numbers();
+    if (made.nan.before(grid.numbers->nan)) grid.numbers->nan = made.nan;
+    if (made.infinity.before(grid.numbers->infinity)) grid.numbers->infinity = made.infinity;
+  }
   if (grid.checker) {
     grid.checker->end(first ? first->block() : grid.block_count() - 1, false);
     grid.checker->name_places(

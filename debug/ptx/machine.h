@@ -12,6 +12,25 @@
 
 namespace lanescope::ptx {
 
+/// An instruction that made a number of others.
+struct NumberMade {
+  std::int64_t block = -1;  ///< −1: none did
+  int thread = 0;
+  std::uint32_t instruction = 0;  ///< in Program::code
+  float result = 0;
+  std::array<float, 3> operands{};
+  int count = 0;  ///< of operands
+
+  bool before(const NumberMade& other) const {
+    return block >= 0 && (other.block < 0 || block < other.block);
+  }
+};
+/// Of the first block in which that happened: the first .f32 instruction that made a NaN of
+/// operands that are none, and the first that made an infinity of finite ones.
+struct NumbersMade {
+  NumberMade nan, infinity;
+};
+
 /// The grid of a kernel, and how the machine runs it.
 struct Grid {
   std::array<std::uint32_t, 3> blocks = {1, 1, 1};
@@ -23,8 +42,9 @@ struct Grid {
   std::uint64_t schedule = 0;        ///< 0: warps run in their order; else a seed of another
   simt::Checker* checker = nullptr;  ///< memory checker
   simt::TensorCoreRule tensor_core = simt::hopper_rule;
-  bool is_first = true;           ///< of several launches on the same buffers
-  std::uint32_t first_place = 1;  ///< what the checker knows the first instruction by
+  NumbersMade* numbers = nullptr;  ///< where to note them, if at all
+  bool is_first = true;            ///< of several launches on the same buffers
+  std::uint32_t first_place = 1;   ///< what the checker knows the first instruction by
 
   std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }
   std::int64_t thread_count() const { return std::int64_t{threads[0]} * threads[1] * threads[2]; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
@@ -20,6 +21,7 @@ Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
   if (mask == 0) return Flow::next;
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
+  const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
   warp.check(simt::BlockChecker::Access::read, mask, sizeof(T) * in.vector, pointers,
              in.kind == orders);
   for (std::size_t i = 0; i < in.vector; ++i) {
@@ -40,6 +42,7 @@ Flow store(Warp& warp, const Instruction& in, std::uint32_t mask) {
   if (mask == 0) return Flow::next;
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
+  const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
   warp.check(simt::BlockChecker::Access::write, mask, sizeof(T) * in.vector, pointers,
              in.kind == orders);
   const Place* places = &warp.program().operands[in.operands + in.source_count - in.vector];

@@ -46,6 +46,7 @@ struct Instruction {
   Type type = Type::b32;
   bool meets = false;         ///< lanes that have parted meet here
   bool wide_address = false;  ///< of 64 bits
+  std::uint8_t floats = 0;    ///< sources, where they and the result are all .f32
   std::uint8_t result_count = 0, source_count = 0;
   Place d = no_place, d2 = no_place, d3 = no_place, d4 = no_place;  ///< results
   Place s[4] = {};                                                  ///< sources

@@ -113,7 +113,7 @@ Device::Kernel* Device::find_kernel(const void* function) {
     kernel.most_dynamic_shared = shared_of_default - std::min(shared_of_default, fixed);
   } catch (const Error& error) {
     fail(error.what(), true);
-    if (session_) session_->note_launch(kernel.name, {}, {}, error.what(), true);
+    if (session_) session_->note_launch(kernel.name, {}, {}, nullptr, error.what(), true);
     return nullptr;
   }
   return &kernel;
@@ -175,6 +175,8 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.schedule = settings.schedule;
   grid.checker = checker;
   grid.tensor_core = settings.tensor_core;
+  NumbersMade numbers;
+  if (session_) grid.numbers = &numbers;
   if (checker) {
     watch_memory(*checker);
     grid.is_first = session_ || next_place_ == 1;
@@ -195,7 +197,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
             ": cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
             "allows more";
   }
-  if (session_) session_->note_launch(kernel.name, grid, of_session, fault, refused_);
+  if (session_) session_->note_launch(kernel.name, grid, of_session, &program, fault, refused_);
   return outcome;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,8 @@ class Warp {
   /// global memory order what lies before and behind them (ld.acquire, st.volatile, ...).
   void check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
              bool orders = false);
+  /// To be held while accesses that order are checked and done.
+  std::unique_lock<std::mutex> hold_order();
   /// The same of a lane's atomic access, which orders in every memory.
   void check_atomic(int lane, const std::byte* at, std::size_t bytes);
   /// Queues copies of `bytes` each, of which `valid` are read and the others zeroes.
@@ -143,6 +146,8 @@ class Warp {
   void check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders);
+  /// Does an instruction on .f32 and notes the first NaN and infinity that come of it.
+  void make_numbers(const Instruction& in, std::uint32_t mask);
   /// Follows, under the memory checker, which registers hold what was never written: what is
   /// computed of it is not either, and using it for more than that is told of.
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);

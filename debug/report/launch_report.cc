@@ -17,7 +17,11 @@ Json sides_json(const std::array<std::uint32_t, 3>& sides) {
 }  // namespace
 
 std::string launch_text(const LaunchReport& report, std::set<std::string>& told) {
-  if (report.clean()) return {};
+  std::vector<std::string> notes;
+  for (const std::string& note : report.notes) {
+    if (told.insert(report.found.kernel + '\n' + note).second) notes.push_back(note);
+  }
+  if (report.clean() && notes.empty()) return {};
   Page page{Style{}};
   std::size_t again = 0;
   for (const CheckReport::Item& item : report.found.items) {
@@ -30,6 +34,7 @@ std::string launch_text(const LaunchReport& report, std::set<std::string>& told)
                " as in launches before");
   }
   if (!report.found.fault.empty()) page.whole("fault: " + report.found.fault);
+  for (const std::string& note : notes) page.whole(note);
   return "launch " + std::to_string(report.number) + ": " + report.found.kernel + "<<<" +
          sides_text(report.blocks) + ", " + sides_text(report.threads) + ", " +
          std::to_string(report.dynamic_shared) + ">>>\n" + page.text();
@@ -44,7 +49,8 @@ std::string launch_json(const LaunchReport& report) {
                      {"threads", sides_json(report.threads)},
                      {"dynamic_shared", report.dynamic_shared},
                      {"findings", findings},
-                     {"fault", report.found.fault}};
+                     {"fault", report.found.fault},
+                     {"notes", report.notes}};
   return json.dump();
 }
 

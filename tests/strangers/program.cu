@@ -46,8 +46,9 @@ __global__ void race_of_lanes(float* y) {
   y[threadIdx.x] = 1;
   y[threadIdx.x ^ 1] = 2;  // races too
 }
-__global__ void far(float* y) { y[1 << 17] = 1; }       // strays
-__global__ void odd(char* y) { *(float*)(y + 2) = 1; }  // misaligned
+__global__ void no_number(float* y) { y[threadIdx.x] = logf(y[threadIdx.x] - 100); }  // no log
+__global__ void far(float* y) { y[1 << 17] = 1; }                                     // strays
+__global__ void odd(char* y) { *(float*)(y + 2) = 1; }                                // misaligned
 __global__ void unknown(float* y) { asm("tanh.approx.f32 %0, %0;" : "+f"(*y)); }
 
 int main(int argc, char** argv) {
@@ -86,6 +87,7 @@ int main(int argc, char** argv) {
   halves<<<1, 64, 0, stream>>>((unsigned short*)y + 20);
   if (mode == "race of blocks") race_of_blocks<<<2, 32>>>(y);
   if (mode == "race of lanes") race_of_lanes<<<1, 32>>>(y);
+  if (mode == "no number") no_number<<<1, 32>>>(y + 40);
   if (mode == "far") far<<<1, 1>>>(y);
   if (mode == "odd") odd<<<1, 1>>>((char*)y);
   if (mode == "unknown") unknown<<<1, 1>>>(y);

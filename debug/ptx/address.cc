@@ -148,9 +148,13 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
 void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
                  bool orders) {
   if (!block_.checker()) return;
+  // Of lanes that read the same bytes two stand for all: more reads are not kept.
+  const std::byte *last = nullptr, *before_last = nullptr;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     const std::byte* at = pointers[static_cast<std::size_t>(lane)];
+    if (access == Access::read && at == last && at == before_last) continue;
+    before_last = std::exchange(last, at);
     if (orders && !block_.checker()->in_shared(at, bytes)) {
       check_ordering(access, lane, at, bytes);
     } else {

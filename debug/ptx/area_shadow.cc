@@ -21,6 +21,7 @@ void BlockOrder::join(Blocks& to, const Blocks& from) {
 
 void BlockOrder::meet(const void* address, std::int64_t block) {
   const std::lock_guard lock(mutex_);
+  used_ = true;
   Blocks& known = known_[block];
   add(known, block);
   Blocks& passed = passed_[address];
@@ -29,6 +30,7 @@ void BlockOrder::meet(const void* address, std::int64_t block) {
 }
 
 bool BlockOrder::holds(std::int64_t earlier, std::int64_t later) const {
+  if (!used_) return false;
   const std::lock_guard lock(mutex_);
   const auto known = known_.find(later);
   if (known == known_.end()) return false;

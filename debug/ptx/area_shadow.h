@@ -31,6 +31,7 @@ class BlockOrder {
   static void add(Blocks& to, std::int64_t block);
   static void join(Blocks& to, const Blocks& from);
 
+  std::atomic<bool> used_{false};  ///< most kernels order no blocks
   std::mutex accesses_;
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Blocks> passed_;  ///< by accesses of the address

@@ -15,11 +15,14 @@ from support.program import OK, RUN, ProgramTest, take_arguments
 LONG = ["mma", "fused", "--backend", "sim", "--shape", "h=4,s=1024,d=64"]  # some seconds of it
 DRAWN = re.compile(r"\r([^\r\n\x1b]+)\x1b\[K")  # each line that is drawn
 
+WAITING = "lanescope: another build is under way: waiting\n"
+
 
 def on_screen(text):
-    """What a terminal shows in the end of `text`, of lines that are drawn over."""
+    """What a terminal shows in the end of `text`, of lines that are drawn over; but for what ninja says where
+    another test is building."""
     lines = []
-    for line in text.replace("\r\n", "\n").split("\n"):
+    for line in text.replace("\r\n", "\n").replace(WAITING, "").split("\n"):
         lines.append(line.split("\x1b[K")[-1].split("\r")[-1])
     return "\n".join(lines)
 

@@ -21,10 +21,8 @@ WAITING = "lanescope: another build is under way: waiting\n"
 def on_screen(text):
     """What a terminal shows in the end of `text`, of lines that are drawn over; but for what ninja says where
     another test is building."""
-    lines = []
-    for line in text.replace("\r\n", "\n").replace(WAITING, "").split("\n"):
-        lines.append(line.split("\x1b[K")[-1].split("\r")[-1])
-    return "\n".join(lines)
+    lines = text.replace("\r\n", "\n").replace(WAITING, "").split("\n")
+    return "\n".join(line.split("\r")[-1].replace("\x1b[K", "") for line in lines)
 
 
 class TerminalTest(ProgramTest):

@@ -36,7 +36,7 @@ class Progress {
   /// Takes the line away, before something else is written to stderr; `draw` brings it back.
   static void wipe();
   /// Whether lines are drawn at all from now on. Not at first.
-  static void show(bool wanted);
+  static void show(bool shown);
   static bool shown();
 
   /// "judging: 12 of 48 row tiles, about 9 s left" after so many seconds.

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ENVIRONMENT, ROOT, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, ROOT, SCHEMA, USAGE, ProgramTest, take_arguments
 
 SOURCE = ROOT / "tests" / "strangers" / "program.cu"
 SAID = "16 6 8 1\n"  # what the program prints where its kernels are right
@@ -42,7 +42,9 @@ class ExecTest(ProgramTest):
     def finds(self, mode, kind, *lines):
         """That and nothing else."""
         _, found = self.execute(mode, code=DIVERGED, options=["--format", "json"])
-        findings = [finding for launch in json.loads(found) for finding in launch["findings"]]
+        answer = json.loads(found)
+        self.assertEqual(answer["schema"], SCHEMA)
+        findings = [finding for launch in answer["launches"] for finding in launch["findings"]]
         self.assertEqual({finding["kind"] for finding in findings}, {kind})
         named = {end["line"].split("/")[-1] for finding in findings
                  for end in [finding["access"], finding["earlier"]] if end}

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "debug/ptx/exec_wish.h"
+#include "debug/text/json.h"
 #include "gates/build/module_build.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
@@ -124,7 +125,7 @@ ExitCode execute(const Execution& wish, const Output& output) {
   if (output.json) {
     std::string text = "[";
     for (const std::string& launch : tally.findings) text += (text == "[" ? "" : ",") + launch;
-    std::fprintf(stderr, "%s]\n", text.c_str());
+    std::fprintf(stderr, "{\"schema\":%d,\"launches\":%s]}\n", json_schema, text.c_str());
   } else if (tally.has_modules) {
     log::info(summary_of(tally, status));
   }

@@ -17,7 +17,7 @@ import unittest
 from support import hostile_cases
 from support.bad_dumps import bad_files
 from support.hostile_cases import Case
-from support.program import DIVERGED, OK, ROOT, RUN, USAGE, ProgramTest, header_of, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, OK, ROOT, RUN, USAGE, ProgramTest, header_of, take_arguments
 
 SECONDS = 15  # that a case may take: a module that hangs when it is loaded is ended after ten
 
@@ -134,6 +134,17 @@ class HostileTest(ProgramTest):
         self.assertEqual(noisy.stdout, plain.stdout)
         for word in ["loaded", "launched", "unloaded"]:
             self.assertIn(word, noisy.stderr)
+
+    def test_little_memory(self):
+        """Wherever memory runs out, a clean kernel is not called wrong."""
+        self.call("diff", *RUN)  # it is built
+        codes = set()
+        for self.most_memory in [*range(24 << 20, 64 << 20, 2 << 20), 1 << 30]:
+            done = self.result_of("diff", *RUN, LANESCOPE_NINJA="true")
+            said = f"{self.most_memory >> 20} MiB: {done.stdout[-300:]}{done.stderr[-300:]}"
+            self.assertIn(done.returncode, (OK, ENVIRONMENT), said)
+            codes.add(done.returncode)
+        self.assertEqual(codes, {OK, ENVIRONMENT})
 
     def test_damaged_dumps(self):
         self.call("run", "mma", "qk_only", "--backend", "sim", "--shape", "s=100,d=64", "-o", "good.safetensors")

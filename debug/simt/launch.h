@@ -29,7 +29,7 @@ struct Launch {
 /// fibers, blocks in parallel. Throws the Fault (debug/simt/machine.h) of the lowest faulty block.
 void launch(const Launch& launch, void (*kernel)(const void* arguments), const void* arguments);
 /// The same, but writes what the Fault says to `message` and returns false.
-bool launch(const Launch& launch, void (*kernel)(const void* arguments), const void* arguments,
+bool launch(const Launch& how, void (*kernel)(const void* arguments), const void* arguments,
             char* message, std::size_t message_bytes);
 
 }  // namespace lanescope::simt

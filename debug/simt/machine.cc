@@ -27,10 +27,11 @@ std::optional<Fault> run_blocks(
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::optional<Fault> first;
+  std::exception_ptr failure;  // of the machine itself, which lacks memory
 
   // Blocks are handed out in order, so every block below a faulty one runs to its end and the
   // lowest fault is found whatever the timing.
-  const auto work = [&] {
+  const auto sit = [&] {
     Sitting sitting;
     const std::function<void(std::int64_t)> run = sit_down(sitting);
     while (!stop && !Sitting::must_stop()) {
@@ -46,6 +47,15 @@ std::optional<Fault> run_blocks(
       }
     }
   };
+  const auto work = [&] {
+    try {
+      sit();
+    } catch (...) {
+      stop = true;
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
   std::vector<std::thread> others;
   try {
     others.reserve(static_cast<std::size_t>(count));
@@ -54,6 +64,7 @@ std::optional<Fault> run_blocks(
   }
   work();
   for (std::thread& other : others) other.join();
+  if (failure) std::rethrow_exception(failure);
   return first;
 }
 

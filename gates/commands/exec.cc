@@ -133,7 +133,7 @@ ExitCode execute(const Execution& wish, const Output& output) {
   return tally.findings.empty() ? static_cast<ExitCode>(own_code(status)) : ExitCode::diverged;
 }
 
-Action declare(Options& options) {
+Action declare_exec(Options& options) {
   const auto wish = std::make_shared<Execution>();
   options.add_command("program", wish->words, "the program and its arguments");
   add_threads(options, wish->threads);
@@ -144,7 +144,8 @@ Action declare(Options& options) {
 }  // namespace
 
 Command exec_command() {
-  return {"run a program with CUDA kernels where there is no GPU, each launch checked", declare};
+  return {"run a program with CUDA kernels where there is no GPU, each launch checked",
+          declare_exec};
 }
 
 }  // namespace lanescope

@@ -2,8 +2,8 @@
 """run.py BUILD [-v] [--quick] [PATTERN ...]: runs the tests that the build folder BUILD holds, as many
 side by side as there are cores; `./lanescope test` calls it.
 
-A PATTERN is Catch2's (a name, `mma*`, a tag `[shapes]`) or names a test in Python; without one all run but
-the cases with a hidden tag. --quick: the cases tagged [quick]. -v says how each ended.
+A PATTERN is Catch2's (a name, `mma*`, a tag `[shapes]`) or names a test in Python, and several may stand in
+one (`mma*,watch`): what matches any of them runs; without one all run but the cases with a hidden tag. --quick: the cases tagged [quick]. -v says how each ended.
 A case that cannot run here says so in the file LANESCOPE_SKIPPED, a test in Python by exit code 77. Ends in
 the slowest ones and "N passed, N failed, N skipped"; exits with 1 where one failed, 2 where none matches."""
 
@@ -37,7 +37,7 @@ def cases(build, patterns):
     program = build / "tests" / CATCH
 
     def listed(*how):
-        return subprocess.run([program, *how, *patterns], capture_output=True, text=True)
+        return subprocess.run([program, *how, *filter(None, [",".join(patterns)])], capture_output=True, text=True)
 
     done = listed("--list-test-names-only")  # Catch2 2
     if "Unrecognised token" in done.stdout + done.stderr:
@@ -50,7 +50,8 @@ def cases(build, patterns):
 def python_tests(build, patterns):
     tests = json.loads((build / "meson-info" / "intro-tests.json").read_text())
     return [Job(test["name"], test["cmd"], test["timeout"]) for test in tests if test["name"] != CATCH
-            and (not patterns or any(fnmatch.fnmatchcase(test["name"], pattern) for pattern in patterns))]
+            and (not patterns or any(fnmatch.fnmatchcase(test["name"], pattern)
+                                     for pattern in ",".join(patterns).split(",")))]
 
 
 def run(job, build):

@@ -143,7 +143,8 @@ void load(const std::string& path) {
   if (!library) {
     const std::string reason = dlerror();
     const std::string text = "it cannot be loaded: " + printable(reason, 600);
-    if (reason.starts_with(path)) {
+    const bool is_text = printable(reason, reason.size()) == reason;  // not the rubbish of a table
+    if (reason.starts_with(path) || !is_text) {
       throw UsageError(text + ": build the module again, or copy it again");
     }
     throw EnvironmentError(text + ": have the library where the loader looks for it");

@@ -17,7 +17,10 @@ class Array {
   /// All zero.
   Array(Index rows, Index cols) : Array(rows, cols, 0) {}
   Array(Index rows, Index cols, double value)
-      : rows_(rows), cols_(cols), values_(static_cast<std::size_t>(rows * cols), value) {}
+      : rows_(rows),
+        cols_(cols),
+        // Never none: Eigen counts on from where they begin, also for rows of no columns.
+        values_(static_cast<std::size_t>(rows * cols > 0 ? rows * cols : 1), value) {}
   /// What an expression of Eigen comes to.
   template <class Expression>
   requires requires(const Expression& expression) { expression.derived(); }
@@ -29,7 +32,7 @@ class Array {
 
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
-  Index size() const { return static_cast<Index>(values_.size()); }
+  Index size() const { return rows_ * cols_; }
   const double* data() const { return values_.data(); }
   double* data() { return values_.data(); }
 

@@ -97,7 +97,7 @@ def main(program, ninja):
         command = [program, "show", "x.safetensors", *SHOW]
         text = "$ lanescope " + " ".join(command[1:]) + "\n" + run_in_terminal(command, folder)
         (folder / "show.html").write_text(TERMINAL.replace("TEXT", as_html(text)))
-        take(folder, folder / "show.html", ROOT / "debug" / "show" / "show.png", 760, 16 * text.count("\n") + 20)
+        take(folder, folder / "show.html", ROOT / "debug" / "show" / "show.png", 900, 16 * text.count("\n") + 20)
 
 
 if __name__ == "__main__":
@@ -105,4 +105,4 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if not browser.find():
         sys.exit("there is no chromium (Debian: apt-get install chromium)")
-    main(str(pathlib.Path(sys.argv[1]).absolute()), sys.argv[2])
+    main(*(str(pathlib.Path(path).absolute()) for path in sys.argv[1:]))

@@ -53,6 +53,12 @@ class LauncherTest(unittest.TestCase):
                                   capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (2, "no test matches: no test of this name\n"))
 
+    def test_what_matches_any_of_several_patterns_runs(self):
+        for patterns in [["simt: shuffles*", "no test of this name"], ["no test of this name,simt: shuffles*"]]:
+            done = subprocess.run([sys.executable, root / "tests" / "run.py", build, *patterns],
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "1 passed, 0 failed, 0 skipped"))
+
 
 if __name__ == "__main__":
     root, build = map(pathlib.Path, sys.argv[1:3])

@@ -30,7 +30,7 @@ class CommandLineTest(DumpTest):
         self.assertRegex(self.call("--help").stdout, "(?s)list.*run.*diff.*show")
         self.assertRegex(self.call("diff", "--help").stdout, "--specimen")
         self.assertRegex(self.call("--version").stdout, r"^\d+\.\d+\.\d+\n$")
-        commands = "list, run, diff, watch, check, exec, locate, calibrate, resources, bench, show, report, help"
+        commands = "list, run, diff, watch, check, exec, locate, sweep, calibrate, resources, bench, show, report, help"
         self.refuses(USAGE, f"which command.*{commands}")
 
     def test_what_goes_to_stderr(self):

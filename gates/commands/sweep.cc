@@ -1,0 +1,165 @@
+#include "gates/sweep/sweep.h"
+
+#include <signal.h>
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "gates/commands/command.h"
+#include "gates/commands/log.h"
+#include "gates/commands/shared_options.h"
+#include "gates/run/run_options.h"
+
+namespace lanescope {
+namespace {
+
+struct SweepCommand {
+  SweepOptions sweep;
+  std::vector<std::string> what;     ///< KERNEL [GATE...]
+  std::vector<std::string> results;  ///< files, instead of a sweep
+  std::string baseline;
+  bool bits = false;
+  std::string batch, build;  ///< of engines
+  bool plan = false;
+};
+
+std::string check_results_path(const std::string& text) {
+  if (!text.ends_with(".jsonl")) return "'" + text + "' does not end in .jsonl";
+  const std::filesystem::path folder = std::filesystem::path(text).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return "there is no folder " + folder.string();
+}
+
+/// "3,5..9" as its numbers.
+std::vector<std::int64_t> parse_indices(const std::string& text) {
+  std::vector<std::int64_t> indices;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const Range range = parse_range(text.substr(begin, end - begin), "--batch");
+    for (std::int64_t i = range.begin; i < range.end; ++i) indices.push_back(i);
+    begin = end + 1;
+  }
+  return indices;
+}
+
+ExitCode say(SweepReport report, const SweepCommand& command, const Output& output) {
+  if (!command.baseline.empty()) {
+    compare_with(read_results({command.baseline}), command.bits, report);
+  }
+  const std::string text =
+      output.json ? sweep_json(report) + "\n" : sweep_text(report, output.style);
+  std::fputs(text.c_str(), stdout);
+  return report.holds() ? ExitCode::ok : ExitCode::diverged;
+}
+
+ExitCode report_on(const SweepCommand& command, const Output& output) {
+  SweepReport report;
+  report.results = read_results(command.results);
+  if (report.results.empty()) throw UsageError("sweep --report: there are no results in the files");
+  summarise(report);
+  return say(std::move(report), command, output);
+}
+
+/// What an engine has to know.
+ExitCode say_plan(const SweepOptions& options, const SweepPlan& plan) {
+  std::vector<Cell> cells;
+  for (const std::int64_t index : plan.indices) {
+    cells.push_back(draw_cell(plan.draw, static_cast<std::uint64_t>(index)));
+  }
+  build_modules_of(cells);
+  const Json json = {
+      {"sweep", plan.id}, {"build", plan.build}, {"runs", options.runs}, {"indices", plan.indices}};
+  std::puts(document_text(json).c_str());
+  return ExitCode::ok;
+}
+
+ExitCode run_sweep(const SweepCommand& command, const Output& output) {
+  if (command.bits && command.baseline.empty()) {
+    throw UsageError("sweep: --bits compares with the results that --baseline names");
+  }
+  if (!command.results.empty()) {
+    if (!command.what.empty()) {
+      throw UsageError("sweep --report: it reads results, and runs no " + command.what.front());
+    }
+    return report_on(command, output);
+  }
+  if (command.what.empty()) {
+    throw UsageError(
+        "sweep: which kernel? A name, `all`, or a module (.so), then gates; or "
+        "--report with results");
+  }
+  SweepOptions options = command.sweep;
+  options.kernel = command.what.front();
+  options.gates.assign(command.what.begin() + 1, command.what.end());
+  const SweepPlan plan = plan_sweep(options);
+  if (!command.build.empty() && command.build != plan.build) {
+    throw MismatchError("this program and its kernels are another build: " + plan.build +
+                        ", wanted " + command.build);
+  }
+  if (command.plan) return say_plan(options, plan);
+  if (!command.batch.empty()) {
+    run_batch(options, plan, parse_indices(command.batch));
+    return ExitCode::ok;
+  }
+  SweepReport report = sweep(options, plan);
+  const bool interrupted = report.interrupted;
+  const ExitCode code = say(std::move(report), command, output);
+  if (interrupted) {
+    std::fflush(stdout);
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);  // so that what called it knows
+  }
+  return code;
+}
+
+Action declare_sweep(Options& options) {
+  const auto command = std::make_shared<SweepCommand>();
+  SweepOptions& sweep = command->sweep;
+  std::vector<std::string> words = declared_kernels();
+  words.emplace_back("all");
+  for (const std::string& gate : gate_names()) words.push_back(gate);
+  options.add("what", command->what, "KERNEL, `all` or a module (.so); then gates [fused]")
+      .suggest(words, ".so");
+  options.add("--over", sweep.over,
+              "what cells are drawn from: s=1..300,skv=s..2000,d=64,128,h=1..8,hkv=1,2,causal,"
+              "dtype=f16,bf16,tile=*,input=* [all of that]");
+  options.add("--runs", sweep.runs, "how many cells [500]");
+  options.add("--seed", sweep.seed, "of the cells that are drawn [0]");
+  options.add("--backend", sweep.backend, "auto (cuda where a device answers), sim, cuda or both")
+      .suggest({"auto", "sim", "cuda", "both"});
+  options.add("--specimen", sweep.specimen, "plant a known bug: see `lanescope list`");
+  options.add("--check", sweep.checked_percent, "percent of the cells on sim under the checker [5]")
+      .between(0, 100);
+  options.add("-o,--output", sweep.output, "a line of JSON per cell: x.jsonl; there it goes on")
+      .check(check_results_path)
+      .suggest({}, ".jsonl");
+  options.add("--minutes", sweep.minutes, "end after so many").between(0.001, 1e6);
+  options.add("--failures", sweep.failures, "end after so many failing cells");
+  options.add("--shard", sweep.shard, "the part of one of several machines: 1/8, 2/8, ...");
+  options
+      .add("--timeout", sweep.timeout_seconds, "seconds that a kernel may take to end a block [10]")
+      .between(0.1, 1e6);
+  options.add("--workers", sweep.workers, "processes [one per core]").between(0, 1024);
+  options.add("--report", command->results, "say what these results hold together, run nothing")
+      .suggest({}, ".jsonl");
+  options.add("--baseline", command->baseline, "fail only where these results did not")
+      .suggest({}, ".jsonl");
+  options.add_flag("--bits", command->bits,
+                   "fail where outputs are not those of --baseline either");
+  options.add_flag("--plan", command->plan, "for engines: build, and say which cells as JSON");
+  options.add("--batch", command->batch, "for engines: run cells 3,5..9, results to stdout");
+  options.add("--build", command->build, "for engines: refuse to be another build than this");
+  return [command](const Output& output) { return run_sweep(*command, output); };
+}
+
+}  // namespace
+
+Command sweep_command() {
+  return {"run a kernel on many shapes; name the smallest that fails, the rule, the cause",
+          declare_sweep};
+}
+
+}  // namespace lanescope

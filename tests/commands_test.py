@@ -155,7 +155,7 @@ class CommandsTest(DumpTest):
         self.assertNotIn("\x1b", piped)
         self.assertRegex(piped, r"\n   63 [.:]{64}\n")
         self.assertRegex(self.call("show", self.dump, "--site", "s", "--watch").stdout, r"\n   1 +64 +local +4096")
-        self.refuses(USAGE, "Exactly 1 option", "show", self.dump)
+        self.refuses(USAGE, "which site", "show", self.dump)
 
     def test_check(self):
         shape = ["--shape", "s=40,d=64"]

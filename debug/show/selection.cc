@@ -23,6 +23,7 @@ Selection select(const Dump& dump, const ShowOptions& options) {
   if (tensor == nullptr) {
     std::vector<std::string> names;
     for (const auto& entry : dump.tensors) names.push_back(entry.name);
+    if (name.empty()) throw UsageError("which site? The dump has " + listed(names));
     throw UsageError("the dump has no site '" + name + "'" + did_you_mean(name, names) +
                      "; it has " + listed(names));
   }

@@ -42,7 +42,7 @@ std::string without_controls(std::string_view text, bool lines) {
     // U+0080 to U+009F, in UTF-8 C2 80 to C2 9F, are control characters as well.
     const bool second = i > 0 && result[i - 1] == '\xc2' && code >= 0x80 && code <= 0x9f;
     if (second) result[i - 1] = '?';
-    if (second || code == 0x7f || (code < 0x20 && !(lines && c == '\n'))) c = '?';
+    if (second || code == 0x7f || (code < 0x20 && !(lines && (c == '\n' || c == '\t')))) c = '?';
   }
   return result;
 }

@@ -26,7 +26,7 @@ std::string coloured(std::string_view text, Colour colour, const Style& style);
 std::string printable(std::string_view text, std::size_t limit = 80);
 
 /// The same of a text of any length in UTF-8, which stays: control characters become '?', but for
-/// the ends of `lines` where it has several.
+/// the ends of `lines` and tabs where it has several.
 std::string without_controls(std::string_view text, bool lines = false);
 
 /// `value` with `digits` significant digits, and "inf", "-inf", "nan" for those.

@@ -14,6 +14,7 @@ struct NamedCommand {
 
 /// What the command line asks for.
 struct Request {
+  const char* command = nullptr;  ///< of the commands; null: help
   Action action;
   bool json = false, verbose = false, quiet = false;
 };

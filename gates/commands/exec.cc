@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -56,6 +58,24 @@ Tally read_tally(const std::string& path) {
   return tally;
 }
 
+/// Throws UsageError where posix_spawnp will not find the program: before its runtime is built,
+/// which takes long.
+void demand_program(const std::string& name) {
+  std::vector<std::string> files;
+  if (const char* path = std::getenv("PATH"); path && name.find('/') == name.npos) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');)
+      files.push_back(folder + "/" + name);
+  } else {
+    files = {name};
+  }
+  errno = ENOENT;
+  for (const std::string& file : files) {
+    if (access(file.c_str(), X_OK) == 0) return;
+  }
+  throw UsageError("cannot start " + name + ": " + std::strerror(errno));
+}
+
 /// The library goes before all others, so that neither a path in the program nor CUDA's own hides
 /// it. Returns the status that waitpid gives.
 int run_to_end(const std::vector<std::string>& words, const std::string& library,
@@ -87,15 +107,18 @@ int run_to_end(const std::vector<std::string>& words, const std::string& library
   return status;
 }
 
+/// How the program ended, for people.
+std::string end_of(int status) {
+  if (WIFSIGNALED(status)) return "the program was ended by " + signal_text(WTERMSIG(status));
+  return "the program's exit code: " + std::to_string(WEXITSTATUS(status));
+}
+
 std::string summary_of(const Tally& tally, int status) {
   std::string text = std::to_string(tally.launches) +
                      (tally.launches == 1 ? " launch" : " launches") + " checked, ";
   text += tally.findings.empty() ? "nothing found"
                                  : std::to_string(tally.findings.size()) + " with findings";
-  if (WIFSIGNALED(status)) {
-    return text + "; the program was ended by " + signal_text(WTERMSIG(status));
-  }
-  return text + "; the program's exit code: " + std::to_string(WEXITSTATUS(status));
+  return text + "; " + end_of(status);
 }
 
 /// Of a program that ended by a signal what shells say.
@@ -104,6 +127,7 @@ int own_code(int status) {
 }
 
 ExitCode execute(const Execution& wish, const Output& output) {
+  demand_program(wish.words[0]);
   const std::string library = build_machine_runtime().string();
   const int file = memfd_create("exec", MFD_CLOEXEC);
   if (file < 0) throw EnvironmentError("no memory for what is found");
@@ -120,7 +144,8 @@ ExitCode execute(const Execution& wish, const Output& output) {
   if (!tally.has_modules) {
     log::warn(wish.words[0] +
               " had no CUDA module: nothing was checked. Build it with nvcc -cudart shared, whose "
-              "default is to link the runtime in, and with PTX (-arch=compute_90)");
+              "default is to link the runtime in, and with PTX (-arch=compute_90); " +
+              end_of(status));
   }
   if (output.json) {
     std::string text = "[";

@@ -5,6 +5,7 @@
 #include <spdlog/sinks/ansicolor_sink.h>
 
 #include "debug/text/progress.h"
+#include "debug/text/text.h"
 
 namespace lanescope::log {
 namespace {
@@ -20,7 +21,7 @@ spdlog::logger& logger() {
 
 void say(spdlog::level::level_enum level, const std::string& text) {
   Progress::wipe();
-  logger().log(level, text);
+  logger().log(level, without_controls(text, true));
 }
 
 }  // namespace

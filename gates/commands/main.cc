@@ -45,7 +45,9 @@ ExitCode run(const Request& request) {
   Progress::show(!request.quiet && terminal_draws_lines());
   const ExitCode code = request.action({request.json, terminal_style()});
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw EnvironmentError("the result could not be written to stdout: is the disk full?");
+    throw EnvironmentError(
+        "the result could not be written to stdout: is the disk full, or does nobody "
+        "read it?");
   }
   dup2(STDERR_FILENO, STDOUT_FILENO);  // what a module prints at its end is no result
   return code;
@@ -62,15 +64,28 @@ int fail(ExitCode code, const std::string& text, bool json) {
   return number;
 }
 
+/// A file is mapped while it is read (map_file): of one that becomes shorter meanwhile, the rest is
+/// not there. Nothing but this is safe in a handler.
+void say_file_shrank(int) {
+  constexpr std::string_view words =
+      "error: a file became shorter while it was read: is something writing it? Try again\n";
+  const ssize_t written = ::write(STDERR_FILENO, words.data(), words.size());
+  ::_exit(static_cast<int>(written < 0 ? ExitCode::environment : ExitCode::usage));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   set_program(argc > 0 ? argv[0] : "lanescope",
               std::filesystem::read_symlink("/proc/self/exe").native());
   signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, and that is said
-  const bool json = asks_for_json(argc, argv);
+  signal(SIGBUS, say_file_shrank);
+  bool json = asks_for_json(argc, argv);
   try {
-    return read_command_line(argc, argv, declared_commands, run);
+    return read_command_line(argc, argv, declared_commands, [&](const Request& request) {
+      json = request.json;  // some of the arguments may be those of the program that `exec` runs
+      return run(request);
+    });
   } catch (const Error& error) {
     return fail(error.code(), error.what(), json);
   } catch (const std::bad_alloc&) {

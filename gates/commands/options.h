@@ -66,8 +66,6 @@ class Options {
   /// `read` may throw UsageError. `values`: what there is, for the help.
   Option add_choice(const char* names, const std::function<void(const std::string&)>& read,
                     const char* values, const char* about);
-  /// Of the options that are added to what it returns, exactly one must be given.
-  Options one_of(const char* name);
 
   /// Once the command line is read: the options of the command that were given, "--shape".
   std::vector<std::string> given() const;

@@ -18,6 +18,10 @@ struct ShownDump {
 ExitCode run_show(const ShownDump& given, const Output& output) {
   ShowOptions options = given.show;
   if (!given.mapped_site.empty()) {
+    if (!options.site.empty()) {
+      throw UsageError("show: the site is given twice, " + printable(options.site) +
+                       " and --site " + printable(given.mapped_site) + ": give it once");
+    }
     options.site = given.mapped_site;
     if (!options.as && !options.watch) options.as = ShowAs::heat;
   }
@@ -41,9 +45,8 @@ Action declare_show(Options& options) {
   const auto given = std::make_shared<ShownDump>();
   ShowOptions& show = given->show;
   options.add("dump", given->path, "x.safetensors").required().suggest({}, ".safetensors");
-  Options of_site = options.one_of("site");
-  of_site.add("what", show.site, "a site, or q, k, v, o_final, lse").suggest(site_names());
-  of_site.add("--site", given->mapped_site, "the same, as a map of errors unless --as says else")
+  options.add("what", show.site, "a site, or q, k, v, o_final, lse").suggest(site_names());
+  options.add("--site", given->mapped_site, "the same, as a map of errors unless --as says else")
       .suggest(site_names());
   options.add("--block", show.block, "of the grid [the first]");
   options.add("--tile", show.tile, "of keys [the first]");

@@ -1,6 +1,7 @@
 #include "debug/dump/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,13 +30,35 @@ namespace fs = std::filesystem;
 fs::path target_of(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return path;
+  if (!fs::exists(status)) {
+    if (error && error != std::errc::no_such_file_or_directory) {
+      fail(path, "cannot be created", error.value());
+    }
+    if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
+    throw UsageError(path.string() + " is a link that leads nowhere");
+  }
   if (!fs::is_regular_file(status)) {
     throw UsageError(path.string() + " is not a regular file; give the name of a file to write");
   }
   const fs::path target = fs::canonical(path, error);
   return error ? path : target;
 }
+
+/// While it lives, no signal ends this thread's process but those that cannot wait.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 }  // namespace
 
@@ -74,18 +97,35 @@ void NewFile::write(std::span<const std::byte> bytes) {
 }
 
 void NewFile::complete() {
+  const SignalsHeld held;
+  if (name_.empty()) {
+    const std::string unnamed = "/proc/self/fd/" + std::to_string(file_);
+    take_name([&](const char* name) {
+      return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    });
+  }
   // Some file systems report a full disk only here.
   if (::close(std::exchange(file_, -1)) != 0) fail_to_write(target_, errno);
   if (::rename(name_.c_str(), target_.c_str()) != 0) fail_to_write(target_, errno);
   name_.clear();
 }
 
+fs::path NewFile::folder() const { return target_.has_parent_path() ? target_.parent_path() : "."; }
+
+/// Without a name where the file system can do that.
 int NewFile::create() {
-  const std::string stem = target_.string() + ".part" + std::to_string(::getpid());
+  const int unnamed = ::open(folder().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (unnamed >= 0) return unnamed;
+  return take_name(
+      [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+}
+
+int NewFile::take_name(const std::function<int(const char*)>& make) {
+  const std::string stem = ".lanescope" + std::to_string(::getpid()) + ".";
   for (int attempt = 0; attempt < 100; ++attempt) {
-    name_ = stem + "." + std::to_string(attempt);
-    const int file = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) return file;
+    name_ = folder() / (stem + std::to_string(attempt));
+    const int made = make(name_.c_str());
+    if (made >= 0) return made;
     if (errno != EEXIST) break;
   }
   const int error = errno;

@@ -28,6 +28,7 @@ constexpr Cause cause_of(Stop::Kind kind) {
   return kind == Stop::Kind::crash   ? Cause::crash
          : kind == Stop::Kind::hang  ? Cause::hang
          : kind == Stop::Kind::stray ? Cause::out_of_bounds
+         : kind == Stop::Kind::input ? Cause::write_to_input
                                      : Cause::machine_rule;
 }
 

@@ -42,6 +42,7 @@ struct Stop {
     crash,  ///< it ended its process, or the device refused to go on
     hang,   ///< it did not end in time
     stray,  ///< nothing, but it wrote outside of its buffers
+    input,  ///< nothing, but it wrote into an input
   };
   Kind kind = Kind::none;
   std::int64_t block = -1, warp = -1, lane = -1;
@@ -52,7 +53,7 @@ struct Stop {
 };
 
 constexpr const char* name_of(Stop::Kind kind) {
-  constexpr const char* names[] = {"none", "rule", "crash", "hang", "stray"};
+  constexpr const char* names[] = {"none", "rule", "crash", "hang", "stray", "input"};
   return names[static_cast<int>(kind)];
 }
 
@@ -96,7 +97,9 @@ struct DumpInfo {
   std::vector<DumpSite> sites;
 
   /// Whether the run did not end: what it did not write is a consequence of that.
-  bool broke_off() const { return !incomplete.empty() && stop.kind != Stop::Kind::stray; }
+  bool broke_off() const { return !incomplete.empty() && !strayed(); }
+  /// It ended, and wrote where it must not.
+  bool strayed() const { return stop.kind == Stop::Kind::stray || stop.kind == Stop::Kind::input; }
   /// `incomplete` as a sentence.
   std::string end_text() const { return (broke_off() ? "the run did not end: " : "") + incomplete; }
   /// Rows of Q of a group of heads, and their tiles.

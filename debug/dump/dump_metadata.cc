@@ -21,7 +21,7 @@ constexpr const char* name_of(Products products) {
   return names[static_cast<int>(products)];
 }
 
-constexpr int count_of(Stop::Kind) { return 5; }
+constexpr int count_of(Stop::Kind) { return 6; }
 constexpr int count_of(ElementType) { return 4; }
 constexpr int count_of(Products) { return 2; }
 constexpr int count_of(SiteId) { return site_id_count; }

@@ -227,7 +227,7 @@ std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
   if (report.unsettled) {
     return comparisons_text(report) + ", and nothing else is known of " + untold_text(report);
   }
-  if (info.stop.kind == Stop::Kind::stray) return info.end_text();
+  if (info.strayed()) return info.end_text();
   if (report.first) {
     return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
            slot_text(*report.first);

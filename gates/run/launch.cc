@@ -48,13 +48,17 @@ void run_again(const Module& module, IsolatedRun isolated, RunEnd& end) {
                        "kept is of that run)";
 }
 
-/// A kernel that writes outside of its buffers is wrong, whatever is in them. The memory checker
-/// says more of it itself, with the line that does it.
+/// A kernel that writes outside of its buffers, or into its inputs, is wrong, whatever is in them.
+/// The memory checker says more of it itself, with the line that does it.
 void note_strays(const RunBuffers& buffers, const RunRequest& request, RunEnd& end) {
-  const std::string strays = request.checker ? "" : buffers.strays();
-  if (strays.empty()) return;
-  if (end.stop.kind == Stop::Kind::none) end.stop.kind = Stop::Kind::stray;
-  end.message += (end.message.empty() ? "" : "\n") + strays;
+  if (request.checker) return;
+  const auto note = [&](Stop::Kind kind, const std::string& strays) {
+    if (strays.empty()) return;
+    if (end.stop.kind == Stop::Kind::none) end.stop.kind = kind;
+    end.message += (end.message.empty() ? "" : "\n") + strays;
+  };
+  note(Stop::Kind::stray, buffers.strays());
+  note(Stop::Kind::input, buffers.changed_inputs());
 }
 
 /// Runs the kernel, and prints what it printed.
@@ -81,7 +85,8 @@ void demand_begun(const RunEnd& end, const std::string& module_name) {
     throw EnvironmentError(module_name + ": " + end.message);
   }
   if (end.status == ModuleStatus::refused) {
-    throw UsageError(module_name + " refuses this run: " + end.message);
+    throw UsageError(module_name + " refuses this run" +
+                     (end.message.empty() ? ", and does not say why" : ": " + end.message));
   }
 }
 

@@ -134,8 +134,10 @@ class Search {
       return true;
     }
     Diagnosis& values = *location_.diagnosis;
-    if (values.cause == Cause::out_of_bounds && memory.cause == Cause::out_of_bounds) {
-      // What lies around the buffers shows that it happened, the checker who did it where.
+    const bool stray =
+        values.cause == Cause::out_of_bounds || values.cause == Cause::write_to_input;
+    if (stray && memory.cause == values.cause) {
+      // What the buffers hold shows that it happened, the checker who did it where.
       memory.evidence.insert(memory.evidence.end(), values.evidence.begin(), values.evidence.end());
       values = std::move(memory);
       return true;

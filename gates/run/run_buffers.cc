@@ -1,6 +1,8 @@
 #include "gates/run/run_buffers.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "gates/process/isolated_run.h"
 #include "gates/run/injection.h"
@@ -21,6 +23,25 @@ std::vector<std::int64_t> changed_bytes(const std::byte* guard) {
     if (guard[i] != static_cast<std::byte>(poison32 >> 8 * phase)) changed.push_back(i);
   }
   return changed;
+}
+
+constexpr std::size_t piece_bytes = 256;
+
+/// A hash of each piece_bytes of `bytes`, which any change of one of them changes.
+std::vector<std::uint64_t> hashes_of(const std::byte* bytes, std::int64_t count) {
+  std::vector<std::uint64_t> hashes;
+  const auto size = static_cast<std::size_t>(count);
+  for (std::size_t at = 0; at < size; at += piece_bytes) {
+    std::uint64_t hash = 0;
+    const std::size_t end = std::min(at + piece_bytes, size);
+    for (std::size_t i = at; i < end; i += sizeof hash) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes + i, std::min(sizeof word, end - i));
+      hash = std::rotl((hash ^ word) * 0x9e3779b97f4a7c15ull, 29);  // one to one in each word
+    }
+    hashes.push_back(hash);
+  }
+  return hashes;
 }
 
 }  // namespace
@@ -71,6 +92,10 @@ RunBuffers::RunBuffers(const Module& module, const RunPlan& plan, const Inputs& 
   if (takes(module.gate, SiteId::o_partial)) {
     inject(module, plan.partials, inputs, plan.info, threads, data(&ModuleRun::partials));
   }
+  for (Buffer& buffer : buffers_) {
+    if (buffer.use != simt::Region::Use::input) continue;
+    buffer.before = hashes_of(data(buffer.member), buffer.bytes);
+  }
 }
 
 std::byte* RunBuffers::data(Member member) const {
@@ -100,6 +125,26 @@ std::string RunBuffers::strays() const {
     });
     look_at(begin + buffer.bytes, "behind",
             [](std::int64_t at) { return std::to_string(at) + " behind its end"; });
+  }
+  return text;
+}
+
+std::string RunBuffers::changed_inputs() const {
+  std::string text;
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.before.empty()) continue;
+    const std::vector<std::uint64_t> after = hashes_of(data(buffer.member), buffer.bytes);
+    std::vector<std::size_t> changed;
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      if (after[i] != buffer.before[i]) changed.push_back(i * piece_bytes);
+    }
+    if (changed.empty()) continue;
+    text += (text.empty() ? "" : "\n") + std::string("the kernel wrote into its input ") +
+            buffer.name + " (" + std::to_string(buffer.bytes) +
+            " bytes): " + std::to_string(changed.size()) +
+            (changed.size() == 1 ? " piece of " : " pieces of ") + std::to_string(piece_bytes) +
+            " bytes changed, the first from byte " + std::to_string(changed.front()) +
+            " on, the last from byte " + std::to_string(changed.back()) + " on";
   }
   return text;
 }

@@ -28,6 +28,8 @@ class RunBuffers {
   /// After the run: where the guards of buffers changed, a line for each; empty: nowhere. The
   /// pattern itself, written there, goes unnoticed.
   std::string strays() const;
+  /// The same of the buffers that are only to be read.
+  std::string changed_inputs() const;
   /// What the memory checker knows them by; the partials site by site.
   std::vector<simt::Region> regions(const RunPlan& plan) const;
 
@@ -37,7 +39,8 @@ class RunBuffers {
     const char* name;
     std::int64_t bytes;
     simt::Region::Use use;
-    int element = 4;  ///< its bytes
+    int element = 4;                         ///< its bytes
+    std::vector<std::uint64_t> before = {};  ///< of an input: a hash of each piece of it
   };
   static std::vector<Buffer> list(const Module& module, const RunPlan& plan, const Inputs& inputs);
   static std::vector<std::int64_t> sizes(const std::vector<Buffer>& buffers);

@@ -135,6 +135,10 @@ TEST_CASE("watch: what changed from one verdict to the next", "[quick]") {
         "softmax / p (local), tile 1, block 0, row 3, column 0\n"
         "diverged: softmax / p (local), tile 1, block 0, row 3, column 0\n");
   CHECK_THAT(text(report_of(5, 0), report_of(0, 0)), ContainsSubstring(" to nothing\nmatch\n"));
+  Json unsettled = report_of(0, 0);
+  unsettled["verdict"] = "unsettled";
+  CHECK(text(report_of(0, 0), unsettled) == "unsettled\n");
+  CHECK_THROWS_AS(text(nullptr, Json{{"verdict", 1}}), Error);  // of a program of another version
 }
 
 }  // namespace

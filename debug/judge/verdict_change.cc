@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <stdexcept>
+#include <variant>
 
 #include "debug/text/json.h"
+#include "reference/error.h"
 
 namespace lanescope {
 namespace {
@@ -43,9 +46,20 @@ std::string place_text(const Json& first) {
   return text;
 }
 
-}  // namespace
+/// What `read` makes of reports, unless they are none.
+template <class Read>
+auto read_reports(const Read& read) {
+  try {
+    return read();
+  } catch (const std::logic_error&) {  // of a member that is not there
+  } catch (const std::bad_variant_access&) {
+  }
+  throw UsageError(
+      "what `diff` says is no verdict that this program knows: has lanescope been built anew? "
+      "Start again");
+}
 
-Json verdict_change(const Json& before, const Json& now) {
+Json change_of(const Json& before, const Json& now) {
   Json newly_wrong = Json::array(), newly_right = newly_wrong, still_wrong = newly_wrong,
        warnings = newly_wrong;
   for (const Json& site : now["sites"]) {
@@ -69,7 +83,7 @@ Json verdict_change(const Json& before, const Json& now) {
       {"warnings", warnings}};
 }
 
-std::string change_text(const Json& change, const Style& style) {
+std::string text_of(const Json& change, const Style& style) {
   Page page(style);
   struct Kind {
     const char *key, *words;
@@ -99,9 +113,22 @@ std::string change_text(const Json& change, const Style& style) {
   if (!change["first_before"].is_null() && first != then) {
     page.whole("  first divergence moved from " + then + " to " + first);
   }
-  const bool match = change["verdict"] == "match";
-  page.whole(match ? "match" : "diverged: " + first, match ? Colour::green : Colour::red);
+  const std::string& verdict = change["verdict"].text();
+  const Colour colour = verdict == "match"       ? Colour::green
+                        : verdict == "unsettled" ? Colour::yellow
+                                                 : Colour::red;
+  page.whole(change["first"].is_null() ? verdict : verdict + ": " + first, colour);
   return page.text();
+}
+
+}  // namespace
+
+Json verdict_change(const Json& before, const Json& now) {
+  return read_reports([&] { return change_of(before, now); });
+}
+
+std::string change_text(const Json& change, const Style& style) {
+  return read_reports([&] { return text_of(change, style); });
 }
 
 }  // namespace lanescope

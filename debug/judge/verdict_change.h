@@ -14,9 +14,10 @@ namespace lanescope {
 ///                                         before: how many failed then
 ///   first first_before                    the first divergence, or null
 ///   warnings                              those that were not there before
+/// Throws UsageError where they are not what diff_json says.
 Json verdict_change(const Json& before, const Json& now);
 
-/// The same as lines for people, the verdict at the end.
+/// The same as lines for people, the verdict at the end. Throws UsageError where `change` is none.
 std::string change_text(const Json& change, const Style& style);
 
 }  // namespace lanescope

@@ -1,6 +1,5 @@
-// A target of libFuzzer over everything that reads a file. Build with clang (tests/meson.build),
-// run on a copy of tests/data/fuzz: fuzz_dump -max_len=65536 CORPUS. What it finds goes to
-// tests/data/fuzz, whose files are read again by fuzz_corpus_test.cc.
+// A target of libFuzzer over everything that reads a file. Run on a copy of tests/data/fuzz/dumps:
+// fuzz_dump -max_len=65536 CORPUS. tests/meson.build says how it is built.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -9,6 +9,8 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -19,7 +21,7 @@ from support.bad_dumps import bad_files
 from support.hostile_cases import Case
 from support.program import DIVERGED, ENVIRONMENT, OK, ROOT, RUN, USAGE, ProgramTest, header_of, take_arguments
 
-SECONDS = 15  # that a case may take: a module that hangs when it is loaded is ended after ten
+SECONDS = 30  # that a case may take: a module that hangs when it is loaded is ended after ten
 
 
 def tensors(**shapes):
@@ -35,6 +37,31 @@ def tensors(**shapes):
     return struct.pack("<Q", len(text)) + text + bytes(size)
 
 
+def wait_until(holds, seconds=10):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def read_if_there(path):
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError:  # the process ended
+        return ""
+
+
+def processes_with(mark):
+    """Of those that still run: the ones with `mark` in their environment."""
+    return [folder.name for folder in pathlib.Path("/proc").glob("[0-9]*") if mark in read_if_there(folder / "environ").split("\0")]
+
+
+def maps_of(process):
+    return read_if_there(pathlib.Path(f"/proc/{process}/maps"))
+
+
 class HostileTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
@@ -45,8 +72,9 @@ class HostileTest(ProgramTest):
         cls.files = cls.folder / "files"
         cls.files.mkdir()
         cls.write_files()
-        subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", f"-I{ROOT}", "-o", cls.folder / "hostile.so",
-                        ROOT / "tests" / "support" / "hostile_module.cc"], check=True)
+        for name, source in {"hostile": "hostile_module", "lying": "lying_kernel"}.items():
+            subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT}", "-o", cls.folder / f"{name}.so",
+                            ROOT / "tests" / "support" / f"{source}.cc"], check=True)
         whole = (cls.folder / "hostile.so").read_bytes()
         for name, data in {"empty": b"", "text": b"no module", "half_header": whole[:30], "half": whole[:len(whole) // 2],
                            "garbled": whole[:5000] + b"\xa5" * 8000 + whole[13000:]}.items():
@@ -71,6 +99,8 @@ class HostileTest(ProgramTest):
         (cls.files / "folder.safetensors").mkdir()
         (cls.files / "loop.safetensors").symlink_to("loop.safetensors")
         (cls.files / "link.safetensors").symlink_to(cls.dump)
+        for name in ["dangling.safetensors", "dangling.html"]:
+            (cls.files / name).symlink_to(f"/nowhere/{name}")
         os.mkfifo(cls.files / "fifo.safetensors")
 
     def filled(self, case):
@@ -86,7 +116,8 @@ class HostileTest(ProgramTest):
         command = [self.program, *words]
         if case.shell or case.redirect:
             quoted = shlex.join(map(str, command)).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-            command = ["bash", "-c", f"{case.shell or ':'}; exec {quoted} {case.redirect}"]
+            begin = "" if case.redirect.startswith("|") else "exec "
+            command = ["bash", "-c", f"{case.shell or ':'}; {begin}{quoted} {case.redirect}"]
         try:
             done = subprocess.run(command, cwd=self.folder, env={**self.environment, **case.environment}, stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, errors="replace", timeout=SECONDS)
@@ -124,6 +155,64 @@ class HostileTest(ProgramTest):
 
     def test_modules(self):
         self.run_cases([case._replace(environment={"LANESCOPE_NINJA": "", **case.environment}) for case in hostile_cases.MODULES])
+
+    def test_lying_kernels(self):
+        self.run_cases([case._replace(environment={"LANESCOPE_NINJA": "", **case.environment}) for case in hostile_cases.LIARS])
+
+    def test_what_the_fuzzer_of_command_lines_found(self):
+        files = sorted((ROOT / "tests" / "data" / "fuzz" / "command_lines").iterdir())
+        self.assertGreater(len(files), 3)
+        away = {"LANESCOPE_NINJA": "", "LANESCOPE_MODULES": "/nowhere"}
+        for file in files:
+            words = [os.fsdecode(word) for word in file.read_bytes().split(b"\0")[0].split(b"\n")]
+            done = self.result_of(*words, **away)
+            with self.subTest(file.name):
+                self.assertIn(done.returncode, (OK, USAGE, ENVIRONMENT))
+                self.assertNotIn("unexpected:", done.stderr)
+
+    def test_signals(self):
+        """Whenever it comes: the program ends at once, none of its processes stays, and there is a whole dump or none."""
+        output = self.files / "ended" / "x.safetensors"
+        output.parent.mkdir()
+        run = [self.program, "run", "mma", "softmax_only", "--backend", "sim", "--shape", "h=4,s=512,d=64", "-o", output]
+        begin = time.monotonic()
+        self.call(*run[1:])
+        seconds = time.monotonic() - begin
+        whole = output.read_bytes()
+        for i in range(20):
+            output.unlink(missing_ok=True)
+            end = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL][i % 4]
+            with self.subTest(end.name, i=i):
+                mark = f"{os.getpid()}.{i}"
+                child = subprocess.Popen(run, env={**self.environment, "LANESCOPE_NINJA": "", "MARK": mark}, stderr=subprocess.DEVNULL)
+                time.sleep(seconds * i / 18)
+                child.send_signal(end)
+                self.assertIn(child.wait(5), (-end, OK))
+                self.assertTrue(wait_until(lambda: not processes_with(f"MARK={mark}")), "a process of it is left")
+                left = {path.name: path.read_bytes() for path in output.parent.iterdir()}
+                self.assertIn(left, ({}, {output.name: whole}))
+        type(self).count += 20
+
+    def test_files_that_change_while_they_are_read(self):
+        self.call("run", "mma", "softmax_only", "--backend", "sim", "--shape", "h=2,s=1024,d=64", "-o", "large.safetensors")
+        whole = (self.folder / "large.safetensors").read_bytes()
+        path = self.files / "changes.safetensors"
+        changes = {"shorter": lambda: os.truncate(path, 5_000_000), "empty": lambda: os.truncate(path, 0), "gone": path.unlink,
+                   "another": lambda: os.replace(shutil.copy(self.dump, self.files / "other"), path)}
+        for name, change in changes.items():
+            with self.subTest(name):
+                path.write_bytes(whole)
+                child = subprocess.Popen([self.program, "diff", path], env=self.environment, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, text=True)
+                self.assertTrue(wait_until(lambda: str(path) in maps_of(child.pid) or child.poll() is not None))
+                change()
+                out, err = child.communicate(timeout=60)
+                if name in ("gone", "another"):
+                    self.assertEqual((child.returncode, "match: " in out), (OK, True), err)
+                else:
+                    self.assertEqual((child.returncode, out), (USAGE, ""), err)
+                    self.assertIn("became shorter while it was read", err)
+        type(self).count += len(changes)
 
     def test_environments(self):
         self.run_cases(hostile_cases.ENVIRONMENTS)

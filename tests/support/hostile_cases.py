@@ -40,9 +40,9 @@ COMMAND_LINE = [
     *usage("not expected: --zzzzzzzz;", f"diff {RUN} --zzzzzzzz"), *usage("not expected", f"show {{dump}} m more", "list more", "help diff more"),
     *usage("kernel is required", "run", "check", "locate", "watch", "bench", "resources"), *usage("gate is required", "run mma", "check mma", "watch mma"),
     *usage("what is required", "diff", "diff --causal"), *usage("dump is required", "show"), *usage("dumps is required", "report -o x.html"),
-    *usage("Exactly 1", "show {dump}"), *usage("--output is required", "report {dump}"),
+    *usage("which site.*q, k, v", "show {dump}"), *usage("--output is required", "report {dump}"),
     *usage("help: there is no command 'dif'.*did you mean diff", "help dif", "help dif --format json"),
-    *usage("no option -;", "-"), *usage("--seed.*requires|requires.*--seed|1 required", f"diff {RUN} --seed"),
+    *usage("no option -;", "-"), *usage("--seed takes a value", f"diff {RUN} --seed"),
     *usage("--shape", f"diff {RUN} --shape"), *usage("KERNEL GATE", "diff mma", "diff mma fused more", "diff {dump} fused", "diff fused {dump}",
                                                      "diff {dump} {dump} {dump}"), *usage("is empty", ["diff", "mma", "fused", ""]),
     *usage("one dump, or two", "report {dump} {dump} {dump} -o x.html"), *usage("--maps", "list --backend sim"),
@@ -93,11 +93,11 @@ OPTIONS = [
     *usage("no gate 'softmax'.*did you mean softmax_only", "diff mma softmax", "run mma softmax -o x.safetensors", "check mma softmax"),
     *usage("gate: is empty", ["run", "mma", "", "-o", "x.safetensors"]), *usage("no gate 'combine_only' in this build", f"diff mma combine_only --backend sim"),
     *usage("no kernel 'nma'", "diff nma fused --specimen swapped_row_max"), *usage("a kernel that splits|does not split", "locate mma --splits 2 --backend sim"),
-    *usage("At Most 1", f"diff {RUN} --backend sim", f"diff {RUN} --seed 1 --seed 2"), *usage("no 'volta'", "calibrate --backend sim --arch volta"),
+    *usage("is given 2 times \\(", f"diff {RUN} --backend sim", f"diff {RUN} --seed 1 --seed 2"), *usage("no 'volta'", "calibrate --backend sim --arch volta"),
     *usage("times a GPU", "bench mma --backend sim"), *usage("repeats", "bench mma --repeats 0", "bench mma --repeats 1001", "bench mma --repeats x"),
     *usage("check runs on sim", "check mma fused --backend cuda"),
     *usage("the dump has no site 'mm'.*did you mean m", "show {dump} mm", "show {dump} --site mm"), *usage("no site 'o_final'", "show {dump} o_final"),
-    *usage("no site '\\?\\[31m'", ["show", "{dump}", "\x1b[31m"]), *usage("Exactly 1|empty|required", ["show", "{dump}", ""]),
+    *usage("no site '\\?\\[31m'", ["show", "{dump}", "\x1b[31m"]), *usage("is empty", ["show", "{dump}", ""]),
     *usage("tile 0 to 1", "show {dump} m --tile 2", "show {dump} m --tile -1"), *usage("block 0 to 1", "show {dump} m --block 2", "show {dump} m --block 99999999999"),
     *usage("warp 0 to 3", "show {dump} m --warp 4"), *usage("lane 0 to 31", "show {dump} m --lane 32", "show {dump} m --lane -1"),
     *usage("block", "show {dump} m --block x", "show {dump} m --block 1.5", "show {dump} m --block 99999999999999999999"),
@@ -129,6 +129,16 @@ FILES = [
     *usage("half_header.so: it cannot be loaded", "diff {files}/half_header.so fused"), *usage("garbled.so: (loading it was tried.*SIGSEGV|it cannot be loaded)", "diff {files}/garbled.so fused"),
     *usage("loading it was tried.*SIGBUS", "diff {files}/half.so fused"),
     *usage("lanescope_module", "diff {files}/other.so fused"),
+    *usage("a link that leads nowhere|symbolic links", f"run {RUN} -o {{files}}/loop.safetensors", f"run {RUN} -o {{files}}/dangling.safetensors",
+           "report {dump} -o {files}/dangling.html"), *usage("regular file", f"run {RUN} -o {{files}}/fifo.safetensors"),
+    *usage("too long", f"run {RUN} -o {'n' * 300}.safetensors"),
+    *[Case(OK, "safetensors: . blocks", ["run", *RUN.split(), "-o", f"{{files}}/{name}.safetensors"])
+      for name in ["two words", "$(id)", "'\"", "\u00fcn\u00ef\U0001f642", "-dash", "n" * 240, "link", "{}", "%s%n", "*", "\\"]],
+    *[Case(OK, r"\?\.safetensors: 4 blocks|2 blocks|blocks", ["run", *RUN.split(), "-o", f"{{files}}/{name}.safetensors"]) for name in ["\x1b[31m", "a\nb"]],
+    *[Case(OK, "match", "diff {dump}", shell=f"touch -d {day}-01-01 dump.safetensors") for day in ["2099", "1970"]],
+    *usage("the site is given twice", "show {dump} m --site m"), *usage("takes no value", f"diff {RUN} --causal=1", "show {dump} m --watch=3", "check mma fused --untraced=x"),
+    *usage("cannot start (\\./)?(nope|/.*dump)", "exec nope", "exec {dump}", "exec ./nope --format json", "--format json exec nope --format text"),
+    *usage("--shape takes a value", f"diff {RUN} --seed 1 --shape"), *usage("3 times \\(1, 2, 3\\)", f"diff {RUN} --seed=1 --seed=2 --seed 3"),
 ]
 
 MODULES = [
@@ -144,6 +154,27 @@ MODULES = [
     Case(DIVERGED, '"verdict": "diverged"', f"diff {PLAIN} --format json", {"HOSTILE": "prints"}),
     Case(DIVERGED, "fault: ", "locate hostile.so --shape s=64,d=64", {"HOSTILE": "forks_and_crashes"}),
     Case(USAGE, "not compiled for the memory checker", f"check {PLAIN}"), Case(USAGE, "gate fused", "diff hostile.so qk_only"),
+]
+
+# tests/support/lying_kernel.cc: a kernel that is right, and then does what no kernel should.
+LIAR = "lying.so fused --shape h=2,s=70,d=64 --timeout 2"
+LIARS = [
+    *[Case(OK, "match: 8960 comparisons", f"diff {LIAR}", {"LIE": way}) for way in [
+        "", "late_thread", "late_process", "ignores_signals", "changes_folder", "changes_locale", "leaves_its_session", "floods_stdout"]],
+    *[Case(DIVERGED, rf"(?s)diverged: .*{words}", f"diff {LIAR}", {"LIE": way}) for way, words in [
+        ("scales_q_in_place", "its input q .*70 pieces"), ("clears_v", "its input v .*70 pieces"), ("spoils_q", "its input q"),
+        ("spoils_last_v", "its input v .*: 1 piece of 256 bytes changed, the first from byte 17664"), ("rounds_to_zero", "o_final"),
+        ("nan_at_the_end", "o_final, row 5, column 63"), ("negates", "o_final"), ("swaps_rows", "o_final, row 0"), ("leaves_poison", "o_final, row 0"),
+        ("writes_far_behind", "behind buffer o .*the first 16384 behind its end"), ("closes_files", "did not end"),
+        ("stops", "did not end within 2 s"), ("hangs_deaf", "did not end within 2 s"), ("throws", "nobody catches: a reason"),
+        ("throws_number", "nobody catches: of an unknown type"), ("leaves", "exit code 0"), ("interrupts_itself", "SIGINT"), ("says_nowhere", "SIGSEGV")]],
+    *[Case(DIVERGED, f"fault: {cause}", f"locate {LIAR.replace(' fused', '')}", {"LIE": way}) for way, cause in [
+        ("spoils_q", "write_to_input"), ("writes_far_behind", "out_of_bounds"), ("throws", "crash"), ("stops", "hang")]],
+    Case(ENVIRONMENT, "memory", f"diff {LIAR}", {"LIE": "kills_itself"}), Case(ENVIRONMENT, "memory", f"diff {LIAR}", {"LIE": "takes_limits"}),
+    *[Case(USAGE, f"refuses this run{words}", f"diff {LIAR}", {"LIE": way}) for way, words in [
+        ("says_an_escape", r": not \?\[31mthis"), ("says_nothing", ", and does not say why"), ("says_much", ": x{500,1100}")]],
+    *[Case(OK, "match", f"diff {LIAR}", {"LIE_NAME": name}) for name in ["mma", "mma+swapped_row_max", " ", "../x", "%s%n", "{}", "<b>", "\udcff"]],
+    *[Case(USAGE, "kernel is no text", f"diff {LIAR}", {"LIE_NAME": name}) for name in ["a\nb", "\x1b[31m", "n" * 5000]],
 ]
 
 SHOW = "show {dump} m --lane 3"
@@ -168,6 +199,15 @@ ENVIRONMENTS = [
     Case(OK, "match", f"diff {RUN}", shell="ulimit -c 0"), Case(OK, "match", f"diff {RUN}", {"LANESCOPE_NINJA": ""}, shell="ulimit -s 256"),
     Case(OK, "match", "diff {dump}", shell="mkdir -p gone && cd gone && rmdir ../gone"), Case(USAGE, "gone.safetensors", "diff gone.safetensors", shell="cd /"),
     Case(OK, "match", f"diff {RUN}", shell="trap '' PIPE"), Case(OK, "match", f"diff {RUN}", shell="trap '' CHLD"), Case(OK, "match", f"diff {RUN}", shell="umask 777"),
+    *[Case(OK, "match", f"diff {RUN}", environment) for environment in [
+        {"LD_PRELOAD": "/nowhere.so"}, {"LANESCOPE_EXEC": "x"}, {"GLIBC_TUNABLES": "glibc.malloc.perturb=165"}, {"MALLOC_CHECK_": "3"}, {"PWD": "/nowhere"},
+        {"LANGUAGE": "de", "LC_ALL": "C.UTF-8"}, {"CXX": "/nowhere", "CXXFLAGS": "-garbage"}, {"NINJA_STATUS": "x"}, {"PAGER": "exit 3"}, {"LESS": "x"}]],
+    Case(OK, "match", f"diff {RUN}", shell="unset HOME PATH LANG TERM"), Case(OK, "match", "diff {dump}", shell="ulimit -v 400000"),
+    Case(OK, "match", f"diff {RUN}", shell="ulimit -s unlimited"), Case(OK, "match", f"diff {RUN}", shell="ulimit -l 0"),
+    Case(ENVIRONMENT, "no socket|Too many", f"diff {RUN}", {"LANESCOPE_NINJA": ""}, shell="ulimit -n 5"),
+    *[Case(OK, words, line, redirect="| head -1") for line, words in {"list": "kernels", "help diff": "compare", "list --format json": "{"}.items()],
+    Case(OK, "", "show {dump} s", redirect="| head -1"), Case(OK, "", "list --causes", redirect="| true"),
+    Case(ENVIRONMENT, "nobody read", "show {dump} s", shell="set -o pipefail; trap '' PIPE", redirect="| true"),
     *[Case(ENVIRONMENT, "(?s)MiB.*--where.*--shape", f"diff mma softmax_only --backend sim --shape {shape}")
       for shape in ["s=1048576,d=64", "b=64,h=64,s=65536,skv=65536,d=64", "s=2000000000,d=1"]],
 ]

@@ -78,16 +78,22 @@ class StrangersTest(ProgramTest):
 
     def test_plain_kernel_that_is_wrong(self):
         bugs = {
-            "scale": ("p[j] *= scale", "p[j] *= 1.1f * scale"),
-            "mask": ("row + len_kv - len_q + 1", "row + len_kv - len_q"),
-            "last_key": ("for (int j = 0; j < keys; ++j) l +=", "for (int j = 0; j + 1 < keys; ++j) l +="),
-            "row_not_written": ("row < len_q; ++row", "row < len_q - 1; ++row"),
+            "scale": (("p[j] *= scale", "p[j] *= 1.1f * scale"), "qk", "wrong_scale", "the factor 1.1 too much"),
+            "mask": (("row + len_kv - len_q + 1", "row + len_kv - len_q"), "qk", "mask_off_by_one", "1 key fewer"),
+            "last_key": (("l += p[j] = std::exp(p[j] - m);", "l += (p[j] = std::exp(p[j] - m)) * (j + 1 < keys);"),
+                         "softmax", "contribution_missing", "l lacks the last key"),
+            "row_not_written": (("row < len_q; ++row", "row < len_q - 1; ++row"), "epilogue", "never_written", "rows 35"),
         }
-        for name, change in bugs.items():
+        for name, (change, stage, cause, words) in bugs.items():
             with self.subTest(name):
                 module = self.compile("g++", name, change)
-                report = self.json_of("diff", module, "fused", "--shape", "s=100,d=64", "--causal", code=DIVERGED)
+                shape = ["--shape", "s=100,d=64", "--causal"]
+                report = self.json_of("diff", module, "fused", *shape, code=DIVERGED)
                 self.assertEqual(report["first"]["site"], "o_final")
+                found = self.json_of("locate", module, *shape, code=DIVERGED)
+                self.assertEqual((found["stage"], found["site"], found["cause"], found["certain"]),
+                                 (stage, "o_final", cause, True), found["evidence"])
+                self.assertRegex(" ".join(found["evidence"]), words)
 
     def test_plain_kernel_that_crashes(self):
         module = self.compile("g++", "crash", ("float m = -INFINITY", "if (row == 33) *(volatile int*)8 = row; float m = -INFINITY"))

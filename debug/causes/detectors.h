@@ -37,6 +37,9 @@ void find_scale(const Scene& scene, Findings& findings);
 void find_permutation(const Scene& scene, Findings& findings);
 /// Values of the inputs, of other sites and of earlier tiles.
 void find_source(const Scene& scene, Findings& findings);
+/// Outputs of a kernel that is not traced: those of attention with a bug that kernels are known to
+/// have.
+void find_known_flaw(const Scene& scene, Findings& findings);
 /// Errors that look like rounding.
 void find_lost_precision(const Scene& scene, Findings& findings);
 

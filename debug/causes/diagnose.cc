@@ -25,7 +25,7 @@ Findings all_findings(const Scene& scene) {
   for (const auto detector :
        {find_unwritten, find_disagreement, find_non_finite, find_mask, find_formula, find_combine,
         find_other_row, find_incomplete_reduction, find_permutation, find_product, find_input_scale,
-        find_scale, find_source, find_lost_precision}) {
+        find_scale, find_source, find_known_flaw, find_lost_precision}) {
     detector(scene, findings);
   }
   std::stable_sort(findings.begin(), findings.end(),
@@ -96,6 +96,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
     diagnosis.cause = findings[0].cause;
     diagnosis.certain = findings[0].certain();
     diagnosis.evidence = findings[0].evidence;
+    if (findings[0].stage) diagnosis.first->stage = *findings[0].stage;
     findings.erase(findings.begin());
   }
   for (const Finding& finding : findings) {

@@ -14,7 +14,8 @@ namespace lanescope {
 /// What is wrong with a run, and why.
 struct Diagnosis {
   std::optional<Divergence>
-      first;  ///< where; not there if the run broke off before anything differed
+      first;  ///< where; not there if the run broke off before anything differed. Its stage is
+              ///< that of the bug, where the site is an output that tells
   Cause cause = Cause::unexplained;
   bool certain = false;
   bool ambiguous = false;  ///< several formulas fit: a problem with more tiles may tell them apart

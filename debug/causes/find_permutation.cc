@@ -178,6 +178,10 @@ std::optional<Finding> try_elements(const Scene& scene) {
     }
     const auto [begin, end] = wanted.candidates(e, e.got);
     if (begin == end) continue;
+    const bool at_home = std::any_of(begin, end, [&](const Element* other) {
+      return other->row == e.row && other->col == e.col;
+    });
+    if (at_home) continue;
     ++found;
     const Element& source = **begin;
     const bool one_place = std::all_of(begin, end, [&](const Element* other) {

@@ -17,6 +17,10 @@ struct Ratio {
   double value = std::numeric_limits<double>::quiet_NaN();
   bool constant = true;
   int count = 0;
+  int telling = 0;  ///< of them, those that no rounding explains
+
+  /// Whether it is a factor, and not something that looks like one within rounding.
+  bool tells() const { return 2 * telling >= count; }
 };
 
 template <class Group>
@@ -37,6 +41,7 @@ std::vector<Ratio> ratios(const Scene& scene, Index groups, const Group& group) 
     Ratio& own = all[static_cast<std::size_t>(group(e))];
     if (!e.wrong) continue;
     ++own.count;
+    own.telling += !scene.fits(e.row, e.col, e.got, e.want);
     own.constant = own.constant && tells(e) && scene.fits(e.row, e.col, e.got, own.value * e.want);
   }
   return all;
@@ -72,7 +77,8 @@ std::string constant_text(const Scene& scene, double ratio) {
 void find_scale(const Scene& scene, Findings& findings) {
   if (scene.first().stage == Stage::load && scene.wrong_count() < 4) return;
   const Ratio whole = ratios(scene, 1, [](const Element&) { return 0; })[0];
-  if (whole.constant && whole.count > 2 && whole.value != 0 && std::isfinite(whole.value)) {
+  if (whole.constant && whole.tells() && whole.count > 2 && whole.value != 0 &&
+      std::isfinite(whole.value)) {
     Finding finding{Cause::wrong_scale, 1};
     finding.evidence = {"got / want is " + value_text(whole.value) +
                         constant_text(scene, whole.value) + " for all " +
@@ -88,7 +94,7 @@ void find_scale(const Scene& scene, Findings& findings) {
     int explained = 0;
     std::string examples;
     for (std::size_t g = 0; g < all.size(); ++g) {
-      if (!all[g].constant || all[g].count < 3 || all[g].value == 0) continue;
+      if (!all[g].constant || !all[g].tells() || all[g].count < 3 || all[g].value == 0) continue;
       if (!std::isfinite(all[g].value)) continue;
       explained += all[g].count;
       if (examples.size() > 60) continue;
@@ -106,7 +112,7 @@ void find_scale(const Scene& scene, Findings& findings) {
 
 void find_lost_precision(const Scene& scene, Findings& findings) {
   double largest = 0, largest_want = 0;
-  int near = 0;
+  int near = 0, above = 0;
   for (Index i = 0; i < scene.want().size(); ++i) {
     const double want = std::abs(scene.want()(i));
     if (std::isfinite(want)) largest_want = std::max(largest_want, want);
@@ -118,6 +124,7 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
     if (relative > 0.01) continue;
     largest = std::max(largest, relative);
     ++near;
+    above += std::abs(e.got) > std::abs(e.want);
   }
   if (near == 0) return;
   const double share = static_cast<double>(near) / scene.wrong_count();
@@ -125,6 +132,11 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
   Finding finding{Cause::precision_lost, share};
   finding.evidence = {"the largest error is " + value_text(largest) +
                       " of the value: right but for rounding"};
+  // To nearest, it goes either way; by truncation, always down.
+  if (near >= 8 && above == near) {
+    finding.explained *= 0.9;
+    finding.evidence.push_back("all are too large, which rounding does not explain");
+  }
   for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
     std::vector<double> rounded;
     for (const Element& e : scene.elements()) {

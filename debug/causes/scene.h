@@ -24,6 +24,8 @@ struct Finding {
   double explained = 0;   ///< share of the wrong values that it explains
   double consistent = 1;  ///< share of the right values that it predicts as well
   bool formula = false;   ///< one of the alternatives to the stage's formula
+  /// Where the bug is, if that is not the stage that makes the site.
+  std::optional<Stage> stage = {};
   std::vector<std::string> evidence = {};
 
   /// Whether nearly all wrong values follow from it.

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "debug/causes/known_flaws.h"
+
+namespace lanescope {
+
+// Families of known flaws, each appended to `flaws`.
+using Flaws = std::vector<Flaw>;
+
+/// Which keys a row takes: masks, ends of the sequence, tiles left out or taken twice.
+void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
+/// Which tensors, heads, rows and types the operands are.
+void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
+
+/// "1 key", "3 keys".
+std::string keys_text(std::int64_t count);
+std::int64_t rounded_up(std::int64_t x, std::int64_t step);
+/// Sizes of a tile of keys: the kernel's own, then what else is in use.
+std::vector<std::int64_t> tile_sizes(const DumpInfo& info);
+/// Says the size where it is not the kernel's own.
+std::string size_text(const DumpInfo& info, std::int64_t size);
+
+}  // namespace lanescope

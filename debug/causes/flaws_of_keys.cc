@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "debug/causes/flaw_families.h"
+
+namespace lanescope {
+namespace {
+
+using Term = RowPlan::Term;
+
+/// The row sees the keys [0, end), of which those beyond the last are zeros.
+void see(RowPlan& plan, std::int64_t end, std::int64_t len_kv) {
+  const auto seen = static_cast<std::int64_t>(plan.terms.size());
+  end = std::max<std::int64_t>(end, 0);
+  plan.terms.resize(static_cast<std::size_t>(std::min(seen, end)));
+  for (std::int64_t key = seen; key < end; ++key) {
+    const std::int64_t row = key < len_kv ? key : -1;
+    plan.terms.push_back({.key = row, .value = row});
+  }
+}
+
+void add_masks(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const std::int64_t br = info.br;
+  const auto add = [&](Cause cause, const std::string& text, int choices, const auto& end) {
+    flaws.push_back({cause, Stage::qk, text, choices,
+                     [=](RowPlan& plan) { see(plan, end(plan.query), p.len_kv); }});
+  };
+  const std::int64_t corner = p.len_kv - p.len_q;
+  if (p.causal) {
+    for (const std::int64_t off : {1, -1, 2, -2}) {
+      add(Cause::mask_off_by_one,
+          "whose causal mask lets " + keys_text(std::abs(off)) + (off > 0 ? " more" : " fewer"),
+          std::abs(off) > 1,
+          [=](std::int64_t query) { return std::min(query + 1 + corner + off, p.len_kv); });
+    }
+    if (corner != 0) {
+      add(Cause::mask_misaligned, "whose causal mask starts in the upper left corner", 0,
+          [=](std::int64_t query) { return std::min(query + 1, p.len_kv); });
+      add(Cause::mask_misaligned, "whose causal mask is shifted by len_q - len_kv", 0,
+          [=](std::int64_t query) { return std::min(query + 1 - corner, p.len_kv); });
+    }
+    add(Cause::causal_mask_missing, "without the causal mask", 0,
+        [=](std::int64_t) { return p.len_kv; });
+    for (const std::int64_t bc : tile_sizes(info)) {
+      add(Cause::causal_mask_missing,
+          "in which the tile on the diagonal is not masked" + size_text(info, bc), bc != info.bc,
+          [=](std::int64_t query) {
+            return std::min(rounded_up(p.visible_keys(query), bc), p.len_kv);
+          });
+      add(Cause::tile_skipped,
+          "in which the tile on the diagonal is left out" + size_text(info, bc), bc != info.bc,
+          [=](std::int64_t query) {
+            return (rounded_up(p.visible_keys(query), bc) / bc - 1) * bc;
+          });
+    }
+    for (const std::int64_t step : {br, std::int64_t{16}, std::int64_t{8}}) {
+      if (step > br) continue;
+      const std::string rows = step == br ? "a tile's" : std::to_string(step);
+      add(Cause::mask_misaligned, "whose causal mask is that of the last of " + rows + " rows",
+          step != br, [=](std::int64_t query) {
+            return p.visible_keys(std::min(p.len_q, rounded_up(query + 1, step)) - 1);
+          });
+      add(Cause::mask_misaligned, "whose causal mask is that of the first of " + rows + " rows",
+          step != br, [=](std::int64_t query) { return p.visible_keys(query / step * step); });
+      add(Cause::mask_misaligned,
+          "whose causal mask counts queries from the start of " + rows + " rows", step != br,
+          [=](std::int64_t query) { return std::min(query % step + 1 + corner, p.len_kv); });
+    }
+    for (const std::int64_t off : {info.bc, -info.bc, info.br, -info.br}) {
+      add(Cause::mask_misaligned,
+          "whose causal mask lets " + keys_text(std::abs(off)) + (off > 0 ? " more" : " fewer"), 1,
+          [=](std::int64_t query) { return std::min(query + 1 + corner + off, p.len_kv); });
+    }
+  } else {
+    add(Cause::mask_wrong, "with a causal mask, which was not asked for", 0,
+        [=](std::int64_t query) {
+          return std::max<std::int64_t>(0, std::min(query + 1 + corner, p.len_kv));
+        });
+    add(Cause::mask_wrong, "with a causal mask from the upper left corner, which was not asked for",
+        0, [=](std::int64_t query) { return std::min(query + 1, p.len_kv); });
+  }
+  for (const std::int64_t window : {16, 32, 64, 128, 256}) {
+    if (window >= p.len_kv) continue;
+    flaws.push_back({Cause::mask_wrong, Stage::qk,
+                     "in which a row does not see the keys more than " +
+                         std::to_string(window - 1) + " before its own",
+                     2, [=](RowPlan& plan) {
+                       std::erase_if(plan.terms, [&](const Term& term) {
+                         return term.key <= plan.query + corner - window;
+                       });
+                     }});
+  }
+}
+
+void add_tails(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  // The last keys are the end of the sequence for those rows alone whose mask reaches it.
+  const auto add = [&](Cause cause, const std::string& text, int choices, std::int64_t end) {
+    flaws.push_back({cause, Stage::qk, text, choices, [=](RowPlan& plan) {
+                       const auto seen = static_cast<std::int64_t>(plan.terms.size());
+                       if (end < seen || seen == p.len_kv) see(plan, end, p.len_kv);
+                     }});
+  };
+  for (const std::int64_t bc : tile_sizes(info)) {
+    const std::int64_t whole = p.len_kv / bc * bc, end = rounded_up(p.len_kv, bc);
+    const std::string size = size_text(info, bc);
+    if (whole != p.len_kv) {
+      add(Cause::tail_mask_missing,
+          "in which the " + keys_text(end - p.len_kv) + " of zeros behind the last count" + size,
+          bc != info.bc, end);
+      add(Cause::tile_skipped, "without the last, ragged tile of keys" + size, bc != info.bc,
+          whole);
+    } else if (whole > bc) {
+      add(Cause::tile_skipped, "without the last tile of keys" + size, bc != info.bc, whole - bc);
+    }
+    for (const bool repeated : {false, true}) {
+      for (std::int64_t tile = 0; tile * bc < p.len_kv && tile < 16; ++tile) {
+        flaws.push_back({repeated ? Cause::contribution_repeated : Cause::tile_skipped, Stage::pv,
+                         (repeated ? "in which tile " : "without tile ") + std::to_string(tile) +
+                             (repeated ? " of the keys counts twice" : " of the keys") + size,
+                         1 + (bc != info.bc), [=](RowPlan& plan) {
+                           for (Term& term : plan.terms) {
+                             if (term.key / bc != tile) continue;
+                             term.in_o = term.in_l = repeated ? 2 : 0;
+                           }
+                         }});
+      }
+    }
+  }
+  for (const int off : {1, 2}) {
+    add(Cause::mask_off_by_one, "without the last " + keys_text(off), off - 1, p.len_kv - off);
+    add(Cause::mask_off_by_one, "in which " + keys_text(off) + " of zeros behind the last count",
+        off - 1, p.len_kv + off);
+  }
+  flaws.push_back(
+      {Cause::mask_off_by_one, Stage::qk, "without the first key", 0, [](RowPlan& plan) {
+         if (!plan.terms.empty()) plan.terms.erase(plan.terms.begin());
+       }});
+}
+
+/// Keys that the mask hides, yet count.
+void add_mask_values(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const auto add = [&](const std::string& text, int choices, std::optional<double> score,
+                       bool in_sum_alone) {
+    flaws.push_back({Cause::mask_value, Stage::qk, "in which " + text, choices, [=](RowPlan& plan) {
+                       const std::int64_t end = plan.tiles * plan.tile;
+                       for (auto key = std::ssize(plan.terms); key < end; ++key) {
+                         const std::int64_t row = key < p.len_kv ? key : -1;
+                         plan.terms.push_back({.key = row,
+                                               .value = row,
+                                               .in_o = in_sum_alone ? 0.0 : 1.0,
+                                               .masked_score = score.value_or(0),
+                                               .is_masked = score.has_value()});
+                       }
+                     }});
+  };
+  for (const double value : {0.0, -1.0, -2.0, -5.0, -10.0, -100.0}) {
+    const std::string score =
+        "the score of a masked key is " + std::to_string(static_cast<int>(value));
+    add(score, value != 0, value, false);
+    add(score + ", in l alone", 1 + (value != 0), value, true);
+  }
+  add("l counts the masked keys of the tiles too", 0, std::nullopt, true);
+}
+
+}  // namespace
+
+void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws) {
+  add_masks(info, flaws);
+  add_tails(info, flaws);
+  add_mask_values(info, flaws);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "debug/causes/flaw_families.h"
+
+namespace lanescope {
+namespace {
+
+using Term = RowPlan::Term;
+
+void add_heads(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  struct Map {
+    std::string what;
+    int choices;
+    std::function<std::int64_t(const RowPlan&)> flat;  ///< of the kv heads of all batches
+  };
+  const auto own = [=](const RowPlan& plan) { return plan.batch * p.heads_kv; };
+  const Map maps[] = {
+      {"head % heads_kv", 0,
+       [=](const RowPlan& plan) { return own(plan) + plan.head % p.heads_kv; }},
+      {"0", 0, [=](const RowPlan& plan) { return own(plan); }},
+      {"min(head, heads_kv - 1)", 0,
+       [=](const RowPlan& plan) { return own(plan) + std::min(plan.head, p.heads_kv - 1); }},
+      {"head / heads_kv", 0,
+       [=](const RowPlan& plan) {
+         return own(plan) + std::min(plan.head / p.heads_kv, p.heads_kv - 1);
+       }},
+      {"the next one", 1,
+       [=](const RowPlan& plan) { return own(plan) + (p.kv_head(plan.head) + 1) % p.heads_kv; }},
+      {"that of batch 0", 0, [=](const RowPlan& plan) { return p.kv_head(plan.head); }},
+      {"0 of batch 0", 0, [](const RowPlan&) { return std::int64_t{0}; }},
+      {"batch + head, without the batch's heads", 0,
+       [=](const RowPlan& plan) {
+         return std::min(plan.batch + p.kv_head(plan.head), p.batch * p.heads_kv - 1);
+       }},
+  };
+  for (const auto& [what, choices, flat] : maps) {
+    for (const int which : {0, 1, 2}) {
+      const char* const tensors[] = {"K and V are", "K is", "V is"};
+      flaws.push_back({Cause::wrong_head, Stage::load,
+                       std::string("in which the kv head of ") + tensors[which] + " " + what,
+                       choices + (which > 0), [=, flat = flat](RowPlan& plan) {
+                         const std::int64_t first = flat(plan) * p.len_kv;
+                         if (which != 2) plan.k_first = first;
+                         if (which != 1) plan.v_first = first;
+                       }});
+    }
+  }
+}
+
+void add_operands(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  for (const std::int64_t bc : tile_sizes(info)) {
+    if (bc >= p.len_kv) continue;
+    const auto add = [&](const std::string& what, int choices, const auto& row) {
+      for (const bool of_v : {true, false}) {
+        flaws.push_back({Cause::stale_operand, of_v ? Stage::pv : Stage::qk,
+                         std::string("in which ") + (of_v ? "V" : "K") + " is that of " + what +
+                             size_text(info, bc),
+                         choices + (bc != info.bc), [=](RowPlan& plan) {
+                           for (Term& term : plan.terms) {
+                             const std::int64_t other = row(term.key);
+                             (of_v ? term.value : term.key) = other < p.len_kv ? other : -1;
+                           }
+                         }});
+      }
+    };
+    add("the tile before", 0, [=](std::int64_t key) { return key < bc ? key : key - bc; });
+    add("the next tile", 0, [=](std::int64_t key) { return key + bc; });
+    add("the next tile, but for the last", 0,
+        [=](std::int64_t key) { return (key / bc + 1) * bc < p.len_kv ? key + bc : key; });
+    add("the first tile", 0, [=](std::int64_t key) { return key % bc; });
+    add("the tile before last", 1,
+        [=](std::int64_t key) { return key < 2 * bc ? key : key - 2 * bc; });
+  }
+  for (const std::int64_t off : {1, -1}) {
+    for (const bool of_v : {true, false}) {
+      flaws.push_back({Cause::wrong_source, of_v ? Stage::pv : Stage::qk,
+                       std::string("in which key j takes row j ") + (off > 0 ? "+" : "-") +
+                           " 1 of " + (of_v ? "V" : "K"),
+                       1, [=](RowPlan& plan) {
+                         for (Term& term : plan.terms) {
+                           const std::int64_t row = term.key + off;
+                           (of_v ? term.value : term.key) = row < p.len_kv ? row : -1;
+                         }
+                       }});
+    }
+  }
+  const ElementType other = info.dtype == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
+  if (info.dtype == ElementType::f16 || info.dtype == ElementType::bf16) {
+    const std::string bits =
+        std::string("'s bits read as ") + (other == ElementType::f16 ? "f16" : "bf16");
+    const auto add = [&](const char* what, int choices, auto edit) {
+      flaws.push_back({Cause::wrong_type, Stage::load, "with " + (what + bits), choices, edit});
+    };
+    add("Q, K and V", 0, [=](RowPlan& plan) { plan.q_type = plan.k_type = plan.v_type = other; });
+    add("Q and K", 0, [=](RowPlan& plan) { plan.q_type = plan.k_type = other; });
+    add("Q", 0, [=](RowPlan& plan) { plan.q_type = other; });
+    add("K", 0, [=](RowPlan& plan) { plan.k_type = other; });
+    add("V", 0, [=](RowPlan& plan) { plan.v_type = other; });
+    flaws.push_back({Cause::wrong_type, Stage::epilogue,
+                     std::string("whose O is stored in the bits of ") +
+                         (other == ElementType::f16 ? "f16" : "bf16"),
+                     0, [=](RowPlan& plan) { plan.o_type = other; }});
+  }
+}
+
+}  // namespace
+
+void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws) {
+  add_heads(info, flaws);
+  add_operands(info, flaws);
+}
+
+}  // namespace lanescope

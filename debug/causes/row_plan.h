@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "debug/dump/dump.h"
+
+namespace lanescope {
+
+/// How what earlier tiles gave to a sum is brought to the maximum of later ones.
+enum class Rescale : std::uint8_t {
+  right,     ///< sum = alpha·sum + this tile
+  none,      ///< sum = sum + this tile
+  twice,     ///< sum = alpha²·sum + this tile
+  all,       ///< sum = alpha·(sum + this tile)
+  restart,   ///< sum = this tile
+  own_peak,  ///< the tile's weights are relative to its own maximum, not to the running one
+};
+
+/// What is stored of a row's sums.
+enum class OutputRule : std::uint8_t { divided, undivided, divided_twice };
+enum class LseRule : std::uint8_t {
+  right,             ///< m + ln l
+  base_two,          ///< (m + ln l) / ln 2
+  maximum_base_two,  ///< m / ln 2 + ln l
+  sum_base_two,      ///< m + log2 l
+  no_maximum,        ///< ln l
+  no_sum,            ///< m
+  unscaled_maximum,  ///< m / scale + ln l
+  plain_sum,         ///< l
+};
+
+/// How the parts of the keys that blocks of their own take are put together; m_i, l_i and the
+/// quotients o_i are a part's.
+enum class Combine : std::uint8_t {
+  right,       ///< o_i weigh as their l_i at a common maximum
+  mean,        ///< all the same
+  by_maximum,  ///< as 2^m_i
+  by_sum,      ///< as l_i, each at its own maximum
+};
+
+/// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
+/// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
+enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
+
+/// How one row of the outputs comes about, term by term. As `right_plan` makes it, it is attention;
+/// a kernel with a known bug is the same with something else in one place.
+struct RowPlan {
+  std::int64_t batch = 0, head = 0, query = 0;
+  std::int64_t q_row = 0;                 ///< in q seen as [·, d]
+  std::int64_t k_first = 0, v_first = 0;  ///< row of the head's first key, in k and in v
+  ElementType q_type{}, k_type{}, v_type{}, o_type{};  ///< as which the bits are read, or written
+  double scale = 1;                                    ///< of q·k, for scores of base e
+  double cap = 0;                                      ///< scores are cap·tanh(s / cap); 0: none
+  double sink = 0;                                     ///< what l has besides, times e^−m
+  std::vector<double> depth;                           ///< how often each column of q·k counts
+  std::int64_t tile = 64;                              ///< keys that are taken at a time
+  std::int64_t tiles = 1;                              ///< that the row's block goes through
+  Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
+  std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
+  std::int64_t divisor_row = 0;  ///< the same of l
+  Combine combine = Combine::right;
+  std::int64_t part_tiles = 1;  ///< that a part of the keys has
+  SumOver sum_over = SumOver::all_lanes;
+  OutputRule output = OutputRule::divided;
+  /// Batch, head and query whose right result the row holds.
+  std::optional<std::array<std::int64_t, 3>> moved_from;
+  LseRule lse = LseRule::right;
+  double in_lse = 1;  ///< how often l counts in the log-sum-exp beyond its use as divisor
+
+  /// A key that the row takes.
+  struct Term {
+    std::int64_t key = 0, value = 0;  ///< rows of K and V from the head's first on; −1: zeros
+    double in_o = 1, in_l = 1;        ///< how often it counts in either sum
+    double masked_score = 0;          ///< what its score becomes where it `is_masked`
+    bool is_masked = false;
+  };
+  std::vector<Term> terms;
+};
+
+/// What is stored of a row. `magnitude` is what o would be if no two terms cancelled: errors are
+/// relative to it.
+struct PlannedRow {
+  std::vector<double> o, magnitude;  ///< [d]
+  double lse = 0;                    ///< natural, by its rule
+  double largest_score = 0;          ///< in magnitude: scores are rounded relative to it
+};
+
+/// The inputs of a dump, as numbers, a head at a time as plans ask for them.
+class PlanInputs {
+ public:
+  explicit PlanInputs(const Dump& dump);
+
+  const DumpInfo& info() const { return dump_.info; }
+  const Problem& problem() const { return dump_.info.problem; }
+  /// Attention, of query `query` of a head; beyond the last query, of a row of zeros.
+  RowPlan right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) const;
+  /// What the plan comes to; NaN where it takes a row that is none.
+  PlannedRow carry_out(const RowPlan& plan);
+
+ private:
+  struct Sums;
+  const std::vector<double>& row(const Tensor& tensor, ElementType type, std::int64_t row);
+  double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
+  std::vector<double> scores_of(const RowPlan& plan);
+  Sums sums_of(const RowPlan& plan);
+
+  const Dump& dump_;
+  Inputs inputs_;
+  std::map<std::tuple<const Tensor*, ElementType, std::int64_t>, std::vector<double>> rows_;
+};
+
+}  // namespace lanescope

@@ -1,0 +1,414 @@
+#include "tests/support/stranger_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lanescope::testing {
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+float load(const Tensor& tensor, ElementType as, std::int64_t row, std::int64_t col) {
+  return static_cast<float>(value_of(as, tensor.bits(row * tensor.dims.back() + col)));
+}
+
+float rounded(ElementType type, float x) {
+  return static_cast<float>(value_of(type, round_to(type, x)));
+}
+
+struct Kernel {
+  const Problem& p;
+  const Inputs& in;
+  std::int64_t br, bc;
+  const std::string& bug;
+  Tensor &o_out, &lse_out;
+
+  bool is(const char* name) const { return bug == name; }
+  ElementType type_of(const char* name) const {
+    const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
+    return is(name) || is("qkv_bits") ? other : in.type();
+  }
+
+  float scale() const {
+    const float d = static_cast<float>(p.d), right = 1.4426950408889634f / std::sqrt(d);
+    if (is("scale_missing")) return 1.4426950408889634f;
+    if (is("scale_squared")) return 1.4426950408889634f / d;
+    if (is("log2e_missing")) return 1 / std::sqrt(d);
+    if (is("log2e_twice")) return right * 1.4426950408889634f;
+    if (is("scale_of_padded_d")) return 1.4426950408889634f / std::sqrt((d + 15) / 16 * 16);
+    if (is("scale_times_1_1")) return right * 1.1F;
+    if (is("scale_of_half_d")) return 1.4426950408889634f / std::sqrt(d / 2);
+    return right;
+  }
+
+  bool visible(std::int64_t query, std::int64_t key, std::int64_t tile_first_key) const {
+    const std::int64_t corner = p.len_kv - p.len_q;
+    std::int64_t last = query + corner;
+    if (is("causal_late")) last += 1;
+    if (is("causal_early")) last -= 1;
+    if (is("causal_late_two")) last += 2;
+    if (is("causal_upper_left")) last = query;
+    if (is("causal_of_tile_start")) last = query / br * br + corner;
+    if (is("causal_of_sixteen_end")) last = query / 16 * 16 + 15 + corner;
+    const bool causal = (p.causal && !is("causal_dropped")) || is("causal_unasked");
+    const bool diagonal = key <= query + corner || query + corner < tile_first_key;
+    if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
+      return key < p.len_kv || is("tail_counted");
+    }
+    (void)diagonal;
+    if (causal && key > last) return false;
+    if (is("window") && key <= query + corner - 64) return false;
+    if (is("tail_counted")) return true;
+    if (is("last_key_dropped")) return key < p.len_kv - 1;
+    if (is("one_zero_key")) return key < p.len_kv + 1;
+    return key < p.len_kv;
+  }
+
+  void block(std::int64_t b, std::int64_t h, std::int64_t q_tile) const {
+    const std::int64_t group = p.heads / p.heads_kv, corner = p.len_kv - p.len_q;
+    std::int64_t kv = b * p.heads_kv + h / group, kv_of_v = kv;
+    if (is("kv_head_modulo")) kv = kv_of_v = b * p.heads_kv + h % p.heads_kv;
+    if (is("kv_head_zero")) kv = kv_of_v = b * p.heads_kv;
+    if (is("kv_of_batch_zero")) kv = kv_of_v = h / group;
+    if (is("v_of_head_zero")) kv_of_v = b * p.heads_kv;
+    if (is("k_of_head_modulo")) kv = b * p.heads_kv + h % p.heads_kv;
+    const std::int64_t first = q_tile * br, rows = std::min(br, p.len_q - first);
+    const auto R = static_cast<std::size_t>(br), C = static_cast<std::size_t>(bc),
+               D = static_cast<std::size_t>(p.d);
+    std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 4);
+    std::int64_t last_key = p.causal && !is("causal_dropped")
+                                ? std::min(p.len_kv, first + rows + corner + 2)
+                                : p.len_kv;
+    if (is("causal_of_sixteen_end") || is("diagonal_unmasked") || is("causal_upper_left")) {
+      last_key = p.len_kv;
+    }
+    std::int64_t tiles = (std::max<std::int64_t>(0, last_key) + bc - 1) / bc;
+    if (is("ragged_tile_dropped")) tiles = std::min(tiles, p.len_kv / bc);
+    if (is("last_tile_dropped")) tiles = std::min(tiles, (p.len_kv + bc - 1) / bc - 1);
+    if (is("one_zero_key") && p.len_kv % bc == 0) ++tiles;
+    const ElementType tq = type_of("q_bits"), tk = type_of("k_bits"), tv = type_of("v_bits");
+    const float factor = scale();
+    if (bug.starts_with("split")) {
+      by_splits(b, h, kv, first, rows, tiles, factor);
+      return;
+    }
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      if (is("first_tile_skipped") && t == 0) continue;
+      if (is("tile_two_skipped") && t == 2) continue;
+      const bool again = is("tile_one_twice") && t == 1;
+      for (int visit = 0; visit < (again ? 2 : 1); ++visit) {
+        tile(b, h, kv, kv_of_v, first, t, tiles, factor, tq, tk, tv, m, l, o, alpha, s, lanes);
+      }
+    }
+    store(b, h, first, rows, factor, m, l, o, lanes);
+  }
+
+  /// Flash-Decoding with two splits of the keys.
+  void by_splits(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t first,
+                 std::int64_t rows, std::int64_t tiles, float factor) const {
+    const auto R = static_cast<std::size_t>(br), C = static_cast<std::size_t>(bc),
+               D = static_cast<std::size_t>(p.d);
+    const std::int64_t size = ((p.len_kv + bc - 1) / bc + 1) / 2;
+    std::vector<float> top(R, -inf), all_l(R), all_o(R * D), weights(R), unused(R * 4);
+    std::vector<std::vector<float>> ms, ls, os;
+    for (int split = 0; split < 2; ++split) {
+      std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 4);
+      for (std::int64_t t = split * size; t < std::min(tiles, (split + 1) * size); ++t) {
+        tile(b, h, kv, kv, first, t, tiles, factor, in.type(), in.type(), in.type(), m, l, o, alpha,
+             s, lanes);
+      }
+      ms.push_back(m);
+      ls.push_back(l);
+      os.push_back(o);
+    }
+    for (std::size_t row = 0; row < R; ++row) {
+      const float m = std::fmax(ms[0][row], ms[1][row]);
+      top[row] = m;
+      for (std::size_t split = 0; split < 2; ++split) {
+        float times = 1;
+        if (is("split_dropped") && split == 1) times = 0;
+        if (is("split_twice") && split == 0) times = 2;
+        const float share = std::exp2(ms[split][row] - (m == -inf ? 0 : m)), l = ls[split][row];
+        all_l[row] += times * share * l;
+        if (l == 0) continue;
+        const float w = is("splits_mean") ? 1 : is("splits_without_l") ? share : times * share * l;
+        weights[row] += w;
+        for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += w * os[split][row * D + i] / l;
+      }
+      for (std::size_t i = 0; i < D && weights[row] != 0; ++i) {
+        all_o[row * D + i] *= all_l[row] / weights[row];
+      }
+    }
+    store(b, h, first, rows, factor, top, all_l, all_o, unused);
+  }
+
+  void tile(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t kv_of_v,
+            std::int64_t first, std::int64_t t, std::int64_t tiles, float factor, ElementType tq,
+            ElementType tk, ElementType tv, std::vector<float>& m, std::vector<float>& l,
+            std::vector<float>& o, std::vector<float>& alpha, std::vector<float>& s,
+            std::vector<float>& lanes) const {
+    const auto C = static_cast<std::size_t>(bc), D = static_cast<std::size_t>(p.d);
+    std::int64_t k_tile = t, v_tile = t;
+    if (is("v_of_tile_before") && t > 0) v_tile = t - 1;
+    if (is("v_of_tile_zero")) v_tile = 0;
+    if (is("k_of_tile_zero")) k_tile = 0;
+    if (is("v_of_next_tile")) v_tile = t + 1;
+    std::int64_t depth_begin = 0, depth_end = p.d;
+    if (is("depth_half")) depth_end = p.d / 2;
+    if (is("depth_last_sixteen")) depth_end = p.d - 16;
+    if (is("depth_first_sixteen")) depth_begin = 16;
+    std::vector<float> masked(static_cast<std::size_t>(br) * C);
+    for (std::int64_t r = 0; r < br; ++r) {
+      const std::int64_t query = first + r;
+      for (std::int64_t c = 0; c < bc; ++c) {
+        const std::int64_t key = k_tile * bc + c;
+        float sum = 0;
+        for (std::int64_t i = depth_begin; i < depth_end; ++i) {
+          const float q =
+              query < p.len_q ? load(in.q, tq, (b * p.heads + h) * p.len_q + query, i) : 0;
+          const float k = key < p.len_kv ? load(in.k, tk, kv * p.len_kv + key, i) : 0;
+          sum = std::fma(q, k, sum);
+        }
+        sum *= factor;
+        if (is("soft_cap")) {
+          const float cap = 20 * 1.4426950408889634f;
+          sum = cap * std::tanh(sum / cap);
+        }
+        const auto at = static_cast<std::size_t>(r * bc + c);
+        masked[at] = 0;
+        if (!visible(query, t * bc + c, t * bc)) {
+          masked[at] = 1;
+          sum = is("masked_as_zero")         ? 0
+                : is("masked_as_minus_five") ? -5 * 1.4426950408889634f
+                : is("masked_after_sum")     ? sum
+                                             : -inf;
+        }
+        s[at] = sum;
+      }
+    }
+    for (std::int64_t r = 0; r < br; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      float peak = -inf;
+      for (std::int64_t c = 0; c < bc; ++c) peak = std::fmax(peak, s[row * C + std::size_t(c)]);
+      const float before = m[row];
+      m[row] = std::fmax(before, peak);
+      const float shift = m[row] == -inf ? 0 : m[row];
+      alpha[row] = std::exp2(before - shift);
+      float sum = 0;
+      float share[4] = {};
+      for (std::int64_t c = 0; c < bc; ++c) {
+        float& x = s[row * C + static_cast<std::size_t>(c)];
+        x = std::exp2(x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift));
+        sum += x;
+        share[c / 2 % 4] += x;
+        if (is("masked_after_sum") && masked[row * C + static_cast<std::size_t>(c)] != 0) x = 0;
+      }
+      const float old = l[row];
+      if (is("l_without_last_key")) {
+        for (std::int64_t c = 0; c < bc; ++c) {
+          const bool last = t * bc + c == p.visible_keys(first + r) - 1;
+          if (last) sum -= s[row * C + static_cast<std::size_t>(c)];
+        }
+      }
+      l[row] = is("l_not_rescaled") || is("nothing_rescaled") ? old + sum
+               : is("l_rescaled_twice")                       ? alpha[row] * alpha[row] * old + sum
+               : is("l_restarted")                            ? sum
+               : is("l_rescaled_after")                       ? alpha[row] * (old + sum)
+               : is("l_counts_four_times")                    ? alpha[row] * old + 4 * sum
+                                                              : alpha[row] * old + sum;
+      for (std::size_t i = 0; i < 4; ++i) {
+        float& lane = lanes[row * 4 + i];
+        const float own = is("l_of_lane")         ? share[i]
+                          : is("l_of_lane_pair")  ? share[i] + share[i ^ 1]
+                          : is("l_of_lane_pair2") ? share[i] + share[i ^ 2]
+                                                  : 0;
+        lane = alpha[row] * lane + own;
+      }
+    }
+    for (std::int64_t r = 0; r < br; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      float a = alpha[row];
+      if (is("o_not_rescaled") || is("nothing_rescaled")) a = 1;
+      if (is("o_rescaled_twice")) a *= a;
+      if (is("o_restarted")) a = 0;
+      if (is("alpha_of_row_xor_8")) a = alpha[row ^ 8];
+      if (is("alpha_of_row_xor_1")) a = alpha[row ^ 1];
+      for (std::int64_t i = 0; i < p.d; ++i) {
+        float& out = o[row * D + static_cast<std::size_t>(i)];
+        float sum = is("o_rescaled_after") ? out : a * out;
+        for (std::int64_t c = 0; c < bc; ++c) {
+          std::int64_t key = v_tile * bc + c;
+          if (is("v_row_plus_one")) key += 1;
+          if (key >= p.len_kv) continue;
+          const float x = rounded(in.type(), s[row * C + static_cast<std::size_t>(c)]);
+          sum = std::fma(x, load(in.v, tv, kv_of_v * p.len_kv + key, i), sum);
+        }
+        out = is("o_rescaled_after") ? a * sum : sum;
+      }
+    }
+    (void)tiles;
+  }
+
+  void store(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows, float factor,
+             const std::vector<float>& m, const std::vector<float>& l, const std::vector<float>& o,
+             const std::vector<float>& lanes) const {
+    const auto D = static_cast<std::size_t>(p.d);
+    const bool by_lane = bug.starts_with("l_of_lane");
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      std::int64_t query = first + r, to = (b * p.heads + h) * p.len_q + query;
+      if (is("stored_bshd")) to = (b * p.len_q + query) * p.heads + h;
+      if (is("stored_hbsd")) to = (h * p.batch + b) * p.len_q + query;
+      if (is("stored_xor_8")) {
+        if ((query ^ 8) >= p.len_q) continue;
+        to = (b * p.heads + h) * p.len_q + (query ^ 8);
+      }
+      const float sum = by_lane ? lanes[row * 4] : l[row] + (is("sink") ? std::exp2(-m[row]) : 0);
+      for (std::int64_t i = 0; i < p.d; ++i) {
+        float divisor = by_lane ? lanes[row * 4 + static_cast<std::size_t>(i / 2 % 4)] : sum;
+        if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
+        float x = o[row * D + static_cast<std::size_t>(i)];
+        if (!is("not_divided")) x = divisor == 0 ? 0 : x / divisor;
+        if (is("divided_twice")) x /= divisor;
+        const std::int64_t index = to * p.d + i;
+        if (is("o_bits")) {
+          const ElementType other =
+              in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
+          x = static_cast<float>(value_of(in.type(), round_to(other, x)));
+        }
+        o_out.set(index, x);
+      }
+      const float ln_2 = 0.6931471805599453f, log2_l = std::log2(sum);
+      float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
+      if (is("lse_base_two")) lse = m[row] + log2_l;
+      if (is("lse_maximum_base_two")) lse = m[row] + log2_l * ln_2;
+      if (is("lse_without_maximum")) lse = log2_l * ln_2;
+      if (is("lse_without_sum")) lse = m[row] * ln_2;
+      if (is("lse_unscaled_maximum")) lse = m[row] / factor + log2_l * ln_2;
+      lse_out.set(to, lse);
+    }
+  }
+};
+
+}  // namespace
+
+const std::vector<StrangerBug>& stranger_bugs() {
+  static const std::vector<StrangerBug> bugs = {
+      {"causal_late", "mask_off_by_one"},
+      {"causal_early", "mask_off_by_one"},
+      {"causal_late_two", "mask_off_by_one"},
+      {"causal_upper_left", "mask_misaligned"},
+      {"causal_of_tile_start", "mask_misaligned"},
+      {"causal_of_sixteen_end", "mask_misaligned"},
+      {"causal_dropped", "causal_mask_missing"},
+      {"diagonal_unmasked", "causal_mask_missing"},
+      {"causal_unasked", "mask_wrong"},
+      {"window", "mask_wrong"},
+      {"tail_counted", "tail_mask_missing"},
+      {"ragged_tile_dropped", "tile_skipped"},
+      {"last_tile_dropped", "tile_skipped"},
+      {"first_tile_skipped", "tile_skipped"},
+      {"tile_two_skipped", "tile_skipped"},
+      {"tile_one_twice", "contribution_repeated"},
+      {"last_key_dropped", "mask_off_by_one"},
+      {"one_zero_key", "mask_off_by_one"},
+      {"masked_as_zero", "mask_value"},
+      {"masked_as_minus_five", "mask_value"},
+      {"masked_after_sum", "mask_value"},
+      {"scale_missing", "wrong_scale"},
+      {"scale_squared", "wrong_scale"},
+      {"scale_of_half_d", "wrong_scale"},
+      {"scale_times_1_1", "wrong_scale"},
+      {"scale_of_padded_d", "wrong_scale"},
+      {"log2e_missing", "wrong_base"},
+      {"log2e_twice", "wrong_base"},
+      {"soft_cap", "wrong_formula"},
+      {"sink", "wrong_formula"},
+      {"kv_head_modulo", "wrong_head"},
+      {"kv_head_zero", "wrong_head"},
+      {"kv_of_batch_zero", "wrong_head"},
+      {"v_of_head_zero", "wrong_head"},
+      {"k_of_head_modulo", "wrong_head"},
+      {"l_not_rescaled", "not_rescaled"},
+      {"o_not_rescaled", "not_rescaled"},
+      {"nothing_rescaled", "not_rescaled"},
+      {"l_rescaled_twice", "rescaled_twice"},
+      {"o_rescaled_twice", "rescaled_twice"},
+      {"o_rescaled_after", "rescaled_twice"},
+      {"l_rescaled_after", "rescaled_twice"},
+      {"l_restarted", "accumulator_lost"},
+      {"o_restarted", "accumulator_lost"},
+      {"p_of_own_peak", "wrong_formula"},
+      {"alpha_of_row_xor_8", "operand_of_other_row"},
+      {"alpha_of_row_xor_1", "operand_of_other_row"},
+      {"l_of_lane", "incomplete_reduction"},
+      {"l_of_lane_pair", "incomplete_reduction"},
+      {"l_of_lane_pair2", "incomplete_reduction"},
+      {"l_counts_four_times", "contribution_repeated"},
+      {"l_without_last_key", "contribution_missing"},
+      {"splits_mean", "wrong_formula"},
+      {"splits_without_l", "wrong_formula"},
+      {"split_dropped", "contribution_missing"},
+      {"split_twice", "contribution_repeated"},
+      {"depth_half", "contribution_missing"},
+      {"depth_last_sixteen", "contribution_missing"},
+      {"depth_first_sixteen", "contribution_missing"},
+      {"v_of_tile_before", "stale_operand"},
+      {"v_of_tile_zero", "stale_operand"},
+      {"k_of_tile_zero", "stale_operand"},
+      {"v_of_next_tile", "stale_operand"},
+      {"v_row_plus_one", "wrong_source"},
+      {"q_bits", "wrong_type"},
+      {"k_bits", "wrong_type"},
+      {"v_bits", "wrong_type"},
+      {"qkv_bits", "wrong_type"},
+      {"o_bits", "wrong_type"},
+      {"not_divided", "not_normalised"},
+      {"divided_twice", "normalised_twice"},
+      {"divided_by_row_xor_8", "operand_of_other_row"},
+      {"lse_base_two", "wrong_base"},
+      {"lse_maximum_base_two", "wrong_base"},
+      {"lse_without_maximum", "lse_without_maximum"},
+      {"lse_without_sum", "lse_without_sum"},
+      {"lse_unscaled_maximum", "wrong_scale"},
+      {"stored_bshd", "misplaced"},
+      {"stored_hbsd", "misplaced"},
+      {"stored_xor_8", "permuted"},
+  };
+  return bugs;
+}
+
+Dump stranger_dump(const Problem& problem, ElementType dtype, const std::string& input,
+                   std::uint64_t seed, int br, int bc, const std::string& bug) {
+  Dump dump;
+  DumpInfo& info = dump.info;
+  info.kernel = "stranger";
+  info.gate = "fused";
+  info.backend = "sim";
+  info.arch = "sm_90";
+  info.dtype = dtype;
+  info.products = Products::tensor_core;
+  info.problem = problem;
+  info.head_dim = static_cast<int>((problem.d + 15) / 16 * 16);
+  info.br = br;
+  info.bc = bc;
+  info.input = input;
+  info.seed = seed;
+  const Inputs inputs = generate_inputs(problem, dtype, input, seed);
+  info.input_hash = hash_inputs(inputs);
+  Tensor o(dtype, {problem.batch, problem.heads, problem.len_q, problem.d});
+  Tensor lse(ElementType::f32, {problem.batch, problem.heads, problem.len_q});
+  const Kernel kernel{problem, inputs, br, bc, bug, o, lse};
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.heads; ++h) {
+      for (std::int64_t q_tile = 0; q_tile < info.q_tiles(); ++q_tile) kernel.block(b, h, q_tile);
+    }
+  }
+  dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
+  dump.tensors.push_back({"o_final", std::move(o)});
+  dump.tensors.push_back({"lse", std::move(lse)});
+  return dump;
+}
+
+}  // namespace lanescope::testing

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make_pictures.py PROGRAM NINJA: makes the pictures of README.md anew, of a planted bug: the page of
-`report` (debug/page/page.png) and the terminal that `show` writes to (debug/show/show.png). NINJA builds
-the module. Needs Chromium."""
+`report` (debug/page/page.png), that of `sweep` (gates/sweep/page/sweep.png), and the terminal that `show` writes
+to (debug/show/show.png). NINJA builds the modules. Needs Chromium."""
 
 import fcntl
 import html
@@ -19,6 +19,8 @@ from support import browser
 from support.program import ROOT
 
 RUN = ["mma", "fused", "--backend", "sim", "--specimen", "rescale_dropped_mma", "--shape", "s=128,d=64"]
+SWEEP = ["scalar", "--specimen", "masked_tile_unguarded", "--backend", "sim", "--check", "0", "--runs", "1200",
+         "--over", "s=1..100,skv=1..100,causal"]
 SHOW = ["o", "--tile", "1", "--as", "heat"]
 COLUMNS, LINES = 100, 48  # of the terminal
 TERMINAL = """<!doctype html><meta charset="utf-8">
@@ -94,6 +96,9 @@ def main(program, ninja):
         subprocess.run([program, "run", *RUN, "-o", "x.safetensors"], cwd=folder, env=environment, check=True)
         subprocess.run([program, "report", "x.safetensors", "-o", "x.html"], cwd=folder, check=True)
         take(folder, folder / "x.html", ROOT / "debug" / "page" / "page.png", 1280, 760)
+        subprocess.run([program, "sweep", *SWEEP, "-o", "x.jsonl"], cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "sweep", "--report", "x.jsonl", "-o", "sweep.html"], cwd=folder, stdout=subprocess.DEVNULL)
+        take(folder, folder / "sweep.html", ROOT / "gates" / "sweep" / "page" / "sweep.png", 1280, 1000)
         command = [program, "show", "x.safetensors", *SHOW]
         text = "$ lanescope " + " ".join(command[1:]) + "\n" + run_in_terminal(command, folder)
         (folder / "show.html").write_text(TERMINAL.replace("TEXT", as_html(text)))

@@ -9,6 +9,7 @@ import subprocess
 import time
 import unittest
 
+from support import browser
 from support.program import DIVERGED, MISMATCH, USAGE, ProgramTest, take_arguments
 
 SMALL = ["--backend", "sim", "--over", "s=1..40,skv=1..80,h=1..2,hkv=1..2,causal", "--check", "0"]
@@ -107,6 +108,34 @@ class SweepTest(ProgramTest):
         (self.folder / "bits.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.call(*run, "--baseline", "bits.jsonl")
         self.assertRegex(self.call(*run, "--baseline", "bits.jsonl", "--bits", code=DIVERGED).stdout, "other bits in 1\n$")
+
+    def test_page(self):
+        self.call("sweep", "scalar", "--specimen", "mask_off_by_one", *SMALL, "--runs", 40, "-o", "page.jsonl", code=DIVERGED)
+        self.call("sweep", "--report", "page.jsonl", "-o", "page.html", code=DIVERGED)
+        self.refuses(USAGE, "names a page", "sweep", "--report", "page.jsonl", "-o", "again.jsonl")
+        self.refuses(USAGE, "names the results", "sweep", "scalar", "-o", "page.html")
+        if not browser.find():
+            self.skipTest("no Chromium")
+        seen, errors, logged = browser.look_at(self.folder, self.folder / "page.html", """
+          const buttons = () => [...document.querySelectorAll("#sweep_map button")];
+          const cells_in = (words) => buttons().reduce((sum, button) => sum + Number(button.title.match(words)[1]), 0);
+          seen.push({failure: document.getElementById("failure").textContent, verdict: document.getElementById("verdict").textContent,
+                     cells: cells_in(/[(](\\d+) cells/), fail: cells_in(/, (\\d+) fail/), rule: document.getElementById("rules").textContent});
+          buttons().find((button) => !/ 0 fail/.test(button.title)).click();
+          document.getElementById("down").value = "causal";
+          document.getElementById("down").dispatchEvent(new Event("change"));
+          await wait();
+          buttons().find((button) => !/ 0 fail/.test(button.title)).click();
+          seen.push({rows: document.querySelectorAll("#sweep_map > tr").length, field: document.getElementById("field").textContent,
+                     sites: document.getElementById("sites").rows.length, slowest: document.getElementById("slowest").rows.length});
+        """)
+        self.assertEqual((errors, logged), ([], []))
+        failing = sum(cell["failed"] for cell in self.cells_of("page.jsonl"))
+        self.assertEqual((seen[0]["failure"], seen[0]["cells"], seen[0]["fail"]), ("", 40, failing))
+        self.assertIn(f"{failing} of 40 cells", seen[0]["verdict"])
+        self.assertIn("fails whenever", seen[0]["rule"])
+        self.assertEqual((seen[1]["rows"], seen[1]["sites"], seen[1]["slowest"]), (2, 12, 12))
+        self.assertRegex(seen[1]["field"], "diverged at .*lanescope diff scalar fused --specimen mask_off_by_one")
 
     def test_another_build(self):
         self.call("sweep", "mma", *SMALL, "--runs", 3, "-o", "old.jsonl")

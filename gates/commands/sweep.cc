@@ -1,16 +1,23 @@
 #include "gates/sweep/sweep.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <span>
 
+#include "debug/dump/file.h"
+#include "debug/report/suggested_command.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
+#include "gates/declared_modules.h"
 #include "gates/run/run_options.h"
+#include "gates/sweep/page.h"
 
 namespace lanescope {
 namespace {
@@ -23,10 +30,13 @@ struct SweepCommand {
   bool bits = false;
   std::string batch, build;  ///< of engines
   bool plan = false;
+  std::string dask;  ///< a scheduler's address
 };
 
 std::string check_results_path(const std::string& text) {
-  if (!text.ends_with(".jsonl")) return "'" + text + "' does not end in .jsonl";
+  if (!text.ends_with(".jsonl") && !text.ends_with(".html")) {
+    return "'" + text + "' does not end in .jsonl, or with --report in .html";
+  }
   const std::filesystem::path folder = std::filesystem::path(text).parent_path();
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
@@ -60,6 +70,16 @@ ExitCode report_on(const SweepCommand& command, const Output& output) {
   report.results = read_results(command.results);
   if (report.results.empty()) throw UsageError("sweep --report: there are no results in the files");
   summarise(report);
+  if (!command.sweep.output.empty()) {
+    if (!command.sweep.output.ends_with(".html")) {
+      throw UsageError("sweep --report: -o names a page, x.html; results are put together by cat");
+    }
+    const std::string html = sweep_page(report);
+    NewFile page(command.sweep.output);
+    page.write(std::as_bytes(std::span(html)));
+    page.complete();
+    log::info(command.sweep.output + ": " + std::to_string(report.results.size()) + " cells");
+  }
   return say(std::move(report), command, output);
 }
 
@@ -76,7 +96,39 @@ ExitCode say_plan(const SweepOptions& options, const SweepPlan& plan) {
   return ExitCode::ok;
 }
 
-ExitCode run_sweep(const SweepCommand& command, const Output& output) {
+/// Becomes the engine that has the workers of a Dask scheduler run the cells, and then this program
+/// again, with `arguments` but for --dask.
+[[noreturn]] void become_dask(const SweepCommand& command,
+                              const std::vector<std::string>& arguments) {
+  if (command.sweep.output.empty()) {
+    throw UsageError("sweep: --dask needs -o: the results go to a file");
+  }
+  const char* moved = std::getenv("LANESCOPE_SOURCES");
+  const std::string script =
+      std::string(moved && *moved ? moved : LANESCOPE_SOURCE_ROOT) + "/gates/sweep/dask_sweep.py";
+  if (!std::filesystem::exists(script)) {
+    throw EnvironmentError("sweep: --dask needs " + script +
+                           ", of the sources: LANESCOPE_SOURCES "
+                           "names where they are");
+  }
+  std::vector<std::string> words = {
+      "python3", script, command.dask, program_file(), command.sweep.output, "--"};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--dask") {
+      ++i;
+    } else if (!arguments[i].starts_with("--dask=")) {
+      words.push_back(arguments[i]);
+    }
+  }
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw EnvironmentError("sweep: --dask needs python3: it cannot be started");
+}
+
+ExitCode run_sweep(const SweepCommand& command, const std::vector<std::string>& arguments,
+                   const Output& output) {
   if (command.bits && command.baseline.empty()) {
     throw UsageError("sweep: --bits compares with the results that --baseline names");
   }
@@ -91,9 +143,14 @@ ExitCode run_sweep(const SweepCommand& command, const Output& output) {
         "sweep: which kernel? A name, `all`, or a module (.so), then gates; or "
         "--report with results");
   }
+  if (command.sweep.output.ends_with(".html")) {
+    throw UsageError(
+        "sweep: -o names the results, x.jsonl; --report x.jsonl -o x.html makes a page");
+  }
   SweepOptions options = command.sweep;
   options.kernel = command.what.front();
   options.gates.assign(command.what.begin() + 1, command.what.end());
+  if (!command.dask.empty()) become_dask(command, arguments);
   const SweepPlan plan = plan_sweep(options);
   if (!command.build.empty() && command.build != plan.build) {
     throw MismatchError("this program and its kernels are another build: " + plan.build +
@@ -133,7 +190,9 @@ Action declare_sweep(Options& options) {
   options.add("--specimen", sweep.specimen, "plant a known bug: see `lanescope list`");
   options.add("--check", sweep.checked_percent, "percent of the cells on sim under the checker [5]")
       .between(0, 100);
-  options.add("-o,--output", sweep.output, "a line of JSON per cell: x.jsonl; there it goes on")
+  options
+      .add("-o,--output", sweep.output,
+           "a line of JSON per cell: x.jsonl; there it goes on (--report: a page, x.html)")
       .check(check_results_path)
       .suggest({}, ".jsonl");
   options.add("--minutes", sweep.minutes, "end after so many").between(0.001, 1e6);
@@ -152,7 +211,11 @@ Action declare_sweep(Options& options) {
   options.add_flag("--plan", command->plan, "for engines: build, and say which cells as JSON");
   options.add("--batch", command->batch, "for engines: run cells 3,5..9, results to stdout");
   options.add("--build", command->build, "for engines: refuse to be another build than this");
-  return [command](const Output& output) { return run_sweep(*command, output); };
+  options.add("--dask", command->dask,
+              "a Dask scheduler, tcp://HOST:8786, whose workers run the cells");
+  return [command, &options](const Output& output) {
+    return run_sweep(*command, options.arguments(), output);
+  };
 }
 
 }  // namespace

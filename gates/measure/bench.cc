@@ -123,9 +123,38 @@ std::string diff_command(const RunOptions& options, const Problem& problem) {
   return text + (problem.causal ? " --causal" : "") + " --backend cuda --untraced";
 }
 
-/// `inputs`: of the module before, on the same problem, or empty; then this one's.
-BenchResult bench_module(const RunOptions& options, int repeats, Inputs& inputs,
-                         std::vector<std::string>& warnings) {
+}  // namespace
+
+TimeSummary summarise(std::span<const float> samples) {
+  std::vector<float> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t n = sorted.size();
+  return {(sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[0], sorted[(9 * n + 9) / 10 - 1]};
+}
+
+std::vector<std::int64_t> spread(std::int64_t count, std::int64_t most) {
+  std::vector<std::int64_t> chosen;
+  const std::int64_t wanted = std::min(count, most);
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    chosen.push_back(wanted == 1 ? 0 : i * (count - 1) / (wanted - 1));
+  }
+  return chosen;
+}
+
+bool left_same_bits(const Dump& a, const Dump& b) {
+  return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                    [](const Dump::Entry& x, const Dump::Entry& y) {
+                      return x.name == y.name && x.tensor.bytes == y.tensor.bytes;
+                    });
+}
+
+bool BenchReport::all_right() const {
+  return std::all_of(results.begin(), results.end(),
+                     [](const BenchResult& result) { return result.is_right(); });
+}
+
+BenchResult bench_one(const RunOptions& options, int repeats, Inputs& inputs,
+                      std::vector<std::string>& warnings) {
   PreparedRun run = prepare(options);
   if (inputs.q.dims.empty()) {
     warnings.insert(warnings.end(), run.warnings.begin(), run.warnings.end());
@@ -172,36 +201,6 @@ BenchResult bench_module(const RunOptions& options, int repeats, Inputs& inputs,
   return result;
 }
 
-}  // namespace
-
-TimeSummary summarise(std::span<const float> samples) {
-  std::vector<float> sorted(samples.begin(), samples.end());
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t n = sorted.size();
-  return {(sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[0], sorted[(9 * n + 9) / 10 - 1]};
-}
-
-std::vector<std::int64_t> spread(std::int64_t count, std::int64_t most) {
-  std::vector<std::int64_t> chosen;
-  const std::int64_t wanted = std::min(count, most);
-  for (std::int64_t i = 0; i < wanted; ++i) {
-    chosen.push_back(wanted == 1 ? 0 : i * (count - 1) / (wanted - 1));
-  }
-  return chosen;
-}
-
-bool left_same_bits(const Dump& a, const Dump& b) {
-  return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
-                    [](const Dump::Entry& x, const Dump::Entry& y) {
-                      return x.name == y.name && x.tensor.bytes == y.tensor.bytes;
-                    });
-}
-
-bool BenchReport::all_right() const {
-  return std::all_of(results.begin(), results.end(),
-                     [](const BenchResult& result) { return result.is_right(); });
-}
-
 BenchReport bench(const BenchOptions& options) {
   BenchReport report;
   report.kernel = options.run.kernel;
@@ -216,7 +215,7 @@ BenchReport bench(const BenchOptions& options) {
   for (const RunOptions& problem : problems) {
     Inputs inputs;
     for (const RunOptions& run : runs_of(problem)) {
-      report.results.push_back(bench_module(run, options.repeats, inputs, report.warnings));
+      report.results.push_back(bench_one(run, options.repeats, inputs, report.warnings));
     }
   }
   return report;

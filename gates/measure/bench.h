@@ -75,6 +75,11 @@ bool left_same_bits(const Dump& a, const Dump& b);
 /// ones. What the timed launches leave must be the bits of the run that was judged. Throws Error.
 BenchReport bench(const BenchOptions& options);
 
+/// Judges and times one module on one problem. `inputs`: of the module before, on the same problem,
+/// or empty; then this one's. Throws Error.
+BenchResult bench_one(const RunOptions& options, int repeats, Inputs& inputs,
+                      std::vector<std::string>& warnings);
+
 std::string bench_text(const BenchReport& report, const Style& style);
 std::string bench_json(const BenchReport& report);
 

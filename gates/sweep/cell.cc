@@ -60,8 +60,8 @@ double work_of(const Cell& cell) {
 bool is_simpler(const Cell& a, const Cell& b) {
   const auto order = [](const Cell& cell) {
     const Problem& p = cell.problem;
-    return std::tuple(work_of(cell), p.len_q + p.len_kv, p.len_q, p.causal, cell.input != "random",
-                      cell.splits, cell.seed);
+    return std::tuple(work_of(cell), p.d != cell.head_dim, p.len_q + p.len_kv, p.len_q, p.causal,
+                      cell.input != "random", cell.splits, cell.seed);
   };
   return order(a) < order(b);
 }

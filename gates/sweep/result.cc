@@ -37,6 +37,10 @@ double number_of(const Json& json) {
   return std::stod(json.dump());
 }
 
+std::optional<double> time_of(const Json* json) {
+  return json == nullptr || json->is_null() ? std::nullopt : std::optional(number_of(*json));
+}
+Json time_json(const std::optional<double>& time) { return time ? Json(*time) : Json(); }
 Json text_json(const std::string& text) { return text.empty() ? Json() : Json(text); }
 std::string text_of(const Json& json) { return json.is_null() ? "" : json.text(); }
 
@@ -58,6 +62,8 @@ CellResult result_of(const Json& json) {
   result.bits = text_of(json["bits"]);
   result.seconds = number_of(json["seconds"]);
   result.cpu_seconds = number_of(json["cpu_seconds"]);
+  result.microseconds = time_of(json.find("microseconds"));
+  result.peer_microseconds = time_of(json.find("peer_microseconds"));
   result.build = json["build"].text();
   result.source_hash = text_of(json["source_hash"]);
   result.compile_flags = text_of(json["compile_flags"]);
@@ -103,6 +109,8 @@ std::string result_line(const CellResult& result) {
                      {"bits", text_json(result.bits)},
                      {"seconds", result.seconds},
                      {"cpu_seconds", result.cpu_seconds},
+                     {"microseconds", time_json(result.microseconds)},
+                     {"peer_microseconds", time_json(result.peer_microseconds)},
                      {"build", result.build},
                      {"source_hash", text_json(result.source_hash)},
                      {"compile_flags", text_json(result.compile_flags)},

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct CellResult {
   std::string bits;    ///< 16 hex digits: hash of what the gate leaves; empty where it did not end
   double seconds = 0;  ///< from its begin to its end
   double cpu_seconds = 0;  ///< of the processes that ran and judged it
+  /// Of a benchmark: medians of a launch, of the kernel and of the peer that it is compared with.
+  std::optional<double> microseconds, peer_microseconds;
   // Where it comes from.
   std::string build;  ///< SweepPlan::build
   std::string source_hash, compile_flags, device, version, host, time;
@@ -51,7 +54,8 @@ struct CellResult {
 
 /// One line of a results file, without its end:
 ///   {schema, sweep, index, then the members of cell_json, outcome, failed, stage, site,
-///   tile_index, detail, errors: {site: error over bound}, bits, seconds, cpu_seconds, build,
+///   tile_index, detail, errors: {site: error over bound}, bits, seconds, cpu_seconds,
+///   microseconds, peer_microseconds, build,
 ///   source_hash, compile_flags, device, version, host, time}
 std::string result_line(const CellResult& result);
 /// Throws UsageError that says what is wrong.

@@ -136,10 +136,7 @@ class Sweep {
     if (options_.output.empty()) return;
     file_ = std::make_unique<ResultFile>(options_.output);
     const std::set<std::int64_t> wanted(plan_.indices.begin(), plan_.indices.end());
-    std::int64_t of_others = 0;
-    for (CellResult& result : read_results({options_.output})) {
-      if (result.sweep != plan_.id) continue;
-      of_others += result.build != plan_.build;
+    for (CellResult& result : results_of_sweep(options_.output, plan_)) {
       if (result.index < 0) {
         tried_.emplace(command_of(result.cell), result);
       } else if (wanted.contains(result.index)) {
@@ -149,10 +146,6 @@ class Sweep {
       }
       keep(std::move(result));
     }
-    if (of_others == 0) return;
-    throw MismatchError(options_.output + " holds " + std::to_string(of_others) +
-                        " cells of this sweep from another build: name another file with -o (and "
-                        "compare the two with --baseline), or delete it");
   }
 
   void keep(CellResult result) {
@@ -285,6 +278,17 @@ class Sweep {
 };
 
 }  // namespace
+
+std::vector<CellResult> results_of_sweep(const std::string& path, const SweepPlan& plan) {
+  std::vector<CellResult> own = read_results({path});
+  std::erase_if(own, [&](const CellResult& result) { return result.sweep != plan.id; });
+  const auto others = std::count_if(
+      own.begin(), own.end(), [&](const CellResult& result) { return result.build != plan.build; });
+  if (others == 0) return own;
+  throw MismatchError(path + " holds " + std::to_string(others) +
+                      " cells of this sweep from another build: name another file with -o (and "
+                      "compare the two with --baseline), or delete it");
+}
 
 SweepReport sweep(const SweepOptions& options, const SweepPlan& plan) {
   const Interrupts interrupts;

@@ -59,6 +59,10 @@ void summarise(SweepReport& report);
 /// Compares with what was; `bits`: also what the gates leave, bit for bit.
 void compare_with(const std::vector<CellResult>& baseline, bool bits, SweepReport& report);
 
+/// Of a results file: the cells of the sweep, whichever shard, and those tried for it. Throws
+/// MismatchError where some are of another build.
+std::vector<CellResult> results_of_sweep(const std::string& path, const SweepPlan& plan);
+
 /// Runs the cells of `plan` that are not in the results file yet, on processes of their own, makes
 /// failing ones smaller and locates their causes. An interrupt (SIGINT, SIGTERM) ends it early,
 /// and what was run is in the report and the file. Throws MismatchError where the file holds cells

@@ -38,6 +38,32 @@ std::string counts_text(const SweepReport& report) {
   return text;
 }
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Of a benchmark.
+void add_times(const SweepReport& report, Page& page) {
+  std::vector<double> times, ratios;
+  for (const CellResult& result : report.results) {
+    if (result.microseconds) times.push_back(*result.microseconds);
+    if (result.microseconds && result.peer_microseconds) {
+      ratios.push_back(*result.microseconds / *result.peer_microseconds);
+    }
+  }
+  if (!times.empty()) {
+    page.line("a launch takes " + number_text(median(times), 3) + " us (median of " +
+              plural(std::ssize(times), "cell") + ")");
+  }
+  if (ratios.empty()) return;
+  const auto slower = std::count_if(ratios.begin(), ratios.end(), [](double x) { return x > 1; });
+  page.line("times the peer's time: median " + number_text(median(ratios), 3) + ", from " +
+            number_text(*std::min_element(ratios.begin(), ratios.end()), 3) + " to " +
+            number_text(*std::max_element(ratios.begin(), ratios.end()), 3) + "; slower in " +
+            number(slower) + " of " + plural(std::ssize(ratios), "cell"));
+}
+
 void add_head(const SweepReport& report, Page& page) {
   std::string text = plural(cells_of(report), "cell");
   if (report.wanted > 0) text = number(cells_of(report)) + " of " + plural(report.wanted, "cell");
@@ -48,6 +74,7 @@ void add_head(const SweepReport& report, Page& page) {
               (report.workers == 1 ? " process: " : " processes: ") +
               number(std::llround(per_minute(report))) + " a minute");
   }
+  add_times(report, page);
   if (!report.stopped.empty()) {
     page.whole("ended early (" + report.stopped + "): the same command with -o goes on from there",
                Colour::yellow);

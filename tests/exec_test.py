@@ -104,6 +104,15 @@ class ExecTest(ProgramTest):
         _, err = self.execute("hangs up", code=128 + 6)
         self.assertIn("0 launches checked, nothing found; the program was ended by Aborted (SIGABRT)", err)
 
+    def test_machine_in_a_folder_with_a_blank(self):
+        """LD_PRELOAD has blanks and colons between its names."""
+        for name in ["two words", "a:b"]:
+            folder = self.folder / name
+            folder.mkdir()
+            (folder / "libcudart.so.13").symlink_to(self.module("libcudart.so.13").with_suffix(""))
+            _, err = self.execute("", code=0, LANESCOPE_NINJA="", LANESCOPE_MODULES=str(folder))
+            self.assertIn("launches checked, nothing found", err)
+
     def test_what_is_no_such_program(self):
         done = self.result_of("exec", "true")
         self.assertEqual(done.returncode, USAGE)

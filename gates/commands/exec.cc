@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -76,12 +77,35 @@ void demand_program(const std::string& name) {
   throw UsageError("cannot start " + name + ": " + std::strerror(errno));
 }
 
+/// A file under a name that LD_PRELOAD takes, which has blanks and colons between its names:
+/// `path`, or where it holds one, the file as this process has it open.
+class Preloaded {
+ public:
+  explicit Preloaded(const std::string& path) : name_(path) {
+    if (path.find_first_of(" \t\n:") == path.npos) return;
+    file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file_ < 0) throw EnvironmentError("cannot open " + path + ": " + std::strerror(errno));
+    name_ = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_);
+  }
+  Preloaded(const Preloaded&) = delete;
+  Preloaded& operator=(const Preloaded&) = delete;
+  ~Preloaded() {
+    if (file_ >= 0) close(file_);
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  int file_ = -1;
+};
+
 /// The library goes before all others, so that neither a path in the program nor CUDA's own hides
 /// it. Returns the status that waitpid gives.
 int run_to_end(const std::vector<std::string>& words, const std::string& library,
                const std::string& wish) {
   std::vector<std::string> variables = {std::string(ptx::exec_variable) + "=" + wish};
-  std::string preload = "LD_PRELOAD=" + library;
+  const Preloaded preloaded(library);
+  std::string preload = "LD_PRELOAD=" + preloaded.name();
   for (char** variable = environ; *variable; ++variable) {
     const std::string text = *variable;
     if (text.starts_with("LD_PRELOAD=")) {

@@ -25,6 +25,15 @@ def read_dump(path):
     return header, bytearray(data[start:])
 
 
+def contrast(*colours):
+    """Of two colours as CSS has them, by WCAG 2: from 1 to 21; text takes 4.5."""
+    def light(part):
+        return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+    lights = sorted(0.2126 * red + 0.7152 * green + 0.0722 * blue for red, green, blue in
+                    ([light(int(part) / 255) for part in re.findall(r"\d+", colour)[:3]] for colour in colours))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
 def write_dump(path, header, data):
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
@@ -163,9 +172,12 @@ class ReportPageTest(PageTest):
         seen, = self.look_at(self.page(self.changed("gap.safetensors", gap)))
         self.assertTrue(any(re.match("007never written", row) for row in seen["rows"]), seen["rows"])
 
-    def test_no_tiles(self):
+    def flat_page(self):
         self.call("run", "mma", "fused", "--backend", "sim", "--untraced", "--shape", "s=100,d=64", "-o", "flat.safetensors")
-        shown, lacking = self.look_at(self.page("flat.safetensors"), """
+        return self.page("flat.safetensors")
+
+    def test_no_tiles(self):
+        shown, lacking = self.look_at(self.flat_page(), """
             location.hash = "#site=o_final&block=1&tile=0&slot=70&by=chain"; await wait(); look(); key("]"); key("k"); look();""")
         self.assertRegex(shown["verdict"], r"^match\d+ comparisons")
         self.assertEqual((shown["value"]["query"], shown["value"]["d"]), ("65", "6"))
@@ -264,6 +276,21 @@ class ReportPageTest(PageTest):
                 self.assertTrue(any("unwritten" in stage for stage in seen["stages"]))
                 self.assertFalse(seen["hidden"], "it opens at a tile that it holds")
 
+    def test_no_value_is_wrong_and_yet(self):
+        for name, metadata, verdict, note in [
+                ("ended", {"incomplete": "it crashed", "stop": '{"kind":"crash","combining":false}'}, "the run did not end; nothing", "did not end: it crashed"),
+                ("stray", {"incomplete": "it wrote there", "stop": '{"kind":"input","combining":false}'}, "wrote where it must not", "it wrote there"),
+                ("false", {"seed": "77"}, "the dump contradicts itself", "contradiction: the inputs in the dump are not those")]:
+            with self.subTest(name):
+                self.call("run", "mma", "qk_only", "--backend", "sim", "--shape", "s=100,d=64", "-o", "right.safetensors")
+                header, data = read_dump(self.folder / "right.safetensors")
+                header["__metadata__"].update(metadata)
+                write_dump(self.folder / f"{name}.safetensors", header, data)
+                seen, = self.look_at(self.page(f"{name}.safetensors"))
+                self.assertRegex(seen["verdict"], f"^diverged.*{verdict}")
+                self.assertIn(note, seen["notes"][0])
+        self.assertEqual(self.look_at(self.flat_page())[0]["notes"], [], "there are no tiles of which it could hold a part")
+
     def test_a_script_that_fails_says_so(self):
         page = self.page("bad.safetensors")
         page.write_text(page.read_text().replace('"sites":[', '"sites":null,"other_sites":['))
@@ -300,6 +327,10 @@ class ReportPageTest(PageTest):
         light, = self.look_at(page, options=browser.LIGHT)
         dark, = self.look_at(page, options=browser.DARK)
         self.assertNotEqual(light["paper"], dark["paper"])
+        for look in [light, dark]:
+            self.assertTrue(look["inks"])
+            for ink, ground in look["inks"]:
+                self.assertGreater(contrast(ink, ground), 4.5, f"{ink} on {ground}: hard to read")
 
     def test_size_of_the_preset_debug(self):
         self.call("run", "mma", "fused", "--backend", "sim", "-o", "debug.safetensors")

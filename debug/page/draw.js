@@ -52,9 +52,10 @@ function slot_colour(tile, slot, by) {
 
 function css(colour) { return `rgb(${colour.join()})`; }
 
-/** Black or white, whichever is read better on `colour`. */
+/** Black or white, whichever has more contrast on `colour` (WCAG 2, relative luminance). */
 function ink_on([red, green, blue]) {
-  return 0.3 * red + 0.59 * green + 0.11 * blue > 140 ? "#111" : "#fff";
+  const light = (part) => (part / 255) ** 2.2;
+  return 0.2126 * light(red) + 0.7152 * light(green) + 0.0722 * light(blue) > 0.18 ? "#111" : "#fff";
 }
 
 const marked = 5;  // pixels that an element must have to be marked

@@ -32,11 +32,20 @@ function first_link(at, by, text) {
   return element("a", {id: "first", class: "bad", href: link_to(at, by)}, text);
 }
 
+/** Why the verdict is no match where no value is wrong. */
+function words_without_first() {
+  const {incomplete, stop, warnings, contradictions} = data.report;
+  if (contradictions.length) return "the dump contradicts itself";
+  if (!incomplete) return warnings.join("; ");
+  const strayed = ["stray", "input"].includes(stop?.kind);
+  return strayed ? "the kernel wrote where it must not; no other value is wrong" : "the run did not end; nothing that it wrote is wrong";
+}
+
 function reference_verdict() {
   const {report} = data, {first} = report, part = left_out().length ? " in part" : "";
   const compared = report.sites.reduce((sum, site) => sum + site.compared, 0);
   if (report.verdict === "match") return verdict_of(true, `match${part}`, `${compared} comparisons within their bounds`);
-  if (!first) return verdict_of(false, `${report.verdict}${part}`, report.incomplete ? "the run did not end; nothing that it wrote is wrong" : report.warnings.join("; "));
+  if (!first) return verdict_of(false, `${report.verdict}${part}`, words_without_first());
   const got = first.unwritten ? "never written" : `got ${number_text(first.got, 9)}`;
   return verdict_of(false, `diverged${part}`, "first in ",
     first_link(first, first.judgement, `${first.stage} / ${first.site}, ${first.judgement}: ${place_text(first)}`),
@@ -73,14 +82,15 @@ function last_site_items() {
 const most_last_sites = 6;
 
 function notes() {
-  const {report, judged} = data, others = report.warnings.map((line) => element("li", {}, line));
+  const {report, judged} = data;
+  const others = [...report.contradictions.map((line) => `contradiction: ${line}`), ...report.warnings].map((line) => element("li", {}, line));
   others.push(...last_site_items());
   if (judged.length < data.block_count) {
     others.push(element("li", {}, `Other blocks: ${data.command} --block 0..3 -o page.html${data.other ? "" : `; all: ${data.command.replace(" report ", " diff ")}`}`));
   }
   const tiles = new Set(data.kept.filter(({site}) => sites.get(site).per_tile).map(({block, tile}) => `${block} ${tile}`)).size;
   const there = (end_tile - first_tile) * judged.filter((block) => data.blocks[0] <= block && block < data.blocks[1]).length;
-  if (tiles < there) {
+  if (tiles < there && data.sites.some((site) => site.per_tile)) {
     others.push(element("li", {}, `Element by element this page holds ${tiles} of the ${there} tiles of these blocks, the diverged ones first; of the rest the largest error. One of them: ${data.command} --block 0 --tile 0 -o tile.html`));
   }
   return others;

@@ -44,6 +44,7 @@ HARNESS = """
     value: Object.fromEntries([...document.querySelectorAll("#value tr")].map((row) => [row.cells[0].textContent.trim(), row.cells[1].textContent])),
     chain: texts("#value tr").slice(texts("#value tr").findIndex((row) => row.startsWith("chain"))),
     lanes: texts("#lanes td"), current: texts("#lanes td.current"), bits: texts("#bit_table td"), metadata: texts("#metadata td"),
+    inks: [...document.querySelectorAll("#lanes td[style]")].map((cell) => [getComputedStyle(cell).color, getComputedStyle(cell).backgroundColor]),
     hash: location.hash, paper: getComputedStyle(document.body).backgroundColor, images: document.images.length,
     focus: document.activeElement.dataset.key ?? document.activeElement.id,
     needs: document.documentElement.scrollWidth, window: [innerWidth, innerHeight], value_box: box("#value"), map_box: box("#cells"), aside_box: box("aside")});

@@ -122,7 +122,7 @@ void add_run_options(Options& options, RunOptions& run) {
   add_machine_options(options, run.arch, run.schedule);
   options
       .add("--timeout", run.timeout_seconds,
-           "seconds that a kernel may take to end a block (cuda: to end) [30]")
+           "seconds that a kernel may take to end a block (cuda: to end) [30; locate: 10]")
       .between(0.1, 1e6);
 }
 

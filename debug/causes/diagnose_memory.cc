@@ -30,6 +30,26 @@ Cause cause_of(Kind kind) {
       return Cause::written_twice;
     case Kind::never_written:
       return Cause::never_written;
+    case Kind::missing_proxy_fence:
+      return Cause::missing_proxy_fence;
+    case Kind::operand_overwritten:
+      return Cause::operand_overwritten;
+    case Kind::register_in_flight:
+      return Cause::register_in_flight;
+    case Kind::missing_register_fence:
+      return Cause::missing_register_fence;
+    case Kind::layout_disagrees:
+      return Cause::layout_disagrees;
+    case Kind::wrong_expect_tx:
+      return Cause::wrong_expect_tx;
+    case Kind::unfenced_barrier:
+      return Cause::unfenced_barrier;
+    case Kind::barrier_overwritten:
+      return Cause::barrier_overwritten;
+    case Kind::unfinished_copy:
+      return Cause::unfinished_copy;
+    case Kind::double_arrival:
+      return Cause::double_arrival;
     case Kind::none:
       break;
   }

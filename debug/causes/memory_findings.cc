@@ -53,6 +53,26 @@ const char* name_of(Kind kind) {
       return "written twice";
     case Kind::never_written:
       return "never written";
+    case Kind::missing_proxy_fence:
+      return "missing proxy fence";
+    case Kind::operand_overwritten:
+      return "operand overwritten";
+    case Kind::register_in_flight:
+      return "register in flight";
+    case Kind::missing_register_fence:
+      return "missing register fence";
+    case Kind::layout_disagrees:
+      return "layouts disagree";
+    case Kind::wrong_expect_tx:
+      return "wrong expect_tx";
+    case Kind::unfenced_barrier:
+      return "unfenced mbarrier";
+    case Kind::barrier_overwritten:
+      return "mbarrier overwritten";
+    case Kind::unfinished_copy:
+      return "unfinished copy";
+    case Kind::double_arrival:
+      return "double arrival";
   }
   return "";
 }
@@ -63,7 +83,8 @@ const char* explanation_of(Kind kind) {
     case Kind::race_with_read:
       return "no barrier orders the two accesses";
     case Kind::missing_wait:
-      return "an async copy into these bytes may still be under way: wait_copies is missing";
+      return "an async copy into these bytes may still be under way: its wait is missing or too "
+             "weak";
     case Kind::uninitialised_read:
       return "nobody wrote these bytes in this block";
     case Kind::uninitialised_register:
@@ -78,6 +99,33 @@ const char* explanation_of(Kind kind) {
       return "an element of the output is written once";
     case Kind::never_written:
       return "elements of the output keep what was there before";
+    case Kind::missing_proxy_fence:
+      return "a lane wrote these bytes, and no fence.proxy.async stands between that and the "
+             "asynchronous copy or wgmma";
+    case Kind::operand_overwritten:
+      return "a wgmma or copy that reads these bytes may still be under way: nothing that waits "
+             "for "
+             "it orders this write behind it";
+    case Kind::register_in_flight:
+      return "the register belongs to a wgmma that no wgmma.wait_group covers yet";
+    case Kind::missing_register_fence:
+      return "no wgmma.fence stands between the access to the register and the wgmma that uses it";
+    case Kind::layout_disagrees:
+      return "the matrix descriptor reads the tile in another layout (swizzle, leading or stride "
+             "offset, box) than the tensor map stored it in";
+    case Kind::wrong_expect_tx:
+      return "the phase completed before this copy into it had come: expect_tx says too little, or "
+             "too late";
+    case Kind::unfenced_barrier:
+      return "a copy completes on this mbarrier, and no fence.mbarrier_init follows its "
+             "initialisation";
+    case Kind::barrier_overwritten:
+      return "these bytes are an mbarrier in use";
+    case Kind::unfinished_copy:
+      return "the block ends while this copy is under way";
+    case Kind::double_arrival:
+      return "a thread arrived twice in a phase of an mbarrier, so that it completed without "
+             "another one";
     case Kind::none:
       break;
   }

@@ -34,6 +34,7 @@ BlockRunner::BlockRunner(const Launch& launch, Sitting& sitting)
       lanes_(static_cast<std::size_t>(launch.threads)),
       warps_(static_cast<std::size_t>(launch.threads / 32)),
       shared_bytes_((launch.shared_bytes + 3) / 4 * 4),
+      shared_element_(launch.shared_element),
       schedule_(launch.schedule),
       tensor_core_(launch.tensor_core) {
   std::size_t space = shared_bytes_ + shared_alignment + guard_bytes;
@@ -54,6 +55,7 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
   if (checker_) checker_->begin(block);
   error_.clear();
   ready_.clear();
+  async_.reset();
   for (Warp& warp : warps_) warp = {};
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
   for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
@@ -61,6 +63,7 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
     lane.exited = false;
     lane.unwindable = true;
     lane.waits_in = nullptr;
+    lane.waits_for = nullptr;
     lane.copies.assign(1, {});
     lane.fiber =
         boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_, &lane.stack_end},
@@ -88,13 +91,22 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
 void BlockRunner::run_lanes() {
   current_ = this;
   sitting_.begin_block(block_);
-  while (!ready_.empty() && error_.empty()) {
+  while (error_.empty()) {
+    // Copies come as late as they can, with a schedule at any time.
+    const bool lands = async_ && !async_->idle() && schedule_ != 0 && order_() % 64 == 0;
+    if (lands) async_->land_one(order_());
+    if (ready_.empty()) {
+      const bool over = exited_ == static_cast<int>(lanes_.size());
+      if (!over && async_ && async_->land_one(schedule_ != 0 ? order_() : 0)) continue;
+      break;
+    }
     // Any lane that is ready may be next, as on a GPU.
     if (schedule_ != 0) std::swap(ready_.front(), ready_[order_() % ready_.size()]);
     const int thread = ready_.front();
     ready_.pop_front();
     resume(thread);
   }
+  if (async_ && error_.empty()) async_->finish();
   sitting_.end_block();
   current_ = nullptr;
 }
@@ -115,8 +127,33 @@ void BlockRunner::suspend() {
 }
 
 void BlockRunner::wake(int thread) {
-  lanes_[static_cast<std::size_t>(thread)].waits_in = nullptr;
+  Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+  lane.waits_in = nullptr;
+  lane.waits_for = nullptr;
   ready_.push_back(thread);
+}
+
+void BlockRunner::park(const char* name, Here here, const Waitable* waits_for) {
+  Lane& self = lane();
+  self.waits_in = name;
+  self.here = here;
+  self.waits_for = waits_for;
+  suspend();
+}
+
+AsyncBlock& BlockRunner::async() {
+  if (!async_) async_ = std::make_unique<AsyncBlock>(*this, static_cast<int>(lanes_.size()));
+  return *async_;
+}
+
+std::string BlockRunner::describe_shared(std::size_t offset) const {
+  const char* tile = nullptr;
+  int row = 0, col = 0;
+  if (shared_element_ && shared_element_(static_cast<std::int64_t>(offset), &tile, &row, &col)) {
+    return std::string(tile) + "[" + std::to_string(row) + "]" +
+           (col == 0 ? "" : "[" + std::to_string(col) + "]");
+  }
+  return "shared memory + " + std::to_string(offset);
 }
 
 void BlockRunner::exit_lane(int thread) {
@@ -237,26 +274,31 @@ std::string BlockRunner::describe_stuck() const {
     int warp;
   };
   std::vector<Group> groups;
-  bool barrier = false, warp_call = false;
+  bool barrier = false, warp_call = false, parked = false;
   for (int i = 0; i < static_cast<int>(lanes_.size()); ++i) {
     const Lane& lane = lanes_[static_cast<std::size_t>(i)];
     if (!lane.waits_in) continue;
-    (lane.waits_in == barrier_name ? barrier : warp_call) = true;
+    (lane.waits_for ? parked : lane.waits_in == barrier_name ? barrier : warp_call) = true;
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
       return g.warp == i / 32 && g.lane->waits_in == lane.waits_in && g.lane->mask == lane.mask &&
-             same_place(g.lane->here, lane.here);
+             g.lane->waits_for == lane.waits_for && same_place(g.lane->here, lane.here);
     });
     if (group == groups.end()) group = groups.insert(groups.end(), {&lane, 0, i / 32});
     group->lanes |= 1u << (i % 32);
   }
-  std::string text = warp_call && barrier ? "deadlock: lanes wait for lanes that wait elsewhere"
+  std::string text = parked                 ? "deadlock: what lanes wait for never comes"
+                     : warp_call && barrier ? "deadlock: lanes wait for lanes that wait elsewhere"
                      : warp_call ? "mismatched lanes: a warp's lanes wait in different calls or "
                                    "with different masks"
                                  : "lanes of the block wait at different barriers";
   for (const Group& group : groups) {
     text += "\n  warp " + std::to_string(group.warp) + " lanes " + describe_lanes(group.lanes) +
             " wait in " + group.lane->waits_in + " at " + describe(group.lane->here);
-    if (group.lane->waits_in != barrier_name) text += ", mask " + describe_mask(group.lane->mask);
+    if (group.lane->waits_for) {
+      text += " for " + group.lane->waits_for->story();
+    } else if (group.lane->waits_in != barrier_name) {
+      text += ", mask " + describe_mask(group.lane->mask);
+    }
   }
   return text;
 }

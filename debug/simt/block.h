@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/simt/async_block.h"
 #include "debug/simt/block_checker.h"
 #include "debug/simt/lane.h"
 #include "debug/simt/last_words.h"
@@ -38,6 +39,7 @@ struct Lane {
   const char* waits_in = nullptr;
   Here here{};
   std::uint32_t mask = 0;
+  const Waitable* waits_for = nullptr;    ///< what it waits for, where that is no other lanes' call
   std::vector<std::vector<Copy>> copies;  ///< groups of async copies, oldest first; last one open
 };
 
@@ -73,6 +75,12 @@ class BlockRunner {
   int thread_index() const { return running_; }
   std::int64_t block_index() const { return block_; }
   std::byte* shared_memory() const { return shared_; }
+  std::size_t shared_bytes() const { return shared_bytes_; }
+  /// "k_full[1]", or where it lies.
+  std::string describe_shared(std::size_t offset) const;
+  /// What the block has under way.
+  AsyncBlock& async();
+  bool has_async() const { return async_ != nullptr; }
   /// The address behind the calling lane's stack.
   const void* stack_end() const { return stack_end_; }
   /// nullptr where the launch has none.
@@ -85,6 +93,9 @@ class BlockRunner {
   /// Suspends the calling lane until all lanes of `mask` wait here; the last does `operation`.
   void meet_warp(const char* name, WarpOperation operation, std::uint32_t mask, void* slot,
                  Here here);
+  /// Suspends the calling lane until `wake` names it.
+  void park(const char* name, Here here, const Waitable* waits_for);
+  void wake(int thread);
   /// Ends the block with an error: does not return.
   [[noreturn]] void fail(const char* name, Here here, const std::string& what);
   /// The same from within code that cannot be unwound: the lane's stack is lost.
@@ -94,7 +105,6 @@ class BlockRunner {
   void run_lanes();
   void resume(int thread);
   void suspend();
-  void wake(int thread);
   void exit_lane(int thread);
   void order_accesses(int warp, std::uint32_t mask);
   void open_barrier_if_complete();
@@ -110,6 +120,8 @@ class BlockRunner {
   std::unique_ptr<std::byte[]> memory_;
   std::byte* shared_ = nullptr;
   std::size_t shared_bytes_;
+  bool (*shared_element_)(std::int64_t, const char**, int*, int*);
+  std::unique_ptr<AsyncBlock> async_;
   std::optional<BlockChecker> checker_;
   std::uint64_t schedule_;
   TensorCoreRule tensor_core_;

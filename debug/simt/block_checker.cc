@@ -29,9 +29,15 @@ void BlockChecker::begin(std::int64_t block) {
   std::fill(cells_.begin(), cells_.end(), Cell{});
   std::fill(passed_.begin(), passed_.end(), Progress{});
   found_.clear();
+  suspected_.clear();
+  async_.reset();
+  issuers_.clear();
 }
 
-void BlockChecker::end() { grid_.take(block_, std::move(found_)); }
+void BlockChecker::end() {
+  if (!found_.empty()) found_.insert(found_.end(), suspected_.begin(), suspected_.end());
+  grid_.take(block_, std::move(found_));
+}
 
 void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int region,
                        std::int64_t offset, std::size_t bytes) {
@@ -61,6 +67,7 @@ bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
 
 void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag,
                                 const void* pc, int thread) {
+  if (write && async_) check_generic_write(offset, bytes, pc, thread);
   const Touch me{clocks_.now(thread) | flag, grid_.place_of(pc)};
   const Past past = clocks_.past(thread);
   Kind found = Kind::none;
@@ -71,14 +78,15 @@ void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool writ
     const Kind kind =
         write ? enter_write(cells_[i], me, past, before) : enter_read(cells_[i], me, past, before);
     if (kind == Kind::none || found != Kind::none) continue;
-    found = kind;
+    const bool by_agent = thread_of(before.epoch) >= clocks_.threads();
+    found = kind == Kind::race && by_agent ? Kind::missing_wait : kind;
     earlier = before;
     at = i;
   }
   if (found == Kind::none) return;
   const Party other = earlier.epoch == 0 ? Party{}
                                          : Party{found != Kind::race_with_read, earlier.place,
-                                                 block_, thread_of(earlier.epoch)};
+                                                 block_, thread_behind(earlier.epoch)};
   add(found, {write, me.place, block_, thread}, other, shared_region, static_cast<std::int64_t>(at),
       bytes);
 }
@@ -154,8 +162,11 @@ void BlockChecker::pass_register(std::uint32_t word, const void* pc, int thread)
 }
 
 void BlockChecker::use_unwritten_register(const void* pc, int thread) {
-  add(Kind::uninitialised_register, {false, grid_.place_of(pc), block_, thread}, {},
-      registers_region, 0, 4);
+  use_unwritten_register_at(grid_.place_of(pc), thread);
+}
+
+void BlockChecker::use_unwritten_register_at(std::uint32_t place, int thread) {
+  add(Kind::uninitialised_register, {false, place, block_, thread}, {}, registers_region, 0, 4);
 }
 
 }  // namespace lanescope::simt

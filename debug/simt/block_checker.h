@@ -2,12 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "debug/simt/async_shadow.h"
 #include "debug/simt/checker.h"
 
 namespace lanescope::simt {
+
+struct Arrival;
 
 /// The memory checker of the block that runs on this OS thread.
 class BlockChecker {
@@ -21,6 +25,8 @@ class BlockChecker {
   void meet(std::span<const int> threads) { clocks_.meet(threads); }
   bool overflowed() const { return clocks_.overflowed(); }
   const Clocks& clocks() const { return clocks_; }
+  Clocks& clocks() { return clocks_; }
+  std::uint32_t place_of(const void* pc) const { return grid_.place_of(pc); }
   bool in_shared(const void* address, std::size_t bytes) const {
     const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared_);
     return offset < shared_bytes_ && bytes <= shared_bytes_ - offset;
@@ -46,8 +52,32 @@ class BlockChecker {
   void pass(Progress progress, int thread) { passed_[static_cast<std::size_t>(thread)] = progress; }
   /// `thread` uses a register that nothing was written to.
   void use_unwritten_register(const void* pc, int thread);
+  void use_unwritten_register_at(std::uint32_t place, int thread);
   /// `thread` gives `word` to other lanes.
   void pass_register(std::uint32_t word, const void* pc, int thread);
+
+  // Of the asynchronous proxy (debug/simt/async_checks.cc).
+
+  /// One more agent, which does work that `thread` issues; 0 where there are too many.
+  int add_agent(int thread);
+  /// Bytes of an mbarrier: nothing else may be written there.
+  void guard_barrier(std::size_t offset, std::uint32_t place, int thread);
+  /// A copy into shared memory, and one from it or an operand of a product: whole chunks.
+  void write_async(std::size_t offset, std::size_t bytes, const AsyncWork& work);
+  void read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work);
+  AsyncShadow& async();
+  /// Where the bytes at `offset` came from, where a copy of a tensor brought them.
+  const Origin* origin_of(std::size_t offset);
+  /// The arrivals that completed a phase of `count`: a thread that came twice may have taken the
+  /// place of another. It is a finding where there are others.
+  void note_arrivals(const std::vector<Arrival>& arrivals, int count);
+  /// The block ended before a copy did.
+  void add_unfinished(int thread, std::uint32_t place);
+  /// A lane's access to a register of a product that was issued at `issued`.
+  void touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued, int thread);
+  void add_shared(Kind kind, const AsyncWork& work, bool write, const Party& earlier,
+                  std::size_t offset, std::size_t bytes);
+
   /// Notes what was found of an access that is checked elsewhere.
   void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
            std::size_t bytes);
@@ -55,6 +85,9 @@ class BlockChecker {
  private:
   void enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag, const void* pc,
                     int thread);
+  void check_generic_write(std::size_t offset, std::size_t bytes, const void* pc, int thread);
+  /// The lane of an epoch: that of an agent is the one it works for.
+  int thread_behind(Epoch e) const;
   bool enter_global(Access access, const void* address, std::size_t bytes, const void* pc,
                     int thread);
 
@@ -65,6 +98,9 @@ class BlockChecker {
   std::vector<Cell> cells_;       ///< of shared memory
   std::vector<Progress> passed_;  ///< by each lane
   std::vector<Finding> found_;
+  std::vector<Finding> suspected_;  ///< that explain others
+  std::unique_ptr<AsyncShadow> async_;
+  std::vector<int> issuers_;  ///< of each agent
   std::int64_t block_ = 0;
 };
 

@@ -56,7 +56,7 @@ bool is_consequence(const Finding& finding, const std::vector<Finding>& all) {
   if (finding.kind != Kind::uninitialised_read) return false;
   return std::any_of(all.begin(), all.end(), [&](const Finding& other) {
     return (other.kind == Kind::race || other.kind == Kind::race_with_read ||
-            other.kind == Kind::missing_wait) &&
+            other.kind == Kind::missing_wait || other.kind == Kind::operand_overwritten) &&
            other.region == finding.region &&
            (other.access.place == finding.access.place ||
             other.earlier.place == finding.access.place);

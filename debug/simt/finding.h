@@ -20,6 +20,17 @@ enum class Kind : std::uint8_t {
   write_to_input,
   written_twice,  ///< an element of an output
   never_written,  ///< an element of an output
+  // Of asynchronous work (debug/simt/hopper.h).
+  missing_proxy_fence,     ///< a lane's write that the asynchronous proxy may not see yet
+  operand_overwritten,     ///< bytes that asynchronous work may still read
+  register_in_flight,      ///< a register of a product that has not been waited for
+  missing_register_fence,  ///< a register was accessed, then goes into a product: no wgmma.fence
+  layout_disagrees,        ///< a matrix descriptor that is not how the tile was stored
+  wrong_expect_tx,         ///< a phase of an mbarrier completed before a copy into it
+  unfenced_barrier,        ///< a copy completes on an mbarrier that its proxy may not see yet
+  barrier_overwritten,     ///< the bytes of an mbarrier
+  unfinished_copy,         ///< the block ended before it
+  double_arrival,          ///< of one thread in a phase of an mbarrier, in the place of another
 };
 
 /// How far a lane has come: the last site that it passed, in which tile.

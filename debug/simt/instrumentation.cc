@@ -24,8 +24,12 @@ inline void check(BlockChecker::Access access, const void* address, std::size_t 
   if (!runner) return;
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<std::uintptr_t>(runner->stack_end());
-  if (reinterpret_cast<std::uintptr_t>(address) - frame < end - frame) return;
   BlockChecker* checker = runner->checker();
+  if (reinterpret_cast<std::uintptr_t>(address) - frame < end - frame) {
+    if (!runner->has_async() || !checker) return;
+    return runner->async().access_own_stack(runner->thread_index(), address, bytes,
+                                            access == writes, pc);
+  }
   if (!checker) return;
   if (checker->access(access, address, bytes, alignment, pc, runner->thread_index())) return;
   runner->fail_without_unwinding("an access outside of every buffer ended the block");

@@ -20,6 +20,8 @@ struct Launch {
   std::uint64_t schedule = 0;    ///< 0: lanes run in their order; else a seed of another order
   Checker* checker = nullptr;    ///< memory checker, for kernels compiled for it
   TensorCoreRule tensor_core = hopper_rule;
+  /// Names the element of shared memory at a byte: its tile, row and column; may be null.
+  bool (*shared_element)(std::int64_t offset, const char** tile, int* row, int* col) = nullptr;
   // Of several launches one after the other on the same buffers.
   bool is_first = true;
   bool is_last = true;

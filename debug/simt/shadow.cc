@@ -1,19 +1,43 @@
 #include "debug/simt/shadow.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lanescope::simt {
 
 Clocks::Clocks(int threads)
-    : threads_(static_cast<std::size_t>(threads)), seen_(threads_ * threads_), joined_(threads_) {
+    : threads_(static_cast<std::size_t>(threads)),
+      columns_(threads_),
+      seen_(threads_ * threads_),
+      joined_(threads_) {
   reset();
 }
 
 void Clocks::reset() {
   std::fill(seen_.begin(), seen_.end(), 0u);
   for (int i = 0; i < static_cast<int>(threads_); ++i) seen_[index(i, i)] = 1;
+  fenced_.clear();
   passed_.clear();
+  agents_ = 0;
   overflowed_ = false;
+}
+
+int Clocks::add_agent() {
+  if (agents_ == most_agents) return 0;
+  if (columns_ == threads_) {  // few blocks have any
+    const std::size_t columns = columns_ + most_agents;
+    for (auto* clocks : {&seen_, &fenced_}) {
+      if (clocks->empty()) continue;
+      std::vector<std::uint32_t> wide(threads_ * columns);
+      for (std::size_t i = 0; i < threads_; ++i) {
+        std::copy_n(&(*clocks)[i * columns_], columns_, &wide[i * columns]);
+      }
+      *clocks = std::move(wide);
+    }
+    columns_ = columns;
+    joined_.resize(columns_);
+  }
+  return static_cast<int>(threads_) + agents_++;
 }
 
 void Clocks::advance(int thread) {
@@ -25,28 +49,60 @@ void Clocks::advance(int thread) {
   }
 }
 
+void Clocks::join(std::vector<std::uint32_t>& into, const std::uint32_t* from, std::size_t count) {
+  into.resize(count);
+  for (std::size_t i = 0; i < count; ++i) raise(into[i], from[i]);
+}
+
 void Clocks::meet(std::span<const int> threads) {
-  std::fill(joined_.begin(), joined_.end(), 0u);
-  for (const int thread : threads) {
-    const std::uint32_t* seen = &seen_[index(thread, 0)];
-    for (std::size_t i = 0; i < threads_; ++i) joined_[i] = std::max(joined_[i], seen[i]);
+  for (auto* clocks : {&seen_, &fenced_}) {
+    if (clocks->empty()) continue;
+    std::fill(joined_.begin(), joined_.end(), 0u);
+    for (const int thread : threads) join(joined_, &(*clocks)[index(thread, 0)], columns_);
+    for (const int thread : threads) {
+      std::copy(joined_.begin(), joined_.end(), &(*clocks)[index(thread, 0)]);
+    }
   }
-  for (const int thread : threads) {
-    std::copy(joined_.begin(), joined_.end(), &seen_[index(thread, 0)]);
-    advance(thread);
+  for (const int thread : threads) advance(thread);
+}
+
+void Clocks::give(Carried& carried, int thread) {
+  join(carried.seen, &seen_[index(thread, 0)], columns_);
+  if (!fenced_.empty()) join(carried.fenced, &fenced_[index(thread, 0)], columns_);
+  advance(thread);
+}
+
+void Clocks::take(const std::vector<std::uint32_t>& seen, int thread) {
+  for (std::size_t i = 0; i < seen.size(); ++i) raise(seen_[index(thread, 0) + i], seen[i]);
+}
+
+void Clocks::take(const Carried& carried, int thread) {
+  take(carried.seen, thread);
+  if (fenced_.empty()) return;
+  for (std::size_t i = 0; i < carried.fenced.size(); ++i) {
+    raise(fenced_[index(thread, 0) + i], carried.fenced[i]);
   }
+}
+
+void Clocks::learn(Carried& carried, int agent, std::uint32_t clock) {
+  carried.seen.resize(columns_);
+  raise(carried.seen[static_cast<std::size_t>(agent)], clock);
+}
+
+void Clocks::fence(int thread) {
+  fenced_.resize(seen_.size());
+  std::copy_n(&seen_[index(thread, 0)], columns_, &fenced_[index(thread, 0)]);
+  advance(thread);
 }
 
 void Clocks::acquire(const void* address, int thread) {
   const auto passed = passed_.find(address);
-  if (passed == passed_.end()) return;
-  std::uint32_t* seen = &seen_[index(thread, 0)];
-  for (std::size_t i = 0; i < threads_; ++i) seen[i] = std::max(seen[i], passed->second[i]);
+  if (passed != passed_.end()) take(passed->second, thread);
 }
 
 void Clocks::release(const void* address, int thread) {
   const std::uint32_t* seen = &seen_[index(thread, 0)];
-  passed_[address].assign(seen, seen + threads_);
+  passed_[address].assign(seen, seen + columns_);
   advance(thread);
 }
 

@@ -9,17 +9,22 @@
 
 namespace lanescope::simt {
 
-/// A lane at one point of its run: the lane, and how often it has met others (its clock).
-/// 0 is no point at all, and before all others.
+/// A lane at one point of its run: the lane, and how often it has met others (its clock). Or an
+/// agent, which does asynchronous work for lanes, and how many pieces of it. 0 is no point at all,
+/// and before all others.
 using Epoch = std::uint32_t;
-inline constexpr int clock_bits = 21;
+inline constexpr int clock_bits = 20;
 inline constexpr std::uint32_t clock_limit = (1u << clock_bits) - 1;
 inline constexpr int most_threads = 1024;  ///< of a block (CUDA C++ Programming Guide)
+inline constexpr int most_agents = 128;    ///< of a block
 /// Set in the epoch of a write that an async copy may do at any time from now on.
 inline constexpr Epoch in_flight = 1u << 31;
 
 constexpr int thread_of(Epoch e) { return static_cast<int>((e & ~in_flight) >> clock_bits); }
 constexpr std::uint32_t clock_of(Epoch e) { return e & clock_limit; }
+constexpr Epoch epoch_of(int thread, std::uint32_t clock) {
+  return static_cast<Epoch>(thread) << clock_bits | clock;
+}
 
 /// All that happened before the present of one lane.
 class Past {
@@ -31,6 +36,12 @@ class Past {
   const std::uint32_t* seen_;  ///< [lane]: its clock, as far as it is known
 };
 
+/// What arrivals leave for whoever waits for them: how far each lane and agent had come, and what
+/// of it the asynchronous proxy sees.
+struct Carried {
+  std::vector<std::uint32_t> seen, fenced;
+};
+
 /// What happens before what within a block: a vector clock per lane (Lamport 1978; Fidge 1988).
 /// Exact for every kind of meeting, so that a race is found whatever the order in which the machine
 /// ran the lanes.
@@ -39,10 +50,29 @@ class Clocks {
   explicit Clocks(int threads);
   void reset();
 
-  Epoch now(int thread) const { return static_cast<Epoch>(thread) << clock_bits | own(thread); }
+  int threads() const { return static_cast<int>(threads_); }
+  Epoch now(int thread) const { return epoch_of(thread, own(thread)); }
   Past past(int thread) const { return Past(&seen_[index(thread, 0)]); }
   /// All that the lanes did before is before all that they do next.
   void meet(std::span<const int> threads);
+  /// An arrival, and the end of a wait for those that `carried` holds.
+  void give(Carried& carried, int thread);
+  void take(const Carried& carried, int thread);
+
+  /// One more agent: its number in epochs, behind those of the threads. 0 where there are too many.
+  int add_agent();
+  /// The lane, or who waits for `carried`, knows what the agent did until `clock`.
+  void learn(int thread, int agent, std::uint32_t clock) {
+    raise(seen_[index(thread, agent)], clock);
+  }
+  void learn(Carried& carried, int agent, std::uint32_t clock);
+  /// fence.proxy.async: what the lane knows of, the asynchronous proxy sees from now on, where the
+  /// lane or one after it issues it (PTX ISA, Causality order).
+  void fence(int thread);
+  /// What the asynchronous proxy sees of generic writes, in what the lane issues.
+  bool fenced(int thread, Epoch e) const {
+    return !fenced_.empty() && Past(&fenced_[index(thread, 0)]).holds(e);
+  }
   /// Around an atomic access of `address`: it is after the ones before and before the ones to come.
   void acquire(const void* address, int thread);
   void release(const void* address, int thread);
@@ -51,13 +81,18 @@ class Clocks {
 
  private:
   std::size_t index(int thread, int other) const {
-    return static_cast<std::size_t>(thread) * threads_ + static_cast<std::size_t>(other);
+    return static_cast<std::size_t>(thread) * columns_ + static_cast<std::size_t>(other);
   }
   std::uint32_t own(int thread) const { return seen_[index(thread, thread)]; }
   void advance(int thread);
+  static void raise(std::uint32_t& clock, std::uint32_t to) { clock = clock < to ? to : clock; }
+  void take(const std::vector<std::uint32_t>& seen, int thread);
+  static void join(std::vector<std::uint32_t>& into, const std::uint32_t* from, std::size_t count);
 
-  std::size_t threads_;
+  std::size_t threads_, columns_;
+  int agents_ = 0;
   std::vector<std::uint32_t> seen_;  ///< [thread][other]: the clock of `other` that `thread` knows
+  std::vector<std::uint32_t> fenced_;  ///< likewise; empty before the first fence
   std::unordered_map<const void*, std::vector<std::uint32_t>> passed_;  ///< by atomic accesses
   std::vector<std::uint32_t> joined_;
   bool overflowed_ = false;

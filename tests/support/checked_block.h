@@ -63,13 +63,13 @@ struct Result {
 
 template <class Kernel>
 std::unique_ptr<Result> check(const Kernel& kernel, std::vector<simt::Region> regions = {},
-                              std::int64_t blocks = 1, std::uint64_t schedule = 0,
-                              int workers = 2) {
+                              std::int64_t blocks = 1, std::uint64_t schedule = 0, int workers = 2,
+                              int block_threads = threads, std::size_t bytes = shared_bytes) {
   auto result = std::make_unique<Result>();
   result->checker.watch(std::move(regions));
   try {
     simt::launch(
-        {blocks, threads, shared_bytes, workers, schedule, &result->checker},
+        {blocks, block_threads, bytes, workers, schedule, &result->checker},
         [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
   } catch (const simt::Fault& fault) {
     result->fault = fault.what();

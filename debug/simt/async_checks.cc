@@ -1,0 +1,169 @@
+// What the memory checker knows of the asynchronous proxy (PTX ISA, "Memory Consistency Model",
+// proxies): copies of tensors, products of warpgroups, and the fences between them and the accesses
+// of lanes.
+
+#include <algorithm>
+#include <map>
+
+#include "debug/simt/async_block.h"
+#include "debug/simt/async_shadow.h"
+#include "debug/simt/block_checker.h"
+
+namespace lanescope::simt {
+
+void AsyncShadow::read(std::size_t offset, const AsyncWork& work) {
+  auto reader = std::find_if(readers_.begin(), readers_.end(),
+                             [&](const Reader& r) { return r.agent == work.agent; });
+  if (reader == readers_.end()) {
+    reader = readers_.insert(readers_.end(), {work.agent, std::vector<Touch>(chunks_)});
+  }
+  reader->last[offset / chunk] = {epoch_of(work.agent, work.clock), work.place};
+}
+
+Touch AsyncShadow::pending_read(std::size_t offset, Past past) const {
+  for (const Reader& reader : readers_) {
+    const Touch& touch = reader.last[offset / chunk];
+    if (touch.epoch != 0 && !past.holds(touch.epoch)) return touch;
+  }
+  return {};
+}
+
+AsyncShadow& BlockChecker::async() {
+  if (!async_) async_ = std::make_unique<AsyncShadow>(shared_bytes_);
+  return *async_;
+}
+
+int BlockChecker::add_agent(int thread) {
+  const int agent = clocks_.add_agent();
+  if (agent != 0) issuers_.push_back(thread);
+  return agent;
+}
+
+int BlockChecker::thread_behind(Epoch e) const {
+  const int thread = thread_of(e), threads = clocks_.threads();
+  return thread < threads ? thread : issuers_[static_cast<std::size_t>(thread - threads)];
+}
+
+void BlockChecker::guard_barrier(std::size_t offset, std::uint32_t place, int thread) {
+  // What the lane does to it is a write, which others must come after.
+  for (std::size_t i = offset; i < offset + 8; ++i) cells_[i].write = {clocks_.now(thread), place};
+  async().guarded(offset) = place;
+}
+
+void BlockChecker::add_shared(Kind kind, const AsyncWork& work, bool write, const Party& earlier,
+                              std::size_t offset, std::size_t bytes) {
+  add(kind, {write, work.place, block_, work.thread}, earlier, shared_region,
+      static_cast<std::int64_t>(offset), bytes);
+}
+
+void BlockChecker::check_generic_write(std::size_t offset, std::size_t bytes, const void* pc,
+                                       int thread) {
+  const AsyncWork me{0, 0, grid_.place_of(pc), thread};
+  for (std::size_t i = offset; i < offset + bytes; i = (i / 8 + 1) * 8) {
+    if (const std::uint32_t place = async_->guarded(i); place != 0) {
+      add_shared(Kind::barrier_overwritten, me, true, {true, place, block_, thread}, i, bytes);
+      return;
+    }
+    const Touch read = async_->pending_read(i, clocks_.past(thread));
+    if (read.epoch == 0) continue;
+    add_shared(Kind::operand_overwritten, me, true,
+               {false, read.place, block_, thread_behind(read.epoch)}, i, bytes);
+    return;
+  }
+}
+
+void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
+  const Touch me{epoch_of(work.agent, work.clock), work.place};
+  const Past past = clocks_.past(work.thread);
+  const int threads = clocks_.threads();
+  Kind found = Kind::none;
+  Party other;
+  std::size_t at = offset;
+  for (std::size_t i = offset; i < offset + bytes; ++i) {
+    Cell& cell = cells_[i];
+    const Touch before = cell.write;
+    const bool unfenced = before.epoch != 0 && thread_of(before.epoch) < threads &&
+                          !clocks_.fenced(work.thread, before.epoch);
+    Touch earlier;
+    Kind kind = enter_write(cell, me, past, earlier);
+    if (kind == Kind::race && thread_of(before.epoch) >= threads) kind = Kind::missing_wait;
+    if (kind == Kind::none && unfenced) {
+      kind = Kind::missing_proxy_fence;
+      earlier = before;
+    }
+    if (kind == Kind::none && i % 8 == 0) {
+      earlier = async().pending_read(i, past);
+      if (earlier.epoch != 0) kind = Kind::operand_overwritten;
+      if (const std::uint32_t place = async().guarded(i); place != 0) {
+        kind = Kind::barrier_overwritten;
+        earlier = {clocks_.now(work.thread), place};
+      }
+    }
+    if (kind == Kind::none || found != Kind::none) continue;
+    found = kind;
+    other = {kind != Kind::race_with_read && kind != Kind::operand_overwritten, earlier.place,
+             block_, thread_behind(earlier.epoch)};
+    at = i;
+  }
+  if (found != Kind::none) add_shared(found, work, true, other, at, bytes);
+}
+
+void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
+  const Past past = clocks_.past(work.thread);
+  const int threads = clocks_.threads();
+  for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk) {
+    async().read(i, work);
+    for (std::size_t j = i; j < i + AsyncShadow::chunk; ++j) {
+      const Touch& write = cells_[j].write;
+      Kind kind = Kind::none;
+      if (write.epoch == 0) {
+        kind = Kind::uninitialised_read;
+      } else if (!past.holds(write.epoch)) {
+        kind = thread_of(write.epoch) >= threads ? Kind::missing_wait : Kind::race;
+      } else if (write.epoch & in_flight) {
+        kind = Kind::missing_wait;
+      } else if (thread_of(write.epoch) < threads && !clocks_.fenced(work.thread, write.epoch)) {
+        kind = Kind::missing_proxy_fence;
+      }
+      if (kind == Kind::none) continue;
+      const Party other =
+          write.epoch == 0 ? Party{} : Party{true, write.place, block_, thread_behind(write.epoch)};
+      return add_shared(kind, work, false, other, j, bytes);
+    }
+  }
+}
+
+const Origin* BlockChecker::origin_of(std::size_t offset) {
+  const Epoch e = cells_[offset].write.epoch;
+  if (e == 0 || thread_of(e) < clocks_.threads()) return nullptr;
+  const Origin& origin = async().origin(offset);
+  return origin.copy == 0 ? nullptr : &origin;
+}
+
+void BlockChecker::note_arrivals(const std::vector<Arrival>& arrivals, int count) {
+  if (static_cast<int>(arrivals.size()) != count) return;
+  std::map<int, std::uint32_t> seen;
+  for (const Arrival& a : arrivals) {
+    const auto [first, is_new] = seen.emplace(a.thread, a.place);
+    if (is_new) continue;
+    merge(suspected_, {Kind::double_arrival,
+                       {true, a.place, block_, a.thread},
+                       {true, first->second, block_, a.thread},
+                       passed_[static_cast<std::size_t>(a.thread)],
+                       nowhere,
+                       0,
+                       8,
+                       1});
+  }
+}
+
+void BlockChecker::add_unfinished(int thread, std::uint32_t place) {
+  add(Kind::unfinished_copy, {false, place, block_, thread}, {}, nowhere, 0, 0);
+}
+
+void BlockChecker::touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued,
+                                  int thread) {
+  add(kind, {write, place, block_, thread}, {true, issued, block_, thread}, registers_region, 0, 4);
+}
+
+}  // namespace lanescope::simt

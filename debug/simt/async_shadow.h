@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "debug/simt/hopper.h"
+#include "debug/simt/shadow.h"
+
+namespace lanescope::simt {
+
+/// Where an element of shared memory came from, if a copy of a tensor brought it.
+struct Origin {
+  std::uint32_t copy = 0;  ///< counted from 1; 0: no copy brought it
+  Swizzle swizzle{};
+  std::int32_t row = 0, col = 0;  ///< in the tensor: dimensions 1 and 0
+  std::int32_t plane = 0;         ///< dimensions 2 and up, as one number
+};
+
+/// A piece of asynchronous work: when in its agent's time, and the instruction that issued it.
+struct AsyncWork {
+  int agent;
+  std::uint32_t clock;
+  std::uint32_t place;
+  int thread;  ///< that issued it
+};
+
+/// What the asynchronous proxy has done to shared memory, by chunks of 16 bytes: who reads them,
+/// and where they came from. Every agent's last read is kept, for the ring of a kernel is given
+/// back by all who read it.
+class AsyncShadow {
+ public:
+  static constexpr std::size_t chunk = 16;
+  explicit AsyncShadow(std::size_t bytes)
+      : chunks_((bytes + chunk - 1) / chunk), origins_(chunks_), guarded_(chunks_ * 2) {}
+
+  void read(std::size_t offset, const AsyncWork& work);
+  /// A read of the chunk at `offset` that `past` does not hold; epoch 0: there is none.
+  Touch pending_read(std::size_t offset, Past past) const;
+
+  Origin& origin(std::size_t offset) { return origins_[offset / chunk]; }
+  std::uint32_t next_copy() { return ++copies_; }
+
+  /// Where the mbarrier in these 8 bytes was initialised; 0: there is none.
+  std::uint32_t& guarded(std::size_t offset) { return guarded_[offset / 8]; }
+
+ private:
+  struct Reader {
+    int agent;
+    std::vector<Touch> last;  ///< [chunk]
+  };
+  std::size_t chunks_;
+  std::vector<Reader> readers_;
+  std::vector<Origin> origins_;
+  std::vector<std::uint32_t> guarded_;
+  std::uint32_t copies_ = 0;
+};
+
+}  // namespace lanescope::simt

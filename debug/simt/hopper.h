@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "debug/simt/lane.h"
+#include "reference/element_type.h"
+
+namespace lanescope::simt {
+
+// What sm_90 adds to what a lane can call: barriers in shared memory, copies of tensors, products
+// of warpgroups, all of them asynchronous. Such work is carried out at the latest legal moment: a
+// copy when no lane of the block can go on without it, a product in the wait that covers it. With a
+// schedule, copies come at any moment.
+
+/// How 16-byte chunks are mixed within 128-byte lines of shared memory; the values are those of a
+/// matrix descriptor (PTX ISA, "Matrix Descriptor Format").
+enum class Swizzle : std::uint8_t { none, b128, b64, b32 };
+/// Bytes of a row of the pattern; without swizzle, a chunk.
+constexpr int bytes_of(Swizzle s) {
+  return s == Swizzle::b128 ? 128 : s == Swizzle::b64 ? 64 : s == Swizzle::b32 ? 32 : 16;
+}
+
+/// Where the byte at `offset` of shared memory goes: the pattern depends on the address alone.
+constexpr std::size_t swizzled(Swizzle s, std::size_t offset) {
+  const auto mask = static_cast<std::size_t>(bytes_of(s) / 16 - 1);
+  return offset ^ (offset >> 7 & mask) << 4;
+}
+
+/// A tensor in global memory, and the box of it that a copy moves (CUDA driver API,
+/// cuTensorMapEncodeTiled). Dimension 0 is contiguous.
+struct TensorMap {
+  static constexpr int most_dimensions = 5;
+  const void* base;
+  int element_bytes;
+  int rank;
+  std::int64_t size[most_dimensions];    ///< elements
+  std::int64_t stride[most_dimensions];  ///< bytes
+  int box[most_dimensions];              ///< elements
+  Swizzle swizzle;
+
+  int box_bytes() const {
+    int bytes = element_bytes;
+    for (int i = 0; i < rank; ++i) bytes *= box[i];
+    return bytes;
+  }
+};
+
+/// Why cuTensorMapEncodeTiled would not take such a map; nullptr where it does.
+const char* fault_of(const TensorMap& map);
+
+// mbarriers (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"): eight
+// bytes of shared memory whose meaning only these know.
+using Mbarrier = std::uint64_t;
+void mbarrier_init(Mbarrier& barrier, int count, Here here);
+/// fence.mbarrier_init: what the lane initialised, the asynchronous proxy sees.
+void mbarrier_fence_init();
+void mbarrier_arrive(Mbarrier& barrier, Here here);
+void mbarrier_expect_tx(Mbarrier& barrier, int bytes, Here here);
+/// Until the phase of this parity has completed: 1 passes before the first one has.
+void mbarrier_wait(Mbarrier& barrier, int parity, Here here);
+
+/// fence.proxy.async: generic accesses before it, and asynchronous ones behind it.
+void fence_proxy_async();
+
+/// barrier.sync and barrier.arrive of one of the 16 barriers of a block, for `threads` of them, a
+/// multiple of 32. Barrier 0 is block_barrier's.
+void named_barrier_sync(int id, int threads, Here here);
+void named_barrier_arrive(int id, int threads, Here here);
+
+/// cp.async.bulk.tensor from global memory, zeros where the box leaves the tensor; completes on
+/// `barrier` with the bytes of a whole box. at: the first element, by dimension.
+void tensor_load(void* to, const TensorMap& map, const int* at, int rank, Mbarrier& barrier,
+                 Here here);
+/// The same to global memory, in the lane's open bulk group.
+void tensor_store(const TensorMap& map, const int* at, int rank, const void* from, Here here);
+void commit_stores();
+/// Until at most `pending` of the lane's committed bulk groups are under way.
+void wait_stores(int pending);
+
+/// A product of a warpgroup, d += a·b or d = a·b: m64nNk16 (PTX ISA, "wgmma.mma_async").
+struct Product {
+  ElementType type;  ///< of a and b: f16 or bf16
+  int n;
+  bool accumulates;
+  bool a_in_registers;
+  bool a_is_transposed, b_is_transposed;  ///< in memory: M or N is contiguous, not K
+  std::uint64_t a, b;                     ///< matrix descriptors; a where it is in memory
+};
+/// d: n / 2 elements of the lane; a: its four registers, or nullptr.
+void wgmma(const Product& product, float* d, const std::uint32_t* a, Here here);
+void wgmma_fence(Here here);
+void wgmma_commit(Here here);
+void wgmma_wait(int pending, Here here);
+
+/// setmaxnreg: the registers of each lane of the calling warpgroup. More of them come when others
+/// have given theirs back.
+void change_registers(int registers, bool more, Here here);
+
+/// elect.sync of the whole warp: true in one lane.
+bool elect_one(Here here);
+
+/// stmatrix.x4 of 16-bit elements; `row` is aligned to 16 bytes.
+void stmatrix_x4(void* row, const std::uint32_t (&registers)[4], bool transposed, Here here);
+
+}  // namespace lanescope::simt

@@ -1,0 +1,217 @@
+// Copies of boxes of tensors between global and shared memory.
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "debug/simt/async_block.h"
+#include "debug/simt/block.h"
+#include "debug/simt/hopper.h"
+
+namespace lanescope::simt {
+namespace {
+
+constexpr int most_rank = TensorMap::most_dimensions;
+
+/// The rows of a box: runs of elements of dimension 0 that lie side by side in shared memory.
+struct Box {
+  const TensorMap& map;
+  std::int64_t at[most_rank];
+  std::size_t begin;  ///< offset in shared memory
+
+  std::size_t row_bytes() const { return static_cast<std::size_t>(map.box[0] * map.element_bytes); }
+  int rows() const {
+    int count = 1;
+    for (int i = 1; i < map.rank; ++i) count *= map.box[i];
+    return count;
+  }
+  /// Visits chunks of 16 bytes: visit(offset in shared memory, address in global memory or nullptr
+  /// where all of it lies outside, bytes that lie inside, its coordinates). What leaves the tensor
+  /// in dimension 0 within a chunk is cut off.
+  template <class Visit>
+  void for_each_chunk(Visit&& visit) const {
+    std::int64_t c[most_rank];
+    for (int row = 0; row < rows(); ++row) {
+      const std::byte* from = static_cast<const std::byte*>(map.base);
+      bool inside = true;
+      for (int i = 1, rest = row; i < map.rank; rest /= map.box[i], ++i) {
+        c[i] = at[i] + rest % map.box[i];
+        inside = inside && c[i] >= 0 && c[i] < map.size[i];
+        from += c[i] * map.stride[i];
+      }
+      const std::size_t line = begin + static_cast<std::size_t>(row) * row_bytes();
+      for (std::size_t b = 0; b < row_bytes(); b += 16) {
+        c[0] = at[0] + static_cast<std::int64_t>(b) / map.element_bytes;
+        const std::int64_t left = (map.size[0] - c[0]) * map.element_bytes;
+        const std::int64_t bytes = !inside || c[0] < 0 || left <= 0 ? 0 : left < 16 ? left : 16;
+        visit(swizzled(map.swizzle, line + b), bytes ? from + c[0] * map.element_bytes : nullptr,
+              static_cast<std::size_t>(bytes), c);
+      }
+    }
+  }
+};
+
+/// Fails where the copy is not one that a GPU takes.
+Box box_of(const char* name, const TensorMap& map, const int* at, int rank, const void* shared,
+           Here here) {
+  BlockRunner& runner = *BlockRunner::current();
+  const auto begin =
+      static_cast<std::size_t>(static_cast<const std::byte*>(shared) - runner.shared_memory());
+  Box box{map, {}, begin};
+  if (rank != map.rank) {
+    runner.fail(
+        name, here,
+        std::to_string(rank) + " coordinates for a tensor map of rank " + std::to_string(map.rank));
+  }
+  if (begin > runner.shared_bytes() ||
+      static_cast<std::size_t>(map.box_bytes()) > runner.shared_bytes() - begin) {
+    runner.fail(name, here,
+                "the box of " + std::to_string(map.box_bytes()) +
+                    " bytes leaves the block's shared memory");
+  }
+  const std::size_t alignment = map.swizzle == Swizzle::none ? 16 : 128;
+  if (begin % alignment != 0) {
+    runner.fail(name, here,
+                "misaligned address: a multiple of " + std::to_string(alignment) + " is needed");
+  }
+  for (int i = 0; i < rank; ++i) box.at[i] = at[i];
+  return box;
+}
+
+/// The lane reads or writes, for the copy, what of the box lies in the tensor.
+void check_global(const char* name, const Box& box, BlockChecker::Access access, const void* pc,
+                  Here here) {
+  BlockRunner& runner = *BlockRunner::current();
+  box.for_each_chunk([&](std::size_t, const std::byte* global, std::size_t bytes, const auto&) {
+    if (bytes == 0) return;
+    if (runner.checker()->access(access, global, bytes, 1, pc, runner.thread_index())) return;
+    runner.fail(name, here, "the tensor map leads outside of every buffer");
+  });
+}
+
+}  // namespace
+
+const char* fault_of(const TensorMap& map) {
+  if (reinterpret_cast<std::uintptr_t>(map.base) % 16 != 0) {
+    return "a tensor begins at a multiple of 16 bytes";
+  }
+  const int row_bytes = map.box[0] * map.element_bytes;
+  if (row_bytes % 16 != 0) return "a row of a box is a multiple of 16 bytes";
+  if (map.swizzle != Swizzle::none && row_bytes != bytes_of(map.swizzle)) {
+    return "a row of a box is as long as one of the swizzle's pattern";
+  }
+  for (int i = 0; i < map.rank; ++i) {
+    if (map.box[i] < 1 || map.box[i] > 256) return "a box has 1 to 256 elements in each dimension";
+    if (map.size[i] < 1) return "a tensor has elements in each dimension";
+    if (i > 0 && (map.stride[i] % 16 != 0 || map.stride[i] < 0)) {
+      return "strides are multiples of 16 bytes";
+    }
+  }
+  return nullptr;
+}
+
+void tensor_load(void* to, const TensorMap& map, const int* at, int rank, Mbarrier& barrier,
+                 Here here) {
+  constexpr const char* name = "tensor_load";
+  BlockRunner& runner = *BlockRunner::current();
+  AsyncBlock& async = runner.async();
+  BlockChecker* checker = runner.checker();
+  const int thread = runner.thread_index();
+  const Box box = box_of(name, map, at, rank, to, here);
+  MbarrierState& full = async.barrier(barrier, name, here);
+  std::uint32_t place = 0;
+  if (checker) {
+    const void* pc = __builtin_return_address(0);
+    place = checker->place_of(pc);
+    const AsyncWork work{full.agent, full.phase + 1, place, thread};
+    if (!full.init_fenced) {
+      checker->add_shared(Kind::unfenced_barrier, work, false, {}, full.offset, 8);
+      full.init_fenced = true;  // said once
+    }
+    check_global(name, box, BlockChecker::Access::read, pc, here);
+    checker->write_async(box.begin, static_cast<std::size_t>(map.box_bytes()), work);
+    const std::uint32_t copy = checker->async().next_copy();
+    box.for_each_chunk([&](std::size_t offset, const void*, std::size_t, const auto& c) {
+      Origin& origin = checker->async().origin(offset);
+      origin = {copy, map.swizzle, rank > 1 ? static_cast<std::int32_t>(c[1]) : 0,
+                static_cast<std::int32_t>(c[0]), 0};
+      for (int i = rank - 1; i >= 2; --i) {
+        origin.plane = static_cast<std::int32_t>(origin.plane * map.size[i] + c[i]);
+      }
+    });
+  }
+  const std::uint32_t phase = full.phase;
+  const auto flight = std::make_shared<Flight>();
+  flight->thread = thread;
+  flight->place = place;
+  // The map may lie in the lane's own memory.
+  flight->land = [=, &runner, &async, &full, own = map] {
+    const Box arriving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
+    arriving.for_each_chunk(
+        [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
+          std::byte* chunk = runner.shared_memory() + offset;
+          std::memset(chunk, 0, 16);
+          if (bytes > 0) std::memcpy(chunk, global, bytes);
+        });
+    if (full.phase != phase && runner.checker()) {
+      runner.checker()->add_shared(Kind::wrong_expect_tx, {full.agent, phase + 1, place, thread},
+                                   true, {}, full.offset, 8);
+    }
+    async.complete_bytes(full, own.box_bytes());
+  };
+  async.enqueue(flight);
+}
+
+void tensor_store(const TensorMap& map, const int* at, int rank, const void* from, Here here) {
+  constexpr const char* name = "tensor_store";
+  BlockRunner& runner = *BlockRunner::current();
+  const int thread = runner.thread_index();
+  const Box box = box_of(name, map, at, rank, from, here);
+  LaneStores& stores = runner.async().stores(thread);
+  std::uint32_t place = 0;
+  if (BlockChecker* checker = runner.checker()) {
+    const void* pc = __builtin_return_address(0);
+    place = checker->place_of(pc);
+    if (stores.agent == 0) stores.agent = checker->add_agent(thread);
+    const auto clock = stores.groups_done + static_cast<std::uint32_t>(stores.groups.size()) + 1;
+    checker->read_async(box.begin, static_cast<std::size_t>(map.box_bytes()),
+                        {stores.agent, clock, place, thread});
+    check_global(name, box, BlockChecker::Access::write, pc, here);
+  }
+  const auto flight = std::make_shared<Flight>();
+  flight->thread = thread;
+  flight->place = place;
+  flight->land = [=, &runner, own = map] {
+    const Box leaving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
+    leaving.for_each_chunk(
+        [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
+          if (bytes == 0) return;
+          std::memcpy(const_cast<std::byte*>(global), runner.shared_memory() + offset, bytes);
+        });
+  };
+  stores.open.push_back(flight);
+  runner.async().enqueue(flight);
+}
+
+void commit_stores() {
+  BlockRunner& runner = *BlockRunner::current();
+  LaneStores& stores = runner.async().stores(runner.thread_index());
+  stores.groups.push_back(std::move(stores.open));
+  stores.open.clear();
+}
+
+void wait_stores(int pending) {
+  BlockRunner& runner = *BlockRunner::current();
+  LaneStores& stores = runner.async().stores(runner.thread_index());
+  while (static_cast<int>(stores.groups.size()) > pending) {
+    for (const auto& flight : stores.groups.front()) AsyncBlock::land(*flight);
+    stores.groups.pop_front();
+    ++stores.groups_done;
+  }
+  BlockChecker* checker = runner.checker();
+  if (checker && stores.agent != 0) {
+    checker->clocks().learn(runner.thread_index(), stores.agent, stores.groups_done);
+  }
+}
+
+}  // namespace lanescope::simt

@@ -1,0 +1,310 @@
+// The memory checker on asynchronous work: a pipeline of copies and products that is right, and
+// what is found where one thing in it is not.
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/device/hopper.h"
+#include "tests/support/checked_block.h"
+
+namespace device = lanescope::device;
+namespace simt = lanescope::simt;
+using namespace lanescope::testing;
+using Catch::Matchers::ContainsSubstring;
+using device::f16;
+using device::Major;
+
+namespace {
+
+enum class Bug {
+  none,
+  barrier_not_fenced,
+  barrier_overwritten,
+  barrier_initialised_twice,
+  expects_too_little,
+  expects_too_much,
+  wrong_parity,
+  counter_as_parity,
+  phase_not_carried,
+  no_wait_for_tile,
+  tile_released_early,
+  tile_released_twice,
+  one_warp_releases_for_all,
+  descriptor_swizzle,
+  descriptor_stride,
+  map_box_shifted,
+  accumulator_read,
+  accumulator_written,
+  fragment_written,
+  no_register_fence,
+  wait_too_weak,
+  generic_write_to_operand,
+  store_not_fenced,
+  store_of_other_lanes,
+  store_not_waited,
+  source_overwritten,
+  named_barrier_count,
+  registers_not_given_back,
+};
+
+constexpr int tiles = 5, ring = 2, rows = 64, cols = 64;
+using Tile = device::TensorTile<f16, rows, cols>;
+using Output = device::Accumulator<1, cols / 8>;
+
+struct Memory {
+  Tile a, b[ring], out;
+  device::Mbarrier a_full, full[ring], empty[ring];
+};
+
+/// out = a · Σ bᵀ over the tiles of b: 128 threads multiply, one of those behind them loads.
+struct Pipeline {
+  Bug bug;
+  device::TensorMap a, b, out;
+
+  bool has(Bug other) const { return bug == other; }
+
+  void init(Memory& smem) const {
+    device::mbarrier_init(smem.a_full, 1);
+    for (int i = 0; i < ring; ++i) {
+      device::mbarrier_init(smem.full[i], 1);
+      device::mbarrier_init(smem.empty[i], has(Bug::one_warp_releases_for_all) ? 1 : 4);
+    }
+    if (has(Bug::barrier_initialised_twice)) device::mbarrier_init(smem.full[0], 1);
+    if (!has(Bug::barrier_not_fenced)) device::fence_mbarrier_init();
+    if (has(Bug::barrier_overwritten)) *reinterpret_cast<int*>(&smem.empty[1]) = 7;
+  }
+
+  void produce(Memory& smem) const {
+    device::mbarrier_arrive_expect_tx(smem.a_full, Tile::bytes);
+    device::tensor_load(smem.a.x, a, {0, 0}, smem.a_full);
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int slot = tile % ring, round = tile / ring;
+      const int parity = has(Bug::wrong_parity)        ? round % 2
+                         : has(Bug::counter_as_parity) ? round + 1
+                         : has(Bug::phase_not_carried) ? 1
+                                                       : round % 2 ^ 1;
+      device::mbarrier_wait(smem.empty[slot], parity);
+      const int bytes = has(Bug::expects_too_little) ? Tile::bytes / 2
+                        : has(Bug::expects_too_much) ? Tile::bytes * 2
+                                                     : Tile::bytes;
+      device::mbarrier_arrive_expect_tx(smem.full[slot], bytes);
+      const int first = tile * rows;
+      if (has(Bug::expects_too_little)) {  // in two halves
+        device::tensor_load(smem.b[slot].x, half(), {0, first}, smem.full[slot]);
+        device::tensor_load(smem.b[slot].x[0][rows / 2], half(), {0, first + rows / 2},
+                            smem.full[slot]);
+      } else if (has(Bug::map_box_shifted)) {
+        device::tensor_load(smem.b[slot].x, half(), {0, first}, smem.full[slot]);
+        device::tensor_load(smem.b[slot].x[0][rows / 2], half(), {0, first + rows},
+                            smem.full[slot]);
+      } else {
+        device::tensor_load(smem.b[slot].x, b, {0, first}, smem.full[slot]);
+      }
+    }
+  }
+  device::TensorMap half() const {
+    device::TensorMap map = b;
+    map.box[1] = rows / 2;
+    return map;
+  }
+
+  void consume(Memory& smem) const {
+    Output o;
+    std::uint32_t fragment[4] = {};
+    o.fill(0.0f);
+    device::mbarrier_wait(smem.a_full, 0);
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int slot = tile % ring;
+      if (!has(Bug::no_wait_for_tile)) device::mbarrier_wait(smem.full[slot], tile / ring % 2);
+      if (has(Bug::generic_write_to_operand)) {
+        smem.b[slot].at(device::thread() / 2, 0) = {0};
+        device::barrier_sync(1, 128);
+      }
+      if (has(Bug::accumulator_written) || tile == 0) o[0] = o[0] + 0.0f;
+      if (!has(Bug::no_register_fence)) device::wgmma_fence();
+      multiply(smem, slot, fragment, o);
+      if (has(Bug::tile_released_early)) release(smem, slot);
+      if (has(Bug::accumulator_read)) use(o[1] > 0);
+      if (has(Bug::accumulator_written)) o[2] = 0;
+      if (has(Bug::fragment_written)) fragment[1] = 5;
+      if (has(Bug::wait_too_weak)) {
+        device::wgmma_wait<1>();
+      } else {
+        device::wgmma_wait<0>();
+      }
+      if (has(Bug::no_register_fence)) o[3] = o[3] * 0.5f;
+      if (has(Bug::tile_released_twice) && device::warp() == 0) {
+        release(smem, slot);
+        release(smem, slot);
+      } else if (!has(Bug::tile_released_early) &&
+                 !(has(Bug::tile_released_twice) && device::warp() == 3)) {
+        if (!has(Bug::one_warp_releases_for_all) || device::warp() == 0) release(smem, slot);
+      }
+    }
+    if (has(Bug::wait_too_weak)) device::wgmma_wait<0>();
+    store(smem, o);
+  }
+
+  void release(Memory& smem, int slot) const {
+    device::warp_sync();
+    if (device::lane() == 0) device::mbarrier_arrive(smem.empty[slot]);
+  }
+
+  void multiply(Memory& smem, int slot, const std::uint32_t (&fragment)[4], Output& o) const {
+    const auto swizzle =
+        has(Bug::descriptor_swizzle) ? device::Swizzle::b64 : device::Swizzle::b128;
+    const int stride = has(Bug::descriptor_stride) ? 512 : 1024;
+    for (int k = 0; k < cols; k += 16) {
+      const auto at = [&](Tile& tile) {
+        return device::matrix_descriptor(device::shared_address(&tile.x[0][0][k]), 16, stride,
+                                         swizzle);
+      };
+      device::wgmma<f16, Major::row, Major::row>(o.x, at(smem.a), at(smem.b[slot]), true);
+    }
+    if (has(Bug::fragment_written)) {
+      const auto b = device::matrix_descriptor(device::shared_address(&smem.b[slot].x[0][0][0]),
+                                               Tile::box_bytes, 1024, device::Swizzle::b128);
+      device::wgmma<f16, Major::col>(o.x, fragment, b, true);
+    }
+    device::wgmma_commit();
+  }
+
+  void store(Memory& smem, const Output& o) const {
+    Tile& staged = smem.out;
+    for (int i = 0; i < Output::count; ++i) {
+      const device::Coordinate c = Output::coordinate(device::lane(), i);
+      staged.at(device::warp() * 16 + c.row, c.col) = device::narrow<f16>(o[i]);
+    }
+    if (!has(Bug::store_not_fenced)) device::fence_proxy_async();
+    if (!has(Bug::store_of_other_lanes)) {
+      device::barrier_sync(1, has(Bug::named_barrier_count) && device::warp() > 1 ? 64 : 128);
+    }
+    if (device::thread() != 0) return;
+    device::tensor_store(out, {0, 0}, staged.x);
+    device::commit_stores();
+    if (has(Bug::source_overwritten)) staged.at(5, 5) = {0};
+    if (!has(Bug::store_not_waited)) device::wait_stores_read<0>();
+  }
+
+  void operator()() const {
+    Memory& smem = *reinterpret_cast<Memory*>(simt::shared_memory());
+    if (device::thread() == 0) init(smem);
+    device::block_sync();
+    if (device::thread() < 128) {
+      device::increase_registers<240>();
+      consume(smem);
+    } else {
+      if (!has(Bug::registers_not_given_back)) device::decrease_registers<24>();
+      if (device::thread() == 128) produce(smem);
+    }
+  }
+};
+
+struct Run {
+  Global<f16> a{rows * cols}, b{tiles * rows * cols}, out{rows * cols};
+  std::unique_ptr<Result> result;
+
+  explicit Run(Bug bug, std::uint64_t schedule = 0) {
+    for (int i = 0; i < rows * cols; ++i) a.data()[i] = device::narrow<f16>(float(i % 3));
+    for (int i = 0; i < tiles * rows * cols; ++i) {
+      b.data()[i] = device::narrow<f16>(float(i % 5 - 2));
+    }
+    Pipeline pipeline{bug, map(a, rows), map(b, tiles * rows), map(out, rows)};
+    result = check(
+        pipeline,
+        {a.region("a", Use::input), b.region("b", Use::input), out.region("out", Use::output_once)},
+        1, schedule, 1, 384, sizeof(Memory));
+  }
+  static device::TensorMap map(const Global<f16>& buffer, int length) {
+    device::TensorMap map;
+    const char* error = device::make_tensor_map<f16>(map, buffer.data(), {cols, length}, {cols * 2},
+                                                     {cols, rows}, device::Swizzle::b128);
+    REQUIRE(error == nullptr);
+    return map;
+  }
+  bool found(Kind kind) const {
+    const auto kinds = result->kinds();
+    return std::count(kinds.begin(), kinds.end(), kind) > 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("async checker: a right pipeline is clean, whatever the schedule") {
+  for (const std::uint64_t schedule : {0, 1, 2, 3}) {
+    const Run run(Bug::none, schedule);
+    INFO(run.result->fault);
+    CHECK(run.result->fault.empty());
+    CHECK(run.result->kinds().empty());
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < cols; ++j) {
+        float want = 0;
+        for (int t = 0; t < tiles; ++t) {
+          for (int k = 0; k < cols; ++k) {
+            want += float((i * cols + k) % 3) * float(((t * rows + j) * cols + k) % 5 - 2);
+          }
+        }
+        REQUIRE(device::widen(run.out.data()[i * cols + j]) == want);
+      }
+    }
+  }
+}
+
+TEST_CASE("async checker: one thing wrong is found, and called by its name") {
+  const struct {
+    Bug bug;
+    Kind kind;
+    Kind or_kind = Kind::none;  ///< as the lanes run
+  } cases[] = {
+      {Bug::barrier_not_fenced, Kind::unfenced_barrier},
+      {Bug::barrier_overwritten, Kind::barrier_overwritten},
+      {Bug::expects_too_little, Kind::wrong_expect_tx},
+      {Bug::no_wait_for_tile, Kind::missing_wait},
+      {Bug::tile_released_early, Kind::operand_overwritten},
+      {Bug::tile_released_twice, Kind::double_arrival},
+      {Bug::one_warp_releases_for_all, Kind::operand_overwritten},
+      {Bug::descriptor_swizzle, Kind::layout_disagrees},
+      {Bug::descriptor_stride, Kind::layout_disagrees},
+      {Bug::map_box_shifted, Kind::layout_disagrees},
+      {Bug::accumulator_read, Kind::register_in_flight},
+      {Bug::accumulator_written, Kind::register_in_flight},
+      {Bug::fragment_written, Kind::register_in_flight},
+      {Bug::no_register_fence, Kind::missing_register_fence},
+      {Bug::wait_too_weak, Kind::operand_overwritten},
+      {Bug::generic_write_to_operand, Kind::missing_proxy_fence},
+      {Bug::store_not_fenced, Kind::missing_proxy_fence},
+      {Bug::store_of_other_lanes, Kind::race, Kind::operand_overwritten},
+      {Bug::store_not_waited, Kind::unfinished_copy},
+      {Bug::source_overwritten, Kind::operand_overwritten},
+  };
+  for (const auto& [bug, kind, or_kind] : cases) {
+    for (const std::uint64_t schedule : {0, 5}) {
+      const Run run(bug, schedule);
+      INFO("bug " << static_cast<int>(bug) << " schedule " << schedule << " " << run.result->fault);
+      std::string kinds;
+      for (const Kind k : run.result->kinds()) kinds += std::to_string(int(k)) + " ";
+      INFO("found " << kinds);
+      CHECK((run.found(kind) || run.found(or_kind)));
+    }
+  }
+}
+
+TEST_CASE("async checker: what stops a pipeline is told") {
+  const struct {
+    Bug bug;
+    const char* says;
+  } cases[] = {
+      {Bug::barrier_initialised_twice, "is initialised a second time"},
+      {Bug::expects_too_much, "8192 of 16384 expected bytes have come"},
+      {Bug::wrong_parity, "wait in mbarrier_wait"},
+      {Bug::counter_as_parity, "a parity is 0 or 1, and not 2"},
+      {Bug::phase_not_carried, "one arrival too many"},
+      {Bug::named_barrier_count, "this call counts"},
+      {Bug::registers_not_given_back, "registers: a lane wants"},
+  };
+  for (const auto& [bug, says] : cases) {
+    const Run run(bug);
+    INFO("bug " << static_cast<int>(bug));
+    CHECK_THAT(run.result->fault, ContainsSubstring(says));
+  }
+}

@@ -15,7 +15,9 @@ import pathlib
 import sys
 
 TRACE = {"off": 0, "on": 1, "printf": 2}
-MEMORY_CAUSES = ("race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read")
+MEMORY_CAUSES = ("race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read", "missing_proxy_fence",
+                 "operand_overwritten", "register_in_flight", "missing_register_fence", "layout_disagrees",
+                 "wrong_expect_tx", "unfenced_barrier", "barrier_overwritten", "unfinished_copy", "double_arrival")
 
 
 @dataclasses.dataclass
@@ -24,6 +26,7 @@ class Kernel:
     template: str
     file: str
     patch: str  # "-": none
+    arch: str  # of its cuda modules; "-": that of all
 
 
 @dataclasses.dataclass
@@ -117,7 +120,7 @@ def main():
     choices, kernels, gates, backends, trace, specimens, *extras = sys.argv[1:]
     choices = json.loads(choices.replace("'", '"'))  # Meson writes a dictionary as JSON, but for the quotes
     kernels = kernels_of(choices, kernels.split(","), extras, pathlib.Path(specimens).read_text())
-    rows = [Kernel(name, choice["template"], choice["file"], choice["patch"]) for name, choice in kernels.items()]
+    rows = [Kernel(name, choice["template"], choice["file"], choice["patch"], choice.get("gpu_arch", "-")) for name, choice in kernels.items()]
     gates, backends = ([name for name in names.split(",") if name] for names in (gates, backends))
     modules = [module for name, choice in kernels.items()
                for module in modules_of(name, choice, gates, backends, trace)]

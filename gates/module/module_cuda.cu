@@ -8,8 +8,16 @@
 
 namespace lanescope {
 
+/// Blocks of kernel K that must fit on a multiprocessor, so that it has the registers that are left
+/// for them; 0: any number.
 template <class K>
-__global__ void __launch_bounds__(K::threads)
+inline constexpr int blocks_per_multiprocessor = 0;
+template <class K>
+  requires requires { K::blocks_per_multiprocessor; }
+inline constexpr int blocks_per_multiprocessor<K> = K::blocks_per_multiprocessor;
+
+template <class K>
+__global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
     kernel_entry(const __grid_constant__ KernelArguments arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
   // Causal: the last query rows have most to do, so they start first.
@@ -170,7 +178,9 @@ ModuleStatus run_module(ModuleRun* run) {
   error = cudaDeviceSetLimit(cudaLimitPrintfFifoSize, std::size_t{1} << 30);
   if (error != cudaSuccess) return fail(run, error, "reserving the printf buffer");
 #endif
-  const auto launch = [&, arguments = arguments_of(on_device)](cudaStream_t stream) {
+  KernelArguments arguments = arguments_of(on_device);
+  if (!prepare<Kernel>(*run, arguments)) return ModuleStatus::kernel_fault;
+  const auto launch = [&](cudaStream_t stream) {
     return launch_passes<Kernel>(on_device, arguments, stream);
   };
   error = launch(nullptr);

@@ -9,6 +9,7 @@
 //   LANESCOPE_TYPE          f16
 //   LANESCOPE_D _BR _BC     64
 //   LANESCOPE_BACKEND       sim
+//   LANESCOPE_ARCH          "-arch=sm_90": what nvcc compiles for
 //   LANESCOPE_TRACE         0 off, 1 on, 2 printf
 //   LANESCOPE_CHECKED       1 compiled with -fsanitize=thread for the memory checker, else 0
 //   LANESCOPE_COMPILE_FLAGS LANESCOPE_SIM_FLAGS, from compile_flags.h
@@ -19,6 +20,8 @@
 #include LANESCOPE_KERNEL_FILE
 
 #include <cmath>
+#include <cstddef>
+#include <cstdio>
 #include <numbers>
 #include <type_traits>
 
@@ -41,20 +44,32 @@ inline constexpr bool launches_first = !combines<K> || G != Gate::combine_only;
 template <class K, Gate G>
 inline constexpr bool launches_second = combines<K>&& runs<G, Stage::combine>;
 
-/// Everything that a kernel is launched with, by value.
-struct KernelArguments {
-  kernels::AttentionOf<device::LANESCOPE_TYPE> attention;
-  Slots injected;
-  Slots left;
-  Slots traced;
-};
-
 inline constexpr Gate gate = Gate::LANESCOPE_GATE;
 inline constexpr int head_dim = LANESCOPE_D;
 inline constexpr int br = LANESCOPE_BR, bc = LANESCOPE_BC;
 using Element = device::LANESCOPE_TYPE;
 using Kernel = kernels::LANESCOPE_TEMPLATE<gate, Element, head_dim, br, bc>;
 using Sites = Kernel::Sites;
+
+/// What the kernel is launched with: K::Arguments, where it has one, derived from what all are.
+template <class K>
+struct ArgumentsOf {
+  using Type = kernels::AttentionOf<Element>;
+};
+template <class K>
+requires requires { typename K::Arguments; }
+struct ArgumentsOf<K> {
+  using Type = typename K::Arguments;
+};
+using Arguments = ArgumentsOf<Kernel>::Type;
+
+/// Everything that a kernel is launched with, by value.
+struct KernelArguments {
+  Arguments attention;
+  Slots injected;
+  Slots left;
+  Slots traced;
+};
 
 /// The sink of what is traced in `block`.
 LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
@@ -103,9 +118,9 @@ inline void take_scales(kernels::ScaledAttention& a, const ModuleRun& r) {
   a.v_scale = static_cast<const float*>(r.v_scale.data);
 }
 
-inline kernels::AttentionOf<Element> attention_of(const ModuleRun& r) {
+inline Arguments attention_of(const ModuleRun& r) {
   const Problem& p = r.problem;
-  kernels::AttentionOf<Element> a;
+  Arguments a;
   static_cast<kernels::Attention&>(a) = {
       r.q.data,
       r.k.data,
@@ -133,6 +148,20 @@ inline Slots slots_of(const ModuleBuffer& buffer, const Window& window) {
 inline KernelArguments arguments_of(const ModuleRun& r) {
   return {attention_of(r), slots_of(r.injected, r.all), slots_of(r.left, r.all),
           slots_of(r.traced, r.window)};
+}
+
+/// What the host prepares of them, K::prepare, where the kernel has it. Whether it could; else
+/// `run.message` says why not.
+template <class K>
+bool prepare(const ModuleRun& run, KernelArguments& arguments) {
+  if constexpr (requires { K::prepare(arguments.attention); }) {
+    const char* error = K::prepare(arguments.attention);
+    if (!error) return true;
+    std::snprintf(run.message, static_cast<std::size_t>(run.message_bytes),
+                  "preparing the kernel's arguments: %s", error);
+    return false;
+  }
+  return true;
 }
 
 bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col);

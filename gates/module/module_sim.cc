@@ -64,11 +64,13 @@ namespace {
 template <class K>
 bool launch_passes(const ModuleRun& run) {
   const auto bytes = static_cast<std::size_t>(run.message_bytes);
-  const KernelArguments arguments = arguments_of(run);
+  KernelArguments arguments = arguments_of(run);
+  if (!prepare<K>(run, arguments)) return false;
   simt::Launch launch{.workers = run.workers,
                       .schedule = run.schedule,
                       .checker = run.checker,
-                      .tensor_core = run.rules->tensor_core};
+                      .tensor_core = run.rules->tensor_core,
+                      .shared_element = locate_shared};
   if constexpr (launches_first<K, gate>) {
     launch.blocks = run.blocks;
     launch.threads = K::threads;

@@ -75,6 +75,14 @@ struct MmaStages {
         }
       }
     }
+    mask_scores(mask, first_key, s);
+  }
+
+  /// S = −inf where the row does not see the key.
+  template <class Mask>
+  LANESCOPE_DEVICE static void mask_scores(const Mask& mask, int first_key, Scores& s) {
+    const int lane = device::lane();
+    const int warp_row = device::warp() * 16 * Mt;
     // A tile that every row of the warp sees whole needs no mask; the branch is the warp's own.
     if (mask.all_see(warp_row, first_key + Bc - 1)) return;
     LANESCOPE_UNROLL

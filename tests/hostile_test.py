@@ -75,6 +75,9 @@ class HostileTest(ProgramTest):
         for name, source in {"hostile": "hostile_module", "lying": "lying_kernel"}.items():
             subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT}", "-o", cls.folder / f"{name}.so",
                             ROOT / "tests" / "support" / f"{source}.cc"], check=True)
+        (cls.folder / "modules").mkdir()
+        for name in ["maps.sim.so", "probes.sim.so"]:
+            shutil.copy(cls.folder / "hostile.so", cls.folder / "modules" / name)
         whole = (cls.folder / "hostile.so").read_bytes()
         for name, data in {"empty": b"", "text": b"no module", "half_header": whole[:30], "half": whole[:len(whole) // 2],
                            "garbled": whole[:5000] + b"\xa5" * 8000 + whole[13000:]}.items():

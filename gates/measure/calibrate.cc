@@ -18,20 +18,21 @@ namespace {
 
 void run_on(const std::string& backend, ProbeRun& run) {
   const std::filesystem::path path = build_module("probes." + backend);
-  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw EnvironmentError("cannot load " + path.string() + ": " + dlerror());
-  const auto run_probes = reinterpret_cast<RunProbes*>(dlsym(library, "run_probes"));
   ModuleStatus status = ModuleStatus::refused;
-  std::snprintf(run.message, sizeof run.message, "it does not export run_probes");
   const auto count = [](int number) { return static_cast<std::size_t>(number); };
   run_in_child(
       {std::as_writable_bytes(std::span(&run, 1)), std::as_writable_bytes(std::span(&status, 1)),
        std::as_writable_bytes(std::span(run.products, count(run.product_count))),
        std::as_writable_bytes(std::span(run.functions, count(run.function_count)))},
       [&] {
-        if (run_probes) status = run_probes(&run);
+        void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+        void* function = library ? dlsym(library, "run_probes") : nullptr;
+        if (function) {
+          status = reinterpret_cast<RunProbes*>(function)(&run);
+        } else {
+          std::snprintf(run.message, sizeof run.message, "%s", dlerror());
+        }
       });
-  dlclose(library);
   if (status != ModuleStatus::ok) throw EnvironmentError(path.string() + ": " + run.message);
 }
 

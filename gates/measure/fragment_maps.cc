@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <span>
 
 #include "gates/build/module_build.h"
@@ -26,19 +28,21 @@ void declare(std::uint16_t (&map)[32][Elements], device::Coordinate (*coordinate
 
 FragmentMaps measured_fragment_maps(const std::string& backend) {
   const std::filesystem::path path = build_module("maps." + backend);
-  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw EnvironmentError("cannot load " + path.string() + ": " + dlerror());
-  const auto measure =
-      reinterpret_cast<MeasureFragmentMaps*>(dlsym(library, "measure_fragment_maps"));
   struct {
     FragmentMaps maps{};
     ModuleStatus status = ModuleStatus::refused;
-    char message[1024] = "it does not export measure_fragment_maps";
+    char message[1024] = "";
   } answer;
   run_in_child({std::as_writable_bytes(std::span(&answer, 1))}, [&] {
-    if (measure) answer.status = measure(&answer.maps, answer.message, sizeof answer.message);
+    void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* function = library ? dlsym(library, "measure_fragment_maps") : nullptr;
+    if (function) {
+      const auto measure = reinterpret_cast<MeasureFragmentMaps*>(function);
+      answer.status = measure(&answer.maps, answer.message, sizeof answer.message);
+    } else {
+      std::snprintf(answer.message, sizeof answer.message, "%s", dlerror());
+    }
   });
-  dlclose(library);
   if (answer.status != ModuleStatus::ok) {
     throw EnvironmentError(path.string() + ": " + answer.message);
   }

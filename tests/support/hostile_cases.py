@@ -156,6 +156,11 @@ MODULES = [
     Case(USAGE, "not compiled for the memory checker", f"check {PLAIN}"), Case(USAGE, "gate fused", "diff hostile.so qk_only"),
 ]
 
+MODULES += [
+    Case(ENVIRONMENT, words, line, {"HOSTILE": way, "LANESCOPE_MODULES": "modules"})
+    for line in ["list --maps --backend sim", "list --maps --backend sim --format json", "calibrate --backend sim"]
+    for way, words in {"": "undefined symbol", "exits": r"exit\(0\)", "aborts": "SIGABRT"}.items()]
+
 # tests/support/lying_kernel.cc: a kernel that is right, and then does what no kernel should.
 LIAR = "lying.so fused --shape h=2,s=70,d=64 --timeout 2"
 LIARS = [

@@ -226,6 +226,10 @@ class ReportPageTest(PageTest):
             location.hash = "#site=p&block=0&tile=0&slot=76&by=bits"; await wait(); look();
             [...document.querySelectorAll("#bit_table a")][0].click(); await wait(); look();""")
         self.assertTrue(same["title"].endswith(": different"), same["title"])
+        for b, words, verdict in [(other, "the two dumps: different", "diverged"), ("bad.safetensors", "the two dumps: the same bits", "match")]:
+            done = self.call("report", "bad.safetensors", b, "-o", "page.html", "--format", "json")
+            self.assertIn(f"bad.safetensors against the reference: diverged; {words}", done.stderr)
+            self.assertEqual(json.loads(done.stdout)["bits"], verdict)
         self.assertRegex(same["verdict"], r"^different1 of \d+ values, first in p: tile 0, block 0")
         self.assertRegex(same["reference"], r"^bad.safetensors against the reference: divergedfirst in softmax / m")
         self.assertEqual(same["value"]["apart"], "the same")

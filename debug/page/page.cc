@@ -5,7 +5,6 @@
 
 #include "debug/dump/dump_metadata.h"
 #include "debug/dump/site_slots.h"
-#include "debug/judge/by_value.h"
 #include "debug/report/report.h"
 #include "debug/report/suggested_command.h"
 #include "debug/text/json.h"
@@ -57,7 +56,7 @@ std::span<const std::byte> bytes_of(const PageSlots& slots) {
                static_cast<std::size_t>(slots.count()) * size);
 }
 
-Json tile_json(const PageTile& tile, const Dump& a, const NamedDump* b) {
+Json tile_json(const PageTile& tile, const Dump& a, const OtherDump* b) {
   Json json = {{"site", name_of(tile.site)}, {"block", tile.block}, {"tile", tile.tile}};
   json["bits"] = base64(bytes_of(PageSlots(a, tile.site, tile.block, tile.tile)));
   if (b && b->dump.find(name_of(tile.site))) {
@@ -114,7 +113,7 @@ Json metadata_json(const DumpInfo& info) {
   return rows;
 }
 
-Json page_json(const NamedDump& a, const PageContent& content, const NamedDump* b) {
+Json page_json(const NamedDump& a, const PageContent& content, const OtherDump* b) {
   const DumpInfo& info = a.dump.info;
   Json json = {{"path", a.path},
                {"command", report_command_text(a.path, b ? b->path : "")},
@@ -129,10 +128,8 @@ Json page_json(const NamedDump& a, const PageContent& content, const NamedDump* 
                {"sites", sites_json(a.dump, content)},
                {"other", nullptr}};
   if (b) {
-    demand_same_run(info, b->dump.info);
-    const std::vector<BitReport> reports = diff_dumps(a.dump, b->dump);
     json["other"] = {{"path", b->path},
-                     {"bits", Json::parse(bits_json(info, b->dump.info, reports)).value()},
+                     {"bits", Json::parse(bits_json(info, b->dump.info, b->bits)).value()},
                      {"metadata", metadata_json(b->dump.info)}};
   }
   json["kept"] = Json::array();
@@ -161,7 +158,7 @@ void put(std::string& html, std::string_view mark, std::string_view text) {
 
 }  // namespace
 
-std::string page_html(const NamedDump& a, const PageContent& content, const NamedDump* b) {
+std::string page_html(const NamedDump& a, const PageContent& content, const OtherDump* b) {
   std::string html = page_files::html;
   put(html, "/* style */", page_files::style);
   put(html, "/* script */", page_files::script);

@@ -1,9 +1,12 @@
+#include "debug/report/report.h"
+
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include "debug/dump/file.h"
+#include "debug/judge/by_value.h"
 #include "debug/page/page.h"
 #include "debug/text/json.h"
 #include "gates/commands/command.h"
@@ -32,25 +35,33 @@ ExitCode run_report(const ReportOptions& options, const Output& output) {
   for (const std::string& path : options.dumps) {
     dumps.push_back(read_fresh_dump(path, options.stale_ok));
   }
+  if (dumps.size() == 2) demand_same_run(dumps[0].info, dumps[1].info);
   PageContent content =
       page_content(dumps[0], {range_of(options.block, "--block"), range_of(options.tile, "--tile")},
                    options.threads);
   content.report.unchecked = unchecked_claims(dumps[0].info);
   const NamedDump a{dumps[0], options.dumps[0]};
-  const bool two = dumps.size() == 2;
-  const NamedDump b{dumps.back(), options.dumps.back()};
-  const std::string html = page_html(a, content, two ? &b : nullptr);
+  std::optional<OtherDump> b;
+  if (dumps.size() == 2) {
+    b.emplace(OtherDump{{dumps[1], options.dumps[1]}, diff_dumps(dumps[0], dumps[1])});
+  }
+  const std::string html = page_html(a, content, b ? &*b : nullptr);
   NewFile page(options.output);
   page.write(std::as_bytes(std::span(html)));
   page.complete();
+  const std::string verdict = verdict_of(content.report);
+  const char* bits = !b ? nullptr : same_bits(b->bits) ? "match" : "diverged";
   log::info(options.output + ": " + std::to_string(content.blocks.size()) + " of " +
             std::to_string(dumps[0].info.block_count()) + " blocks judged, " +
-            verdict_of(content.report));
+            (!b ? verdict
+                : options.dumps[0] + " against the reference: " + verdict +
+                      "; the two dumps: " + (same_bits(b->bits) ? "the same bits" : "different")));
   if (output.json) {
     const Json json = {{"page", options.output},
                        {"blocks", dumps[0].info.block_count()},
                        {"blocks_judged", content.blocks.size()},
-                       {"verdict", verdict_of(content.report)}};
+                       {"verdict", verdict},
+                       {"bits", bits ? Json(bits) : Json()}};
     std::puts(document_text(json).c_str());
   }
   return ExitCode::ok;

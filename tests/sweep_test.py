@@ -35,13 +35,15 @@ class SweepTest(ProgramTest):
             self.assertLessEqual(max(cell["errors"].values()), 1)
 
     def test_a_bug(self):
-        answer = json.loads(self.call("sweep", "scalar", "--specimen", "mask_off_by_one", *SMALL, "--runs", 60, "-o",
+        answer = json.loads(self.call("sweep", "scalar", "--specimen", "masked_tile_unguarded", *SMALL, "--runs", 60, "-o",
                                       "bug.jsonl", "--format", "json", code=DIVERGED).stdout)
         self.assertEqual(answer["cells"], 60)
         way = answer["ways"][0]
-        self.assertEqual(way["way"], "diverged at qk / s")
-        self.assertEqual((way["cause"], way["certain"]), ("mask_off_by_one", True))
-        self.assertRegex(way["command"], "--shape b=1,h=1,s=[12],(skv=[12],)?d=64")
+        self.assertEqual(way["way"], "diverged at softmax / alpha")
+        self.assertEqual(way["cause"], "masked_row_unguarded")
+        self.assertIn("--shape b=1,h=1,s=2,skv=1,d=64 --causal", way["command"])
+        clause, = answer["rules"][0]["clauses"]
+        self.assertEqual((set(clause["conditions"]), clause["passing"]), ({"causal", "s > skv"}, 0))
         # What is said to run it again shows it, and the results say the same of themselves.
         self.call(*way["command"].split(), code=DIVERGED)
         again = self.json_of("sweep", "--report", "bug.jsonl", code=DIVERGED)
@@ -110,7 +112,7 @@ class SweepTest(ProgramTest):
         self.assertRegex(self.call(*run, "--baseline", "bits.jsonl", "--bits", code=DIVERGED).stdout, "other bits in 1\n$")
 
     def test_page(self):
-        self.call("sweep", "scalar", "--specimen", "mask_off_by_one", *SMALL, "--runs", 40, "-o", "page.jsonl", code=DIVERGED)
+        self.call("sweep", "scalar", "--specimen", "masked_tile_unguarded", *SMALL, "--runs", 40, "-o", "page.jsonl", code=DIVERGED)
         self.call("sweep", "--report", "page.jsonl", "-o", "page.html", code=DIVERGED)
         self.refuses(USAGE, "names a page", "sweep", "--report", "page.jsonl", "-o", "again.jsonl")
         self.refuses(USAGE, "names the results", "sweep", "scalar", "-o", "page.html")
@@ -135,7 +137,7 @@ class SweepTest(ProgramTest):
         self.assertIn(f"{failing} of 40 cells", seen[0]["verdict"])
         self.assertIn("fails whenever", seen[0]["rule"])
         self.assertEqual((seen[1]["rows"], seen[1]["sites"], seen[1]["slowest"]), (2, 12, 12))
-        self.assertRegex(seen[1]["field"], "diverged at .*lanescope diff scalar fused --specimen mask_off_by_one")
+        self.assertRegex(seen[1]["field"], "diverged at .*lanescope diff scalar fused --specimen masked_tile_unguarded")
 
     def test_another_build(self):
         self.call("sweep", "mma", *SMALL, "--runs", 3, "-o", "old.jsonl")

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 #include "gates/build/module_build.h"
@@ -26,8 +26,9 @@ std::string hash_text(const std::string& text) {
 
 /// Of the file that this process runs, and of a module by its path.
 std::string hash_of_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return hash_text({std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), std::ssize(bytes));
+  return hash_text(bytes);
 }
 
 std::vector<std::string> backends_of(const std::string& wish) {

@@ -19,6 +19,25 @@ std::vector<CellResult> comparable(std::vector<CellResult> results) {
   return results;
 }
 
+/// By index; those tried behind them by their commands: in the same order, however they came.
+void sort_results(std::vector<CellResult>& results) {
+  std::vector<std::pair<std::string, CellResult>> tried;
+  std::vector<CellResult> cells;
+  for (CellResult& result : results) {
+    if (is_cell(result)) {
+      cells.push_back(std::move(result));
+    } else {
+      tried.emplace_back(command_of(result.cell), std::move(result));
+    }
+  }
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const CellResult& a, const CellResult& b) { return a.index < b.index; });
+  std::stable_sort(tried.begin(), tried.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [command, result] : tried) cells.push_back(std::move(result));
+  results = std::move(cells);
+}
+
 }  // namespace
 
 std::int64_t SweepReport::count(Outcome outcome) const {
@@ -37,6 +56,7 @@ bool SweepReport::holds() const {
 }
 
 void summarise(SweepReport& report) {
+  sort_results(report.results);
   std::map<std::pair<std::string, std::string>, FailingWay> ways;
   std::set<std::string> kernels;
   for (const CellResult& result : report.results) {

@@ -125,7 +125,6 @@ class Sweep {
     build_modules_of(cells);
     run_cells(missing);
     if (!report_.interrupted) make_smaller();
-    sort_results();
     summarise(report_);
     if (!report_.interrupted) locate_causes();
     return std::move(report_);
@@ -240,14 +239,6 @@ class Sweep {
       results.push_back(found == tried_.end() ? CellResult() : found->second);
     }
     return results;
-  }
-
-  void sort_results() {
-    std::stable_sort(report_.results.begin(), report_.results.end(),
-                     [](const CellResult& a, const CellResult& b) {
-                       return (a.index < 0 ? INT64_MAX : a.index) <
-                              (b.index < 0 ? INT64_MAX : b.index);
-                     });
   }
 
   /// Of the smallest cells, what is wrong with them.

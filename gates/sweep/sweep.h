@@ -53,7 +53,7 @@ struct SweepReport {
   bool holds() const;
 };
 
-/// Groups the failing results and learns the rules of their kernels.
+/// Sorts the results, groups the failing ones and learns the rules of their kernels.
 void summarise(SweepReport& report);
 
 /// Compares with what was; `bits`: also what the gates leave, bit for bit.

@@ -95,7 +95,11 @@ void add_rule(const SweepReport::KernelRule& of, Page& page) {
   page.whole(of.kernel + ": " + number(rule.failing) + " of " + plural(rule.cells, "cell") +
                  " fail, with those tried to make failures smaller",
              Colour::bold);
-  if (rule.clauses.empty()) page.line("  no rule is shorter than a list of them");
+  if (rule.failing == rule.cells) {
+    page.line("  in every cell");
+  } else if (rule.clauses.empty()) {
+    page.line("  no rule is shorter than a list of them");
+  }
   bool first = true;
   for (const Clause& clause : rule.clauses) {
     page.whole(std::string("  ") + (first ? "fails whenever " : "else whenever ") + clause.text() +

@@ -30,7 +30,7 @@ const colours = {
   "processor seconds, median": {number: (cells) => median(cells.map((cell) => cell.seconds)), text: (x) => `${number_text(x, 3)} s`},
   ...(timed ? {"microseconds, median": {number: (cells) => median(cells.map((cell) => number_of(cell.microseconds))), text: (x) => `${number_text(x, 3)} µs`}} : {}),
   ...(compared ? {"times the peer, median": {number: (cells) => median(cells.map((cell) => number_of(cell.microseconds) / number_of(cell.peer_microseconds))),
-    share: (x) => Math.min(Math.abs(Math.log2(x)) / 2, 1), bad: (x) => x > 1, text: (x) => number_text(x, 3)}} : {}),
+    share: (x) => Math.min(Math.abs(Math.log2(x)) / 2, 1), bad: (x) => x > 1, words: {good: "faster", poor: "slower"}, text: (x) => number_text(x, 3)}} : {}),
 };
 
 const most_fields = 36;
@@ -90,10 +90,10 @@ function draw_map() {
     return element("td", {}, button);
   })));
   fill("sweep_map", ...body, element("thead", {}, element("tr", {}, element("th", {}, `${down} ↑  ${across} →`), ...columns.map((column) => element("th", {}, column.text)))));
-  fill("map_title", `${chosen("colour")} of ${cells.length} cells, `, element("small", {}, `${down} down, ${across} across; empty: no cell`));
-  const scale = colour.share ? [] : [`up to ${colour.text(top)}`];
-  fill("legend", element("span", {}, element("i", {style: "background: var(--holds1)"}), scale[0] ?? "right"),
-    ...(colour.bad ? [element("span", {}, element("i", {style: "background: var(--wrong1)"}), colour === colours["times the peer, median"] ? "slower" : "wrong")] : []));
+  fill("map_title", `${chosen("colour")} `, element("small", {}, `${cells.length} cells: ${down} down, ${across} across; empty: no cell`));
+  const {good = "right", poor = "wrong"} = colour.words ?? {}, scale = colour.share ? good : `up to ${colour.text(top)}`;
+  fill("legend", ...[["holds1", scale], ...(colour.bad ? [["wrong1", poor]] : [])].map(([name, word]) =>
+    element("span", {}, element("i", {style: `background: var(--${name})`}), word)));
 }
 
 const site_width = 420, bound_at = 300;
@@ -104,6 +104,7 @@ function error_place(x) {
 }
 
 function draw_sites() {
+  document.getElementById("sites_view").hidden = data.sites.length === 0;
   const cells = shown_cells(), style = getComputedStyle(document.documentElement);
   fill("sites", ...data.sites.map((site, i) => {
     const canvas = element("canvas", {width: site_width, height: 16, "aria-label": `errors of ${site}`});
@@ -128,6 +129,7 @@ function draw_slowest() {
 }
 
 function rule_text(rule) {
+  if (rule.failing === rule.cells) return "fails in every cell";
   const words = rule.clauses.map(({conditions, failing: fail, passing}, i) =>
     `${i ? "else" : "fails"} whenever ${conditions.join(" and ")}: ${fail} of ${fail + passing} cells`);
   const rest = rule.unexplained ? `, but for ${rule.unexplained} cells` : "";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/report/suggested_command.h"
 #include "gates/build/needed_libraries.h"
 #include "gates/build/ninja.h"
 #include "gates/declared_modules.h"
@@ -22,6 +23,8 @@ std::filesystem::path module_folder() {
 }
 
 /// Brings files of the module folder up to date, `what` they are; demands that they are there.
+std::string ninja_command() { return "ninja -C " + shell_word(LANESCOPE_BUILD_ROOT); }
+
 void build_files(const std::vector<std::filesystem::path>& files, const std::string& what) {
   const char* ninja = std::getenv("LANESCOPE_NINJA");
   if (ninja && *ninja) {
@@ -35,8 +38,9 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
   }
   for (const std::filesystem::path& file : files) {
     if (std::filesystem::exists(file)) continue;
-    throw EnvironmentError(file.string() + " is not built: use the launcher ./lanescope, or " +
-                           "ninja -C " LANESCOPE_BUILD_ROOT " gates/" + file.filename().string());
+    throw EnvironmentError(file.string() + " is not built: use the launcher " +
+                           shell_word(LANESCOPE_SOURCE_ROOT "/lanescope") + ", or " +
+                           ninja_command() + " " + shell_word("gates/" + file.filename().string()));
   }
 }
 
@@ -72,7 +76,7 @@ ModuleFile open_module(const ModuleName& name) {
 ModuleFile open_built_module(const ModuleName& name) {
   ModuleFile module(module_path(name.text()));
   demand_fresh("the module " + name.text(), name.kernel, module->source_hash,
-               "Build it again: ./lanescope does, or ninja -C " LANESCOPE_BUILD_ROOT);
+               "Build it again: ./lanescope does, or " + ninja_command());
   return module;
 }
 

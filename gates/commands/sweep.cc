@@ -33,6 +33,14 @@ struct SweepCommand {
   std::string dask;  ///< a scheduler's address
 };
 
+/// Of cells, or failures: of none it would say that none fails.
+std::string check_count(const std::string& text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && count > 0 ? "" : "'" + text + "' is no whole number from 1 to 2^63 - 1";
+}
+
 std::string check_results_path(const std::string& text) {
   if (!text.ends_with(".jsonl") && !text.ends_with(".html")) {
     return "'" + text + "' does not end in .jsonl, or with --report in .html";
@@ -147,6 +155,8 @@ ExitCode run_sweep(const SweepCommand& command, const std::vector<std::string>& 
     throw UsageError(
         "sweep: -o names the results, x.jsonl; --report x.jsonl -o x.html makes a page");
   }
+  // Before the cells, which may run for hours.
+  if (!command.baseline.empty()) read_results({command.baseline});
   SweepOptions options = command.sweep;
   options.kernel = command.what.front();
   options.gates.assign(command.what.begin() + 1, command.what.end());
@@ -183,7 +193,7 @@ Action declare_sweep(Options& options) {
   options.add("--over", sweep.over,
               "what cells are drawn from: s=1..300,skv=s..2000,d=64,128,h=1..8,hkv=1,2,causal,"
               "dtype=f16,bf16,tile=*,input=* [all of that]");
-  options.add("--runs", sweep.runs, "how many cells [500]");
+  options.add("--runs", sweep.runs, "how many cells [500]").check(check_count);
   options.add("--seed", sweep.seed, "of the cells that are drawn [0]");
   options.add("--backend", sweep.backend, "auto (cuda where a device answers), sim, cuda or both")
       .suggest({"auto", "sim", "cuda", "both"});
@@ -196,7 +206,7 @@ Action declare_sweep(Options& options) {
       .check(check_results_path)
       .suggest({}, ".jsonl");
   options.add("--minutes", sweep.minutes, "end after so many").between(0.001, 1e6);
-  options.add("--failures", sweep.failures, "end after so many failing cells");
+  options.add("--failures", sweep.failures, "end after so many failing cells").check(check_count);
   options.add("--shard", sweep.shard, "the part of one of several machines: 1/8, 2/8, ...");
   options
       .add("--timeout", sweep.timeout_seconds, "seconds that a kernel may take to end a block [10]")

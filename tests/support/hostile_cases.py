@@ -115,6 +115,17 @@ OPTIONS = [
     *usage("not compiled for the memory checker", "check {module} softmax_only"), *usage("only cuda modules", "resources {module}"),
 ]
 
+OPTIONS += [
+    *usage("which kernel", "sweep"), *usage("did you mean mma", "sweep nma"), *usage("no gate 'nope'", "sweep mma nope"),
+    *[Case(USAGE, "is no whole number from 1", ["sweep", "mma", option, value])
+      for option in ["--runs", "--failures"] for value in ["0", "-1", "x", "1.5", "9" * 20]],
+    *usage("there is no 'nope'", "sweep mma --over nope=1"), *usage("ends before it begins", "sweep mma --over s=9..1"),
+    *usage("no number from 1 on", "sweep mma --over s=0"), *usage("is not like 1/8", *(f"sweep mma --shard {shard}" for shard in ["9/8", "0/0", "x", "1/"])),
+    *usage("minutes", "sweep mma --minutes nan", "sweep mma --minutes -1"), *usage("check", "sweep mma --check nan", "sweep mma --check 101"),
+    *usage("gone.jsonl: No such file", "sweep mma --baseline gone.jsonl", "sweep --report gone.jsonl -o x.html"),
+    *usage(r"\.jsonl", "sweep mma -o x", "sweep mma -o /proc/x"), *usage("no folder", "sweep mma -o gone/x.jsonl"),
+]
+
 FILES = [
     *[Case(USAGE, f"{name}.safetensors.*", f"{command} {{files}}/{name}.safetensors{rest}")
       for name in ["empty", "text", "start", "half", "folder", "gone", "loop", "fifo", "unreadable"]

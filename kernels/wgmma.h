@@ -39,6 +39,7 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
   using typename Stages::Scores;
   using typename Stages::Weights;
   static constexpr Products products = Products::tensor_core;
+  static constexpr int warpgroups = Br / 64;          ///< that consume
   static constexpr int consumers = Stages::threads;   ///< threads
   static constexpr int threads = consumers + 4 * 32;  ///< a warpgroup more, of which one warp works
   static constexpr int blocks_per_multiprocessor = 1;
@@ -103,23 +104,47 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     }
   }
 
-  /// The producer, one lane: Q, then K and V of every tile, each as soon as its place is empty.
+  /// The producer, one lane: K and V of every tile, each as soon as its place is empty, in the
+  /// order in which they are used. Q comes behind the first K.
   LANESCOPE_DEVICE static void produce(const Arguments& a, const Work& work, SharedMemory& smem) {
     const int head = work.batch * a.heads + work.head;
     const int head_kv = work.batch * a.heads_kv + work.head_kv;
-    if constexpr (runs<G, Stage::qk>) load(a.q_map, work.q_begin, head, smem.q, smem.q_full[0]);
-    for (int tile = 0; tile < work.tiles; ++tile) {
+    const auto load_k = [&](int tile) {
       const int slot = tile % ring;
+      device::mbarrier_wait(smem.k_empty[slot], parity(tile) ^ 1);
+      load(a.k_map, tile * Bc, head_kv, smem.k[slot], smem.k_full[slot]);
+    };
+    const auto load_v = [&](int tile) {
+      const int slot = tile % ring;
+      device::mbarrier_wait(smem.v_empty[slot], parity(tile) ^ 1);
+      load(a.v_map, tile * Bc, head_kv, smem.v[slot], smem.v_full[slot]);
+    };
+    if (work.tiles == 0) return;
+    if constexpr (runs<G, Stage::qk>) {
+      load_k(0);
+      load(a.q_map, work.q_begin, head, smem.q, smem.q_full[0]);
+    }
+    for (int tile = 0; tile < work.tiles; ++tile) {
       if constexpr (runs<G, Stage::qk>) {
-        device::mbarrier_wait(smem.k_empty[slot], parity(tile) ^ 1);
-        load(a.k_map, tile * Bc, head_kv, smem.k[slot], smem.k_full[slot]);
+        if (tile + 1 < work.tiles) load_k(tile + 1);
       }
-      if constexpr (runs<G, Stage::pv>) {
-        device::mbarrier_wait(smem.v_empty[slot], parity(tile) ^ 1);
-        load(a.v_map, tile * Bc, head_kv, smem.v[slot], smem.v_full[slot]);
-      }
+      if constexpr (runs<G, Stage::pv>) load_v(tile);
     }
   }
+
+  /// The warpgroups issue their products by turns, so that one multiplies while another's softmax
+  /// runs: barrier 1 + i is the turn of warpgroup i, which the one before it gives.
+  LANESCOPE_DEVICE static void take_turn() {
+    if constexpr (warpgroups > 1) device::barrier_sync(1 + device::warp() / 4, 2 * 128);
+  }
+  LANESCOPE_DEVICE static void pass_turn() {
+    if constexpr (warpgroups > 1) {
+      device::barrier_arrive(1 + (device::warp() / 4 + 1) % warpgroups, 2 * 128);
+    }
+  }
+
+  /// Groups of products that a tile's P·V is.
+  static constexpr int groups_of_output = runs<G, Stage::pv> ? 1 : 0;
 
   /// The calling warp has done with a tile.
   LANESCOPE_DEVICE static void release(device::Mbarrier& empty) {
@@ -127,49 +152,107 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     if (device::lane() == 0) device::mbarrier_arrive(empty);
   }
 
-  /// A consuming warpgroup: the online softmax over the tiles.
+  /// What a lane of a consuming warpgroup holds, and the steps of a tile.
   template <class Seam>
-  LANESCOPE_DEVICE static void consume(const Attention& a, const Work& work, SharedMemory& smem,
-                                       const Seam& seam) {
-    const Mask mask{a, work.q_begin};
+  struct Consumer {
+    const Attention& a;
+    const Mask mask;
+    SharedMemory& smem;
+    const Seam& seam;
     Scores s;
     Weights p;
     Rows m, alpha, l;
     Output o;
-    m.fill(device::minus_infinity);
-    l.fill(0.0f);
-    o.fill(0.0f);
 
-    if constexpr (runs<G, Stage::qk>) device::mbarrier_wait(smem.q_full[0], 0);
-    for (int tile = 0; tile < work.tiles; ++tile) {
-      const int slot = tile % ring;
-      if (tile == 0) seam(0, site::q_smem(smem.q));
-      if constexpr (runs<G, Stage::qk>) device::mbarrier_wait(smem.k_full[slot], parity(tile));
-      seam(tile, site::k_smem(smem.k[slot]));
+    LANESCOPE_DEVICE Consumer(const Attention& attention, const Work& work, SharedMemory& memory,
+                              const Seam& seam_of_block)
+        : a(attention), mask{attention, work.q_begin}, smem(memory), seam(seam_of_block) {
+      m.fill(device::minus_infinity);
+      l.fill(0.0f);
+      o.fill(0.0f);
+    }
+
+    /// Issues S = Q·Kᵀ.
+    LANESCOPE_DEVICE void start_scores(int tile) {
+      Keys& k = smem.k[tile % ring];
       if constexpr (runs<G, Stage::qk>) {
-        Stages::start_qk(smem.q, smem.k[slot], s);
-        device::wgmma_wait<0>();
-        device::pin(s);
-        release(smem.k_empty[slot]);
+        device::mbarrier_wait(smem.k_full[tile % ring], parity(tile));
+      }
+      seam(tile, site::k_smem(k));
+      if constexpr (runs<G, Stage::qk>) Stages::start_qk(smem.q, k, s);
+    }
+    /// S is there.
+    LANESCOPE_DEVICE void finish_scores(int tile) {
+      device::pin(s);
+      if constexpr (runs<G, Stage::qk>) {
+        release(smem.k_empty[tile % ring]);
         Stages::mask_scores(mask, tile * Bc, s);
       }
       seam(tile, site::s(s), site::m_prev(m));
-
-      if constexpr (runs<G, Stage::softmax>) Stages::softmax(a.scale_log2, s, m, alpha, l, p);
+    }
+    /// The softmax, P in S's registers.
+    LANESCOPE_DEVICE void weigh() {
+      if constexpr (runs<G, Stage::softmax>) Stages::softmax(a.scale_log2, s, m, alpha, l);
+    }
+    /// P is what the next product takes, O what it adds to.
+    LANESCOPE_DEVICE void keep_weights(int tile) {
+      if constexpr (runs<G, Stage::softmax>) Stages::pack_weights(s, p);
       seam(tile, site::m(m), site::alpha(alpha), site::p(p), site::l(l));
-
-      if constexpr (runs<G, Stage::pv>) device::mbarrier_wait(smem.v_full[slot], parity(tile));
-      seam(tile, site::v_smem(smem.v[slot]));
+      if constexpr (runs<G, Stage::pv>) Stages::rescale_output(alpha, o);
+    }
+    /// Issues O = O + P·V.
+    LANESCOPE_DEVICE void start_output(int tile) {
+      Keys& v = smem.v[tile % ring];
       if constexpr (runs<G, Stage::pv>) {
-        Stages::rescale_output(alpha, o);
-        Stages::start_pv(p, smem.v[slot], o);
-        device::wgmma_wait<0>();
-        device::pin(o);
-        release(smem.v_empty[slot]);
+        device::mbarrier_wait(smem.v_full[tile % ring], parity(tile));
       }
+      seam(tile, site::v_smem(v));
+      if constexpr (runs<G, Stage::pv>) Stages::start_pv(p, v, o);
+    }
+    /// O is there.
+    LANESCOPE_DEVICE void finish_output(int tile) {
+      device::pin(o);
+      if constexpr (runs<G, Stage::pv>) release(smem.v_empty[tile % ring]);
       seam(tile, site::o(o));
     }
-    if constexpr (runs<G, Stage::epilogue>) MmaEpilogue<Stages>::run(a, work, o, m, l, seam);
+  };
+
+  /// A consuming warpgroup: the online softmax over the tiles. Q·Kᵀ of a tile and P·V of the one
+  /// before are issued together, so that P·V runs while the softmax does.
+  template <class Seam>
+  LANESCOPE_DEVICE static void consume(const Attention& a, const Work& work, SharedMemory& smem,
+                                       const Seam& seam) {
+    Consumer<Seam> c(a, work, smem, seam);
+    if (work.tiles > 0) {
+      if constexpr (runs<G, Stage::qk>) device::mbarrier_wait(smem.q_full[0], 0);
+      seam(0, site::q_smem(smem.q));
+      if (device::warp() / 4 == warpgroups - 1) pass_turn();  // to the first
+      take_turn();
+      c.start_scores(0);
+      pass_turn();
+      device::wgmma_wait<0>();
+      c.finish_scores(0);
+      c.weigh();
+      c.keep_weights(0);
+    }
+    for (int tile = 1; tile < work.tiles; ++tile) {
+      take_turn();
+      c.start_scores(tile);
+      c.start_output(tile - 1);
+      pass_turn();
+      device::wgmma_wait<groups_of_output>();
+      c.finish_scores(tile);
+      c.weigh();
+      device::wgmma_wait<0>();
+      c.finish_output(tile - 1);
+      c.keep_weights(tile);
+    }
+    if (work.tiles > 0) {
+      c.start_output(work.tiles - 1);
+      device::wgmma_wait<0>();
+      c.finish_output(work.tiles - 1);
+    }
+    if constexpr (runs<G, Stage::epilogue>) MmaEpilogue<Stages>::run(a, work, c.o, c.m, c.l, seam);
   }
 
   template <class Trace>
@@ -179,10 +262,10 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     if (device::thread() == 0) init_barriers(smem);
     device::block_sync();  // the barriers are there
     if (device::thread() < consumers) {
-      device::increase_registers<240>();
+      if constexpr (warpgroups > 1) device::increase_registers<warpgroups == 2 ? 240 : 160>();
       consume(a, work, smem, seam);
     } else {
-      device::decrease_registers<24>();
+      if constexpr (warpgroups > 1) device::decrease_registers<warpgroups == 2 ? 24 : 32>();
       if (device::warp() == Stages::warps && device::elect_one()) produce(a, work, smem);
     }
   }

@@ -199,6 +199,7 @@ void AsyncBlock::wait(MbarrierState& barrier, int parity, Here here) {
     barrier.waiting.push_back(thread);
     runner_.park("mbarrier_wait", here, &barrier);
   }
+  barrier.phase_waited_for = barrier.phase;
 }
 
 void AsyncBlock::arrive(int id, int threads, bool waits, Here here) {
@@ -286,18 +287,16 @@ void AsyncBlock::change_registers(int thread, int registers, bool more, Here her
 
 void AsyncBlock::finish() {
   if (BlockChecker* checker = runner_.checker()) {
-    std::vector<std::shared_ptr<Flight>> unfinished;
-    for (const auto& flight : flights_) {
-      if (!flight->landed) unfinished.push_back(flight);
+    // Landed or not, nobody knows.
+    for (const auto& [offset, barrier] : barriers_) {
+      if (barrier.phase_of_copy <= barrier.phase_waited_for) continue;
+      checker->add_unfinished(barrier.copied.thread, barrier.copied.place);
     }
-    for (const auto& [thread, stores] : stores_) {  // landed or not, nobody knows
+    for (const auto& [thread, stores] : stores_) {
       for (const auto& group : stores.groups) {
-        unfinished.insert(unfinished.end(), group.begin(), group.end());
+        for (const auto& flight : group) checker->add_unfinished(thread, flight->place);
       }
-    }
-    std::set<Flight*> said;
-    for (const auto& flight : unfinished) {
-      if (said.insert(flight.get()).second) checker->add_unfinished(flight->thread, flight->place);
+      for (const auto& flight : stores.open) checker->add_unfinished(thread, flight->place);
     }
   }
   while (land_one()) {

@@ -48,6 +48,8 @@ struct MbarrierState final : Waitable {
   Epoch initialised = 0;
   bool init_fenced = false;
   int agent = 0;  ///< of the copies that complete on it: its clock is the phase
+  std::uint32_t phase_of_copy = 0, phase_waited_for = 0;  ///< counted from 1, the last ones
+  Arrival copied{};                                       ///< who issued the last copy
   Carried completed, current;
   std::string story() const override;
 };
@@ -65,7 +67,6 @@ struct NamedBarrier final : Waitable {
 /// A copy that was issued.
 struct Flight {
   std::function<void()> land;
-  int thread;           ///< that issued it
   std::uint32_t place;  ///< where
   bool landed = false;
 };

@@ -76,6 +76,7 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
   const Touch me{epoch_of(work.agent, work.clock), work.place};
   const Past past = clocks_.past(work.thread);
   const int threads = clocks_.threads();
+  issuers_[static_cast<std::size_t>(work.agent - threads)] = work.thread;
   Kind found = Kind::none;
   Party other;
   std::size_t at = offset;

@@ -141,8 +141,9 @@ void tensor_load(void* to, const TensorMap& map, const int* at, int rank, Mbarri
     });
   }
   const std::uint32_t phase = full.phase;
+  full.phase_of_copy = phase + 1;
+  full.copied = {thread, here, place};
   const auto flight = std::make_shared<Flight>();
-  flight->thread = thread;
   flight->place = place;
   // The map may lie in the lane's own memory.
   flight->land = [=, &runner, &async, &full, own = map] {
@@ -179,7 +180,6 @@ void tensor_store(const TensorMap& map, const int* at, int rank, const void* fro
     check_global(name, box, BlockChecker::Access::write, pc, here);
   }
   const auto flight = std::make_shared<Flight>();
-  flight->thread = thread;
   flight->place = place;
   flight->land = [=, &runner, own = map] {
     const Box leaving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};

@@ -98,6 +98,14 @@ struct MmaStages {
   /// A row's scores lie in the four lanes of a quad, which agree on m, alpha and l.
   LANESCOPE_DEVICE static void softmax(float scale_log2, Scores& s, Rows& m, Rows& alpha, Rows& l,
                                        Weights& p) {
+    softmax(scale_log2, s, m, alpha, l, [&](int r, int nt) { pack_weights(s, r, nt, p); });
+  }
+
+  /// The same, P in S's registers; keep(r, nt) is called when it holds the elements of row register
+  /// r in n8 tile nt.
+  template <class Keep>
+  LANESCOPE_DEVICE static void softmax(float scale_log2, Scores& s, Rows& m, Rows& alpha, Rows& l,
+                                       const Keep& keep) {
     LANESCOPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       const int mt = r / 2, half = r % 2 * 2;
@@ -120,14 +128,19 @@ struct MmaStages {
           s.at(mt, nt, i) = device::ex2(device::fma(s.at(mt, nt, i), scale_log2, -shift));
           sum = sum + s.at(mt, nt, i);
         }
-        // Two accumulator fragments side by side are one A fragment.
-        p.at(mt, nt / 2, nt % 2 * 2 + r % 2) =
-            device::pack<T>(s.at(mt, nt, half), s.at(mt, nt, half + 1));
+        keep(r, nt);
       }
       sum = sum + device::shfl_xor(sum, 1);
       sum = sum + device::shfl_xor(sum, 2);
       l[r] = device::fma(l[r], alpha[r], sum);
     }
+  }
+
+  /// P in the element type, from fp32: two accumulator fragments side by side are one A fragment.
+  LANESCOPE_DEVICE static void pack_weights(const Scores& s, int r, int nt, Weights& p) {
+    const int mt = r / 2, half = r % 2 * 2;
+    p.at(mt, nt / 2, nt % 2 * 2 + r % 2) =
+        device::pack<T>(s.at(mt, nt, half), s.at(mt, nt, half + 1));
   }
 
   /// O = O·alpha + P·V

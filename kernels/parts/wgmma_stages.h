@@ -45,6 +45,18 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     device::wgmma_commit();
   }
 
+  /// The softmax of a tile while P of the one before is in use: its own stays in S's registers.
+  LANESCOPE_DEVICE static void softmax(float scale_log2, Scores& s, Rows& m, Rows& alpha, Rows& l) {
+    Base::softmax(scale_log2, s, m, alpha, l, [](int, int) {});
+  }
+  LANESCOPE_DEVICE static void pack_weights(const Scores& s, Weights& p) {
+    LANESCOPE_UNROLL
+    for (int nt = 0; nt < Bc / 8; ++nt) {
+      LANESCOPE_UNROLL
+      for (int r = 0; r < Base::rows; ++r) Base::pack_weights(s, r, nt, p);
+    }
+  }
+
   /// O = O·alpha
   LANESCOPE_DEVICE static void rescale_output(const Rows& alpha, Output& o) {
     LANESCOPE_UNROLL

@@ -191,8 +191,8 @@ Action declare_sweep(Options& options) {
   options.add("what", command->what, "KERNEL, `all` or a module (.so); then gates [fused]")
       .suggest(words, ".so");
   options.add("--over", sweep.over,
-              "what cells are drawn from: s=1..300,skv=s..2000,d=64,128,h=1..8,hkv=1,2,causal,"
-              "dtype=f16,bf16,tile=*,input=* [all of that]");
+              "what cells are drawn from: s=1..300,skv=s..2000,causal,dtype=*,tile=* (also b, h, "
+              "hkv, d, splits, input) [all of that]");
   options.add("--runs", sweep.runs, "how many cells [500]").check(check_count);
   options.add("--seed", sweep.seed, "of the cells that are drawn [0]");
   options.add("--backend", sweep.backend, "auto (cuda where a device answers), sim, cuda or both")

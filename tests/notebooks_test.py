@@ -176,7 +176,7 @@ def refuse_alike(python, root, build, environment):
                               env=environment, capture_output=True, text=True, timeout=500)
         if done.returncode:
             return f"a dump to spoil:\n{done.stderr[-2000:]}"
-        corpus = sorted((root / "tests" / "data" / "fuzz").iterdir())
+        corpus = sorted((root / "tests" / "data" / "fuzz" / "dumps").iterdir())
         bad = bad_files(good)
         either = {path.name: path.read_bytes() for path in [good, *corpus]}
         either |= {f"changed {i}": file for i, file in enumerate(changed_bytes(good, 200))}

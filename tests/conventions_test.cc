@@ -31,7 +31,7 @@ TEST_CASE(
       options.kernel = kernel;
       options.gate = name_of(Gate::softmax_only);
       options.backend = "sim";
-      options.shape = "s=192,d=64";
+      options.shape = "s=192,skv=384,d=64";
       options.input = input;
       if (testing::combines(kernel)) options.splits = 1;
       const PreparedRun run = prepare(options);

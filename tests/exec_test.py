@@ -29,9 +29,9 @@ class ExecTest(ProgramTest):
         cls.own = cls.folder / "program"
         subprocess.run(shlex.split(line.replace("/tmp/program", str(cls.own))), cwd=ROOT, check=True)
 
-    def execute(self, mode, *arguments, code, options=(), **more):
+    def execute(self, mode, *words, code, options=(), arguments=(), **more):
         """The words of the program, and what was found, of the program in this mode."""
-        done = self.result_of(*options, "exec", self.own, mode, *arguments, **more)
+        done = self.result_of(*options, "exec", *arguments, self.own, mode, *words, **more)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout, done.stderr
 
@@ -70,7 +70,21 @@ class ExecTest(ProgramTest):
         self.finds("too long", "out of bounds", "// reads x", "// writes y")
         self.finds("race of blocks", "race", "// races across")
         self.finds("race of lanes", "race", "y[threadIdx.x] = 1;", "// races too")
+        self.finds("late sum", "race", "// too late", "// too early")
+        self.finds("wrapped", "out of bounds", "// calls copy")
         self.finds("odd", "misaligned", "// misaligned")
+
+    def test_where_it_is_used(self):
+        _, err = self.execute("unwritten", code=DIVERGED)
+        self.assertRegex(err, rf"read +\S*{self.line_of('// reads x')} .*\n +used +\S*{self.line_of('// writes y')} ")
+        out, _ = self.execute("tail", code=0)
+        self.assertEqual(out, SAID)
+
+    def test_kernel_that_does_not_end(self):
+        out, err = self.execute("endless", code=DIVERGED, arguments=["--timeout", "0.3"])
+        self.assertIn("cudaErrorLaunchTimeout: the launch timed out", out)
+        self.assertRegex(err, rf"block 0 did not end in 0.3 s:\n.*warp 0 lanes 0-31 run in .*program.cu:\d+")
+        self.refuses(USAGE, "--timeout", "exec", "--timeout", "0", "true")
 
     def test_first_nan(self):
         out, err = self.execute("no number", code=0)

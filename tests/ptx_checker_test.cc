@@ -86,3 +86,93 @@ TEST_CASE("ptx: a register that was never written is found where it is used", "[
   REQUIRE(some.size() == 1);
   CHECK(some[0].access.thread == 40);
 }
+
+TEST_CASE("ptx: what nobody wrote is told of where it is used", "[ptx]") {
+  const std::string half = "setp.lt.u32 %p1, %r0, 32; @%p1 st.shared.u32 [%r9], %r0;\n";
+  const std::string load = "ld.shared.u32 %r1, [%r9]; cvt.rn.f32.u32 %r2, %r1;\n";
+  const std::string store = "st.global.u32 [%rd1], %r3; ret;";
+  // A tail is read and computed with, then masked.
+  CHECK(kinds_of(half + load + "selp.b32 %r3, %r2, 0, %p1;\n" + store).empty());
+  CHECK(kinds_of(half + load + "mov.u32 %r3, 0; @%p1 mov.u32 %r3, %r2;\n" + store).empty());
+  CHECK(kinds_of(half + load + "mov.u32 %r3, %r2; @%p1 " + store).empty());
+  const auto used = findings_of(half + load + "add.u32 %r3, %r2, 1;\n" + store);
+  REQUIRE(used.size() == 1);
+  CHECK(used[0].kind == Kind::uninitialised_read);
+  CHECK(used[0].access.thread == 32);
+  CHECK_FALSE(used[0].access.write);
+  CHECK(used[0].used.thread == 32);
+  CHECK(used[0].used.write);
+  CHECK(used[0].used.place > used[0].access.place);
+  // As an address, in a loop, in an atomic.
+  CHECK(kinds_of("st.global.u32 [%rd1], %r0;\n" + half + load +
+                 "mul.wide.u32 %rd3, %r1, 0; add.s64 %rd3, %rd3, %rd1;\n" +
+                 "ld.global.u32 %r3, [%rd3]; ret;") == std::vector{Kind::uninitialised_read});
+  CHECK(kinds_of(half + load + "L: setp.eq.u32 %p2, %r1, 77; @%p2 bra L; ret;") ==
+        std::vector{Kind::uninitialised_read});
+  CHECK(kinds_of(half + load + "atom.global.add.u32 %r3, [%rd1], %r2; ret;").front() ==
+        Kind::uninitialised_read);
+}
+
+TEST_CASE("ptx: what nobody wrote is followed through branches, lanes and shared memory", "[ptx]") {
+  const std::string half = "setp.lt.u32 %p1, %r0, 32; @%p1 st.shared.u32 [%r9], %r0;\n";
+  const std::string load = "ld.shared.u32 %r1, [%r9];\n";
+  const std::string store = "st.global.u32 [%rd1], %r3; ret;";
+  const std::string both =
+      "setp.eq.u32 %p2, %r1, 0; mov.u32 %r4, 1; @%p2 bra ELSE;\n"
+      "div.u32 %r4, 100, 3; bra END; ELSE: mov.u32 %r4, 2; END:\n";
+  CHECK(kinds_of(half + load + both + "selp.b32 %r3, %r4, 0, %p1;\n" + store).empty());
+  CHECK(kinds_of(half + load + both + "mov.u32 %r3, 7;\n" + store).empty());
+  CHECK(kinds_of(half + load + both + "mov.u32 %r3, %r4;\n" + store) ==
+        std::vector{Kind::uninitialised_read});
+  CHECK(kinds_of(half + load +
+                 "setp.eq.u32 %p2, %r1, 0; @%p2 bra END;\n"
+                 "st.global.u32 [%rd1], %r0; END: ret;") == std::vector{Kind::uninitialised_read});
+  // Lanes 0 and 1 of a warp have it, the others have not.
+  const std::string some = "setp.gt.u32 %p1, %r0, 1; @%p1 st.shared.u32 [%r9], %r0;\n" + load;
+  const auto shuffled = [&](const std::string& distance) {
+    return some + "shfl.sync.bfly.b32 %r2, %r1, " + distance +
+           ", 31, -1; setp.gt.u32 %p2, %r0, 1; selp.b32 %r3, %r2, 0, %p2;\n" + store;
+  };
+  CHECK(kinds_of(shuffled("1")).empty());
+  CHECK(kinds_of(shuffled("2")) == std::vector{Kind::uninitialised_read});
+  // Stored to shared memory it is so still.
+  const std::string passed =
+      half + load + "st.shared.u32 [%r9+256], %r1; ld.shared.u32 %r3, [%r9+256];\n";
+  CHECK(kinds_of(passed + store) == std::vector{Kind::uninitialised_read});
+  CHECK(kinds_of(passed + "@%p1 " + store).empty());
+  CHECK(kinds_of(half + load + "st.shared.u32 [%r9], %r1; st.shared.u32 [%r9], %r0;\n" +
+                 "ld.shared.u32 %r3, [%r9];\n" + store)
+            .empty());
+}
+
+TEST_CASE("ptx: a product is unwritten in the rows and columns of what is", "[ptx]") {
+  // Rows 8 to 15 of a lie in a1 and a3; b is written.
+  const std::string a =
+      "setp.ge.u32 %p1, %r0, 0; mov.u32 %r1, 0; mov.u32 %r3, 0;\n"
+      "ld.shared.u32 %r2, [%r9]; mov.u32 %r4, %r2; mov.u32 %r5, 0;\n";
+  const std::string product =
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r10, %r11, %r12, %r13}, {%r1, %r2, %r3, "
+      "%r4}, {%r5, %r6}, {%r14, %r14, %r14, %r14};\n";
+  const std::string zeroes = "mov.u32 %r6, 0; mov.u32 %r14, 0;\n";
+  const auto stores = [](const char* reg) {
+    return "st.global.u32 [%rd1], %r" + std::string(reg) + "; ret;";
+  };
+  CHECK(kinds_of(a + zeroes + product + stores("10")).empty());
+  CHECK(kinds_of(a + zeroes + product + stores("12")) == std::vector{Kind::uninitialised_read});
+  // A column of b: lanes 0 to 3 hold column 0, which goes to lanes 0, 4, 8, ...
+  const std::string b =
+      "mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r4, 0;\n"
+      "and.b32 %r20, %r0, 31; setp.gt.u32 %p1, %r20, 3; @%p1 st.shared.u32 [%r9], "
+      "%r0; ld.shared.u32 %r5, [%r9]; mov.u32 %r6, 0; mov.u32 %r14, 0;\n";
+  CHECK(
+      kinds_of(b + product + "and.b32 %r21, %r0, 3; setp.ne.u32 %p2, %r21, 0; @%p2 " + stores("10"))
+          .empty());
+  CHECK(kinds_of(b + product + stores("11")).empty());
+  CHECK(kinds_of(b + product + stores("10")) == std::vector{Kind::uninitialised_read});
+}
+
+TEST_CASE("ptx: lanes that write the same bytes do not race", "[ptx]") {
+  const std::string end = "bar.sync 0; ld.shared.u32 %r1, [%r8]; st.global.u32 [%rd1], %r1; ret;";
+  CHECK(kinds_of("mov.u32 %r1, 5; st.shared.u32 [%r8], %r1;\n" + end).empty());
+  CHECK(kinds_of("st.shared.u32 [%r8], %r0;\n" + end) == std::vector{Kind::race});
+}

@@ -16,7 +16,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 std::string read_sample(const std::string& name) {
-  return testing::read_bytes(std::filesystem::path(__FILE__).parent_path() / "ptx" / name);
+  return testing::read_bytes(testing::folder_of(__FILE__) / "ptx" / name);
 }
 
 std::string error_of(const std::string& text) {

@@ -203,10 +203,10 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
 
 }  // namespace
 
-std::string party_text(const Party& party, const std::string& line) {
-  return left(party.write ? "write" : "read", 10) + left(line, 24) + "  block " +
-         std::to_string(party.block) + ", warp " + std::to_string(party.thread / 32) + ", lane " +
-         std::to_string(party.thread % 32);
+std::string party_text(const Party& party, const std::string& line, const char* does) {
+  if (!does) does = party.write ? "write" : "read";
+  return left(does, 10) + left(line, 24) + "  block " + std::to_string(party.block) + ", warp " +
+         std::to_string(party.thread / 32) + ", lane " + std::to_string(party.thread % 32);
 }
 
 std::string progress_text(const simt::Progress& passed) {
@@ -218,7 +218,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
                        CheckReport& report) {
   std::vector<std::uint32_t> places;
   for (const simt::Finding& f : checker.findings()) {
-    for (const std::uint32_t place : {f.access.place, f.earlier.place}) {
+    for (const std::uint32_t place : {f.access.place, f.earlier.place, f.used.place}) {
       if (place != 0) places.push_back(place);
     }
   }
@@ -233,6 +233,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.finding = f;
     item.access_line = lines[f.access.place];
     item.earlier_line = lines[f.earlier.place];
+    item.used_line = lines[f.used.place];
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";
     if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;

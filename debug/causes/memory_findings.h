@@ -22,11 +22,11 @@ struct CheckReport {
   std::vector<std::string> warnings;
   struct Item {
     simt::Finding finding;
-    std::string access_line, earlier_line;  ///< "kernels/mma.h:113"
-    std::string region;                     ///< "shared memory", "o"; empty: none
-    std::string element;                    ///< "q[3][17]", "o[batch 0][head 1][row 3][d 17]"
-    std::optional<SiteId> site;             ///< what the element is one of, where that is known
-    std::int64_t row = -1, col = -1;        ///< of the element in its tile, or in its tensor
+    std::string access_line, earlier_line, used_line;  ///< "kernels/mma.h:113"
+    std::string region;                                ///< "shared memory", "o"; empty: none
+    std::string element;              ///< "q[3][17]", "o[batch 0][head 1][row 3][d 17]"
+    std::optional<SiteId> site;       ///< what the element is one of, where that is known
+    std::int64_t row = -1, col = -1;  ///< of the element in its tile, or in its tensor
   };
   std::vector<Item> items;
   std::vector<Site> sites;  ///< of the kernel
@@ -51,7 +51,8 @@ const char* name_of(simt::Kind kind);
 const char* explanation_of(simt::Kind kind);
 /// "site v_smem of tile 2": how far a lane had come.
 std::string progress_text(const simt::Progress& passed);
-/// An end of an access: what it does, its source line, its lane.
-std::string party_text(const simt::Party& party, const std::string& line);
+/// An end of an access: what it does (nullptr: reads or writes), its source line, its lane.
+std::string party_text(const simt::Party& party, const std::string& line,
+                       const char* does = nullptr);
 
 }  // namespace lanescope

@@ -66,6 +66,11 @@ struct BlockPlace {
   std::int64_t split;
 };
 
+/// Whether what a user names is a module of his own, by its path: a library, or PTX.
+inline bool is_module_path(std::string_view kernel) {
+  return kernel.ends_with(".so") || kernel.ends_with(".ptx");
+}
+
 /// Everything about a run that its tensors do not hold.
 struct DumpInfo {
   std::string lanescope_version;

@@ -10,8 +10,6 @@
 namespace lanescope {
 namespace {
 
-bool is_path(const DumpInfo& info) { return info.module.ends_with(".so"); }
-
 /// The inputs have a hash, and where they were generated they can be again.
 void check_inputs(const Judge& judge, const DumpInfo& info, std::vector<std::string>& wrong) {
   const std::string held = hash_inputs(judge.inputs());
@@ -27,7 +25,7 @@ void check_inputs(const Judge& judge, const DumpInfo& info, std::vector<std::str
 
 /// A module's name says again what the dump says of kernel, gate, type, tile and backend.
 void check_module(const DumpInfo& info, std::vector<std::string>& wrong) {
-  if (info.module.empty() || is_path(info)) return;
+  if (info.module.empty() || is_module_path(info.module)) return;
   const std::string named = info.kernel + "." + info.gate + "." + name_of(info.dtype) + ".d" +
                             std::to_string(info.head_dim) + "." + std::to_string(info.br) + "x" +
                             std::to_string(info.bc) + "." + info.backend;

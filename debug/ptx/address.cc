@@ -123,28 +123,6 @@ std::uint32_t Warp::place_number() const {
   return static_cast<std::uint32_t>(pc() + block_.grid().first_place);
 }
 
-void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
-  const auto tell = [&](std::uint32_t lanes) {
-    if (lanes == 0) return;
-    block_.checker()->use_unwritten_register(place(), thread(std::countr_zero(lanes)));
-  };
-  if (in.guard != no_place) tell(std::exchange(unwritten_[in.guard / 4], 0) & active);
-  std::uint32_t sources = 0;
-  const Place* operands = program_.operands.data() + in.operands;
-  for (int i = 0; i < in.source_count; ++i) {
-    sources |= unwritten_[operands[in.result_count + i] / 4];
-  }
-  if (!in.lanes) {
-    tell(sources & mask);
-    sources = 0;
-  }
-  for (int i = 0; i < in.result_count; ++i) {
-    if (operands[i] < carry_place) continue;
-    std::uint32_t& lanes = unwritten_[operands[i] / 4];
-    lanes = (lanes & ~mask) | (sources & mask);
-  }
-}
-
 void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
                  bool orders) {
   if (!block_.checker()) return;
@@ -155,6 +133,10 @@ void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Poi
     const std::byte* at = pointers[static_cast<std::size_t>(lane)];
     if (access == Access::read && at == last && at == before_last) continue;
     before_last = std::exchange(last, at);
+    if (access == Access::write) note_written(at, bytes);
+    if (access == Access::read && !block_.checker()->follows_unwritten()) {
+      tell_of_stored(lane, at, bytes);
+    }
     if (orders && !block_.checker()->in_shared(at, bytes)) {
       check_ordering(access, lane, at, bytes);
     } else {
@@ -175,7 +157,7 @@ void Warp::check_ordering(Access access, int lane, const std::byte* at, std::siz
   simt::BlockChecker& checker = *block_.checker();
   if (is_private(at)) return;
   checker.acquire(at, thread(lane));
-  if (!checker.in_shared(at, bytes)) block_.order().meet(at, block_.index());
+  if (!checker.in_shared(at, bytes)) block_.time = block_.order().meet(at, block_.index());
   check_lane(access, lane, at, bytes, bytes, true);
   checker.release(at, thread(lane));
 }
@@ -190,8 +172,7 @@ void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t 
     if (area && area->shadow) {
       enter_area(*area, access, lane, address, bytes, orders);
       if (address % alignment == 0) return;
-      const simt::Party party{access == Access::write, place_number(), block_.index(),
-                              thread(lane)};
+      const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
       return checker.add(simt::Kind::misaligned, party, {}, simt::nowhere, 0, bytes);
     }
   }
@@ -203,7 +184,7 @@ void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t 
 void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
                       std::uint64_t address, std::size_t bytes, bool orders) {
   simt::BlockChecker& checker = *block_.checker();
-  const simt::Party party{access == Access::write, place_number(), block_.index(), thread(lane)};
+  const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
   if (!area.holds(address, bytes)) {
     return checker.add(simt::Kind::out_of_bounds, party, {}, area.region,
                        static_cast<std::int64_t>(address - area.begin), bytes);
@@ -213,12 +194,15 @@ void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
   simt::Party earlier;
   const simt::Kind kind = area.shadow->enter(offset, bytes,
                                              {party.write,
+                                              access == Access::rewrite,
                                               orders,
                                               party.block,
+                                              block_.time,
                                               {clocks.now(party.thread), party.place},
                                               clocks.past(party.thread)},
                                              block_.order(), earlier);
   if (kind == simt::Kind::none) return;
+  if (kind == simt::Kind::uninitialised_read && checker.follows_unwritten()) return;
   checker.add(kind, party, earlier, area.region, static_cast<std::int64_t>(offset), bytes);
 }
 
@@ -256,6 +240,7 @@ void Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) 
       const Copy& copy = queue[count];
       if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
       std::memset(copy.to + copy.valid, 0, copy.bytes - static_cast<std::size_t>(copy.valid));
+      note_written(copy.to, copy.bytes);
       if (simt::BlockChecker* checker = block_.checker()) {
         checker->complete_copy(copy.to, copy.bytes, thread(static_cast<int>(lane)));
       }

@@ -8,34 +8,28 @@ namespace lanescope::ptx {
 using simt::Kind;
 using simt::Party;
 
-void BlockOrder::add(Blocks& to, std::int64_t block) {
-  const auto word = static_cast<std::size_t>(block / 64);
-  if (to.size() <= word) to.resize(word + 1);
-  to[word] |= std::uint64_t{1} << block % 64;
-}
-
 void BlockOrder::join(Blocks& to, const Blocks& from) {
-  if (to.size() < from.size()) to.resize(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] |= from[i];
+  for (const auto& [block, time] : from) to[block] = std::max(to[block], time);
 }
 
-void BlockOrder::meet(const void* address, std::int64_t block) {
+std::uint32_t BlockOrder::meet(const void* address, std::int64_t block) {
   const std::lock_guard lock(mutex_);
   used_ = true;
   Blocks& known = known_[block];
-  add(known, block);
   Blocks& passed = passed_[address];
   join(known, passed);
+  const std::uint32_t time = ++known[block];
   join(passed, known);
+  return time;
 }
 
-bool BlockOrder::holds(std::int64_t earlier, std::int64_t later) const {
+bool BlockOrder::holds(std::int64_t earlier, std::uint32_t time, std::int64_t later) const {
   if (!used_) return false;
   const std::lock_guard lock(mutex_);
   const auto known = known_.find(later);
   if (known == known_.end()) return false;
-  const auto word = static_cast<std::size_t>(earlier / 64);
-  return word < known->second.size() && (known->second[word] >> earlier % 64 & 1) != 0;
+  const auto at = known->second.find(earlier);
+  return at != known->second.end() && time < at->second;
 }
 
 AreaShadow::AreaShadow(std::size_t bytes, bool written)
@@ -63,6 +57,14 @@ void AreaShadow::note_copy(std::size_t offset, const AreaShadow& from, std::size
   for (std::size_t i = 0; i < bytes; ++i) {
     pages_[(offset + i) / page_bytes].written[(offset + i) % page_bytes] = written[i];
   }
+}
+
+bool AreaShadow::is_unwritten(std::size_t offset, std::size_t bytes) const {
+  for (std::size_t at = offset; at < offset + bytes; ++at) {
+    const std::lock_guard lock(pages_[at / page_bytes].mutex);
+    if (!was_written(at)) return true;
+  }
+  return false;
 }
 
 /// Narrows the cells of a page so that an access covers whole ones.
@@ -132,16 +134,16 @@ Kind AreaShadow::enter_cell(Cell& cell, const Visit& visit, const BlockOrder& or
   const auto is_ordered = [&](const Use& use) {
     if (use.block < 0 || (use.orders && visit.orders)) return true;
     if (use.block == visit.block) return visit.past.holds(use.touch.epoch);
-    return order.holds(use.block, visit.block);
+    return order.holds(use.block, use.time, visit.block);
   };
   const auto tell = [&](const Use& use, bool wrote) {
     earlier = {wrote, use.touch.place, use.block, simt::thread_of(use.touch.epoch)};
     // Of two blocks either may come first.
     return wrote || use.block != visit.block ? Kind::race : Kind::race_with_read;
   };
-  const Use me{visit.touch, static_cast<std::int32_t>(visit.block), visit.orders};
+  const Use me{visit.touch, static_cast<std::int32_t>(visit.block), visit.time, visit.orders};
   Kind kind = Kind::none;
-  if (!is_ordered(cell.write)) kind = tell(cell.write, true);
+  if (!visit.rewrites && !is_ordered(cell.write)) kind = tell(cell.write, true);
   if (visit.write) {
     for (const Use& read : cell.reads) {
       if (kind == Kind::none && !is_ordered(read)) kind = tell(read, false);

@@ -14,21 +14,23 @@
 
 namespace lanescope::ptx {
 
-/// Which blocks of a grid come after which: those that have met at an atomic access. It is taken
-/// to order all that both ever do, so that of blocks that meet races can be missed, and none is
-/// made up.
+/// Which accesses of the blocks of a grid come before which: blocks meet at atomic accesses, and
+/// what a block did before it came there is before what others do that come there later. Of the
+/// lanes of a block it is taken that they all know of each other then: where no barrier orders
+/// them, races can be missed, and none is made up.
 class BlockOrder {
  public:
   /// Around an access that orders and the `meet` of it: else one block could see what another left
   /// before it has met it.
   std::unique_lock<std::mutex> hold() { return std::unique_lock(accesses_); }
-  /// A block accesses `address` in a way that orders.
-  void meet(const void* address, std::int64_t block);
-  bool holds(std::int64_t earlier, std::int64_t later) const;
+  /// A block accesses `address` in a way that orders. Returns how often it has, which is the time
+  /// of what it does next.
+  std::uint32_t meet(const void* address, std::int64_t block);
+  /// Whether what `earlier` did at `time` is before what `later` does now.
+  bool holds(std::int64_t earlier, std::uint32_t time, std::int64_t later) const;
 
  private:
-  using Blocks = std::vector<std::uint64_t>;  ///< a set of them, a bit each
-  static void add(Blocks& to, std::int64_t block);
+  using Blocks = std::unordered_map<std::int64_t, std::uint32_t>;  ///< times of blocks: all before
   static void join(Blocks& to, const Blocks& from);
 
   std::atomic<bool> used_{false};  ///< most kernels order no blocks
@@ -58,11 +60,15 @@ class AreaShadow {
   /// An access of the launch.
   struct Visit {
     bool write;
-    bool orders;  ///< atomic, or volatile and the like: such do not race with each other
+    bool rewrites;  ///< the bytes that lie there already
+    bool orders;    ///< atomic, or volatile and the like: such do not race with each other
     std::int64_t block;
+    std::uint32_t time;  ///< of the block (BlockOrder)
     simt::Touch touch;
     simt::Past past;
   };
+  /// Whether nobody wrote these bytes, or some of them.
+  bool is_unwritten(std::size_t offset, std::size_t bytes) const;
   /// Enters it. Returns what is wrong with it, where (`offset`), and what it collides with.
   simt::Kind enter(std::size_t& offset, std::size_t bytes, const Visit& visit,
                    const BlockOrder& order, simt::Party& earlier);
@@ -72,6 +78,7 @@ class AreaShadow {
   struct Use {
     simt::Touch touch;
     std::int32_t block = -1;  ///< −1: nobody
+    std::uint32_t time = 0;
     bool orders = false;
   };
   struct Cell {
@@ -79,7 +86,7 @@ class AreaShadow {
     Use reads[2];
   };
   struct Page {
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::bitset<page_bytes> written;
     std::uint32_t launch = 0;  ///< that the cells are of
     unsigned shift = 2;        ///< a cell is of 1 << shift bytes

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -48,6 +50,9 @@ void Block::run(std::int64_t block) {
                   static_cast<std::uint32_t>(block / x / y)};
   order_.seed(grid_.schedule + static_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15u);
   if (checker_) checker_->begin(block);
+  unwritten_sources.assign(1, {});
+  unwritten_shared.clear();
+  time = 0;
   for (Barrier& barrier : barriers_) barrier = {};
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
   sitting_.begin_block(block);
@@ -56,6 +61,8 @@ void Block::run(std::int64_t block) {
     warp->begin(threads >= 32 ? ~0u : (1u << threads) - 1);
     threads -= std::min<std::int64_t>(threads, 32);
   }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   std::vector<Warp*> ready;
   while (true) {
     ready.clear();
@@ -68,9 +75,18 @@ void Block::run(std::int64_t block) {
     for (Warp* warp : ready) {
       sitting_.run_lane(warp->index() * 32);
       if (warp->ready()) warp->run(turns_at_once);
+      const double limit = grid_.timeout_seconds;
+      if (limit > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > limit) {
+        char text[64];
+        std::snprintf(text, sizeof text,
+                      "block %lld did not end in %g s:", static_cast<long long>(block), limit);
+        fail(text + describe_places(), FaultKind::timeout);
+      }
     }
   }
-  if (alive() > 0) fail(describe_stuck());
+  if (alive() > 0) {
+    fail("deadlock: lanes wait for lanes that wait elsewhere or have exited" + describe_places());
+  }
   if (checker_ && checker_->overflowed()) {
     fail("lanes meet more often than the memory checker can count");
   }
@@ -137,15 +153,17 @@ void Block::note_exit() {
   }
 }
 
-/// One line per place where lanes wait.
-std::string Block::describe_stuck() const {
-  std::string text = "deadlock: lanes wait for lanes that wait elsewhere or have exited";
+/// One line per place where lanes are.
+std::string Block::describe_places() const {
+  std::string text;
   int lines = 0;
   for (const auto& warp : warps_) {
     for (const Split& split : warp->splits()) {
       if (++lines > 16) return text + "\n  ...";
       text += "\n  warp " + std::to_string(warp->index()) + " lanes " +
-              simt::describe_lanes(split.mask) + " wait in " + program_.describe(split.pc);
+              simt::describe_lanes(split.mask) +
+              (split.state == Split::State::ready ? " run in " : " wait in ") +
+              program_.describe(split.pc);
     }
   }
   return text;

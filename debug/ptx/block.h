@@ -55,6 +55,13 @@ class Block {
   simt::Sitting& sitting() { return sitting_; }
   BlockOrder& order() { return order_of_blocks_; }
   NumbersMade& numbers() { return numbers_; }
+  std::uint32_t time = 0;  ///< BlockOrder
+  /// Under the memory checker: reads of bytes that nobody wrote, whose values some register held;
+  /// the first stands for registers that nothing was assigned to.
+  std::vector<simt::Finding> unwritten_sources;
+  /// For each byte of shared memory that such a value was stored to 1 + its source; else 0. Empty:
+  /// none was.
+  std::vector<std::uint32_t> unwritten_shared;
 
   /// Lanes of a warp arrive at a barrier, and count as `counted`; `expected`: 0 all lanes of the
   /// block. Where the barrier opens with them, what waited there is ready again, and the vote
@@ -70,7 +77,7 @@ class Block {
  private:
   Vote open(int id);
   int alive() const;
-  std::string describe_stuck() const;
+  std::string describe_places() const;
 
   const Grid& grid_;
   const Program& program_;

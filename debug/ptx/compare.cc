@@ -214,6 +214,7 @@ void decode_selp(Decoder& d) {
   const auto set = [&](auto x) {
     using T = decltype(x);
     d.set_lanes<Select, T, T, T, bool>(type, {type, type, Type::pred});
+    d.in.selects = true;
   };
   bits == 16 ? set(std::uint16_t{}) : bits == 32 ? set(std::uint32_t{}) : set(std::uint64_t{});
 }

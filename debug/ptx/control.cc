@@ -89,6 +89,7 @@ void decode_branch(Decoder& d) {
   const Operand& target = d.operand(0);
   if (target.kind != Operand::Kind::label) d.fail("there is no such label");
   d.in.target = d.program().index_of(d.function(), target.bits);
+  d.in.branches = true;
   d.in.act = branch;
 }
 

@@ -29,6 +29,7 @@ constexpr Error invalid_device = 101;
 constexpr Error invalid_ptx = 218;
 constexpr Error invalid_handle = 400;
 constexpr Error illegal_address = 700;
+constexpr Error launch_timeout = 702;
 constexpr Error assertion = 710;
 constexpr Error misaligned_address = 716;
 constexpr Error launch_failure = 719;

@@ -24,6 +24,7 @@ constexpr ErrorText error_texts[] = {
     {invalid_ptx, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
     {invalid_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {illegal_address, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {launch_timeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {assertion, "cudaErrorAssert", "device-side assert triggered"},
     {misaligned_address, "cudaErrorMisalignedAddress", "misaligned address"},
     {launch_failure, "cudaErrorLaunchFailure", "unspecified launch failure"},
@@ -61,6 +62,8 @@ Error failure() {
       return illegal_address;
     case ptx::FaultKind::misaligned_address:
       return misaligned_address;
+    case ptx::FaultKind::timeout:
+      return launch_timeout;
     case ptx::FaultKind::assertion:
       return assertion;
     default:

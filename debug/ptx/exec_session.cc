@@ -15,24 +15,6 @@
 namespace lanescope::ptx {
 namespace {
 
-/// "attention<64>(float const*)" of its mangled name, without its arguments.
-std::string readable(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  if (!text) return name;
-  std::string whole = text.get();
-  if (whole.starts_with("void ")) whole.erase(0, 5);
-  int depth = 0;  // of template arguments
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    depth += whole[i] == '<' ? 1 : whole[i] == '>' ? -1 : 0;
-    const bool is_anonymous = whole.compare(i, 21, "(anonymous namespace)") == 0;
-    if (is_anonymous) i += 20;
-    if (whole[i] == '(' && depth == 0 && !is_anonymous) return whole.substr(0, i);
-  }
-  return whole;
-}
-
 std::string number_note(const char* name, const NumberMade& number, const Program& program) {
   std::string text =
       std::string("first ") + name + ": " + program.describe(number.instruction) + " of ";
@@ -53,11 +35,30 @@ std::vector<std::string> notes_of(const NumbersMade& made, const Program& progra
 
 }  // namespace
 
+std::string readable_name(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  if (!text) return name;
+  std::string whole = text.get();
+  if (whole.starts_with("void ")) whole.erase(0, 5);
+  int depth = 0;  // of template arguments
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    depth += whole[i] == '<' ? 1 : whole[i] == '>' ? -1 : 0;
+    const bool is_anonymous = whole.compare(i, 21, "(anonymous namespace)") == 0;
+    if (is_anonymous) i += 20;
+    if (whole[i] == '(' && depth == 0 && !is_anonymous) return whole.substr(0, i);
+  }
+  return whole;
+}
+
 std::optional<ExecWish> ExecWish::parse(const std::string& text) {
   ExecWish wish;
   std::istringstream in(text);
   std::string rules;
-  if (!(in >> wish.workers >> wish.schedule >> rules >> wish.speaks)) return std::nullopt;
+  if (!(in >> wish.workers >> wish.schedule >> wish.timeout_seconds >> rules >> wish.speaks)) {
+    return std::nullopt;
+  }
   for (const simt::RuleSet& known : simt::rule_sets) {
     if (rules == known.name) wish.rules = &known;
   }
@@ -74,7 +75,7 @@ std::optional<ExecSession> ExecSession::open() {
 }
 
 RunSettings ExecSession::settings() const {
-  return {wish_.workers, wish_.schedule, nullptr, wish_.rules->tensor_core};
+  return {wish_.workers, wish_.schedule, nullptr, wish_.rules->tensor_core, wish_.timeout_seconds};
 }
 
 /// Opened for each line, since the program may close what it did not open.
@@ -94,7 +95,7 @@ void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
   report.blocks = grid.blocks;
   report.threads = grid.threads;
   report.dynamic_shared = grid.dynamic_shared;
-  report.found.kernel = readable(kernel);
+  report.found.kernel = readable_name(kernel);
   report.found.fault = fault;
   describe_findings(
       checker, [](std::int64_t) { return std::nullopt; }, report.found);

@@ -12,6 +12,9 @@
 
 namespace lanescope::ptx {
 
+/// "attention<64>" of the mangled name of a kernel; any other as it is.
+std::string readable_name(const std::string& name);
+
 /// A program that runs under `lanescope exec`: every launch is checked, and what is found is told.
 class ExecSession {
  public:

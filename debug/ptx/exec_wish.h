@@ -16,13 +16,15 @@ inline constexpr const char* exec_variable = "LANESCOPE_EXEC";
 struct ExecWish {
   int workers = 0;
   std::uint64_t schedule = 0;
+  double timeout_seconds = 30;  ///< that a block may take
   const simt::RuleSet* rules = &simt::hopper;
   bool speaks = true;  ///< of findings on stderr, when they are found
   std::string file;    ///< takes a line per event
 
   std::string text() const {
-    return std::to_string(workers) + " " + std::to_string(schedule) + " " + rules->name + " " +
-           (speaks ? "1" : "0") + " " + file;
+    return std::to_string(workers) + " " + std::to_string(schedule) + " " +
+           std::to_string(timeout_seconds) + " " + rules->name + " " + (speaks ? "1" : "0") + " " +
+           file;
   }
   /// Nothing where `text` is no such text.
   static std::optional<ExecWish> parse(const std::string& text);

@@ -52,12 +52,22 @@ struct Multiply {
   static double to_odd(Rounding, double a, double b) { return a * b; }  // exact
   static double apply(double a, double b) { return a * b; }
 };
+/// Negations: of the product, of the addend.
+template <bool product, bool addend>
 struct MultiplyAdd {
-  static float nearest(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-  static double to_odd(Rounding rounding, double a, double b, double c) {
-    return add_odd(a * b, c, rounding);
+  template <class T>
+  static T factor(T a) {
+    return product ? -a : a;
   }
-  static double apply(double a, double b, double c) { return __builtin_fma(a, b, c); }
+  template <class T>
+  static T term(T c) {
+    return addend ? -c : c;
+  }
+  static float nearest(float a, float b, float c) { return __builtin_fmaf(factor(a), b, term(c)); }
+  static double to_odd(Rounding rounding, double a, double b, double c) {
+    return add_odd(factor(a) * b, term(c), rounding);
+  }
+  static double apply(double a, double b, double c) { return __builtin_fma(factor(a), b, term(c)); }
 };
 struct Divide {
   static float nearest(float a, float b) { return a / b; }
@@ -247,7 +257,8 @@ bool decode_of_type(Decoder& d, std::string_view base, Type type) {
   } else if (base == "mul") {
     decode_rounded<Multiply, 2, true>(d);
   } else if (base == "fma" || base == "mad") {
-    decode_rounded<MultiplyAdd, 3, true>(d);
+    with_flags<MultiplyAdd>(d.statement().negates_product, d.statement().negates_addend,
+                            [&](auto op) { decode_rounded<decltype(op), 3, true>(d); });
   } else if (base == "div") {
     decode_division(d);
   } else if (base == "abs") {

@@ -53,8 +53,12 @@ struct Subtract {
 struct Multiply {
   static double compute(double a, double b) { return a * b; }
 };
+/// Negations: of the product, of the addend.
+template <bool product, bool addend>
 struct MultiplyAdd {
-  static double compute(double a, double b, double c) { return sum(a * b, c); }
+  static double compute(double a, double b, double c) {
+    return sum(product ? -a * b : a * b, addend ? -c : c);
+  }
 };
 
 /// Flags of an operation, in Instruction::kind.
@@ -153,6 +157,16 @@ void decode_arithmetic(Decoder& d) {
   is_packed(type) ? choose(std::uint32_t{}) : choose(Half{});
 }
 
+void decode_fused(Decoder& d) {
+  if (d.statement().negates_product) {
+    d.statement().negates_addend ? decode_arithmetic<MultiplyAdd<true, true>>(d)
+                                 : decode_arithmetic<MultiplyAdd<true, false>>(d);
+  } else {
+    d.statement().negates_addend ? decode_arithmetic<MultiplyAdd<false, true>>(d)
+                                 : decode_arithmetic<MultiplyAdd<false, false>>(d);
+  }
+}
+
 template <bool least>
 void decode_extreme(Decoder& d) {
   const bool nan = d.modifiers.take("NaN");
@@ -178,7 +192,7 @@ bool decode_half(Decoder& d) {
   } else if (base == "mul") {
     decode_arithmetic<Multiply>(d);
   } else if (base == "fma") {
-    decode_arithmetic<MultiplyAdd>(d);
+    decode_fused(d);
   } else if (base == "neg" || base == "abs") {
     d.modifiers.take_type();
     base == "neg" ? set<Sign<F16, true>, 1>(d, *type) : set<Sign<F16, false>, 1>(d, *type);

@@ -22,20 +22,22 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 Lexer::Lexer(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {
-  token_ = next(at_, line_);
+  token_ = next(at_, line_, inline_asm_);
 }
 
 void Lexer::fail_at(std::uint32_t line, const std::string& what) const {
   throw UsageError(name_ + ":" + std::to_string(line) + ": " + what);
 }
 
-void Lexer::skip_blank(std::size_t& at, std::uint32_t& line) const {
+void Lexer::skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm) const {
   while (at < text_.size()) {
     const char c = text_[at];
     if (c == '\n') ++line;
     if (std::isspace(static_cast<unsigned char>(c))) {
       ++at;
     } else if (text_.substr(at, 2) == "//") {
+      if (text_.substr(at).starts_with("// begin inline asm")) inline_asm = true;
+      if (text_.substr(at).starts_with("// end inline asm")) inline_asm = false;
       at = std::min(text_.find('\n', at), text_.size());
     } else if (text_.substr(at, 2) == "/*") {
       const std::size_t end = text_.find("*/", at + 2);
@@ -47,10 +49,11 @@ void Lexer::skip_blank(std::size_t& at, std::uint32_t& line) const {
   }
 }
 
-Token Lexer::next(std::size_t& at, std::uint32_t& line) const {
-  skip_blank(at, line);
+Token Lexer::next(std::size_t& at, std::uint32_t& line, bool& inline_asm) const {
+  skip_blank(at, line, inline_asm);
   Token token;
   token.line = line;
+  token.inline_asm = inline_asm;
   if (at >= text_.size()) return token;
   const std::size_t begin = at;
   const char c = text_[at];
@@ -97,10 +100,11 @@ Token Lexer::next(std::size_t& at, std::uint32_t& line) const {
 Token Lexer::peek() const {
   std::size_t at = at_;
   std::uint32_t line = line_;
-  return next(at, line);
+  bool inline_asm = inline_asm_;
+  return next(at, line, inline_asm);
 }
 
-Token Lexer::take() { return std::exchange(token_, next(at_, line_)); }
+Token Lexer::take() { return std::exchange(token_, next(at_, line_, inline_asm_)); }
 
 bool Lexer::accept(char mark) {
   if (!token_.is(mark)) return false;

@@ -18,6 +18,7 @@ struct Token {
   Kind kind = Kind::end;
   std::string_view text;
   std::uint32_t line = 1;
+  bool inline_asm = false;  ///< within the comments that mark an asm statement of CUDA C++
 
   bool is(char mark) const { return kind == Kind::mark && text[0] == mark; }
   bool is_word(std::string_view word) const { return kind == Kind::word && text == word; }
@@ -48,13 +49,14 @@ class Lexer {
   [[noreturn]] void fail_at(std::uint32_t line, const std::string& what) const;
 
  private:
-  Token next(std::size_t& at, std::uint32_t& line) const;
-  void skip_blank(std::size_t& at, std::uint32_t& line) const;
+  Token next(std::size_t& at, std::uint32_t& line, bool& inline_asm) const;
+  void skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm) const;
 
   std::string_view text_;
   std::string name_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
+  bool inline_asm_ = false;
   Token token_;
 };
 

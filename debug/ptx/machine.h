@@ -38,6 +38,7 @@ struct Grid {
   std::size_t dynamic_shared = 0;                     ///< bytes that the launch adds
   const void* parameters = nullptr;                   ///< Program::parameter_bytes
   const GlobalMemory* memory = nullptr;
+  double timeout_seconds = 0;        ///< that a block may take, 0: any
   int workers = 0;                   ///< OS threads, 0: one per core
   std::uint64_t schedule = 0;        ///< 0: warps run in their order; else a seed of another
   simt::Checker* checker = nullptr;  ///< memory checker
@@ -55,6 +56,7 @@ enum class FaultKind : std::uint8_t {
   illegal_address,
   misaligned_address,
   assertion,
+  timeout,
   launch_failure,  ///< all others
 };
 struct KernelFault : simt::Fault {

@@ -19,6 +19,23 @@ namespace {
 
 using Access = simt::BlockChecker::Access;
 
+/// What nobody wrote of a matrix whose rows lie there goes to the lanes that get it.
+template <bool transposed>
+void follow_matrix(Warp& warp, Place place, std::byte* const* rows) {
+  Unwritten taken;
+  for (int lane = 0; lane < 32; ++lane) {
+    const int row = lane / 4, col = lane % 4 * 2;
+    for (int half = 0; half < 2; ++half) {
+      const std::byte* at = transposed ? rows[col + half] + 2 * row : rows[row] + 2 * (col + half);
+      if (const std::uint32_t source = warp.unwritten_source(lane, at, 2)) {
+        taken.lanes |= 1u << lane;
+        taken.source = source - 1;
+      }
+    }
+  }
+  warp.set_unwritten(place, ~0u, taken);
+}
+
 /// Row r of matrix m lies where lane 8·m + r says. A register of lane t holds the elements
 /// (t / 4, 2·(t % 4) + {0, 1}) of its matrix, or of that transposed.
 template <bool transposed, bool loads>
@@ -29,7 +46,11 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
   const std::uint32_t rows = count == 4 ? ~0u : (1u << (8 * count)) - 1;
   Pointers pointers;
   warp.locate(in, rows, 16, pointers);
-  warp.check(loads ? Access::read : Access::write, rows, 16, pointers);
+  if (loads) {
+    warp.check_load(rows, 16, pointers, false);
+  } else {
+    warp.check(Access::write, rows, 16, pointers);
+  }
   const Place* places =
       &warp.program().operands[in.operands + (loads ? 0 : in.source_count - in.vector)];
   for (int m = 0; m < count; ++m) {
@@ -48,6 +69,9 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
         low = static_cast<std::uint16_t>(registers[lane]);
         high = static_cast<std::uint16_t>(registers[lane] >> 16);
       }
+    }
+    if (loads && warp.follows_unwritten()) {
+      follow_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);
     }
     for (std::size_t row = 0; !loads && row < 8; ++row) {
       std::memcpy(pointers[static_cast<std::size_t>(8 * m) + row], matrix[row], 16);
@@ -76,6 +100,7 @@ void decode_matrices(Decoder& d, bool loads) {
   if (loads) d.address(d.operand(1));
   d.in.meets = true;
   if (loads) {
+    d.in.carries = d.in.addresses = true;
     d.in.act = transposed ? move_matrices<true, true> : move_matrices<false, true>;
   } else {
     d.in.act = transposed ? move_matrices<true, false> : move_matrices<false, false>;
@@ -109,6 +134,34 @@ void scatter_accumulator(Warp& warp, const Place* places, const T (&c)[16][8]) {
   }
 }
 
+/// An element is unwritten where a value of its row of a, of its column of b, or of c is.
+void follow_product(Warp& warp, const Fragments& at, int a_count, int b_count) {
+  if (!warp.follows_unwritten()) return;
+  std::uint32_t rows = 0, cols = 0, source = 0;
+  const auto each_lane = [](std::uint32_t lanes, auto&& f) {
+    for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
+  };
+  const auto take = [&](Place place, auto&& f) {
+    const Unwritten value = warp.unwritten(place);
+    if (value.lanes != 0) source = value.source;
+    each_lane(value.lanes, f);
+  };
+  for (int i = 0; i < a_count; ++i) {
+    take(at.a[i], [&](int lane) { rows |= 1u << (lane / 4 + i % 2 * 8); });
+  }
+  for (int i = 0; i < b_count; ++i) take(at.b[i], [&](int lane) { cols |= 1u << lane / 4; });
+  Unwritten results[4];
+  for (int i = 0; i < 4; ++i) {
+    const Unwritten c = warp.unwritten(at.c[i]);
+    results[i] = c.lanes != 0 ? c : Unwritten{0, source};
+    for (int lane = 0; (rows | cols) != 0 && lane < 32; ++lane) {
+      const int row = lane / 4 + i / 2 * 8, col = lane % 4 * 2 + i % 2;
+      if ((rows >> row & 1) != 0 || (cols >> col & 1) != 0) results[i].lanes |= 1u << lane;
+    }
+  }
+  for (int i = 0; i < 4; ++i) warp.set_unwritten(at.d[i], ~0u, results[i]);
+}
+
 /// m16n8k16 of f16 or bf16, accumulated in fp32.
 template <ElementType type>
 Flow multiply_halves(Warp& warp, const Instruction& in, std::uint32_t) {
@@ -133,6 +186,7 @@ Flow multiply_halves(Warp& warp, const Instruction& in, std::uint32_t) {
   gather_accumulator(warp, at.c, c);
   simt::multiply_accumulate(type, warp.block().grid().tensor_core, a, b, c);
   scatter_accumulator(warp, at.d, c);
+  follow_product(warp, at, 4, 2);
   return Flow::next;
 }
 
@@ -181,6 +235,7 @@ Flow multiply_e4m3(Warp& warp, const Instruction& in, std::uint32_t) {
     for (int j = 0; j < 8; ++j) c[i][j] = simt::canonical(product[i][j] + c[i][j]);
   }
   scatter_accumulator(warp, at.d, c);
+  follow_product(warp, at, 4, 2);
   return Flow::next;
 }
 
@@ -204,6 +259,7 @@ Flow multiply_bytes(Warp& warp, const Instruction& in, std::uint32_t) {
     }
   }
   scatter_accumulator(warp, at.d, c);
+  follow_product(warp, at, K / 8, K / 16);
   return Flow::next;
 }
 
@@ -247,6 +303,7 @@ void decode_product(Decoder& d) {
   take_fragment(d, 1, narrow ? static_cast<std::size_t>(k) / 8 : 4, false, "a");
   take_fragment(d, 2, narrow ? static_cast<std::size_t>(k) / 16 : 2, false, "b");
   take_fragment(d, 3, 4, false, "c");
+  d.in.carries = true;
   d.in.meets = true;
 }
 

@@ -22,10 +22,11 @@ Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
   const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
-  warp.check(simt::BlockChecker::Access::read, mask, sizeof(T) * in.vector, pointers,
-             in.kind == orders);
+  warp.check_load(mask, sizeof(T) * in.vector, pointers, in.kind == orders);
   for (std::size_t i = 0; i < in.vector; ++i) {
-    R* d = warp.lanes<R>(warp.program().operands[in.operands + i]);
+    const Place place = warp.program().operands[in.operands + i];
+    warp.note_loaded(place, mask, pointers, i * sizeof(T), sizeof(T));
+    R* d = warp.lanes<R>(place);
     for (std::size_t lane = 0; lane < 32; ++lane) {
       if (!(mask >> lane & 1)) continue;
       T value;
@@ -36,6 +37,27 @@ Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return Flow::next;
 }
 
+/// Lane by lane: one may write what another has written already.
+template <class T, class R>
+void store_checked(Warp& warp, const Instruction& in, std::uint32_t mask, const Pointers& pointers,
+                   const Place* places) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    std::byte* at = pointers[static_cast<std::size_t>(lane)];
+    T values[8];
+    for (std::size_t i = 0; i < in.vector; ++i) {
+      values[i] = static_cast<T>(warp.lanes<R>(places[i])[lane]);
+    }
+    const std::size_t bytes = sizeof(T) * in.vector;
+    warp.check_store(lane, at, reinterpret_cast<const std::byte*>(values), bytes,
+                     in.kind == orders);
+    std::memcpy(at, values, bytes);
+    for (std::size_t i = 0; i < in.vector; ++i) {
+      warp.note_stored(places[i], lane, at + i * sizeof(T), sizeof(T));
+    }
+  }
+}
+
 /// The registers are the last of the sources, behind the address.
 template <class T, class R>
 Flow store(Warp& warp, const Instruction& in, std::uint32_t mask) {
@@ -43,9 +65,11 @@ Flow store(Warp& warp, const Instruction& in, std::uint32_t mask) {
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
   const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
-  warp.check(simt::BlockChecker::Access::write, mask, sizeof(T) * in.vector, pointers,
-             in.kind == orders);
   const Place* places = &warp.program().operands[in.operands + in.source_count - in.vector];
+  if (warp.block().checker()) {
+    store_checked<T, R>(warp, in, mask, pointers, places);
+    return Flow::next;
+  }
   for (std::size_t i = 0; i < in.vector; ++i) {
     const R* s = warp.lanes<R>(places[i]);
     for (std::size_t lane = 0; lane < 32; ++lane) {
@@ -148,6 +172,7 @@ void decode_access(Decoder& d, bool loads) {
   }
   if (loads) d.address(d.operand(1));
   if (d.in.space == Space::constant) d.in.space = Space::global;  // where it lies here
+  d.in.carries = d.in.addresses = true;
   d.in.act = choose(loads, d.in.type, width);
 }
 

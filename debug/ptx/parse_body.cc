@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <string>
@@ -8,6 +9,14 @@
 
 namespace lanescope::ptx {
 namespace {
+
+/// Whether CUDA C++ has the instruction through asm statements alone, or intrinsics.
+bool is_wrapped(std::string_view opcode) {
+  constexpr std::string_view wrapped[] = {"ldmatrix", "stmatrix", "mma",       "wgmma",
+                                          "cp",       "mbarrier", "setmaxnreg"};
+  return std::find(std::begin(wrapped), std::end(wrapped), opcode.substr(0, opcode.find('.'))) !=
+         std::end(wrapped);
+}
 
 constexpr int most_registers = 1 << 20;  // of a function
 constexpr int most_scopes = 1 << 20;
@@ -90,6 +99,7 @@ void Parser::read_statement() {
   if (lexer_.accept(';')) return;
   Statement statement;
   statement.line = lexer_.token().line;
+  const bool inline_asm = lexer_.token().inline_asm;
   if (lexer_.accept('@')) {
     statement.guard_negated = lexer_.accept('!');
     const std::string_view name = lexer_.expect_word("a predicate");
@@ -114,6 +124,12 @@ void Parser::read_statement() {
   if (word[0] == '.') lexer_.fail("the directive " + printable(word) + " is not read here");
   statement.opcode = word;
   statement.location = location_;
+  // A function that wraps an instruction says less than where it is called. What fat binaries hold
+  // has lost the comments that mark asm statements.
+  if ((inline_asm || is_wrapped(word)) && location_ >= 0) {
+    const int caller = module_.locations[static_cast<std::size_t>(location_)].inlined_at;
+    if (caller >= 0) statement.location = caller;
+  }
   if (!lexer_.token().is(';')) {
     do {
       statement.operands.push_back(read_operand());

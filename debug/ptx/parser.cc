@@ -214,12 +214,19 @@ void Parser::read_limits(Function& function) {
     if (word == ".pragma" || word == ".attribute" || word == ".unique" || word == ".common") {
       lexer_.fail("the directive " + std::string(word) + " is not read here");
     }
+    constexpr std::int64_t most = 1 << 20;
+    std::vector<std::uint32_t> sides;
     std::int64_t product = 1;
     do {
-      product *= std::clamp<std::int64_t>(lexer_.expect_integer("a number"), 0, 1 << 20);
+      const std::int64_t side =
+          std::clamp<std::int64_t>(lexer_.expect_integer("a number"), 0, most);
+      product = std::min(product * side, most);
+      sides.push_back(static_cast<std::uint32_t>(side));
     } while (lexer_.accept(','));
     if (word == ".maxntid" || word == ".reqntid") {
-      function.max_threads = static_cast<int>(std::min<std::int64_t>(product, 1 << 20));
+      function.max_threads = static_cast<int>(product);
+      sides.resize(3, 1);
+      if (word == ".reqntid") std::copy_n(sides.begin(), 3, function.threads.begin());
     } else if (word == ".reqnctapercluster" && product > 1) {
       lexer_.fail("clusters of blocks are not executed yet");
     }
@@ -254,6 +261,7 @@ Variable Parser::read_variable(Space space) {
       if (lexer_.take().text == ".align") lexer_.expect_integer("an alignment");
     }
   }
+  variable.type = *type;
   variable.name = lexer_.expect_word("the name of a variable");
   const auto element = static_cast<std::uint64_t>(bytes_of(*type)) * vector;
   variable.align = std::max<std::uint64_t>(align, element);

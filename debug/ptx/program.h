@@ -45,6 +45,10 @@ struct Instruction {
   Space space = Space::generic;
   Type type = Type::b32;
   bool meets = false;         ///< lanes that have parted meet here
+  bool selects = false;       ///< s[0] or s[1], by the predicate s[2]
+  bool carries = false;       ///< follows itself what of its operands nobody wrote
+  bool addresses = false;     ///< s[0] is an address
+  bool branches = false;      ///< to `target`
   bool wide_address = false;  ///< of 64 bits
   std::uint8_t floats = 0;    ///< sources, where they and the result are all .f32
   std::uint8_t result_count = 0, source_count = 0;

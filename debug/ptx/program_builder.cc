@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "debug/ptx/contraction.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
 
@@ -21,6 +22,18 @@ std::uint64_t align_up(std::uint64_t at, std::uint64_t align) {
 Place bytes_of_register(Type type) {
   if (type == Type::pred) return 4;
   return static_cast<Place>(32 * std::max(2, bytes_of(type)));
+}
+
+/// The sum with its product as one instruction, whose opcode lies in `opcode`.
+Statement contracted(Statement sum, const Statement& product, const Contraction& contraction,
+                     std::string& opcode) {
+  opcode = "fma.rn" + std::string(sum.opcode.substr(sum.opcode.find('.')));
+  sum.operands = {sum.operands[0], product.operands[1], product.operands[2],
+                  sum.operands[contraction.addend]};
+  sum.opcode = opcode;
+  sum.negates_product = contraction.negates_product;
+  sum.negates_addend = contraction.negates_addend;
+  return sum;
 }
 
 }  // namespace
@@ -223,7 +236,16 @@ void ProgramBuilder::decode_function(const Function& function) {
     const Statement& statement = decoder.statement();
     program_.origins.push_back({std::string(statement.opcode), statement.line, statement.location});
   };
-  for (const Statement& statement : function.statements) {
+  std::map<std::uint32_t, Contraction> contractions;
+  if (module_.contracts) contractions = find_contractions(function);
+  for (std::uint32_t i = 0; i < function.statements.size(); ++i) {
+    const auto contraction = contractions.find(i);
+    std::string opcode;  // of a contracted sum
+    const Statement statement =
+        contraction == contractions.end()
+            ? function.statements[i]
+            : contracted(function.statements[i], function.statements[contraction->second.product],
+                         contraction->second, opcode);
     Decoder decoder(*this, function, statement);
     if (statement.guard >= 0) {
       if (function.family_of(statement.guard).type != Type::pred) {

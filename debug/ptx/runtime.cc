@@ -40,9 +40,17 @@ int Device::add_module(const void* fat_binary) {
   return static_cast<int>(modules_.size()) - 1;
 }
 
+int Device::add_module(Module module) {
+  LoadedModule& loaded = modules_.emplace_back();
+  loaded.module = std::make_unique<Module>(std::move(module));
+  place_variables(loaded);
+  return static_cast<int>(modules_.size()) - 1;
+}
+
 bool Device::has_modules() const {
-  return std::any_of(modules_.begin(), modules_.end(),
-                     [](const LoadedModule& module) { return module.fat_binary != nullptr; });
+  return std::any_of(modules_.begin(), modules_.end(), [](const LoadedModule& loaded) {
+    return loaded.fat_binary != nullptr || loaded.module;
+  });
 }
 
 void Device::remove_module(int module) {
@@ -66,11 +74,15 @@ void Device::add_variable(int module, const void* host, const char* name) {
   variables_[host] = {module, name};
 }
 
-/// Reads the PTX and places its variables.
 void Device::load(LoadedModule& loaded, int index) {
   if (loaded.module) return;
-  auto module = std::make_unique<Module>(
+  loaded.module = std::make_unique<Module>(
       parse(ptx_of_fat_binary(loaded.fat_binary), "module " + std::to_string(index) + ".ptx"));
+  place_variables(loaded);
+}
+
+void Device::place_variables(LoadedModule& loaded) {
+  const Module* module = loaded.module.get();
   for (const Variable& variable : module->variables) {
     const bool here = variable.space == Space::global || variable.space == Space::constant;
     if (!here || variable.external) {
@@ -81,6 +93,10 @@ void Device::load(LoadedModule& loaded, int index) {
     void* at = place(variable.bytes, std::max<std::size_t>(alignment, variable.align),
                      variable.name, true);
     if (!at) throw UsageError("there is no memory for the variable " + variable.name);
+    // The memory checker may come later.
+    if (GlobalMemory::Area* area = memory_.find(at, 0); area && !area->shadow) {
+      area->shadow = std::make_shared<AreaShadow>(variable.bytes, true);
+    }
     std::fill_n(static_cast<std::byte*>(at), variable.bytes, std::byte{0});
     std::copy_n(reinterpret_cast<const std::byte*>(variable.initial.data()),
                 variable.initial.size(), static_cast<std::byte*>(at));
@@ -96,7 +112,22 @@ void Device::load(LoadedModule& loaded, int index) {
       std::memcpy(std::bit_cast<std::byte*>(loaded.addresses[i]) + address.at, &value, 8);
     }
   }
-  loaded.module = std::move(module);
+}
+
+void Device::decode_kernel(Kernel& kernel) {
+  LoadedModule& loaded = modules_[static_cast<std::size_t>(kernel.module)];
+  kernel.program = std::make_unique<Program>(decode(*loaded.module, kernel.name, loaded.addresses));
+}
+
+Device::Kernel& Device::find_kernel(int module, const std::string& name) {
+  const Module& text = *modules_[static_cast<std::size_t>(module)].module;
+  const Function* function = text.find_function(name);
+  Kernel& kernel = kernels_[function];
+  kernel.module = module;
+  kernel.name = name;
+  if (!kernel.program) decode_kernel(kernel);
+  kernel.most_dynamic_shared = SIZE_MAX;  // as much as a block may have
+  return kernel;
 }
 
 Device::Kernel* Device::find_kernel(const void* function) {
@@ -105,10 +136,8 @@ Device::Kernel* Device::find_kernel(const void* function) {
   Kernel& kernel = at->second;
   if (kernel.program) return &kernel;
   try {
-    LoadedModule& loaded = modules_[static_cast<std::size_t>(kernel.module)];
-    load(loaded, kernel.module);
-    kernel.program =
-        std::make_unique<Program>(decode(*loaded.module, kernel.name, loaded.addresses));
+    load(modules_[static_cast<std::size_t>(kernel.module)], kernel.module);
+    decode_kernel(kernel);
     const std::size_t fixed = kernel.program->shared_bytes;
     kernel.most_dynamic_shared = shared_of_default - std::min(shared_of_default, fixed);
   } catch (const Error& error) {
@@ -175,6 +204,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.schedule = settings.schedule;
   grid.checker = checker;
   grid.tensor_core = settings.tensor_core;
+  grid.timeout_seconds = settings.timeout_seconds;
   NumbersMade numbers;
   if (session_) grid.numbers = &numbers;
   if (checker) {
@@ -198,6 +228,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
             "allows more";
   }
   if (session_) session_->note_launch(kernel.name, grid, of_session, &program, fault, refused_);
+  refusal_ = outcome == Outcome::ok ? "" : fault;
   return outcome;
 }
 

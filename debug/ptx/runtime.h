@@ -47,6 +47,8 @@ class Device {
 
   /// A fat binary; its PTX is read when one of its kernels is asked for.
   int add_module(const void* fat_binary);
+  /// A module that is given as PTX: its number.
+  int add_module(Module module);
   bool has_modules() const;
   void remove_module(int module);
   void add_kernel(int module, const void* function, const char* name);
@@ -63,6 +65,8 @@ class Device {
   /// The kernel that stands behind a host function, decoded; nullptr where there is none, or it
   /// cannot be run: `failure` says why then.
   Kernel* find_kernel(const void* function);
+  /// The same of a module that was given as PTX. Throws UsageError.
+  Kernel& find_kernel(int module, const std::string& name);
   /// Where the variable lies that a host variable stands for; bytes 0: nowhere.
   std::pair<void*, std::size_t> find_variable(const void* host);
 
@@ -76,17 +80,21 @@ class Device {
   Outcome launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                  const std::array<std::uint32_t, 3>& threads, std::size_t dynamic_shared,
                  void* const* arguments);
+  /// Why no device takes the last launch.
+  const std::string& refusal() const { return refusal_; }
   /// What the failed kernel did.
   FaultKind fault() const { return fault_; }
 
  private:
   struct LoadedModule {
-    const void* fat_binary = nullptr;
+    const void* fat_binary = nullptr;  ///< nullptr: given as PTX, or gone
     std::unique_ptr<Module> module;
     std::vector<std::uint64_t> addresses;  ///< of its variables
   };
   Device();
   void load(LoadedModule& loaded, int index);
+  void place_variables(LoadedModule& loaded);
+  void decode_kernel(Kernel& kernel);
   bool checks() const { return session_ || settings.checker; }
   void* place(std::size_t bytes, std::size_t alignment, const std::string& name, bool written);
   void watch_memory(simt::Checker& checker);
@@ -110,7 +118,7 @@ class Device {
     std::string name;
   };
   std::map<const void*, VariableOf> variables_;
-  std::string failure_;
+  std::string failure_, refusal_;
   bool refused_ = false;
   FaultKind fault_ = FaultKind::launch_failure;
 };

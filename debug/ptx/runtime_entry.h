@@ -17,6 +17,7 @@ struct RunSettings {
   std::uint64_t schedule = 0;  ///< 0: warps run in their order; else a seed of another
   simt::Checker* checker = nullptr;
   simt::TensorCoreRule tensor_core = simt::hopper_rule;
+  double timeout_seconds = 0;  ///< that a block may take, 0: any
 };
 
 /// The file of the machine's CUDA runtime, whose name is that of CUDA's own.

@@ -49,6 +49,8 @@ Flow shuffle(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge(members_of(warp, in.s[3])); flow != Flow::next) return flow;
   const std::uint32_t mask = warp.split().mask;
   std::uint32_t a[32], result[32] = {}, in_range = 0;
+  const Unwritten given = warp.follows_unwritten() ? warp.unwritten(in.s[0]) : Unwritten{};
+  Unwritten taken{0, given.source};
   std::memcpy(a, warp.lanes<std::uint32_t>(in.s[0]), sizeof a);
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
@@ -82,12 +84,17 @@ Flow shuffle(Warp& warp, const Instruction& in, std::uint32_t) {
       warp.fail(lane, "it reads lane " + std::to_string(from) + ", which does not take part");
     }
     result[lane] = a[from];
+    taken.lanes |= (given.lanes >> from & 1) << lane;
   }
   auto* d = warp.lanes<std::uint32_t>(in.d);
   for (int lane = 0; lane < 32; ++lane) {
     if (mask >> lane & 1) d[lane] = result[lane];
   }
-  if (in.d2 != no_place) set_predicate(warp, in.d2, mask, in_range);
+  if (warp.follows_unwritten()) warp.set_unwritten(in.d, mask, taken);
+  if (in.d2 != no_place) {
+    set_predicate(warp, in.d2, mask, in_range);
+    if (warp.follows_unwritten()) warp.set_unwritten(in.d2, mask, {});
+  }
   return Flow::next;
 }
 
@@ -104,6 +111,7 @@ void decode_shuffle(Decoder& d) {
   if (pair) d.in.d2 = d.result_of(result.parts[1], 1);
   for (std::size_t i = 0; i < 4; ++i) d.in.s[i] = d.source(i + 1, Type::b32);
   d.in.meets = true;
+  d.in.carries = true;
   d.in.act = shuffle;
 }
 

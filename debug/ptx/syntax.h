@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,6 +32,7 @@ struct RegisterFamily {
 struct Variable {
   std::string name;
   Space space = Space::global;
+  Type type = Type::b8;  ///< of an element
   std::uint64_t align = 1;
   std::uint64_t bytes = 0;
   bool unsized = false;  ///< `name[]`: as large as the launch has it
@@ -80,6 +82,8 @@ struct Statement {
   std::vector<Operand> operands;
   std::uint32_t line = 0;  ///< of the PTX text
   int location = -1;       ///< index into Module::locations
+  /// Of an fma that a sum was contracted to (ptx/contraction.h).
+  bool negates_product = false, negates_addend = false;
 };
 
 struct Function {
@@ -93,6 +97,7 @@ struct Function {
   std::vector<Statement> statements;
   std::vector<std::vector<std::uint32_t>> target_lists;  ///< statements that brx.idx chooses from
   int max_threads = 0;                                   ///< .maxntid, all dimensions; 0: not given
+  std::array<std::uint32_t, 3> threads{};                ///< .reqntid; zeroes: not given
 
   int register_count() const {
     return registers.empty() ? 0 : registers.back().first + registers.back().count;
@@ -106,6 +111,8 @@ struct Module {
   std::string name;  ///< what errors call it
   std::unique_ptr<std::string> text;
   std::string version, target;
+  /// Whether ptxas may contract sums of products (its option --fmad).
+  bool contracts = true;
   std::map<int, std::string> files;
   std::vector<Location> locations;
   std::vector<Variable> variables;

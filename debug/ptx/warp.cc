@@ -34,9 +34,10 @@ void Warp::begin(std::uint32_t lanes) {
   groups_committed.fill(0);
   if (block_.checker()) {
     // The registers lie between what nobody reads and the constants.
-    unwritten_.assign(program_.register_bytes / 4 + 1, 0);
+    doubt_ = {};
+    unwritten_.assign(program_.register_bytes / 4 + 1, {});
     std::fill(unwritten_.begin() + carry_place / 4 + 1,
-              unwritten_.begin() + program_.constants_at / 4, ~0u);
+              unwritten_.begin() + program_.constants_at / 4, Unwritten{~0u, 0});
   }
 }
 
@@ -84,6 +85,8 @@ void Warp::make_numbers(const Instruction& in, std::uint32_t mask) {
   float operands[3][32];  // the result may lie where one of them lies
   for (int i = 0; i < in.floats; ++i) std::memcpy(operands[i], lanes<float>(in.s[i]), 128);
   in.lanes(registers_, in, mask);
+  // What is computed of values that nobody wrote says nothing.
+  if (!unwritten_.empty()) mask &= ~unwritten_[in.d / 4].lanes;
   const float* results = lanes<float>(in.d);
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1) || std::isfinite(results[lane])) continue;

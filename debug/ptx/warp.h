@@ -33,6 +33,13 @@ struct Split {
 /// The host addresses of an access, a lane each.
 using Pointers = std::array<std::byte*, 32>;
 
+/// The lanes of a register whose value nobody wrote, and where it comes from: an index into
+/// Block::unwritten_sources, 0: a register that nothing was assigned to.
+struct Unwritten {
+  std::uint32_t lanes = 0;
+  std::uint32_t source = 0;
+};
+
 /// One warp of a running block. Its lanes may take different ways: they then form splits, of which
 /// the one that is deepest in calls, and among those the one with the lowest place, runs first, and
 /// which become one again where they meet. Compilers lay code out so that lanes which have parted
@@ -111,6 +118,22 @@ class Warp {
   /// global memory order what lies before and behind them (ld.acquire, st.volatile, ...).
   void check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
              bool orders = false);
+  /// The same of a read into registers, which take over what nobody wrote (note_loaded).
+  void check_load(std::uint32_t mask, std::size_t bytes, const Pointers& pointers, bool orders);
+  /// The same of a lane's store of `value`.
+  void check_store(int lane, std::byte* at, const std::byte* value, std::size_t bytes, bool orders);
+  /// Whether values that nobody wrote are followed: under the memory checker (ptx/unwritten.cc).
+  bool follows_unwritten() const { return !unwritten_.empty(); }
+  Unwritten unwritten(Place place) const { return unwritten_[place / 4]; }
+  void set_unwritten(Place place, std::uint32_t mask, Unwritten value);
+  /// What nobody wrote of these bytes, as 1 + an index into Block::unwritten_sources; 0: all is
+  /// written.
+  std::uint32_t unwritten_source(int lane, const std::byte* at, std::size_t bytes);
+  /// A register was loaded, by each lane from `bytes` at its pointer + offset.
+  void note_loaded(Place place, std::uint32_t mask, const Pointers& pointers, std::size_t offset,
+                   std::size_t bytes);
+  /// A lane has stored a register.
+  void note_stored(Place place, int lane, std::byte* at, std::size_t bytes);
   /// To be held while accesses that order are checked and done.
   std::unique_lock<std::mutex> hold_order();
   /// The same of a lane's atomic access, which orders in every memory.
@@ -148,9 +171,15 @@ class Warp {
                   std::size_t bytes, bool orders);
   /// Does an instruction on .f32 and notes the first NaN and infinity that come of it.
   void make_numbers(const Instruction& in, std::uint32_t mask);
-  /// Follows, under the memory checker, which registers hold what was never written: what is
-  /// computed of it is not either, and using it for more than that is told of.
+  /// Follows which registers hold what was never written: what is computed of it is not either,
+  /// and using it for more than that is told of.
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
+  /// A read that follows nothing is a use of what was stored there.
+  void tell_of_stored(int lane, const std::byte* at, std::size_t bytes);
+  /// Shared memory is overwritten with what somebody wrote.
+  void note_written(const std::byte* at, std::size_t bytes);
+  void doubt(Unwritten guard, std::uint32_t target);
+  void tell_use(Unwritten value, std::uint32_t mask, bool writes = false);
 
   std::array<std::vector<Copy>, 32> copies_;
   Block& block_;
@@ -176,7 +205,11 @@ class Warp {
     }
   };
   LastArea area_;
-  std::vector<std::uint32_t> unwritten_;  ///< by Place / 4: the lanes; empty without a checker
+  /// Lanes that branched forward by a value that nobody wrote, until the place where both ways
+  /// meet: what they compute until there is not written either.
+  Unwritten doubt_;
+  std::uint32_t doubt_until_ = 0;
+  std::vector<Unwritten> unwritten_;  ///< by Place / 4; empty without a checker
   std::vector<std::byte> storage_;
 };
 

@@ -201,7 +201,7 @@ void write_last_sites(Page& page, const DiffReport& report) {
 /// What finds out more where the run broke off.
 void write_next_step(Page& page, const DumpInfo& info) {
   if (info.stop.kind != Stop::Kind::crash && info.stop.kind != Stop::Kind::hang) return;
-  const bool by_path = info.module.ends_with(".so");
+  const bool by_path = is_module_path(info.module);
   const std::string run = program_file() + " diff " + run_text(info, info.gate);
   page.line();
   page.line("look closer", Colour::bold);

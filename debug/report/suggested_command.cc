@@ -51,7 +51,7 @@ std::string where_option(const DumpInfo& info) {
 }
 
 std::string run_text(const DumpInfo& info, std::string_view gate) {
-  const bool by_path = info.module.ends_with(".so");
+  const bool by_path = is_module_path(info.module);
   const std::size_t plus = info.kernel.find('+');
   std::string text = shell_word(by_path ? info.module : info.kernel.substr(0, plus));
   if (!gate.empty()) text += " " + std::string(gate);

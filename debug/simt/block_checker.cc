@@ -50,23 +50,30 @@ bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
   if (in_shared(address, bytes)) {
     const std::size_t offset = number(address) - number(shared_);
     if (number(address) % alignment != 0) {
-      add(Kind::misaligned, {access == Access::write, grid_.place_of(pc), block_, thread}, {},
+      add(Kind::misaligned, {access != Access::read, grid_.place_of(pc), block_, thread}, {},
           shared_region, static_cast<std::int64_t>(offset), bytes);
     }
-    enter_shared(offset, bytes, access == Access::write, 0, pc, thread);
+    enter_shared(offset, bytes, access, 0, pc, thread);
     return true;
   }
   if (grid_.is_exempt(number(address))) return true;
   const bool goes_on = enter_global(access, address, bytes, pc, thread);
   if (number(address) % alignment != 0) {
-    add(Kind::misaligned, {access == Access::write, grid_.place_of(pc), block_, thread}, {},
-        nowhere, 0, bytes);
+    add(Kind::misaligned, {access != Access::read, grid_.place_of(pc), block_, thread}, {}, nowhere,
+        0, bytes);
   }
   return goes_on;
 }
 
-void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag,
+bool BlockChecker::is_unwritten(const void* address, std::size_t bytes) const {
+  const std::size_t offset = number(address) - number(shared_);
+  return std::any_of(&cells_[offset], &cells_[offset] + bytes,
+                     [](const Cell& cell) { return cell.write.epoch == 0; });
+}
+
+void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access access, Epoch flag,
                                 const void* pc, int thread) {
+  const bool write = access != Access::read;
   if (write && async_) check_generic_write(offset, bytes, pc, thread);
   const Touch me{clocks_.now(thread) | flag, grid_.place_of(pc)};
   const Past past = clocks_.past(thread);
@@ -78,7 +85,10 @@ void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool writ
     const Kind kind =
         write ? enter_write(cells_[i], me, past, before) : enter_read(cells_[i], me, past, before);
     if (kind == Kind::none || found != Kind::none) continue;
+    if (kind == Kind::uninitialised_read && follows_unwritten_) continue;
     const bool by_agent = thread_of(before.epoch) >= clocks_.threads();
+    const bool under_way = by_agent || (before.epoch & in_flight) != 0;
+    if (kind == Kind::race && access == Access::rewrite && !under_way) continue;
     found = kind == Kind::race && by_agent ? Kind::missing_wait : kind;
     earlier = before;
     at = i;
@@ -93,7 +103,7 @@ void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, bool writ
 
 bool BlockChecker::enter_global(Access access, const void* address, std::size_t bytes,
                                 const void* pc, int thread) {
-  const bool write = access == Access::write;
+  const bool write = access != Access::read;
   const std::uintptr_t at = number(address);
   const Party party{write, grid_.place_of(pc), block_, thread};
   const auto& regions = grid_.regions();
@@ -143,7 +153,7 @@ bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std
                               const void* pc, int thread) {
   if (valid > 0 && !access(Access::read, from, valid, 1, pc, thread)) return false;
   if (!in_shared(to, bytes)) return enter_global(Access::write, to, bytes, pc, thread);
-  enter_shared(number(to) - number(shared_), bytes, true, in_flight, pc, thread);
+  enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
   return true;
 }
 

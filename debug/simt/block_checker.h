@@ -32,7 +32,8 @@ class BlockChecker {
     return offset < shared_bytes_ && bytes <= shared_bytes_ - offset;
   }
 
-  enum class Access : std::uint8_t { read, write };
+  /// `rewrite`: writes the bytes that lie there already, which of several lanes may come last.
+  enum class Access : std::uint8_t { read, write, rewrite };
   /// `thread` is about to access `bytes` at `address`; `pc` is a return address in the kernel.
   /// Known to be in neither its stack nor the program. Returns false where it must not be let.
   bool access(Access access, const void* address, std::size_t bytes, std::size_t alignment,
@@ -78,13 +79,20 @@ class BlockChecker {
   void add_shared(Kind kind, const AsyncWork& work, bool write, const Party& earlier,
                   std::size_t offset, std::size_t bytes);
 
+  /// That a read is of what nobody wrote is from now on no fault by itself: who reads follows the
+  /// value to its use, and reports that. Of shared memory.
+  void follow_unwritten(bool follows) { follows_unwritten_ = follows; }
+  bool follows_unwritten() const { return follows_unwritten_; }
+  /// Whether nobody wrote these bytes of shared memory, or some of them.
+  bool is_unwritten(const void* address, std::size_t bytes) const;
+  void report(const Finding& finding) { merge(found_, finding); }
   /// Notes what was found of an access that is checked elsewhere.
   void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
            std::size_t bytes);
 
  private:
-  void enter_shared(std::size_t offset, std::size_t bytes, bool write, Epoch flag, const void* pc,
-                    int thread);
+  void enter_shared(std::size_t offset, std::size_t bytes, Access access, Epoch flag,
+                    const void* pc, int thread);
   void check_generic_write(std::size_t offset, std::size_t bytes, const void* pc, int thread);
   /// The lane of an epoch: that of an agent is the one it works for.
   int thread_behind(Epoch e) const;
@@ -102,6 +110,7 @@ class BlockChecker {
   std::unique_ptr<AsyncShadow> async_;
   std::vector<int> issuers_;  ///< of each agent
   std::int64_t block_ = 0;
+  bool follows_unwritten_ = false;
 };
 
 }  // namespace lanescope::simt

@@ -154,7 +154,8 @@ bool Checker::watches(const void* begin, std::size_t bytes) const {
 
 void Checker::name_places(const std::function<std::string(std::uint32_t)>& line_of) {
   for (const Finding& finding : findings_) {
-    for (const std::uint32_t place : {finding.access.place, finding.earlier.place}) {
+    for (const std::uint32_t place :
+         {finding.access.place, finding.earlier.place, finding.used.place}) {
       if (place != 0 && !lines_.contains(place)) lines_[place] = line_of(place);
     }
   }

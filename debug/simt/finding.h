@@ -57,6 +57,7 @@ struct Finding {
   std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
   int bytes = 0;            ///< of the access
   std::int64_t count = 0;   ///< instances with the same kind and places
+  Party used = {};          ///< who used what was read of bytes that nobody wrote; place 0: unknown
 };
 
 inline constexpr int nowhere = -1;        ///< no region lies near the address

@@ -75,6 +75,8 @@ class Json {
   Array::const_iterator end() const { return std::get<Array>(value_).end(); }
   void push_back(Json element) { std::get<Array>(value_).push_back(std::move(element)); }
 
+  /// Of an object: all of it.
+  const Object& members() const { return std::get<Object>(value_); }
   /// Of an object; null where there is no such member.
   const Json* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }

@@ -151,7 +151,7 @@ void demand_kernel(const std::string& name) {
   if (std::any_of(declared_modules().begin(), declared_modules().end(), is)) return;
   const std::vector<std::string> kernels = declared_kernels();
   throw UsageError("there is no kernel '" + name + "' in this build" + did_you_mean(name, kernels) +
-                   "; there is: " + listed(kernels) + ", or the path of a module (.so)" +
+                   "; there is: " + listed(kernels) + ", or the path of a module (.so, .ptx)" +
                    left_out_by("kernels"));
 }
 

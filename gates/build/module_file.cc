@@ -36,6 +36,8 @@ class StdoutToStderr {
 
 }  // namespace
 
+bool is_ptx_path(const std::string& path) { return path.ends_with(".ptx"); }
+
 ModuleFile::ModuleFile(const std::filesystem::path& path, bool on_machine) {
   try_module(path);
   const StdoutToStderr quiet;

@@ -2,10 +2,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "gates/module/module.h"
 
 namespace lanescope {
+
+/// Whether a path is that of PTX (gates/module/ptx_module.h).
+bool is_ptx_path(const std::string& path);
 
 /// An opened module, which has been loaded on trial before (gates/build/module_trial.h).
 class ModuleFile {
@@ -14,6 +18,8 @@ class ModuleFile {
   /// runtime loaded in place of CUDA's (gates/process/machine_runtime.h). Throws what try_module
   /// throws, EnvironmentError where the file cannot be loaded here.
   explicit ModuleFile(const std::filesystem::path& path, bool on_machine = false);
+  /// A module that lasts.
+  explicit ModuleFile(const Module& module) : module_(&module) {}
 
   const Module& operator*() const { return *module_; }
   const Module* operator->() const { return module_; }

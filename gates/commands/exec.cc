@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct Execution {
   int threads = 0;
   std::uint64_t schedule = 0;
   std::string arch;
+  std::optional<double> timeout_seconds;
 };
 
 /// What the machine's runtime wrote into the file of the session.
@@ -159,6 +161,7 @@ ExitCode execute(const Execution& wish, const Output& output) {
   ptx::ExecWish session;
   session.workers = wish.threads;
   session.schedule = wish.schedule;
+  if (wish.timeout_seconds) session.timeout_seconds = *wish.timeout_seconds;
   if (!wish.arch.empty()) session.rules = &parse_rules(wish.arch);
   session.speaks = !output.json;
   session.file = path;
@@ -187,6 +190,9 @@ Action declare_exec(Options& options) {
   options.add_command("program", wish->words, "the program and its arguments");
   add_threads(options, wish->threads);
   add_machine_options(options, wish->arch, wish->schedule);
+  options
+      .add("--timeout", wish->timeout_seconds, "seconds that a kernel may take to end a block [30]")
+      .between(0.1, 1e6);
   return [wish](const Output& output) { return execute(*wish, output); };
 }
 

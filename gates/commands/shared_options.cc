@@ -61,7 +61,7 @@ std::vector<std::string> preset_names() {
 }
 
 void add_kernel(Options& options, std::string& kernel) {
-  options.add("kernel", kernel, "a kernel, or the path of a module (.so)")
+  options.add("kernel", kernel, "a kernel, or the path of a module (.so, .ptx)")
       .required()
       .suggest(declared_kernels(), ".so");
 }

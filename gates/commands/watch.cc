@@ -9,15 +9,18 @@
 #include <cstring>
 #include <memory>
 
+#include "debug/dump/dump.h"
 #include "debug/judge/verdict_change.h"
 #include "debug/text/json.h"
 #include "gates/build/compile_errors.h"
 #include "gates/build/module_catalogue.h"
+#include "gates/build/module_file.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
 #include "gates/commands/source_watch.h"
 #include "gates/declared_modules.h"
+#include "gates/module/launch_description.h"
 #include "gates/process/program.h"
 
 namespace lanescope {
@@ -72,8 +75,9 @@ class Watch {
     diff_ = {fs::read_symlink("/proc/self/exe").string()};
     diff_.insert(diff_.end(), options.arguments.begin(), options.arguments.end());
     const RunOptions& run = options.run;
-    if (run.kernel.ends_with(".so")) {
+    if (is_module_path(run.kernel)) {
       sources_ = {fs::absolute(run.kernel)};
+      if (is_ptx_path(run.kernel)) sources_.push_back(launch_description_path(sources_[0]));
       return;
     }
     demand_kernel(run.kernel);

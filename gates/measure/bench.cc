@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "debug/dump/dump.h"
 #include "debug/judge/diff.h"
 #include "debug/report/suggested_command.h"
 #include "gates/build/module_build.h"
@@ -12,7 +13,6 @@ namespace {
 
 constexpr std::int64_t row_tiles_judged = 8;
 
-bool is_path(const std::string& kernel) { return kernel.ends_with(".so"); }
 bool is_file(const std::string& input) { return input.ends_with(".safetensors"); }
 
 void demand_cuda_modules(const std::string& backend) {
@@ -67,7 +67,7 @@ std::vector<RunOptions> problems_of(const BenchOptions& options) {
 
 /// The options of the runs on one problem: one for each tile; their modules are built.
 std::vector<RunOptions> runs_of(const RunOptions& problem) {
-  if (is_path(problem.kernel)) return {problem};
+  if (is_module_path(problem.kernel)) return {problem};
   std::vector<RunOptions> runs;
   std::vector<std::string> modules;
   for (const ModuleName& name : modules_of(problem)) {
@@ -209,7 +209,7 @@ BenchReport bench(const BenchOptions& options) {
   // Mistakes are told before what the machine lacks.
   demand_cuda_modules(options.run.backend);
   for (const RunOptions& problem : problems) {
-    if (!is_path(problem.kernel) && !is_file(problem.input)) modules_of(problem);
+    if (!is_module_path(problem.kernel) && !is_file(problem.input)) modules_of(problem);
   }
   demand_device();
   for (const RunOptions& problem : problems) {

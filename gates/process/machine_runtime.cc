@@ -4,12 +4,14 @@
 
 #include <string>
 
+#include "gates/module/ptx_module.h"
 #include "reference/error.h"
 
 namespace lanescope {
 namespace {
 
 const ptx::RuntimeEntry* loaded = nullptr;
+PtxModuleFunction* ptx_module = nullptr;
 
 }  // namespace
 
@@ -22,6 +24,14 @@ void load_machine_runtime(const std::filesystem::path& path) {
                            dlerror());
   }
   loaded = reinterpret_cast<ptx::RuntimeEntryFunction*>(entry)();
+  ptx_module = reinterpret_cast<PtxModuleFunction*>(dlsym(library, ptx_module_function));
+}
+
+const Module& open_ptx_module(const std::filesystem::path& path) {
+  char why[4096] = "";
+  const Module* module = ptx_module(path.c_str(), why, sizeof why);
+  if (!module) throw UsageError(why);
+  return *module;
 }
 
 const ptx::RuntimeEntry* machine_runtime() {

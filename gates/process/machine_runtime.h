@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "debug/ptx/runtime_entry.h"
+#include "gates/module/module.h"
 
 namespace lanescope {
 
@@ -10,6 +11,10 @@ namespace lanescope {
 /// runtime, the file `path`: the loader takes the library of that name which is there already.
 /// Throws EnvironmentError where it cannot be loaded.
 void load_machine_runtime(const std::filesystem::path& path);
+
+/// The module of a kernel given as PTX (gates/module/ptx_module.h), of which a process has one.
+/// Throws UsageError.
+const Module& open_ptx_module(const std::filesystem::path& path);
 
 /// What was loaded, where a module uses it; else nullptr.
 const ptx::RuntimeEntry* machine_runtime();

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "debug/dump/dump.h"
 #include "debug/text/progress.h"
 #include "gates/run/check.h"
 #include "gates/run/locate_plan.h"
@@ -109,7 +110,7 @@ class Search {
     try {
       report = check_kernel(options);
     } catch (const UsageError& error) {
-      if (location_.kernel.ends_with(".so")) {
+      if (is_module_path(location_.kernel)) {
         if (location_.diagnosis) {
           location_.diagnosis->evidence.push_back(
               std::string("the memory checker was not asked: ") + error.what() +

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "debug/dump/dump.h"
 #include "gates/run/locate_plan.h"
 #include "reference/error.h"
 #include "reference/gate.h"
@@ -77,7 +78,7 @@ void find_stage_that_stops(const RunOptions& failed, Location& location) {
 }  // namespace
 
 void confirm_stage(const RunOptions& failed, bool combines, Location& location) {
-  if (location.kernel.ends_with(".so")) return;  // it is one gate
+  if (is_module_path(location.kernel)) return;  // it is one gate
   Diagnosis& diagnosis = *location.diagnosis;
   if (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang) {
     return find_stage_that_stops(failed, location);

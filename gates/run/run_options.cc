@@ -75,8 +75,6 @@ void check_input(const std::string& text) {
                    "or a .safetensors file with q, k, v");
 }
 
-bool is_module_path(const std::string& kernel) { return kernel.ends_with(".so"); }
-
 void check_rounds_by_choice(const RunOptions& options, std::string_view backend) {
   if (options.arch.empty() || backend == "sim") return;
   throw UsageError("--arch chooses the rounding rules of sim, and this runs on " +
@@ -91,7 +89,8 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
     throw UsageError("there is no module " + options.kernel);
   }
   const bool on_machine =
-      options.backend == "sim" || (options.backend == "auto" && !cuda_device_answers());
+      options.backend == "sim" ||
+      (options.backend == "auto" && (is_ptx_path(options.kernel) || !cuda_device_answers()));
   ModuleFile module = open_module_at(options.kernel, options.stale_ok, on_machine);
   const auto demand = [&](bool holds, const std::string& what) {
     if (!holds) throw UsageError("the module " + options.kernel + " is " + what);

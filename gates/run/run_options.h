@@ -12,7 +12,7 @@ namespace lanescope {
 
 /// What the command line says about one run, as it was given.
 struct RunOptions {
-  std::string kernel;  ///< a name, or the path of a module (.so)
+  std::string kernel;  ///< a name, or the path of a module (.so, .ptx)
   std::string gate;
   std::string specimen;  ///< a bug to plant into the kernel, empty: none
   std::string backend = "auto";

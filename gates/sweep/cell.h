@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "debug/dump/dump.h"
 #include "debug/text/json.h"
 #include "gates/run/run_options.h"
 
@@ -23,7 +24,7 @@ struct Cell {
   bool checked = false;  ///< under the memory checker, not compared
 
   bool operator==(const Cell&) const = default;
-  bool is_module_path() const { return kernel.ends_with(".so"); }
+  bool is_module_path() const { return lanescope::is_module_path(kernel); }
 };
 
 /// What a run of the cell takes: that of the command that command_of names.

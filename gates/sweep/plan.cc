@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "debug/dump/dump.h"
 #include "gates/build/module_build.h"
 #include "gates/declared_modules.h"
 #include "gates/process/cuda_process.h"
@@ -111,7 +112,7 @@ SweepPlan plan_sweep(const SweepOptions& options) {
   plan.draw.space = parse_space(options.over);
   plan.draw.seed = options.seed;
   plan.draw.checked_percent = options.checked_percent;
-  const bool given = options.kernel.ends_with(".so");
+  const bool given = is_module_path(options.kernel);
   given ? take_file(options, plan.draw) : take_declared(options, plan.draw);
   plan.draw.modules = modules_of(plan.draw.modules, plan.draw.space);
   CudaProcess::instance().end();  // processes that are forked have one of their own

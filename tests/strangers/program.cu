@@ -40,6 +40,20 @@ __global__ void sum(const float* x, float* partial, float* total) {
   for (int i = 0; i < gridDim.x; ++i) *total += partial[i];
 }
 
+// The same with what others add up left too late: after the atomic.
+__global__ void late_sum(const float* x, float* partial, float* total) {
+  const bool last = atomicAdd(&arrived, 1) % gridDim.x == gridDim.x - 1;
+  if (!last) partial[blockIdx.x] = *x;  // too late
+  for (int i = 0; last && i < gridDim.x - 1; ++i) {
+    *total += partial[i];  // too early
+  }
+}
+
+__device__ __forceinline__ void copy(float* to, const float* from) {
+  const unsigned at = __cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from));
+}
+
 __global__ void halves(unsigned short* y) { y[threadIdx.x] = threadIdx.x; }
 __global__ void race_of_blocks(float* y) { y[threadIdx.x] = blockIdx.x; }  // races across
 __global__ void race_of_lanes(float* y) {
@@ -49,6 +63,22 @@ __global__ void race_of_lanes(float* y) {
 __global__ void no_number(float* y) { y[threadIdx.x] = logf(y[threadIdx.x] - 100); }  // no log
 __global__ void far(float* y) { y[1 << 17] = 1; }                                     // strays
 __global__ void odd(char* y) { *(float*)(y + 2) = 1; }                                // misaligned
+__global__ void wrapped(const float* y) {
+  __shared__ float box[32];
+  copy(box + threadIdx.x, y + 1000 + threadIdx.x);  // calls copy
+}
+__global__ void endless(volatile float* y) {
+  while (*y != 77) {
+  }  // waits
+}
+// The tail of a tile is read, and thrown away.
+__global__ void tail(const float* x, float* y) {
+  __shared__ float box[64];
+  if (threadIdx.x < 40) box[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float twice = box[threadIdx.x] > 0 ? 2 * box[threadIdx.x] : 0;
+  if (threadIdx.x < 40) y[threadIdx.x] = twice;
+}
 __global__ void unknown(float* y) { asm("tanh.approx.f32 %0, %0;" : "+f"(*y)); }
 
 int main(int argc, char** argv) {
@@ -90,6 +120,10 @@ int main(int argc, char** argv) {
   if (mode == "no number") no_number<<<1, 32>>>(y + 40);
   if (mode == "far") far<<<1, 1>>>(y);
   if (mode == "odd") odd<<<1, 1>>>((char*)y);
+  if (mode == "late sum") late_sum<<<8, 1>>>(x, y + 40, y + 60);
+  if (mode == "wrapped") wrapped<<<1, 32>>>(y);
+  if (mode == "tail") tail<<<1, 64>>>(x, y + 40);
+  if (mode == "endless") endless<<<1, 32>>>(y + 40);
   if (mode == "unknown") unknown<<<1, 1>>>(y);
   CHECK(cudaEventRecord(end, stream));
   CHECK(cudaStreamSynchronize(stream));

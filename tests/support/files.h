@@ -46,9 +46,16 @@ inline void write_bytes(const std::filesystem::path& path, std::string_view byte
   std::ofstream(path, std::ios::binary).write(bytes.data(), std::ssize(bytes));
 }
 
+/// The folder of a source of the tests, given its __FILE__: a path from the folder of the build,
+/// wherever the tests are called.
+inline std::filesystem::path folder_of(const char* file) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return (program.parent_path().parent_path() / file).parent_path();
+}
+
 /// What lies in tests/data/, as long as the tests run where they were compiled.
 inline std::filesystem::path data_file(std::string_view name) {
-  return std::filesystem::path(__FILE__).parent_path().parent_path() / "data" / name;
+  return folder_of(__FILE__).parent_path() / "data" / name;
 }
 
 /// The text of the UsageError that `action` throws, empty where it throws none.

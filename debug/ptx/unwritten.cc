@@ -1,0 +1,184 @@
+// What nobody wrote, under the memory checker: reading it is no fault, since kernels load tiles
+// whole and mask what lies behind the end. It is followed through registers, shuffles, matrix
+// products and shared memory; who stores it to global memory, loops by it or takes it for an
+// address uses it. Where lanes branch forward by it, what they compute until both ways meet again
+// is not written either, so that tails of tiles may be computed and thrown away. Local memory and
+// wmma fragments are not followed: a read of a wmma tile is a use, what goes through local memory
+// is lost.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/lanes.h"
+#include "debug/ptx/warp.h"
+
+namespace lanescope::ptx {
+
+void Warp::set_unwritten(Place place, std::uint32_t mask, Unwritten value) {
+  if (place < carry_place) return;  // nobody reads it
+  Unwritten& known = unwritten_[place / 4];
+  known.lanes = (known.lanes & ~mask) | (value.lanes & mask);
+  if ((value.lanes & mask) != 0) known.source = value.source;
+}
+
+void Warp::tell_use(Unwritten value, std::uint32_t mask, bool writes) {
+  const std::uint32_t lanes = value.lanes & mask;
+  if (lanes == 0) return;
+  const int lane = std::countr_zero(lanes);
+  if (value.source == 0) return block_.checker()->use_unwritten_register(place(), thread(lane));
+  simt::Finding finding = block_.unwritten_sources[value.source];
+  finding.used = {writes, place_number(), block_.index(), thread(lane)};
+  block_.checker()->report(finding);
+}
+
+void Warp::doubt(Unwritten guard, std::uint32_t target) {
+  const Instruction* code = program_.code.data();
+  // An else ends where the branch at the end of its then leads to.
+  const Instruction& last = code[target - 1];
+  const bool has_else = last.branches && last.guard == no_place && last.target > target;
+  doubt_until_ = std::max(doubt_.lanes != 0 ? doubt_until_ : 0, has_else ? last.target : target);
+  doubt_.lanes |= guard.lanes;
+  doubt_.source = guard.source;
+  for (std::uint32_t i = pc() + 1; i < doubt_until_; ++i) {
+    const Place* results = program_.operands.data() + code[i].operands;
+    for (int k = 0; k < code[i].result_count; ++k) set_unwritten(results[k], guard.lanes, guard);
+  }
+}
+
+void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
+  Unwritten given;
+  const auto take = [&](Unwritten value, std::uint32_t lanes) {
+    if ((value.lanes & lanes) == 0) return;
+    given.lanes |= value.lanes & lanes;
+    given.source = value.source;
+  };
+  if (doubt_.lanes != 0 && pc() >= doubt_until_) doubt_.lanes &= ~active;
+  take(doubt_, in.branches ? 0 : mask);
+  std::uint32_t written = mask;  // lanes of the results
+  if (in.guard != no_place) {
+    const Unwritten guard = unwritten_[in.guard / 4];
+    if (in.lanes) {
+      take(guard, active);
+      written |= guard.lanes & active;
+    } else if (in.branches && in.target > pc()) {
+      if ((guard.lanes & active) != 0) doubt({guard.lanes & active, guard.source}, in.target);
+    } else {
+      unwritten_[in.guard / 4].lanes &= ~active;
+      tell_use(guard, active);
+    }
+  }
+  if (in.carries) {
+    if (in.s[0] != no_place && in.addresses) tell_use(unwritten_[in.s[0] / 4], mask);
+    return;
+  }
+  const Place* operands = program_.operands.data() + in.operands;
+  if (in.selects) {
+    const std::uint32_t first = predicate(in.s[2]);
+    take(unwritten_[in.s[0] / 4], mask & first);
+    take(unwritten_[in.s[1] / 4], mask & ~first);
+    take(unwritten_[in.s[2] / 4], mask);
+  } else {
+    for (int i = 0; i < in.source_count; ++i) {
+      take(unwritten_[operands[in.result_count + i] / 4], mask);
+    }
+  }
+  if (!in.lanes) {
+    tell_use(given, mask);
+    given.lanes = 0;
+  }
+  for (int i = 0; i < in.result_count; ++i) set_unwritten(operands[i], written, given);
+}
+
+std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t bytes) {
+  simt::Finding finding{simt::Kind::uninitialised_read};
+  if (block_.checker()->in_shared(at, bytes)) {
+    const auto offset = static_cast<std::size_t>(at - shared_);
+    const auto& stored = block_.unwritten_shared;
+    for (std::size_t i = offset; !stored.empty() && i < offset + bytes; ++i) {
+      if (stored[i] != 0) return stored[i];
+    }
+    if (!block_.checker()->is_unwritten(at, bytes)) return 0;
+    finding.region = simt::shared_region;
+    finding.offset = static_cast<std::int64_t>(offset);
+  } else {
+    if (is_private(at)) return 0;
+    const auto address = std::bit_cast<std::uint64_t>(at);
+    const GlobalMemory::Area* area = find_area(address, bytes);
+    if (!area || !area->shadow || !area->holds(address, bytes)) return 0;
+    if (!area->shadow->is_unwritten(address - area->begin, bytes)) return 0;
+    finding.region = area->region;
+    finding.offset = static_cast<std::int64_t>(address - area->begin);
+  }
+  finding.access = {false, place_number(), block_.index(), thread(lane)};
+  finding.bytes = static_cast<int>(bytes);
+  finding.count = 1;
+  auto& sources = block_.unwritten_sources;
+  const auto known =
+      std::find_if(sources.begin() + 1, sources.end(), [&](const simt::Finding& source) {
+        return source.access.place == finding.access.place && source.region == finding.region;
+      });
+  if (known != sources.end()) return static_cast<std::uint32_t>(known - sources.begin()) + 1;
+  sources.push_back(finding);
+  return static_cast<std::uint32_t>(sources.size());
+}
+
+void Warp::note_loaded(Place place, std::uint32_t mask, const Pointers& pointers,
+                       std::size_t offset, std::size_t bytes) {
+  if (!follows_unwritten()) return;
+  Unwritten taken;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const std::byte* at = pointers[static_cast<std::size_t>(lane)] + offset;
+    if (const std::uint32_t source = unwritten_source(lane, at, bytes)) {
+      taken.lanes |= 1u << lane;
+      taken.source = source - 1;
+    }
+  }
+  set_unwritten(place, mask, taken);
+}
+
+void Warp::note_stored(Place place, int lane, std::byte* at, std::size_t bytes) {
+  Unwritten value = unwritten(place);
+  if ((doubt_.lanes >> lane & 1) != 0) value = doubt_;
+  if (!block_.checker()->in_shared(at, bytes)) {
+    if (!is_private(at)) tell_use(value, 1u << lane, true);
+    return;
+  }
+  if ((value.lanes >> lane & 1) == 0) return note_written(at, bytes);
+  block_.unwritten_shared.resize(shared_bytes_);
+  std::fill_n(&block_.unwritten_shared[static_cast<std::size_t>(at - shared_)], bytes,
+              value.source + 1);
+}
+
+void Warp::note_written(const std::byte* at, std::size_t bytes) {
+  if (block_.unwritten_shared.empty() || !block_.checker()->in_shared(at, bytes)) return;
+  std::fill_n(&block_.unwritten_shared[static_cast<std::size_t>(at - shared_)], bytes, 0);
+}
+
+void Warp::tell_of_stored(int lane, const std::byte* at, std::size_t bytes) {
+  if (block_.unwritten_shared.empty() || !block_.checker()->in_shared(at, bytes)) return;
+  const auto* stored = &block_.unwritten_shared[static_cast<std::size_t>(at - shared_)];
+  const auto* source = std::find_if(stored, stored + bytes, [](auto s) { return s != 0; });
+  if (source != stored + bytes) tell_use({1u << lane, *source - 1}, 1u << lane);
+}
+
+void Warp::check_load(std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
+                      bool orders) {
+  simt::BlockChecker* checker = block_.checker();
+  if (!checker) return;
+  checker->follow_unwritten(true);
+  check(Access::read, mask, bytes, pointers, orders);
+  checker->follow_unwritten(false);
+}
+
+void Warp::check_store(int lane, std::byte* at, const std::byte* value, std::size_t bytes,
+                       bool orders) {
+  Pointers pointers;
+  pointers[static_cast<std::size_t>(lane)] = at;
+  const bool same = std::memcmp(at, value, bytes) == 0;
+  check(same ? Access::rewrite : Access::write, 1u << lane, bytes, pointers, orders);
+}
+
+}  // namespace lanescope::ptx

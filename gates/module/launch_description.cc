@@ -1,0 +1,157 @@
+#include "gates/module/launch_description.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "debug/text/json.h"
+#include "debug/text/text.h"
+#include "reference/error.h"
+
+namespace lanescope {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A member of a description, with its place for errors.
+class Member {
+ public:
+  Member(const fs::path& path, std::string name, const Json& value)
+      : where_(path.string() + ": " + std::move(name)), value_(value) {}
+
+  [[noreturn]] void fail(const std::string& what) const { throw UsageError(where_ + " " + what); }
+  const std::string& text() const {
+    if (!value_.is_string()) fail("is no text");
+    return value_.text();
+  }
+  bool boolean() const {
+    if (!value_.is_boolean()) fail("is neither true nor false");
+    return value_.boolean();
+  }
+  /// A number, or what stands for one.
+  std::string word(const Json& value) const {
+    if (value.is_string()) return value.text();
+    if (value.is_number_unsigned()) return std::to_string(value.integer());
+    if (value.is_boolean()) return value.boolean() ? "1" : "0";
+    if (!value.is_array() && !value.is_object() && !value.is_null()) return value.dump();
+    fail("is neither a number nor a text");
+  }
+  std::string word() const { return word(value_); }
+  int whole(std::int64_t most) const {
+    if (!value_.is_number_unsigned() || value_.integer() < 1 || value_.integer() > most) {
+      fail("is no number from 1 to " + std::to_string(most));
+    }
+    return static_cast<int>(value_.integer());
+  }
+  std::vector<std::string> words(std::size_t most) const {
+    if (!value_.is_array()) return {word()};
+    if (value_.size() == 0 || value_.size() > most) {
+      fail("has " + std::to_string(value_.size()) + " elements, not 1 to " + std::to_string(most));
+    }
+    std::vector<std::string> all;
+    for (const Json& one : value_) all.push_back(word(one));
+    return all;
+  }
+
+ private:
+  std::string where_;
+  const Json& value_;
+};
+
+Json read_object(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw UsageError("cannot read " + path.string());
+  std::string twin;
+  const std::optional<Json> json = Json::parse(text, &twin);
+  if (!twin.empty()) throw UsageError(path.string() + ": " + printable(twin) + " is there twice");
+  if (!json || !json->is_object()) throw UsageError(path.string() + " is no JSON object");
+  return *json;
+}
+
+void take(LaunchDescription& d, const std::string& name, const Member& member) {
+  constexpr std::size_t most_arguments = 1024;
+  constexpr int most_side = 1 << 14;
+  if (name == "kernel") {
+    d.kernel = member.text();
+  } else if (name == "grid") {
+    d.grid = member.words(3);
+  } else if (name == "block") {
+    d.block = member.words(3);
+  } else if (name == "shared") {
+    d.shared = member.word();
+  } else if (name == "arguments") {
+    d.arguments = member.words(most_arguments);
+  } else if (name == "conditions") {
+    d.conditions = member.words(most_arguments);
+  } else if (name == "causal") {
+    d.causal = member.boolean();
+  } else if (name == "fmad") {
+    d.fmad = member.boolean();
+  } else if (name == "head_dim") {
+    d.head_dim = member.whole(most_side);
+  } else if (name == "br") {
+    d.br = member.whole(most_side);
+  } else if (name == "bc") {
+    d.bc = member.whole(most_side);
+  } else if (name == "dtype") {
+    constexpr ElementType types[] = {ElementType::f16, ElementType::bf16};
+    const auto* at = std::find_if(std::begin(types), std::end(types),
+                                  [&](ElementType t) { return member.text() == name_of(t); });
+    if (at == std::end(types)) member.fail("is neither f16 nor bf16");
+    d.dtype = *at;
+  } else if (name == "products") {
+    if (member.text() != "tensor_core" && member.text() != "fp32_fma") {
+      member.fail("is neither tensor_core nor fp32_fma");
+    }
+    d.tensor_cores = member.text() == "tensor_core";
+  } else {
+    member.fail(
+        "is not known; there is: kernel, grid, block, shared, arguments, conditions, causal, "
+        "dtype, head_dim, br, bc, products, fmad");
+  }
+}
+
+/// What Triton's compiler says of a kernel: CompiledKernel.metadata.
+void take_triton(LaunchDescription& d, const fs::path& path, const Json& json) {
+  const auto number = [&](const char* name) -> std::int64_t {
+    const Json* value = json.find(name);
+    if (!value || value->is_null()) return 0;
+    if (!value->is_number_unsigned()) Member(path, name, *value).fail("is no number");
+    return value->integer();
+  };
+  if (const Json* name = json.find("name")) d.kernel = Member(path, "name", *name).text();
+  if (number("num_ctas") > 1) throw UsageError(path.string() + ": clusters are not executed yet");
+  d.block = {std::to_string(32 * number("num_warps"))};
+  d.shared = std::to_string(number("shared"));
+  const Json* fusion = json.find("enable_fp_fusion");
+  if (fusion && !fusion->is_null()) d.fmad = Member(path, "enable_fp_fusion", *fusion).boolean();
+  for (const char* scratch : {"global_scratch_size", "profile_scratch_size"}) {
+    if (json.contains(scratch)) d.hidden.push_back(number(scratch));
+  }
+}
+
+}  // namespace
+
+bool LaunchDescription::writes_lse() const {
+  return std::find(arguments.begin(), arguments.end(), "lse") != arguments.end();
+}
+
+LaunchDescription read_launch_description(const fs::path& ptx) {
+  LaunchDescription d;
+  const fs::path triton = fs::path(ptx).replace_extension(".json");
+  if (fs::exists(triton)) {
+    const Json json = read_object(triton);
+    if (json.contains("num_warps")) take_triton(d, triton, json);
+  }
+  const fs::path path = launch_description_path(ptx);
+  const Json json = read_object(path);
+  for (const char* needed : {"grid", "arguments"}) {
+    if (!json.contains(needed)) throw UsageError(path.string() + ": " + needed + " is missing");
+  }
+  for (const auto& [name, value] : json.members()) take(d, name, Member(path, name, value));
+  return d;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""ptx_files_test.py PROGRAM NINJA: kernels given as PTX with a launch description beside it: as nvcc
+leaves them and as README.md says, and with the metadata that Triton leaves."""
+
+import json
+import pathlib
+import shlex
+import shutil
+import os
+import subprocess
+import unittest
+
+from support.program import DIVERGED, ROOT, USAGE, ProgramTest, take_arguments
+
+SHAPE = ["--shape", "s=100,d=64"]
+
+
+class PtxFilesTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.environ["PATH"] += ":/usr/local/cuda/bin"
+        if not shutil.which("nvcc"):
+            raise unittest.SkipTest("there is no nvcc")
+        if "release 13." not in subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout:
+            raise unittest.SkipTest("nvcc is not CUDA 13's")
+        subprocess.run([cls.ninja, "-C", cls.program.parents[1], "gates/libcudart.so.13"], check=True,
+                       stdout=subprocess.DEVNULL)
+        cls.environment["LANESCOPE_NINJA"] = ""
+        cls.description = json.loads((ROOT / "tests/strangers/plain.launch.json").read_text())
+
+    def compile(self, name, change=None, **description):
+        """README's line, of a copy of the source with a text replaced by another; description: what is
+        described otherwise, None: not at all."""
+        line, = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("nvcc -ptx ")]
+        text = (ROOT / "tests/strangers/plain.cu").read_text()
+        if change:
+            self.assertEqual(text.count(change[0]), 1, change)
+            text = text.replace(*change)
+        (self.folder / f"{name}.cu").write_text(text)
+        ptx = self.folder / f"{name}.ptx"
+        words = shlex.split(line.replace("tests/strangers/plain.cu", str(self.folder / f"{name}.cu"))
+                            .replace("/tmp/plain.ptx", str(ptx)))
+        subprocess.run(words, cwd=ROOT, check=True)
+        self.describe(name, **description)
+        return ptx
+
+    def describe(self, name, **description):
+        described = {key: value for key, value in {**self.description, **description}.items() if value is not None}
+        (self.folder / f"{name}.launch.json").write_text(json.dumps(described))
+
+    def test_kernel_that_is_right(self):
+        ptx = self.compile("plain")
+        for shape in ["s=200,d=64", "b=2,h=4,hkv=2,s=65,d=40", "s=1,skv=200,d=64"]:
+            for causal in [[], ["--causal"]]:
+                report = self.json_of("diff", ptx, "fused", "--shape", shape, *causal)
+                self.assertEqual((report["verdict"], report["kernel"]), ("match", "my_attention"))
+        self.assertRegex(self.call("check", ptx, "fused", *SHAPE).stdout, "clean: nothing found")
+        self.assertRegex(self.call("locate", ptx, *SHAPE).stdout, "clean: ")
+        self.call("run", ptx, "fused", *SHAPE, "-o", "x.safetensors")
+        self.assertEqual(self.json_of("diff", "x.safetensors")["verdict"], "match")
+
+    def test_same_bits_as_the_program_that_launches_it(self):
+        ptx = self.compile("same")
+        module = self.folder / "same.so"
+        subprocess.run(["nvcc", "-std=c++20", "-arch=sm_90", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC", "-I.",
+                        "tests/strangers/plain.cu", "-o", module], cwd=ROOT, check=True)
+        for name in [ptx, module]:
+            self.call("run", name, "fused", *SHAPE, "--backend", "sim", "-o", f"{name.suffix[1:]}.safetensors")
+        report = self.json_of("diff", "ptx.safetensors", "so.safetensors")
+        self.assertEqual(report["verdict"], "match", report)
+
+    def test_kernels_that_are_wrong(self):
+        scaled = self.compile("scaled", ("s *= scale;", "s *= 1.1f * scale;"))
+        report = self.json_of("diff", scaled, "fused", *SHAPE, code=DIVERGED)
+        self.assertEqual(report["first"]["site"], "o_final")
+        stray = self.compile("stray", ("l = fmaf(l, alpha, p);", "l = fmaf(l, alpha, p); o[64 * len_q] = __half(1);"))
+        report = self.json_of("check", stray, "fused", "--shape", "b=1,h=1,s=100,d=64", code=DIVERGED)
+        self.assertIn("out of bounds", {finding["kind"] for finding in report["findings"]})
+        endless = self.compile("endless", ("l = fmaf(l, alpha, p);", "while (*(volatile const short*)q == *(const short*)q) {}"))
+        done = self.call("diff", endless, "fused", *SHAPE, "--timeout", "1", code=DIVERGED)
+        self.assertRegex(done.stdout, "did not end|has not ended|hang")
+
+    def test_metadata_of_triton(self):
+        ptx = self.compile("triton", block=None, kernel=None)
+        name, = [word.split("(")[0] for line in ptx.read_text().splitlines() if ".entry" in line for word in [line.split()[-1]]]
+        metadata = {"name": name, "num_warps": 4, "shared": 0, "num_ctas": 1, "global_scratch_size": 0,
+                    "enable_fp_fusion": False, "target": "GPUTarget(backend='cuda', arch=90, warp_size=32)"}
+        beside = self.folder / "triton.json"
+        beside.write_text(json.dumps(metadata))
+        self.assertEqual(self.json_of("diff", ptx, "fused", *SHAPE)["verdict"], "match")
+        # Pointers to scratch memory stand behind the parameters that are described.
+        self.describe("triton", block=None, arguments=self.description["arguments"][:-2])
+        self.refuses(USAGE, r"8 arguments, and the kernel takes 10:\n  \.u64", "diff", ptx, "fused", *SHAPE)
+        beside.write_text(json.dumps({**metadata, "num_ctas": 2}))
+        self.refuses(USAGE, "clusters are not executed", "diff", ptx, "fused", *SHAPE)
+        beside.write_text(json.dumps({**metadata, "num_warps": "four"}))
+        self.refuses(USAGE, r"triton\.json: num_warps is no number", "diff", ptx, "fused", *SHAPE)
+
+    def test_what_is_wrong_with_a_description(self):
+        ptx = self.compile("wrong")
+        arguments = self.description["arguments"]
+        for said, change in [
+                (r"grid is missing", {"grid": None}),
+                (r"\"len_k\": there is no word 'len_k'; words: batch, causal", {"grid": "len_k"}),
+                (r"\"0.5\" is 0.5, no whole number", {"grid": "0.5"}),
+                (r"\"0\" is below 1", {"block": "0"}),
+                (r"block is missing", {"block": None}),
+                (r"blocks of 2048 threads", {"block": 2048}),
+                (r"bytes of shared memory", {"shared": 1 << 20}),
+                (r"9 arguments, and the kernel takes 10:\n  \.u64 ", {"arguments": arguments[1:]}),
+                (r"\"len_q \* 1000\" is 100000, no whole number of its range", {"arguments": arguments[:-1] + ["len_q * 1000"]}),
+                (r"\"q\" is an address, and the parameter", {"arguments": arguments[:-1] + ["q"]}),
+                (r"stride\(z, ", {"arguments": arguments[:-1] + ["stride(z, 1)"]}),
+                (r"has no kernel nothing", {"kernel": "nothing"}),
+                (r"grids is not known; there is: kernel, grid", {"grids": 1}),
+                (r"dtype is neither f16 nor bf16", {"dtype": "f32"}),
+                (r"head_dim is no number from 1", {"head_dim": 0}),
+                (r"the kernel is compiled for causal problems", {"causal": True}),
+                (r"the kernel takes problems with len_q % 64 == 0", {"conditions": ["len_q % 64 == 0"]}),
+                (r"grid has 4 elements", {"grid": [1, 1, 1, 1]}),
+        ]:
+            with self.subTest(said):
+                self.describe("wrong", **change)
+                self.refuses(USAGE, said, "diff", ptx, "fused", *SHAPE)
+        (self.folder / "wrong.launch.json").write_text("[1]")
+        self.refuses(USAGE, r"wrong\.launch\.json is no JSON object", "diff", ptx, "fused", *SHAPE)
+        (self.folder / "wrong.launch.json").unlink()
+        self.refuses(USAGE, r"how to launch .*wrong\.ptx is not known: .*wrong\.launch\.json says it.* takes:\n  \.u64 ",
+                     "diff", ptx, "fused", *SHAPE)
+        self.describe("wrong")
+        ptx.write_text("nothing")
+        self.refuses(USAGE, r"wrong\.ptx:1: ", "diff", ptx, "fused", *SHAPE)
+        self.refuses(USAGE, "there is no module", "diff", self.folder / "none.ptx", "fused", *SHAPE)
+
+
+if __name__ == "__main__":
+    take_arguments(__doc__)
+    unittest.main(verbosity=2)

@@ -79,6 +79,7 @@ std::string check_operand(BlockRunner& runner, std::uint64_t descriptor, bool tr
   BlockChecker* checker = runner.checker();
   std::string error;
   const Origin* first = nullptr;
+  int first_down = 0, first_right = 0;  // where it lies in the operand
   bool disagrees = false;
   for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t at, int row, int k) {
     if (at + 16 > runner.shared_bytes()) {
@@ -89,9 +90,15 @@ std::string check_operand(BlockRunner& runner, std::uint64_t descriptor, bool tr
     checker->read_async(at, 16, work);
     const Origin* origin = checker->origin_of(at);
     if (!origin) return;
-    if (!first) first = origin;
     // Where a copy brought the tile, neighbours in the tensor are neighbours in the operand.
-    const int down = transposed ? k : row - first_row, right = transposed ? row - first_row : k;
+    int down = transposed ? k : row, right = transposed ? row : k;
+    if (!first) {
+      first = origin;
+      first_down = down;
+      first_right = right;
+    }
+    down -= first_down;
+    right -= first_right;
     const bool agrees = origin->swizzle == matrix.swizzle() && origin->row == first->row + down &&
                         origin->col == first->col + right && origin->plane == first->plane;
     if (agrees || disagrees) return;

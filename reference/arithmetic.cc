@@ -5,7 +5,6 @@
 #include <limits>
 #include <string>
 
-#include "reference/array_algebra.h"
 #include "reference/error.h"
 
 namespace lanescope::reference {
@@ -46,7 +45,7 @@ double Accumulation::relative_error(std::int64_t terms) const {
 Array Accumulation::magnitude(const Array& x, ElementType type) const {
   if (group == 0) return x.abs();
   const double smallest = std::ldexp(1.0, format_of(type).min_exponent);
-  return (x == 0).select(0.0, x.abs().max(smallest));
+  return (x == 0).select(0, x.abs().max(smallest));
 }
 
 Bounded rounded(const Bounded& x, ElementType type) {
@@ -64,13 +63,12 @@ Bounded rounded(const Bounded& x, ElementType type) {
     if (largest_held == 0 || !std::isfinite(value)) return 0.0;
     return std::fmin(error + relative * largest_held + absolute, anything);
   };
-  const Array value = x.value.array().binaryExpr(x.error.array(), held);
-  return {value,
-          value.isFinite().select(x.value.array().binaryExpr(x.error.array(), error_of), 0.0)};
+  const Array value = x.value.map(x.error, held);
+  return {value, value.is_finite().select(x.value.map(x.error, error_of), 0)};
 }
 
 Array round_values(const Array& x, ElementType type) {
-  return x.unaryExpr([type](double value) { return value_of(type, round_to(type, value)); });
+  return x.map([type](double value) { return value_of(type, round_to(type, value)); });
 }
 
 Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std::int64_t height,
@@ -83,14 +81,6 @@ Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std
     }
   }
   return tile;
-}
-
-void pin_product_order() {
-  static const bool pinned = [] {
-    Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 4 << 20);
-    return true;
-  }();
-  static_cast<void>(pinned);
 }
 
 }  // namespace lanescope::reference

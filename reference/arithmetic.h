@@ -73,8 +73,4 @@ Array round_values(const Array& x, ElementType type);
 Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std::int64_t height,
                 std::int64_t width);
 
-/// Pins the block sizes of Eigen's products, which follow the CPU's caches otherwise and with them
-/// the order of its additions. Cheap; safe to call from several threads.
-void pin_product_order();
-
 }  // namespace lanescope::reference

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reference/arithmetic.h"
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 #include "reference/online.h"
 #include "reference/parallel.h"
@@ -11,39 +10,36 @@
 namespace lanescope::reference {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 constexpr std::int64_t block_rows = 64;
 
 /// Query rows [first, first + rows) of one head against its keys: k, v [len_kv, d].
 /// Writes o [rows, d] and lse [rows].
-void attend(const Matrix& q, const Matrix& k, const Matrix& v, const Problem& problem,
+void attend(const Array& q, const Array& k, const Array& v, const Problem& problem,
             std::int64_t first, double* o, double* lse) {
-  const Eigen::Index rows = q.rows();
+  const Index rows = q.rows();
   const std::int64_t seen = problem.visible_keys(first + rows - 1);
-  Matrix s = q * k.topRows(seen).transpose();
+  Array s = product_transposed(q, k.top_rows(seen));
   s *= softmax_scale(problem);
-  for (Eigen::Index row = 0; row < rows; ++row) {
-    s.row(row).tail(seen - problem.visible_keys(first + row)).setConstant(-infinity);
+  for (Index row = 0; row < rows; ++row) {
+    s.fill_row(row, -infinity, problem.visible_keys(first + row));
   }
 
-  Eigen::VectorXd m = Eigen::VectorXd::Constant(rows, -infinity);
-  for (Eigen::Index key = 0; key < seen; ++key) m = m.cwiseMax(s.col(key));
-  const Eigen::VectorXd shift = (m.array() == -infinity).select(0.0, m);
-  Eigen::VectorXd l = Eigen::VectorXd::Zero(rows);
-  for (Eigen::Index key = 0; key < seen; ++key) {
-    for (Eigen::Index row = 0; row < rows; ++row) {
+  const Array m = seen == 0 ? Array::Constant(rows, 1, -infinity) : s.row_maxima();
+  const Array shift = (m == -infinity).select(0, m);
+  Array l(rows, 1);
+  for (Index key = 0; key < seen; ++key) {
+    for (Index row = 0; row < rows; ++row) {
       s(row, key) = power_of_e(s(row, key) - shift(row));
       l(row) += s(row, key);
     }
   }
 
-  Eigen::Map<RowMajor> out(o, rows, problem.d);
-  out.noalias() = s * v.topRows(seen);
-  for (Eigen::Index row = 0; row < rows; ++row) {
+  const Array sums = product(s, v.top_rows(seen));
+  for (Index row = 0; row < rows; ++row) {
     const bool empty = l(row) == 0;
-    if (!empty) out.row(row) /= l(row);
+    for (Index col = 0; col < problem.d; ++col) {
+      o[row * problem.d + col] = empty ? sums(row, col) : sums(row, col) / l(row);
+    }
     lse[row] = empty ? -infinity : m(row) + natural_log(l(row));
   }
 }
@@ -51,7 +47,6 @@ void attend(const Matrix& q, const Matrix& k, const Matrix& v, const Problem& pr
 }  // namespace
 
 AttentionResult attention(const Inputs& inputs, const Problem& problem, int threads) {
-  pin_product_order();
   const std::int64_t queries = problem.batch * problem.heads * problem.len_q;
   AttentionResult result;
   result.o.resize(static_cast<std::size_t>(queries * problem.d));
@@ -64,14 +59,14 @@ AttentionResult attention(const Inputs& inputs, const Problem& problem, int thre
   const std::int64_t blocks = (problem.len_q + block_rows - 1) / block_rows;
   for (std::int64_t kv = 0; kv < problem.batch * problem.heads_kv; ++kv) {
     const std::int64_t keys = problem.len_kv, d = problem.d;
-    const Matrix k = load_rows(inputs.k, kv * keys, keys, keys, d) * scale(inputs.k_scale, kv);
-    const Matrix v = load_rows(inputs.v, kv * keys, keys, keys, d) * scale(inputs.v_scale, kv);
+    const Array k = load_rows(inputs.k, kv * keys, keys, keys, d) * scale(inputs.k_scale, kv);
+    const Array v = load_rows(inputs.v, kv * keys, keys, keys, d) * scale(inputs.v_scale, kv);
     parallel_for(group * blocks, threads, [&](std::int64_t task) {
       const std::int64_t first = task % blocks * block_rows;
       const std::int64_t row = (kv * group + task / blocks) * problem.len_q + first;
       const std::int64_t rows = std::min(block_rows, problem.len_q - first);
-      const Matrix q = load_rows(inputs.q, row, rows, rows, d) *
-                       scale(inputs.q_scale, kv * group + task / blocks);
+      const Array q = load_rows(inputs.q, row, rows, rows, d) *
+                      scale(inputs.q_scale, kv * group + task / blocks);
       attend(q, k, v, problem, first, result.o.data() + row * d, result.lse.data() + row);
     });
   }

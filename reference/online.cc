@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope::reference {
@@ -13,8 +12,8 @@ namespace {
 Bounded widened(const Bounded& x, Index cols, double fill) {
   const Index rows = x.value.rows();
   Bounded wide{Array::Constant(rows, cols, fill), Array::Zero(rows, cols)};
-  wide.value.leftCols(x.value.cols()) = x.value.array();
-  wide.error.leftCols(x.error.cols()) = x.error.array();
+  wide.value.set_corner(x.value);
+  wide.error.set_corner(x.error);
   return wide;
 }
 
@@ -55,7 +54,6 @@ OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Wal
       walk_(walk),
       score_factor_(scores_of(inputs, problem, batch, head)),
       output_factor_(output_of(inputs, problem, batch, head)) {
-  pin_product_order();
   const std::int64_t tiles = (problem.len_kv + walk.bc - 1) / walk.bc;
   split_tiles_ = (tiles + walk.splits - 1) / walk.splits;
   first_tile_ = split * split_tiles_;
@@ -86,7 +84,7 @@ Visible OnlineBlock::visible(std::int64_t tile) const {
 
 Array OnlineBlock::q_tile() const {
   Array tile = Array::Zero(walk_.br, walk_.width);
-  tile.topRows(rows()) = q_.array();
+  tile.set_corner(q_);
   return tile;
 }
 
@@ -103,7 +101,7 @@ TileState OnlineBlock::step(std::int64_t tile) {
   const Arithmetic& arithmetic = walk_.arithmetic;
   const Visible seen = visible(tile);
   const Index keys = most(seen);  // keys that no row sees add exact zeros
-  const Array k = k_tile(tile).topRows(keys), v = v_tile(tile).topRows(keys);
+  const Array k = k_tile(tile).top_rows(keys), v = v_tile(tile).top_rows(keys);
 
   TileState state;
   Bounded s = qk(q_, k, seen, score_factor(), arithmetic);
@@ -119,8 +117,9 @@ TileState OnlineBlock::step(std::int64_t tile) {
     next.alpha = Bounded::exact(round_values(next.alpha.value, ElementType::f32));
     next.p = Bounded::exact(round_values(next.p.value, walk_.injected_p));
     next.weights = Bounded::exact(round_values(next.p.value, arithmetic.p_type));
-    next.m.error.array().setZero();  // P and alpha as given do not depend on a maximum that is held
-    m_.error.array().setZero();
+    next.m =
+        Bounded::exact(next.m.value);  // P and alpha as given depend on no maximum that is held
+    m_ = Bounded::exact(m_.value);
   }
   state.alpha = shifted(next.alpha, next.m.error + m_.error);
   state.p = widened(shifted(next.p, next.m.error), walk_.bc, 0);

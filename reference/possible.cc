@@ -1,25 +1,24 @@
 #include "reference/possible.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
+#include "reference/stage_errors.h"
 
 namespace lanescope::reference {
+
+using namespace stage_errors;
+
 namespace {
-
-using Eigen::ArrayXd;
-using RowXd = Eigen::Array<double, 1, Eigen::Dynamic>;
-
-constexpr double ex2_error = 0x1p-22, lg2_error = 0x1p-22;  // as in the stages
-constexpr double dot_flush = 0x1p-118, ex2_flush = 0x1p-125;
 
 /// The keys of a row with exponents that may be off: Σ 2^x without overflow, and with it
 /// 2^(y) / (2^(y) + Σ_{i≠j} 2^(x_i)).
 class Sum {
  public:
-  explicit Sum(const ArrayXd& exponents) : exponents_(exponents) {
-    top_ = exponents.maxCoeff(&at_);
+  explicit Sum(const Array& exponents) : exponents_(exponents) {
+    at_ = std::max_element(exponents.begin(), exponents.end()) - exponents.begin();
+    top_ = exponents(at_);
     for (Index i = 0; i < exponents.size(); ++i) {
       if (i != at_) rest_ += power_of_2(exponents(i) - top_);
     }
@@ -34,23 +33,23 @@ class Sum {
   }
 
  private:
-  const ArrayXd& exponents_;
+  const Array& exponents_;
+  Index at_;
   double top_;
-  Index at_ = 0;
   double rest_ = 0;
 };
 
 /// Scores in base 2 of one row, and how far what a kernel has for them may be off, but for what all
 /// have in common.
 struct Scores {
-  ArrayXd value, error;  ///< [keys that the row sees]
-  double least_l = 0;    ///< what l comes to at least
+  Array value, error;  ///< [keys that the row sees, 1]
+  double least_l = 0;  ///< what l comes to at least
 };
 
 /// The exponents that p and the alphas behind it were computed from are rounded, u·|x| each, and
 /// the |x| of a key sum to the distance from the largest score; each ex2 is wrong by its error.
 void add_rounding(Scores& scores, std::int64_t tiles, double residue) {
-  const double largest = scores.value.maxCoeff(), off = scores.error.maxCoeff();
+  const double largest = scores.value.largest(), off = scores.error.largest();
   scores.error += 2 * unit * (largest - scores.value + scores.error + off);
   scores.error += static_cast<double>(tiles + 2) * 2 * ex2_error;
   scores.least_l = power_of_2(-residue) / 2;
@@ -71,7 +70,7 @@ Scores scores_of(const Block& b, Index row) {
   };
   Index keys = 0;
   for (std::int64_t tile = 0; tile < b.tiles; ++tile) keys += seen(tile);
-  scores.value = scores.error = ArrayXd::Zero(keys);
+  scores.value = scores.error = Array::Zero(keys, 1);
   const Factor factor = b.block.softmax_factor();
   Index first = 0;
   for (std::int64_t tile = 0; tile < b.tiles; ++tile) {
@@ -79,18 +78,18 @@ Scores scores_of(const Block& b, Index row) {
     if (count == 0) continue;
     Visible visible(1);
     visible[0] = static_cast<int>(count);
-    const Bounded s = qk(q, b.block.k_tile(tile).topRows(count), visible, b.block.score_factor(),
+    const Bounded s = qk(q, b.block.k_tile(tile).top_rows(count), visible, b.block.score_factor(),
                          b.walk.arithmetic);
-    const bool open = !s.value.isFinite().all() || (s.error.array() >= any_number).any();
+    const bool open = !s.value.is_finite().all() || (s.error >= any_number).any();
     if (open) return {};
-    const ArrayXd value = s.value.row(0).transpose(), error = s.error.row(0).transpose();
-    scores.value.segment(first, count) = factor.value * value;
-    scores.error.segment(first, count) =
-        factor.value * error + factor.error * (value.abs() + error);
-    first += count;
+    for (Index i = 0; i < count; ++i, ++first) {
+      const double value = s.value(i), error = s.error(i);
+      scores.value(first) = factor.value * value;
+      scores.error(first) = factor.value * error + factor.error * (std::abs(value) + error);
+    }
   }
   if (keys == 0) return {};
-  const double largest = scores.value.abs().maxCoeff() + scores.error.maxCoeff();
+  const double largest = scores.value.abs().largest() + scores.error.largest();
   const double residue = factor.none() ? 0 : unit * largest;
   if (largest >= 0x1p126 || residue > 60) return {};
   add_rounding(scores, b.tiles, residue);
@@ -100,13 +99,13 @@ Scores scores_of(const Block& b, Index row) {
 /// o / l of one row, before the output's own rounding: the middle of what it can be, and half of
 /// the width. [1, width]
 Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
-  const ArrayXd low_exponents = scores.value - scores.error;
-  const ArrayXd high_exponents = scores.value + scores.error;
+  const Array low_exponents = scores.value - scores.error;
+  const Array high_exponents = scores.value + scores.error;
   const Sum low_sum(low_exponents), high_sum(high_exponents);
   const Index width = b.walk.width, keys = scores.value.size();
   constexpr double negligible = 0x1p-40;
-  RowXd sure = RowXd::Zero(width), least = RowXd::Constant(width, infinity), most = -least;
-  RowXd magnitude = RowXd::Zero(width), largest = magnitude, left_out = magnitude;
+  Array sure(1, width), least(1, width, infinity), most(1, width, -infinity);
+  Array magnitude(1, width), largest(1, width), left_out(1, width);
   double given = 0;
   Index key = 0;
   const Accumulation& products = b.walk.arithmetic.products;
@@ -118,14 +117,17 @@ Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
       const double at_least = high_sum.weight(key, low_exponents(key));
       const double at_most = low_sum.weight(key, high_exponents(key));
       given += at_least;
-      sure += at_least * v.row(i);
-      magnitude += at_most * size.row(i);
-      largest = largest.max(size.row(i));
-      if (at_most > negligible) {
-        least = least.min(v.row(i));
-        most = most.max(v.row(i));
-      } else {
-        left_out += at_most * v.row(i).abs();
+      for (Index col = 0; col < width; ++col) {
+        const double value = v(i, col);
+        sure(col) += at_least * value;
+        magnitude(col) += at_most * size(i, col);
+        largest(col) = std::fmax(largest(col), size(i, col));
+        if (at_most > negligible) {
+          least(col) = std::fmin(least(col), value);
+          most(col) = std::fmax(most(col), value);
+        } else {
+          left_out(col) += at_most * std::abs(value);
+        }
       }
     }
   }
@@ -144,13 +146,14 @@ Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
   o.error += relative * magnitude.min(largest) + (static_cast<double>(keys) * absolute * largest +
                                                   static_cast<double>(b.tiles) * dot_flush) /
                                                      scores.least_l;
-  if ((largest * static_cast<double>(keys) >= 0x1p126).any()) o.error.array().setConstant(anything);
+  if ((largest * static_cast<double>(keys) >= 0x1p126).any()) o.error.fill_row(0, anything);
   return o;
 }
 
 Bounded lse_of(const Block& b, const Scores& scores) {
-  const double low = Sum(scores.value - scores.error).log2();
-  const double high = Sum(scores.value + scores.error).log2();
+  const Array low_exponents = scores.value - scores.error;
+  const Array high_exponents = scores.value + scores.error;
+  const double low = Sum(low_exponents).log2(), high = Sum(high_exponents).log2();
   const double middle = (low + high) / 2;
   const double l = static_cast<double>(scores.value.size());
   double error = (high - low) / 2 + lg2_error * std::fmax(1, natural_log(l) * log2_e) +

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope::reference {
@@ -13,8 +12,8 @@ Reach::Reach(const OnlineBlock& block)
     : score_factor_(block.score_factor().value),
       softmax_factor_(block.softmax_factor().value),
       output_factor_(block.output_factor().value) {
-  const Array q = block.q_tile().topRows(block.rows());
-  q_norm_ = q.square().rowwise().sum().sqrt();
+  const Array q = block.q_tile().top_rows(block.rows());
+  q_norm_ = q.square().row_sums().sqrt();
   keys_ = Array::Zero(q.rows(), 1);
   m_ = Array::Zero(q.rows(), 1);
   low_ = Array::Constant(q.rows(), q.cols(), infinity);
@@ -22,21 +21,25 @@ Reach::Reach(const OnlineBlock& block)
 }
 
 void Reach::step(const Array& k, const Array& v, const Visible& visible) {
-  k_norm_ = k.square().rowwise().sum().sqrt();
+  k_norm_ = k.square().row_sums().sqrt();
   const int most = visible.empty() ? 0 : *std::max_element(visible.begin(), visible.end());
   if (most == 0) return;
-  k_largest_ = std::fmax(k_largest_, k_norm_.topRows(most).maxCoeff());
-  const Eigen::Array<double, 1, Eigen::Dynamic> low = v.topRows(most).colwise().minCoeff();
-  const Eigen::Array<double, 1, Eigen::Dynamic> high = v.topRows(most).colwise().maxCoeff();
+  k_largest_ = std::fmax(k_largest_, k_norm_.top_rows(most).largest());
+  Array low, high;  // of the first `counted` rows of v
+  int counted = 0;
   for (Index row = 0; row < static_cast<Index>(visible.size()); ++row) {
     const int seen = visible[static_cast<std::size_t>(row)];
     keys_(row) += seen;
-    if (seen == most) {
-      low_.row(row) = low_.row(row).min(low);
-      high_.row(row) = high_.row(row).max(high);
-    } else if (seen > 0) {
-      low_.row(row) = low_.row(row).min(v.topRows(seen).colwise().minCoeff());
-      high_.row(row) = high_.row(row).max(v.topRows(seen).colwise().maxCoeff());
+    if (seen == 0) continue;
+    if (seen != counted) {
+      const Array own = v.top_rows(seen);
+      low = own.column_minima();
+      high = own.column_maxima();
+      counted = seen;
+    }
+    for (Index col = 0; col < v.cols(); ++col) {
+      low_(row, col) = std::min(low_(row, col), low(col));
+      high_(row, col) = std::max(high_(row, col), high(col));
     }
   }
 }

@@ -2,12 +2,11 @@
 
 #include <cmath>
 
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 #include "reference/stages.h"
 
 // What the bounds of the stages (stages.h) are made of: how far each operation of a kernel may be
-// off. Of the sources of the stages alone.
+// off. Of sources alone, not of headers.
 
 namespace lanescope::reference::stage_errors {
 
@@ -32,11 +31,14 @@ struct Number {
 
 /// `x` with errors as Bounded has them: those that grew too large say so.
 inline Bounded settled(Bounded x) {
-  x.error = x.value.binaryExpr(x.error, [](double value, double error) {
-    if (!std::isfinite(value)) return 0.0;
-    if (error <= any_number) return error;
-    return error < anything ? any_number : anything;
-  });
+  for (Index i = 0; i < x.value.size(); ++i) {
+    double& error = x.error(i);
+    if (!std::isfinite(x.value(i))) {
+      error = 0;
+    } else if (!(error <= any_number)) {
+      error = error < anything ? any_number : anything;
+    }
+  }
   return x;
 }
 
@@ -76,16 +78,16 @@ inline Number ex2(double x, double anchored, double held) {
 /// s · factor, not rounded.
 inline Bounded in_base_2(const Bounded& s, const Factor& factor) {
   if (factor.none()) return s;
-  const auto finite = s.value.isFinite();
+  const Mask finite = s.value.is_finite();
   return {s.value * factor.value,
-          finite.select(factor.value * s.error + factor.error * (s.value.abs() + s.error), 0.0)};
+          finite.select(factor.value * s.error + factor.error * (s.value.abs() + s.error), 0)};
 }
 
 /// s · factor, rounded to fp32.
 inline Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
   Bounded x = in_base_2(s, factor);
   if (factor.none()) return x;
-  x.error += x.value.isFinite().select(unit * (x.value.abs() + x.error), 0.0);
+  x.error += x.value.is_finite().select(unit * (x.value.abs() + x.error), 0);
   overflow(x, x.value.abs(), unit);
   return x;
 }
@@ -109,7 +111,7 @@ inline Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
       low(row) = std::fmax(low(row), value - error);
     }
   }
-  return {top, top.isInf().select(0.0, (high - top).max(top - low))};
+  return {top, top.is_inf().select(0, (high - top).max(top - low))};
 }
 
 }  // namespace lanescope::reference::stage_errors

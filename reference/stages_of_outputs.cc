@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 #include "reference/stage_errors.h"
 #include "reference/stages.h"
@@ -21,9 +20,12 @@ Partial combine(const std::vector<Partial>& partials) {
   Array o_magnitude = Array::Zero(rows, d), l_magnitude = Array::Zero(rows, 1);
   const auto add = [](Bounded& sum, Array& magnitude, const Bounded& x, const Number& w,
                       Index row) {
-    sum.value.row(row) += x.value.row(row) * w.value;
-    magnitude.row(row) += x.value.row(row).abs() * w.value;
-    sum.error.row(row) += x.error.row(row) * (w.value + w.error) + x.value.row(row).abs() * w.error;
+    for (Index col = 0; col < sum.value.cols(); ++col) {
+      const double value = x.value(row, col), size = std::abs(value);
+      sum.value(row, col) += value * w.value;
+      magnitude(row, col) += size * w.value;
+      sum.error(row, col) += x.error(row, col) * (w.value + w.error) + size * w.error;
+    }
   };
   for (const Partial& part : partials) {
     for (Index row = 0; row < rows; ++row) {
@@ -36,13 +38,10 @@ Partial combine(const std::vector<Partial>& partials) {
   all.o.error += rounding * (o_magnitude + all.o.error) + dot_flush;
   all.l.error += rounding * (l_magnitude + all.l.error);
   for (const Partial& part : partials) {
-    const Array open = (part.m.error >= anything).select(anything, Eigen::ArrayXXd::Zero(rows, 1));
-    all.m.error = all.m.error.max(open);
-    all.l.error =
-        all.l.error.max(open).max((part.l.error >= anything).select(anything, open.array()));
-    all.o.error =
-        all.o.error.max(open.replicate(1, d))
-            .max((part.o.error >= anything).select(anything, Eigen::ArrayXXd::Zero(rows, d)));
+    const Mask open = part.m.error >= anything;
+    all.m.error = open.select(anything, all.m.error);
+    all.l.error = (open || part.l.error >= anything).select(anything, all.l.error);
+    all.o.error = (open.replicate(d) || part.o.error >= anything).select(anything, all.o.error);
   }
   return {settled(all.o), settled(all.m), settled(all.l)};
 }
@@ -71,8 +70,8 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Fac
     }
   }
   out.o_final = rounded(out.o_final, arithmetic.operands);
-  const auto open = (l.error >= anything || m.error >= anything).replicate(1, d);
-  out.o_final.error = (open || o.error >= anything).select(anything, out.o_final.error.array());
+  const Mask open = (l.error >= anything || m.error >= anything).replicate(d);
+  out.o_final.error = (open || o.error >= anything).select(anything, out.o_final.error);
   out.o_final = settled(out.o_final);
 
   for (Index row = 0; row < rows; ++row) {

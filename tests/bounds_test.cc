@@ -3,7 +3,6 @@
 #include <string>
 
 #include "reference/arithmetic.h"
-#include "reference/array_algebra.h"
 #include "reference/inputs.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulated_kernel.h"
@@ -27,8 +26,8 @@ TEST_CASE("bounds: the bound of a dot product holds for chains and for every mat
           arch.empty() ? Accumulation::fma_chain() : Accumulation::tensor_core(arch);
       const double f = rule.relative_error(128);
       double worst = 0;
-      for (Eigen::Index row = 0; row < 64; ++row) {
-        for (Eigen::Index key = 0; key < 64; ++key) {
+      for (Index row = 0; row < 64; ++row) {
+        for (Index key = 0; key < 64; ++key) {
           const double initial = 3 * value_of(ElementType::f16, inputs.v.bits(row * 64 + key));
           const double got = testing::accumulate(rule, q.row(row), k.row(key), initial);
           const double want = (q.row(row) * k.row(key)).sum() + initial;
@@ -52,10 +51,11 @@ TEST_CASE("bounds: the bound of a dot product holds for chains and for every mat
 
 TEST_CASE("bounds: rounding of bounded values covers the rounded values, and overflows") {
   Array x(1, 7);
-  x.array() << 0, 1.0003, 3e-8, 65519, 65520, -70000, std::nan("");
+  const double values[] = {0, 1.0003, 3e-8, 65519, 65520, -70000, std::nan("")};
+  std::copy(std::begin(values), std::end(values), x.begin());
   const Bounded f16 = rounded(Bounded::exact(x), ElementType::f16);
   const Array held = round_values(x, ElementType::f16);
-  for (Eigen::Index i = 0; i < 4; ++i) CHECK(std::abs(held(i) - f16.value(i)) <= f16.error(i));
+  for (Index i = 0; i < 4; ++i) CHECK(std::abs(held(i) - f16.value(i)) <= f16.error(i));
   CHECK(f16.error(0) == 0);
   CHECK(f16.value(4) == infinity);
   CHECK(f16.value(5) == -infinity);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "reference/array_algebra.h"
 #include "reference/possible.h"
 #include "tests/support/catch.h"
 #include "tests/support/synthetic_dump.h"

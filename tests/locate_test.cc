@@ -9,7 +9,6 @@
 #include "debug/dump/dump_metadata.h"
 #include "debug/judge/judge.h"
 #include "gates/build/module_catalogue.h"
-#include "reference/array_algebra.h"
 #include "reference/inputs.h"
 #include "tests/specimens.h"
 #include "tests/support/catch.h"
@@ -127,7 +126,7 @@ TEST_CASE("locate: an output that is never written, its values under 0.03") {
   double largest = 0;
   Judge(dump).judge(
       0, [&](SiteId id, std::int64_t, std::int64_t, Judgement, const reference::Bounded& want) {
-        if (id == SiteId::o_final) largest = std::max(largest, want.value.abs().maxCoeff());
+        if (id == SiteId::o_final) largest = std::max(largest, want.value.abs().largest());
       });
   CHECK(largest < 0.03);
   CHECK(largest > 0);

@@ -9,7 +9,6 @@
 #include "debug/show/show.h"
 #include "gates/run/partition.h"
 #include "gates/run/run_options.h"
-#include "reference/array_algebra.h"
 #include "reference/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -158,16 +157,16 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
     const Dump clean = decoding(gate);
     const auto o = partials(clean, SiteId::o_partial), m = partials(clean, SiteId::m_partial),
                l = partials(clean, SiteId::l_partial);
-    const Array top = m[0].max(m[1]).max(m[2].array());
+    const Array top = m[0].max(m[1]).max(m[2]);
     const auto weight = [&](std::size_t i, double base) -> Array {
-      return (m[i] - top).unaryExpr([=](double x) { return std::pow(base, x); });
+      return (m[i] - top).map([=](double x) { return std::pow(base, x); });
     };
     Array sum = Array::Zero(12, 1);
     for (std::size_t i = 0; i < 3; ++i) sum += l[i] * weight(i, 2);
     const auto named = [&](const std::function<Array(std::size_t)>& factor) {
       Dump dump = clean;
       Array out = Array::Zero(12, 64);
-      for (std::size_t i = 0; i < 3; ++i) out += o[i].colwise() * (factor(i) / sum).col(0);
+      for (std::size_t i = 0; i < 3; ++i) out += o[i] * (factor(i) / sum);
       Tensor& o_final = tensor_of(dump, "o_final");
       for (int row = 0; row < 12; ++row) {
         for (int col = 0; col < 64; ++col) o_final.set(row * 64 + col, out(row, col));

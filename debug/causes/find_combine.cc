@@ -38,9 +38,9 @@ std::optional<Parts> parts_of(const Scene& scene) {
     parts.o.push_back(*o);
     parts.m.push_back(*m);
     parts.l.push_back(*l);
-    parts.top = split == 0 ? *m : Array(parts.top.max(*m));
+    parts.top = split == 0 ? *m : parts.top.max(*m);
   }
-  parts.top = (parts.top == -infinity).select(0.0, parts.top.array());
+  parts.top = (parts.top == -infinity).select(0, parts.top);
   for (const Array& m : parts.m) parts.weight.push_back(exp2(m - parts.top));
   return parts;
 }
@@ -51,7 +51,7 @@ using Factors = std::function<Array(std::size_t split)>;
 /// Σ_i x_i · factor_i, [rows, ·].
 Array sum(const std::vector<Array>& x, const Factors& factor) {
   Array total = Array::Zero(x[0].rows(), x[0].cols());
-  for (std::size_t i = 0; i < x.size(); ++i) total += x[i].colwise() * factor(i).col(0);
+  for (std::size_t i = 0; i < x.size(); ++i) total += x[i] * factor(i);
   return total;
 }
 
@@ -84,9 +84,9 @@ std::vector<Mistake> mistakes(const Parts& parts) {
   std::vector<Mistake> all = {
       {Cause::weighted_by_sum, "l_i", [&](std::size_t i) { return l[i]; }},
       {Cause::normalised_twice, "1 / l_i: the parts are divided by it already",
-       [&](std::size_t i) { return Array((l[i] == 0).select(0.0, 1 / l[i])); }},
+       [&](std::size_t i) { return (l[i] == 0).select(0, 1 / l[i]); }},
       {Cause::not_rescaled, "1 / w_i: the weight is missing",
-       [&](std::size_t i) { return Array((weight[i] == 0).select(0.0, 1 / weight[i])); }},
+       [&](std::size_t i) { return (weight[i] == 0).select(0, 1 / weight[i]); }},
       {Cause::rescaled_twice, "w_i: the weight counts twice",
        [&](std::size_t i) { return weight[i]; }},
       {Cause::wrong_base, "e^(m_i - m) / 2^(m_i - m): m is in base 2",
@@ -99,11 +99,11 @@ std::vector<Mistake> mistakes(const Parts& parts) {
   for (std::size_t split = 0; parts.count() > 1 && split < parts.count(); ++split) {
     const std::string name = "split " + std::to_string(split);
     all.push_back({Cause::contribution_missing, "0 for " + name + ": it is missing",
-                   [=](std::size_t i) { return i == split ? Array(0 * one) : one; }});
+                   [=](std::size_t i) { return i == split ? 0 * one : one; }});
     all.push_back({Cause::contribution_repeated, "2 for " + name + ": it counts twice",
-                   [=](std::size_t i) { return i == split ? Array(2 * one) : one; }});
+                   [=](std::size_t i) { return i == split ? 2 * one : one; }});
     all.push_back({Cause::accumulator_lost, "0 for all splits but " + std::to_string(split),
-                   [=](std::size_t i) { return i == split ? one : Array(0 * one); }});
+                   [=](std::size_t i) { return i == split ? one : 0 * one; }});
   }
   return all;
 }
@@ -113,12 +113,12 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
   const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
   const Array o = sum(parts.o, weight), l = sum(parts.l, weight);
   const auto divided = [](const Array& x, const Array& by) -> Array {
-    return x.colwise() * (by == 0).select(0.0, 1 / by).col(0);
+    return x * (by == 0).select(0, 1 / by);
   };
   fits(Cause::not_normalised, "O = sum of w_i O_i: not divided by l", o);
   fits(Cause::normalised_twice, "O = sum of w_i O_i / l^2", divided(o, l.square()));
   for (const Mistake& mistake : mistakes(parts)) {
-    const Factors both = [&](std::size_t i) { return Array(mistake.factor(i) * parts.weight[i]); };
+    const Factors both = [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; };
     const std::string text =
         "the part of each split stands with a factor, the same in all columns of "
         "a row: " +
@@ -145,7 +145,7 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   fits(Cause::wrong_base, "lse = m + ln l: m is in base 2", m + log2(l) * ln_2);
   for (const Mistake& mistake : mistakes(parts)) {
     const Array sum_of =
-        sum(parts.l, [&](std::size_t i) { return Array(mistake.factor(i) * parts.weight[i]); });
+        sum(parts.l, [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; });
     fits(mistake.cause, "the l_i stand with a factor in the sum l: " + mistake.text,
          (m + log2(sum_of)) * ln_2);
   }

@@ -9,17 +9,16 @@ namespace lanescope {
 namespace {
 
 using Array = Scene::Array;
-using Column = Eigen::ArrayXd;
 
 using reference::infinity;
 using reference::ln_2, reference::log2_e;
 
-Array row_max(const Array& x) { return x.rowwise().maxCoeff(); }
-Array row_sum(const Array& x) { return x.rowwise().sum(); }
+Array row_max(const Array& x) { return x.row_maxima(); }
+Array row_sum(const Array& x) { return x.row_sums(); }
 /// `x` with each row multiplied by its entry of `column`.
-Array scaled(const Array& x, const Array& column) { return x.colwise() * column.col(0); }
-Array minus(const Array& x, const Array& column) { return x.colwise() - column.col(0); }
-Array product(const Array& a, const Array& b) { return (a.matrix() * b.matrix()).array(); }
+Array scaled(const Array& x, const Array& column) { return x * column; }
+Array minus(const Array& x, const Array& column) { return x - column; }
+using reference::product;
 
 void try_scores(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
@@ -28,9 +27,9 @@ void try_scores(const Scene& scene, const Formulas& fits) {
   if (!q) return;
   const reference::Visible seen = scene.reference().visible(tile);
   const auto scores = [&](const Array& keys) {
-    Array s = factor * product(*q, keys.transpose());
+    Array s = factor * product_transposed(*q, keys);
     for (reference::Index row = 0; row < s.rows(); ++row) {
-      s.row(row).tail(s.cols() - seen[static_cast<std::size_t>(row)]).setConstant(-infinity);
+      s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
     }
     return s;
   };
@@ -50,7 +49,7 @@ void try_scores(const Scene& scene, const Formulas& fits) {
     const std::string name = name_of(id);
     // The scores of the tile before are those of its keys, which was tried above.
     if (id == SiteId::p) fits(Cause::never_updated, "s equals p of the tile before", *before);
-    const Array finite = before->unaryExpr([](double x) { return std::isfinite(x) ? x : 0; });
+    const Array finite = before->map([](double x) { return std::isfinite(x) ? x : 0; });
     fits(Cause::accumulator_not_cleared,
          "s = Q.K + " + name + " of the tile before: the accumulator was not cleared",
          scene.want() + factor * finite);
@@ -102,18 +101,17 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
       fits(Cause::wrong_scale, "m is the maximum of the scores " + what,
            m_prev->max(row_max(scores)));
     }
-    fits(Cause::wrong_formula, "m is the minimum of the scores", s->rowwise().minCoeff());
+    fits(Cause::wrong_formula, "m is the minimum of the scores", s->row_minima());
     fits(Cause::wrong_formula, "m is a maximum with 0", m_prev->max(row_max(*s)).max(0));
     fits(Cause::wrong_formula, "m is the minimum of m_prev and the maximum of the scores",
          m_prev->min(row_max(*s)));
     fits(Cause::wrong_formula, "m is the maximum of the magnitudes",
-         m_prev->max(
-             row_max(s->unaryExpr([](double x) { return std::isfinite(x) ? std::abs(x) : x; }))));
+         m_prev->max(row_max(s->map([](double x) { return std::isfinite(x) ? std::abs(x) : x; }))));
     return;
   }
   const auto m = scene.held(SiteId::m, tile);
   if (!m) return;
-  const Array shift = (*m == -infinity).select(0.0, m->array());
+  const Array shift = (*m == -infinity).select(0, *m);
   const Array p = exp2(minus(*s, shift)), alpha = exp2(*m_prev - shift);
   const auto l_prev = scene.before(SiteId::l, tile);
   if (scene.site() == SiteId::alpha) {
@@ -138,7 +136,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
       fits(Cause::wrong_scale, "p = 2^(s - m) of the scores " + what, exp2(minus(scores, shift)));
     }
     fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
-         exp2(minus(*s, (*m_prev == -infinity).select(0.0, m_prev->array()))));
+         exp2(minus(*s, (*m_prev == -infinity).select(0, *m_prev))));
     fits(Cause::wrong_formula, "p = 2^s: the maximum is not subtracted", exp2(*s));
     fits(Cause::wrong_formula, "p = 2^(s - max of this tile), not of the running maximum",
          exp2(minus(*s, row_max(*s))));

@@ -5,7 +5,6 @@
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope {
@@ -32,9 +31,9 @@ class Reduction {
     } else {
       const auto l_prev = scene.before(SiteId::l, tile);
       if (!m || !l_prev) return;
-      const Array shift = (*m == -infinity).select(0.0, m->array());
-      terms_ = (s->colwise() - shift.col(0)).unaryExpr([](double x) { return std::exp2(x); });
-      start_ = (*start - shift).unaryExpr([](double x) { return std::exp2(x); }) * *l_prev;
+      const Array shift = (*m == -infinity).select(0, *m);
+      terms_ = (*s - shift).map([](double x) { return std::exp2(x); });
+      start_ = (*start - shift).map([](double x) { return std::exp2(x); }) * *l_prev;
     }
     possible_ = true;
   }
@@ -249,7 +248,7 @@ void find_other_row(const Scene& scene, Findings& findings) {
     try_rows(scene, text, predict, findings);
   };
   if (scene.site() == SiteId::m && s && m_prev) {
-    const Array top = s->rowwise().maxCoeff();
+    const Array top = s->row_maxima();
     attempt("m_prev", [&](Index r, Index x, Index) { return std::fmax((*m_prev)(x), top(r)); });
     attempt("the maximum of the scores",
             [&](Index r, Index x, Index) { return std::fmax((*m_prev)(r), top(x)); });
@@ -259,14 +258,14 @@ void find_other_row(const Scene& scene, Findings& findings) {
   } else if (scene.site() == SiteId::p && s && m) {
     attempt("m", [&](Index r, Index x, Index c) { return std::exp2((*s)(r, c) - (*m)(x)); });
   } else if (scene.site() == SiteId::l && p && alpha && l_prev) {
-    const Array sum = p->rowwise().sum();
+    const Array sum = p->row_sums();
     attempt("alpha", [&](Index r, Index x, Index) { return (*alpha)(x) * (*l_prev)(r) + sum(r); });
     attempt("l_prev", [&](Index r, Index x, Index) { return (*alpha)(r) * (*l_prev)(x) + sum(r); });
     attempt("the sum of p",
             [&](Index r, Index x, Index) { return (*alpha)(r) * (*l_prev)(r) + sum(x); });
   } else if (scene.site() == SiteId::o && p && alpha && o_prev) {
     const auto v = scene.held(SiteId::v_smem, tile);
-    const Array pv = (p->matrix() * (v ? *v : scene.reference().v_tile(tile)).matrix()).array();
+    const Array pv = product(*p, v ? *v : scene.reference().v_tile(tile));
     attempt("alpha",
             [&](Index r, Index x, Index c) { return (*alpha)(x) * (*o_prev)(r, c) + pv(r, c); });
     attempt("P",

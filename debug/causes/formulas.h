@@ -6,16 +6,15 @@
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
-#include "reference/array_algebra.h"
 
 namespace lanescope {
 
 /// 2^x and log2 x of each element.
 inline Scene::Array exp2(const Scene::Array& x) {
-  return x.unaryExpr([](double y) { return std::exp2(y); });
+  return x.map([](double y) { return std::exp2(y); });
 }
 inline Scene::Array log2(const Scene::Array& x) {
-  return x.unaryExpr([](double y) { return std::log2(y); });
+  return x.map([](double y) { return std::log2(y); });
 }
 
 /// Tries formulas on the scene and keeps those that give most of the wrong values.
@@ -25,8 +24,7 @@ class Formulas {
 
   void operator()(Cause cause, const std::string& text, const Scene::Array& value) const {
     if (value.rows() != scene_.rows()) return;
-    const Scene::Array own =
-        value.cols() == 1 ? value : Scene::Array(value.leftCols(scene_.cols()));
+    const Scene::Array own = value.cols() == 1 ? value : value.left_cols(scene_.cols());
     const std::vector<double> values = scene_.by_element(own);
     const Fit fit = scene_.fit(values);
     if (fit.explained < 0.5) return;

@@ -1,9 +1,6 @@
 #include "debug/causes/product_operand.h"
 
-#include <Eigen/Cholesky>
 #include <utility>
-
-#include "reference/array_algebra.h"
 
 namespace lanescope {
 namespace {
@@ -15,40 +12,44 @@ using Maybe = std::optional<Array>;
 /// X from X · b = c, b [n, m] with n <= m, and how far it may be off. Nothing where b does not
 /// determine X, or no X gives c.
 std::optional<std::pair<Array, Array>> solve(const Array& b, const Array& c, const Array& c_error) {
-  if (b.rows() > b.cols()) return std::nullopt;
-  const Eigen::MatrixXd gram = b.matrix() * b.matrix().transpose();
-  const Eigen::LLT<Eigen::MatrixXd> factor(gram);
-  constexpr double least = 1e-10;  // b amplifies what is off by 1e5
-  if (factor.info() != Eigen::Success || !(factor.rcond() >= least)) return std::nullopt;
-  const Eigen::MatrixXd inverse = factor.solve(b.matrix());  // [n, m]
-  const Array x = (c.matrix() * inverse.transpose()).array();
-  const Array error = (c_error.matrix() * inverse.transpose().cwiseAbs()).array();
-  const Array misfit = ((x.matrix() * b.matrix()).array() - c).abs();
-  if (!(misfit <= 8 * c_error + 1e-5 * c.abs().maxCoeff()).all()) return std::nullopt;
+  const Maybe inverse = reference::solver(b, 1e-10);  // b amplifies what is off by 1e5
+  if (!inverse) return std::nullopt;
+  const Array x = product_transposed(c, *inverse);
+  const Array error = product_transposed(c_error, inverse->abs());
+  const Array misfit = (product(x, b) - c).abs();
+  if (!(misfit <= 8 * c_error + 1e-5 * c.abs().largest()).all()) return std::nullopt;
   return std::pair(x, error);
 }
 
-/// Rows of a left operand and of the product that they gave, [rows, depth] and [rows, outer].
+/// Rows of a left operand and of the product that they gave, of `depth` and `outer` numbers.
 struct Equations {
-  Eigen::ArrayXXd left, product;
+  std::vector<double> left, product;
+  Index count = 0;
 
   void add(const Array& more_left, const Array& more_product) {
     for (Index row = 0; row < more_product.rows(); ++row) {
-      if (!more_product.row(row).isFinite().all() || !more_left.row(row).isFinite().all()) continue;
-      const Index at = left.rows();
-      left.conservativeResize(at + 1, more_left.cols());
-      product.conservativeResize(at + 1, more_product.cols());
-      left.row(at) = more_left.row(row);
-      product.row(at) = more_product.row(row);
+      const Array a = more_left.row(row), b = more_product.row(row);
+      if (!a.is_finite().all() || !b.is_finite().all()) continue;
+      left.insert(left.end(), a.begin(), a.end());
+      product.insert(product.end(), b.begin(), b.end());
+      ++count;
     }
   }
 
   /// The operand X [outer, depth] that all rows were multiplied with; `error` is that of an element
   /// of the product.
   std::optional<std::pair<Array, Array>> operand(double error) const {
-    if (left.rows() == 0) return std::nullopt;
-    return solve(left.transpose(), product.transpose(),
-                 Array::Constant(product.cols(), product.rows(), error));
+    if (count == 0) return std::nullopt;
+    const Array b = columns(left), c = columns(product);
+    return solve(b, c, Array::Constant(c.rows(), count, error));
+  }
+
+ private:
+  /// Rows one after the other are columns of the transpose.
+  Array columns(const std::vector<double>& rows) const {
+    Array result(std::ssize(rows) / count, count);
+    std::copy(rows.begin(), rows.end(), result.begin());
+    return result;
   }
 };
 
@@ -62,7 +63,7 @@ Maybe held(const Scene& scene, SiteId id, std::int64_t block, std::int64_t tile,
 }
 
 double largest_bound(const Scene& scene) {
-  return scene.bound().isFinite().select(scene.bound().array(), 0.0).maxCoeff();
+  return scene.bound().is_finite().select(scene.bound(), 0).largest();
 }
 
 /// Calls take(block, rows) for the scene's block, then for the others of its heads and split.
@@ -88,13 +89,13 @@ std::optional<ProductOperand> solve_keys(const Scene& scene) {
     const Maybe q = held(scene, SiteId::q_smem, block, 0, rows),
                 s = held(scene, SiteId::s, block, scene.tile(), rows);
     if (!q || !s) return;
-    equations.add(q->leftCols(d), *s / scene.reference().score_factor().value);
-    if (equations.left.rows() >= d) {
+    equations.add(q->left_cols(d), *s / scene.reference().score_factor().value);
+    if (equations.count >= d) {
       solved = equations.operand(2 * largest_bound(scene) / scene.reference().score_factor().value);
     }
   });
   if (!solved) return std::nullopt;
-  return ProductOperand{solved->first, k->leftCols(d), solved->second, "columns of d", "key"};
+  return ProductOperand{solved->first, k->left_cols(d), solved->second, "columns of d", "key"};
 }
 
 std::optional<ProductOperand> solve_queries(const Scene& scene) {
@@ -108,14 +109,14 @@ std::optional<ProductOperand> solve_queries(const Scene& scene) {
     const Maybe k = held(scene, SiteId::k_smem, scene.block(), tile, scene.info().bc),
                 s = held(scene, SiteId::s, scene.block(), tile, rows);
     if (!k || !s) continue;
-    equations.add(k->leftCols(d), (*s / scene.reference().score_factor().value).transpose());
-    if (equations.left.rows() >= d) {
+    equations.add(k->left_cols(d), (*s / scene.reference().score_factor().value).transpose());
+    if (equations.count >= d) {
       solved = equations.operand(2 * largest_bound(scene) / scene.reference().score_factor().value);
     }
   }
   if (!solved) return std::nullopt;
-  return ProductOperand{solved->first, q->topRows(rows).leftCols(d), solved->second, "columns of d",
-                        "query"};
+  return ProductOperand{solved->first, q->top_rows(rows).left_cols(d), solved->second,
+                        "columns of d", "query"};
 }
 
 /// P·V of the scene's tile in `block`: o less what was there before.
@@ -126,21 +127,21 @@ Maybe product_of(const Scene& scene, std::int64_t block, Index rows) {
               before = tile == 0 ? Array::Zero(rows, scene.info().head_dim)
                                  : held(scene, SiteId::o, block, tile - 1, rows);
   if (!alpha || !o || !before) return std::nullopt;
-  return Array((*o - before->colwise() * alpha->col(0)).leftCols(scene.info().problem.d));
+  return (*o - *before * *alpha).left_cols(scene.info().problem.d);
 }
 
 std::optional<ProductOperand> solve_weights(const Scene& scene) {
   const std::int64_t tile = scene.tile();
   const Maybe p = scene.held(SiteId::p, tile), v = scene.held(SiteId::v_smem, tile),
               given = product_of(scene, scene.block(), scene.rows());
-  if (!p || !given || !given->isFinite().all()) return std::nullopt;
+  if (!p || !given || !given->is_finite().all()) return std::nullopt;
   const Index d = scene.info().problem.d;
   const Index keys = std::min<Index>(
       scene.info().bc, scene.info().problem.len_kv - scene.info().key_of(scene.place(), tile));
-  const Array own_v = (v ? *v : scene.reference().v_tile(tile)).array().topLeftCorner(keys, d);
-  const auto solved = solve(own_v, *given, scene.bound().leftCols(d) * 2);
+  const Array own_v = (v ? *v : scene.reference().v_tile(tile)).top_rows(keys).left_cols(d);
+  const auto solved = solve(own_v, *given, scene.bound().left_cols(d) * 2);
   if (!solved) return std::nullopt;
-  return ProductOperand{solved->first, p->leftCols(keys), solved->second, "keys", "row"};
+  return ProductOperand{solved->first, p->left_cols(keys), solved->second, "keys", "row"};
 }
 
 std::optional<ProductOperand> solve_values(const Scene& scene) {
@@ -155,10 +156,10 @@ std::optional<ProductOperand> solve_values(const Scene& scene) {
                 given = product_of(scene, block, rows);
     if (!p || !given) return;
     equations.add(*p, *given);
-    if (equations.left.rows() >= p->cols()) solved = equations.operand(2 * largest_bound(scene));
+    if (equations.count >= p->cols()) solved = equations.operand(2 * largest_bound(scene));
   });
   if (!solved) return std::nullopt;
-  return ProductOperand{solved->first, v->leftCols(d).transpose(), solved->second, "keys",
+  return ProductOperand{solved->first, v->left_cols(d).transpose(), solved->second, "keys",
                         "column of V"};
 }
 

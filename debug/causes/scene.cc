@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "debug/judge/compare.h"
-#include "reference/array_algebra.h"
 #include "reference/elementary.h"
 
 namespace lanescope {
@@ -110,7 +109,9 @@ std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {
   std::optional<Array> s = held(SiteId::s, tile);
   const reference::Factor factor = reference_.softmax_factor();
   if (!s || factor.none()) return s;
-  return (s->array().cast<float>() * static_cast<float>(factor.value)).cast<double>();
+  return s->map([by = static_cast<float>(factor.value)](double x) {
+    return static_cast<double>(static_cast<float>(x) * by);
+  });
 }
 
 std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {

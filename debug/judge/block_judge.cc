@@ -3,8 +3,6 @@
 #include <limits>
 #include <tuple>
 
-#include "reference/array_algebra.h"
-
 namespace lanescope {
 namespace {
 
@@ -71,7 +69,7 @@ void BlockJudge::judge_scores(std::int64_t tile, const TileState& truth) {
     return;
   }
   judge(SiteId::s, tile, Judgement::chain, truth.s);
-  const Array q_true = reference_.q_tile().topRows(reference_.rows());
+  const Array q_true = reference_.q_tile().top_rows(reference_.rows());
   const Array k_true = reference_.k_tile(tile);
   const Array q = held(SiteId::q_smem, 0).value_or(q_true);
   const Array k = held(SiteId::k_smem, tile, info_.bc).value_or(k_true);
@@ -186,8 +184,8 @@ std::vector<reference::Index> BlockJudge::rows_left_open(const reference::Output
 }
 
 void BlockJudge::judge_outputs(Judgement judgement, const reference::Outputs& want) {
-  const Bounded o{want.o_final.value.leftCols(info_.problem.d),
-                  want.o_final.error.leftCols(info_.problem.d)};
+  const Bounded o{want.o_final.value.left_cols(info_.problem.d),
+                  want.o_final.error.left_cols(info_.problem.d)};
   values_.judge_output(SiteId::o_final, SiteId::o, judgement, o);
   values_.judge_output(SiteId::lse, SiteId::m, judgement, want.lse);
 }

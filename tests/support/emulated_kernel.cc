@@ -4,15 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/array_algebra.h"
 #include "reference/online.h"
 
 namespace lanescope::testing {
 namespace {
 
-using Eigen::Index;
 using reference::Accumulation;
 using reference::Array;
+using reference::Index;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -60,7 +59,7 @@ reference::Walk injecting_walk(const DumpInfo& info) {
 /// The rows of a tile that exist, from the reference; zeros below.
 Array padded(const Array& x, Index rows) {
   Array tile = Array::Zero(rows, x.cols());
-  tile.topRows(x.rows()) = x.array();
+  tile.set_corner(x);
   return tile;
 }
 
@@ -128,7 +127,7 @@ class Emulation {
     tile.p = Array::Zero(info_.br, info_.bc);
     const Array& seen = fault_ == Fault::stale_maximum ? s_before_ : tile.s;
     for (Index row = 0; row < info_.br; ++row) {
-      if (seen.size() > 0) m_(row) = std::max(m_(row), seen.row(row).maxCoeff());
+      if (seen.size() > 0) m_(row) = std::max(m_(row), seen.row(row).largest());
       const auto shift = m_(row) == -infinity ? 0.0f : static_cast<float>(m_(row));
       const float alpha = ex2(static_cast<float>(tile.m_prev(row)) - shift);
       float sum = 0;

@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "reference/array_algebra.h"
 #include "reference/online.h"
 
 namespace lanescope::testing {
@@ -28,8 +27,7 @@ inline double difference(const double* got, const double* want, std::size_t coun
 /// tile [rows, cols] against rows of the stored [tile, row, col].
 inline double difference(const reference::Array& tile, const std::vector<double>& stored,
                          std::int64_t index, double least) {
-  using RowMajor = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const RowMajor values = tile.array();
+  const reference::Array values = tile.transpose();
   const auto count = static_cast<std::size_t>(values.size());
   return difference(values.data(), stored.data() + static_cast<std::size_t>(index) * count, count,
                     least);

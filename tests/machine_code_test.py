@@ -2,13 +2,14 @@
 """machine_code_test.py ROOT BUILD NVCC NINJA: the machine code of every cuda module without tracing is the
 code of the same kernel without anything to trace.
 
-Each is compiled to a cubin, as a module takes thrice as long: from ROOT, and from a copy of ROOT for its
-gate, in which a `seam(...)` statement keeps the sites that the gate takes or leaves and what completes them,
-where it keeps none it is gone; and a seam does not trace. The sections that the GPU runs are compared byte by
-byte. Of one module of BUILD the code must be that of its cubin; and that with tracing on must differ, else
-the comparison could not fail.
+Those of a kernel and gate are compiled to one cubin, as a module each takes six times as long: from ROOT, and
+from a copy of ROOT for the gate, in which a `seam(...)` statement keeps the sites that the gate takes or leaves
+and what completes them, where it keeps none it is gone; and a seam does not trace. The sections that the GPU
+runs are compared byte by byte. Of one module of BUILD the code must be that of its cubin; and that with tracing
+on must differ, else the comparison could not fail.
 """
 
+import collections
 import concurrent.futures
 import pathlib
 import re
@@ -25,8 +26,10 @@ KEPT = {  # by a gate: what it takes, and what it leaves (reference/gate.h)
     "qk_only": {"s"}, "softmax_only": {"s", "m", "alpha", "p", "l"}, "pv_only": {"p", "alpha", "o"},
     "fused": set(), "combine_only": {"o_partial", "m_partial", "l_partial"},
 }
+SCALED = {"e4m3"}  # types whose kernels take arguments of their own
 TRACE = "    trace(tile, at);\n"  # in kernels/trace/seam.h
 MODULE = re.compile(r"^gates/((\w+)\.(\w+)\.(\w+)\.d(\d+)\.(\d+)x(\d+)\.cuda)\.untraced\.so:", re.MULTILINE)
+ARCH = re.compile(r" (-(?:arch|gencode)=\S+) .* -o gates/(\S+)\.untraced\.so ")  # in the command of a module
 EM_CUDA = 190
 
 
@@ -54,8 +57,17 @@ def code_of_module(module):
     return sections
 
 
-def compile_code(root, nvcc, flags, folder, name, kernel, gate, dtype, d, br, bc, trace=0):
+def compile_code(root, nvcc, flags, folder, modules, trace=0):
+    """The code sections of modules of one kernel and gate, by name. One source, whose own module is the first,
+    instantiates the others' kernels as well: headers would take more than half of the time."""
+    name, kernel, gate, dtype, d, br, bc = modules[0]
     template = kernel.title().replace("_", "")
+    source = folder / f"{name}.cu"
+    launches = "".join(f"  launch_passes<kernels::{template}<gate, device::{', '.join(m[3:])}>>(run, {{}}, stream);\n"
+                       for m in modules)
+    source.write_text('#include "gates/module/module_cuda.cu"\nvoid lanescope_launch_all(const lanescope::ModuleRun& run, '
+                      "cudaStream_t stream) {\n  using namespace lanescope;\n"
+                      + launches + "}\n")
     cubin = folder / f"{name}.{trace}.cubin"
     subprocess.run(
         [nvcc, "-std=c++20", *flags, "--expt-relaxed-constexpr", "-cubin", f"-I{root}",
@@ -63,8 +75,16 @@ def compile_code(root, nvcc, flags, folder, name, kernel, gate, dtype, d, br, bc
          f"-DLANESCOPE_KERNEL={kernel}", f"-DLANESCOPE_TEMPLATE={template}", f"-DLANESCOPE_GATE={gate}",
          f"-DLANESCOPE_TYPE={dtype}", f"-DLANESCOPE_D={d}", f"-DLANESCOPE_BR={br}", f"-DLANESCOPE_BC={bc}",
          "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", f"-DLANESCOPE_TRACE={trace}",
-         "-o", str(cubin), str(root / "gates" / "module" / "module_cuda.cu")], check=True)
+         "-o", str(cubin), str(source)], check=True)
     return code_sections(cubin.read_bytes())
+
+
+def own_sections(sections, module):
+    """Those of the kernels of one module, by the template arguments in their names; it has some."""
+    dtype, d, br, bc = module[3:]
+    own = {name: code for name, code in sections.items() if f"{len(dtype)}{dtype}ELi{d}ELi{br}ELi{bc}E" in name}
+    assert own, f"{module[0]}: no machine code"
+    return own
 
 
 def without_traces(root, copy, gate):
@@ -83,7 +103,7 @@ def without_traces(root, copy, gate):
 
     for path in [*(copy / "kernels").glob("*.h"), *(copy / "kernels" / "parts").glob("*.h")]:
         text = path.read_text()
-        seams = len(re.findall(r"\bseam\(", text))
+        seams = len(re.findall(r"\bseam\(\w+,", text))
         text, count = SEAM.subn(bare, text)
         assert count == seams, f"{path}: a seam is not a statement of its own"
         path.write_text(text)
@@ -95,6 +115,9 @@ def main():
     targets = subprocess.run([ninja, "-C", build, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE, text=True)
     modules = [match.groups() for match in MODULE.finditer(targets.stdout)]
     assert modules, "no cuda module is declared"
+    commands = subprocess.run([ninja, "-C", build, "-t", "commands", *(f"gates/{m[0]}.untraced.so" for m in modules)],
+                              check=True, stdout=subprocess.PIPE, text=True).stdout
+    arch_of = {name: arch for arch, name in ARCH.findall(commands)}
     control = f"gates/{modules[0][0]}.untraced.so"
     subprocess.run([ninja, "-C", build, control], check=True, stdout=subprocess.DEVNULL)
     flags = re.search(r'"nvcc \S+ (.*)"', (build / "gates" / "compile_flags.h").read_text())[1].split()
@@ -104,21 +127,27 @@ def main():
         (folder / "compile_flags.h").write_text("")
         bare = {gate: without_traces(root, folder / gate, gate) for gate in {gate for _, _, gate, *_ in modules}}
 
-        def code(sources, module, **more):
+        def code(sources, modules, **more):
             place = folder / sources.name / "cubins"
             place.mkdir(exist_ok=True, parents=True)
-            return compile_code(sources, nvcc, [*flags, f"-I{folder}"], place, *module, **more)
+            return compile_code(sources, nvcc, [*flags, arch_of[modules[0][0]], f"-I{folder}", f"-I{build / 'gates'}"], place, modules, **more)
 
-        def differs(module):
-            off = code(root, module)
-            assert off, f"{module}: no machine code"
-            return off != code(bare[module[2]], module)
+        def compare(modules):
+            """The code with seams, and the modules whose code is another without."""
+            off, bare_code = code(root, modules), code(bare[modules[0][2]], modules)
+            own, bare_own = ({m: own_sections(sections, m) for m in modules} for sections in (off, bare_code))
+            wrong = [m for m in modules if own[m] != bare_own[m]]
+            return off, wrong if wrong or off == bare_code else modules  # what they share
 
+        groups = collections.defaultdict(list)
+        for module in modules:
+            groups[(*module[1:3], module[3] in SCALED)].append(module)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            wrong = [m for m, d in zip(modules, pool.map(differs, modules)) if d]
-        off = code(root, modules[0])
-        assert off == code_of_module(build / control), f"{control}: the code of its cubin is another"
-        assert off != code(root, modules[0], trace=1), "tracing on gives the same machine code as off"
+            compared = list(pool.map(compare, groups.values()))
+        wrong = [module for _, some in compared for module in some]
+        first = own_sections(compared[0][0], modules[0])
+        assert first == code_of_module(build / control), f"{control}: the code of its cubin is another"
+        assert first != code(root, modules[:1], trace=1), "tracing on gives the same machine code as off"
     for module in wrong:
         print("machine code differs:", module[0])
     print(f"{len(modules) - len(wrong)} of {len(modules)} modules: tracing off is no code at all")

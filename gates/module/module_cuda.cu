@@ -13,12 +13,12 @@ namespace lanescope {
 template <class K>
 inline constexpr int blocks_per_multiprocessor = 0;
 template <class K>
-  requires requires { K::blocks_per_multiprocessor; }
+requires requires { K::blocks_per_multiprocessor; }
 inline constexpr int blocks_per_multiprocessor<K> = K::blocks_per_multiprocessor;
 
 template <class K>
 __global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
-    kernel_entry(const __grid_constant__ KernelArguments arguments) {
+    kernel_entry(const __grid_constant__ KernelArguments<K> arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
   // Causal: the last query rows have most to do, so they start first.
   const std::int64_t at = device::block();
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
 
 template <class K>
 __global__ void __launch_bounds__(K::combine_threads)
-    combine_entry(const __grid_constant__ KernelArguments arguments) {
+    combine_entry(const __grid_constant__ KernelArguments<K> arguments) {
   combine_lane<K>(arguments);
 }
 
@@ -85,7 +85,7 @@ ModuleStatus fail(ModuleRun* run, cudaError_t error, const char* what) {
 
 /// Both passes, as far as the gate has them, one behind the other in a stream.
 template <class K>
-cudaError_t launch_passes(const ModuleRun& run, const KernelArguments& arguments,
+cudaError_t launch_passes(const ModuleRun& run, const KernelArguments<K>& arguments,
                           cudaStream_t stream) {
   if constexpr (launches_first<K, gate>) {
     constexpr int shared = sizeof(typename K::SharedMemory);
@@ -178,7 +178,7 @@ ModuleStatus run_module(ModuleRun* run) {
   error = cudaDeviceSetLimit(cudaLimitPrintfFifoSize, std::size_t{1} << 30);
   if (error != cudaSuccess) return fail(run, error, "reserving the printf buffer");
 #endif
-  KernelArguments arguments = arguments_of(on_device);
+  KernelArguments<Kernel> arguments = arguments_of(on_device);
   if (!prepare<Kernel>(*run, arguments)) return ModuleStatus::kernel_fault;
   const auto launch = [&](cudaStream_t stream) {
     return launch_passes<Kernel>(on_device, arguments, stream);

@@ -63,45 +63,49 @@ struct ArgumentsOf<K> {
 };
 using Arguments = ArgumentsOf<Kernel>::Type;
 
-/// Everything that a kernel is launched with, by value.
+/// Everything that kernel K is launched with, by value.
+template <class K>
 struct KernelArguments {
-  Arguments attention;
+  typename ArgumentsOf<K>::Type attention;
   Slots injected;
   Slots left;
   Slots traced;
 };
 
-/// The sink of what is traced in `block`.
-LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments& a,
+/// The sink of what kernel K traces in `block`.
+template <class K>
+LANESCOPE_DEVICE auto trace_of([[maybe_unused]] const KernelArguments<K>& a,
                                [[maybe_unused]] std::int64_t block) {
 #if LANESCOPE_CHECKED
   return ProgressTrace{};
 #elif LANESCOPE_TRACE == 0
   return NoTrace{};
 #elif LANESCOPE_TRACE == 1
-  return BufferTrace<Sites, TracedBy<gate> >{a.traced, block};
+  return BufferTrace<typename K::Sites, TracedBy<gate> >{a.traced, block};
 #else
-  return PrintTrace<gate, Sites>{a.traced.window, block};
+  return PrintTrace<gate, typename K::Sites>{a.traced.window, block};
 #endif
 }
 
-/// The seams of `block`.
-LANESCOPE_DEVICE auto seam_of(const KernelArguments& a, std::int64_t block) {
-  const auto trace = trace_of(a, block);
-  return Seam<gate, Sites, std::remove_const_t<decltype(trace)> >{a.injected, a.left, block, trace};
+/// The seams of kernel K in `block`.
+template <class K>
+LANESCOPE_DEVICE auto seam_of(const KernelArguments<K>& a, std::int64_t block) {
+  const auto trace = trace_of<K>(a, block);
+  return Seam<gate, typename K::Sites, std::remove_const_t<decltype(trace)> >{a.injected, a.left,
+                                                                              block, trace};
 }
 
 /// The body of the launched kernel: one lane of `block`.
 template <class K>
-LANESCOPE_DEVICE void run_lane(const KernelArguments& a, typename K::SharedMemory& smem,
+LANESCOPE_DEVICE void run_lane(const KernelArguments<K>& a, typename K::SharedMemory& smem,
                                std::int64_t block) {
-  K::run(a.attention, smem, seam_of(a, block));
+  K::run(a.attention, smem, seam_of<K>(a, block));
 }
 /// The same of the second pass, whose seams are the first one's of its row tile.
 template <class K>
-LANESCOPE_DEVICE void combine_lane(const KernelArguments& a) {
+LANESCOPE_DEVICE void combine_lane(const KernelArguments<K>& a) {
   const std::int64_t block = device::block();
-  K::combine(a.attention, block, seam_of(a, block * a.attention.splits));
+  K::combine(a.attention, block, seam_of<K>(a, block * a.attention.splits));
 }
 
 /// The slots of o_partial, m_partial and l_partial, one site behind the other
@@ -145,7 +149,7 @@ inline Slots slots_of(const ModuleBuffer& buffer, const Window& window) {
   return {static_cast<std::byte*>(buffer.data), window};
 }
 
-inline KernelArguments arguments_of(const ModuleRun& r) {
+inline KernelArguments<Kernel> arguments_of(const ModuleRun& r) {
   return {attention_of(r), slots_of(r.injected, r.all), slots_of(r.left, r.all),
           slots_of(r.traced, r.window)};
 }
@@ -153,7 +157,7 @@ inline KernelArguments arguments_of(const ModuleRun& r) {
 /// What the host prepares of them, K::prepare, where the kernel has it. Whether it could; else
 /// `run.message` says why not.
 template <class K>
-bool prepare(const ModuleRun& run, KernelArguments& arguments) {
+bool prepare(const ModuleRun& run, KernelArguments<K>& arguments) {
   if constexpr (requires { K::prepare(arguments.attention); }) {
     const char* error = K::prepare(arguments.attention);
     if (!error) return true;

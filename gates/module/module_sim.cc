@@ -64,7 +64,7 @@ namespace {
 template <class K>
 bool launch_passes(const ModuleRun& run) {
   const auto bytes = static_cast<std::size_t>(run.message_bytes);
-  KernelArguments arguments = arguments_of(run);
+  KernelArguments<K> arguments = arguments_of(run);
   if (!prepare<K>(run, arguments)) return false;
   simt::Launch launch{.workers = run.workers,
                       .schedule = run.schedule,
@@ -80,7 +80,7 @@ bool launch_passes(const ModuleRun& run) {
         launch,
         [](const void* a) {
           auto* smem = reinterpret_cast<typename K::SharedMemory*>(simt::shared_memory());
-          run_lane<K>(*static_cast<const KernelArguments*>(a), *smem, device::block());
+          run_lane<K>(*static_cast<const KernelArguments<K>*>(a), *smem, device::block());
         },
         &arguments, run.message, bytes);
     if (!ran) return false;
@@ -92,7 +92,7 @@ bool launch_passes(const ModuleRun& run) {
     launch.is_first = !launches_first<K, gate>;
     launch.is_last = true;
     return simt::launch(
-        launch, [](const void* a) { combine_lane<K>(*static_cast<const KernelArguments*>(a)); },
+        launch, [](const void* a) { combine_lane<K>(*static_cast<const KernelArguments<K>*>(a)); },
         &arguments, run.message, bytes);
   }
   return true;

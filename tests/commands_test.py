@@ -32,7 +32,7 @@ class CommandsTest(DumpTest):
         self.assertEqual([run[key] for key in ["kernel", "dump", "blocks", "tiles", "sites", "incomplete", "stop"]],
                          ["mma", "said.safetensors", 2, 2, 6, "", "none"])
         self.assertEqual(self.json_of("report", self.dump, "-o", "said.html"),
-                         {"page": "said.html", "blocks": 2, "blocks_judged": 2, "verdict": "match"})
+                         {"page": "said.html", "blocks": 2, "blocks_judged": 2, "verdict": "match", "bits": None})
         for arguments, code in [(["nothing"], USAGE), (["diff", "mma", "nope"], USAGE), (["diff", "--nope"], USAGE),
                                 ([], USAGE), (["show", self.dump, "nope"], USAGE), (["run", *RUN], USAGE)]:
             self.call(*arguments, "--format", "json", code=code)
@@ -169,7 +169,7 @@ class CommandsTest(DumpTest):
         self.assertEqual((report["kernel"], report["verdict"]), ("mma+out_of_bounds_write", "fault"))
         finding = report["findings"][0]
         self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "passed", "access",
-                                         "earlier"})
+                                         "earlier", "used"})
         self.assertEqual((finding["kind"], finding["region"], finding["earlier"]), ("out of bounds", "o", None))
         self.assertEqual(set(finding["access"]), {"access", "line", "block", "warp", "lane"})
         self.assertRegex(finding["access"]["line"], r"^kernels/mma\.h:\d+$")

@@ -172,7 +172,7 @@ class CommandsTest(DumpTest):
                                          "earlier", "used"})
         self.assertEqual((finding["kind"], finding["region"], finding["earlier"]), ("out of bounds", "o", None))
         self.assertEqual(set(finding["access"]), {"access", "line", "block", "warp", "lane"})
-        self.assertRegex(finding["access"]["line"], r"^kernels/mma\.h:\d+$")
+        self.assertRegex(finding["access"]["line"], r"^kernels/parts/mma_epilogue\.h:\d+$")
         text = self.call(*planted, code=DIVERGED).stdout
         self.assertRegex(text.splitlines()[-1], r"^fault: \d+ findings$")
         self.assertEqual(text, self.call(*planted, code=DIVERGED).stdout, "not the same text again")

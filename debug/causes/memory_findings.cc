@@ -62,13 +62,13 @@ const char* name_of(Kind kind) {
     case Kind::missing_register_fence:
       return "missing register fence";
     case Kind::layout_disagrees:
-      return "layouts disagree";
+      return "layout disagrees";
     case Kind::wrong_expect_tx:
-      return "wrong expect_tx";
+      return "wrong expect tx";
     case Kind::unfenced_barrier:
-      return "unfenced mbarrier";
+      return "unfenced barrier";
     case Kind::barrier_overwritten:
-      return "mbarrier overwritten";
+      return "barrier overwritten";
     case Kind::unfinished_copy:
       return "unfinished copy";
     case Kind::double_arrival:

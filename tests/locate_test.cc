@@ -3,6 +3,7 @@
 #include "gates/run/locate.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "debug/causes/detectors.h"
@@ -98,8 +99,14 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
     const CheckReport::Item& item = location.diagnosis->memory.front();
     const std::string source = "kernels/";
     CHECK(item.access_line.substr(0, source.size()) == source);
-    const bool of_two = specimen.finding == "race" || specimen.finding == "missing_wait" ||
-                        specimen.finding == "written_twice";
+    constexpr std::array findings_of_two = {"race",
+                                            "missing_wait",
+                                            "written_twice",
+                                            "operand_overwritten",
+                                            "missing_proxy_fence",
+                                            "barrier_overwritten"};
+    const bool of_two = std::find(findings_of_two.begin(), findings_of_two.end(),
+                                  specimen.finding) != findings_of_two.end();
     CHECK((item.earlier_line.substr(0, source.size()) == source) == of_two);
     CHECK(location.diagnosis->first->block >= 0);
     CHECK(location.diagnosis->first->warp >= 0);

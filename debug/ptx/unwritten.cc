@@ -92,7 +92,8 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
 }
 
 std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t bytes) {
-  simt::Finding finding{simt::Kind::uninitialised_read};
+  simt::Finding finding;
+  finding.kind = simt::Kind::uninitialised_read;
   if (block_.checker()->in_shared(at, bytes)) {
     const auto offset = static_cast<std::size_t>(at - shared_);
     const auto& stored = block_.unwritten_shared;

@@ -3,14 +3,12 @@
 `lanescope exec` where there is no GPU: its own exit code and output, and what is found in its kernels."""
 
 import json
-import os
 import pathlib
 import shlex
-import shutil
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ENVIRONMENT, ROOT, SCHEMA, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, ROOT, SCHEMA, USAGE, ProgramTest, demand_nvcc_13, take_arguments
 
 SOURCE = ROOT / "tests" / "strangers" / "program.cu"
 SAID = "16 6 8 1\n"  # what the program prints where its kernels are right
@@ -20,11 +18,7 @@ class ExecTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        os.environ["PATH"] += ":/usr/local/cuda/bin"
-        if not shutil.which("nvcc"):
-            raise unittest.SkipTest("there is no nvcc")
-        if "release 13." not in subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout:
-            raise unittest.SkipTest("nvcc is not CUDA 13's")
+        demand_nvcc_13()
         line, = [line for line in (ROOT / "README.md").read_text().splitlines() if "tests/strangers/program.cu" in line]
         cls.own = cls.folder / "program"
         subprocess.run(shlex.split(line.replace("/tmp/program", str(cls.own))), cwd=ROOT, check=True)

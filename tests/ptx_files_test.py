@@ -5,12 +5,10 @@ leaves them and as README.md says, and with the metadata that Triton leaves."""
 import json
 import pathlib
 import shlex
-import shutil
-import os
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ROOT, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED, ROOT, USAGE, ProgramTest, demand_nvcc_13, take_arguments
 
 SHAPE = ["--shape", "s=100,d=64"]
 
@@ -19,11 +17,7 @@ class PtxFilesTest(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        os.environ["PATH"] += ":/usr/local/cuda/bin"
-        if not shutil.which("nvcc"):
-            raise unittest.SkipTest("there is no nvcc")
-        if "release 13." not in subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout:
-            raise unittest.SkipTest("nvcc is not CUDA 13's")
+        demand_nvcc_13()
         subprocess.run([cls.ninja, "-C", cls.program.parents[1], "gates/libcudart.so.13"], check=True,
                        stdout=subprocess.DEVNULL)
         cls.environment["LANESCOPE_NINJA"] = ""

@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -34,6 +35,15 @@ def header_of(file):
     """Of the bytes of a safetensors file: the header as JSON, and where the data begin."""
     length, = struct.unpack_from("<Q", file)
     return json.loads(file[8:8 + length]), 8 + length
+
+
+def demand_nvcc_13():
+    """Skips the tests that need nvcc of the CUDA whose runtime the SIMT machine stands in for."""
+    os.environ["PATH"] += ":/usr/local/cuda/bin"
+    if not shutil.which("nvcc"):
+        raise unittest.SkipTest("there is no nvcc")
+    if "release 13." not in subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout:
+        raise unittest.SkipTest("nvcc is not CUDA 13's")
 
 
 class ProgramTest(unittest.TestCase):

@@ -52,11 +52,9 @@ struct Kernel {
     if (is("causal_of_tile_start")) last = query / br * br + corner;
     if (is("causal_of_sixteen_end")) last = query / 16 * 16 + 15 + corner;
     const bool causal = (p.causal && !is("causal_dropped")) || is("causal_unasked");
-    const bool diagonal = key <= query + corner || query + corner < tile_first_key;
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
     }
-    (void)diagonal;
     if (causal && key > last) return false;
     if (is("window") && key <= query + corner - 64) return false;
     if (is("tail_counted")) return true;
@@ -98,7 +96,7 @@ struct Kernel {
       if (is("tile_two_skipped") && t == 2) continue;
       const bool again = is("tile_one_twice") && t == 1;
       for (int visit = 0; visit < (again ? 2 : 1); ++visit) {
-        tile(b, h, kv, kv_of_v, first, t, tiles, factor, tq, tk, tv, m, l, o, alpha, s, lanes);
+        tile(b, h, kv, kv_of_v, first, t, factor, tq, tk, tv, m, l, o, alpha, s, lanes);
       }
     }
     store(b, h, first, rows, factor, m, l, o, lanes);
@@ -115,8 +113,8 @@ struct Kernel {
     for (int split = 0; split < 2; ++split) {
       std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 4);
       for (std::int64_t t = split * size; t < std::min(tiles, (split + 1) * size); ++t) {
-        tile(b, h, kv, kv, first, t, tiles, factor, in.type(), in.type(), in.type(), m, l, o, alpha,
-             s, lanes);
+        tile(b, h, kv, kv, first, t, factor, in.type(), in.type(), in.type(), m, l, o, alpha, s,
+             lanes);
       }
       ms.push_back(m);
       ls.push_back(l);
@@ -144,10 +142,9 @@ struct Kernel {
   }
 
   void tile(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t kv_of_v,
-            std::int64_t first, std::int64_t t, std::int64_t tiles, float factor, ElementType tq,
-            ElementType tk, ElementType tv, std::vector<float>& m, std::vector<float>& l,
-            std::vector<float>& o, std::vector<float>& alpha, std::vector<float>& s,
-            std::vector<float>& lanes) const {
+            std::int64_t first, std::int64_t t, float factor, ElementType tq, ElementType tk,
+            ElementType tv, std::vector<float>& m, std::vector<float>& l, std::vector<float>& o,
+            std::vector<float>& alpha, std::vector<float>& s, std::vector<float>& lanes) const {
     const auto C = static_cast<std::size_t>(bc), D = static_cast<std::size_t>(p.d);
     std::int64_t k_tile = t, v_tile = t;
     if (is("v_of_tile_before") && t > 0) v_tile = t - 1;
@@ -247,7 +244,6 @@ struct Kernel {
         out = is("o_rescaled_after") ? a * sum : sum;
       }
     }
-    (void)tiles;
   }
 
   void store(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows, float factor,

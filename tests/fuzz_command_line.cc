@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "gates/commands/command_line.h"
-#include "gates/declared_commands.h"
 #include "reference/error.h"
 
 namespace {
@@ -54,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   arguments.push_back(nullptr);
   asks_for_json(argc, arguments.data());
   try {
-    read_command_line(argc, arguments.data(), declared_commands, [&](const Request& request) {
+    read_command_line(argc, arguments.data(), commands(), [&](const Request& request) {
       const bool runs_kernel =
           request.command && std::find(std::begin(run_kernels), std::end(run_kernels),
                                        request.command) != std::end(run_kernels);

@@ -5,12 +5,13 @@ README.md has typed is what is run here."""
 
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ENVIRONMENT, ROOT, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, MISMATCH, ROOT, USAGE, ProgramTest, take_arguments
 
 PLAIN = "/tmp/mine.so"  # what README.md calls the module
 
@@ -139,6 +140,18 @@ class StrangersTest(ProgramTest):
         self.refuses(ENVIRONMENT, r"libcudart\.so\.13 is not built: .*ninja -C .* gates/libcudart\.so\.13", "diff",
                      self.compile_cuda("no_runtime"), "fused", *shape, LANESCOPE_MODULES=str(self.folder))
         self.call("diff", self.compile("g++", "needs_none"), "fused", *shape, LANESCOPE_MODULES=str(self.folder))
+
+    def test_runtime_of_the_machine_of_another_build(self):
+        header = (self.program.parent / "machine_headers.h").read_text()
+        other = self.folder / "other_build"
+        other.mkdir()
+        own = re.search(r'"([0-9a-f]{16})"', header)[1].encode()
+        library = (self.program.parent / "libcudart.so.13").read_bytes()
+        self.assertIn(own, library)
+        (other / "libcudart.so.13").write_bytes(library.replace(own, own[::-1]))
+        self.refuses(MISMATCH, r"libcudart\.so\.13 is of another build than this program: \./lanescope brings", "diff",
+                     self.compile_cuda("other_runtime"), "fused", "--backend", "sim", "--shape", "s=64,d=64",
+                     LANESCOPE_MODULES=str(other), LANESCOPE_NINJA="")
 
     def test_plain_cuda_kernel_that_is_wrong(self):
         bugs = {

@@ -24,8 +24,10 @@ struct RunSettings {
 inline constexpr const char* runtime_library = "libcudart.so.13";
 
 /// What the program asks of that library where it has loaded it. The library has the machine in
-/// it, so it is of the same build as the program.
+/// it, whose structures the program shares.
 struct RuntimeEntry {
+  /// Hash of the headers of what they share: first, so that it is found in any build.
+  const char* headers;
   /// Whether a module is loaded that uses it.
   bool (*has_modules)();
   /// Before a module's code runs: how kernels run, and where faults of this process are noted.

@@ -22,16 +22,21 @@ std::filesystem::path module_folder() {
   return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
 }
 
-/// Brings files of the module folder up to date, `what` they are; demands that they are there.
+/// What ninja calls a file of the build folder, or one like it that lies elsewhere.
+std::string target_of(const std::filesystem::path& file) {
+  const std::string inside = std::filesystem::relative(file, LANESCOPE_BUILD_ROOT).generic_string();
+  return inside.starts_with("..") ? "gates/" + file.filename().string() : inside;
+}
+
 std::string ninja_command() { return "ninja -C " + shell_word(LANESCOPE_BUILD_ROOT); }
+
+}  // namespace
 
 void build_files(const std::vector<std::filesystem::path>& files, const std::string& what) {
   const char* ninja = std::getenv("LANESCOPE_NINJA");
   if (ninja && *ninja) {
     std::vector<std::string> targets;
-    for (const std::filesystem::path& file : files) {
-      targets.push_back(std::filesystem::relative(file, LANESCOPE_BUILD_ROOT).generic_string());
-    }
+    for (const std::filesystem::path& file : files) targets.push_back(target_of(file));
     if (run_ninja(ninja, targets) != 0) {
       throw UsageError(what + " does not compile: the compiler's words are above");
     }
@@ -40,11 +45,9 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
     if (std::filesystem::exists(file)) continue;
     throw EnvironmentError(file.string() + " is not built: use the launcher " +
                            shell_word(LANESCOPE_SOURCE_ROOT "/lanescope") + ", or " +
-                           ninja_command() + " " + shell_word("gates/" + file.filename().string()));
+                           ninja_command() + " " + shell_word(target_of(file)));
   }
 }
-
-}  // namespace
 
 std::filesystem::path module_path(const std::string& name) {
   return module_folder() / (name + ".so");

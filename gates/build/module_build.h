@@ -9,9 +9,12 @@
 
 namespace lanescope {
 
-/// The file of the module `name`. Where the launcher runs the program (LANESCOPE_NINJA names
-/// ninja), it is brought up to date first, progress on stderr. Throws UsageError where a source
-/// does not compile, EnvironmentError where the module is not built.
+/// Files of the build folder, `what` they are. Where the launcher runs the program (LANESCOPE_NINJA
+/// names ninja), they are brought up to date, progress on stderr. Throws UsageError where a source
+/// does not compile, EnvironmentError where one of them is not built.
+void build_files(const std::vector<std::filesystem::path>& files, const std::string& what);
+
+/// The file of the module `name`, built likewise.
 std::filesystem::path build_module(const std::string& name);
 
 /// Brings several modules up to date likewise, at once.

@@ -54,7 +54,9 @@ ExitCode run_bench(const BenchOptions& options, const BenchCells& cells, const O
   return report.all_right() ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare_bench(Options& options) {
+}  // namespace
+
+Action bench_command(Options& options) {
   const auto bench = std::make_shared<BenchOptions>();
   bench->run.gate = name_of(Gate::fused);
   add_kernel(options, bench->run.kernel);
@@ -79,9 +81,5 @@ Action declare_bench(Options& options) {
       .suggest({}, ".so");
   return [bench, cells](const Output& output) { return run_bench(*bench, *cells, output); };
 }
-
-}  // namespace
-
-Command bench_command() { return {"judge a kernel, then time it on the GPU", declare_bench}; }
 
 }  // namespace lanescope

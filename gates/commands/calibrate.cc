@@ -28,18 +28,14 @@ ExitCode run_calibrate(const CalibrateOptions& options, const Output& output) {
   return calibration.rules() ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare_calibrate(Options& options) {
+}  // namespace
+
+Action calibrate_command(Options& options) {
   const auto given = std::make_shared<CalibrateOptions>();
   options.add("--backend", given->backend, "cuda or sim [cuda]").suggest({"cuda", "sim"});
   options.add("--arch", given->arch, "sim: round like hopper or ampere [hopper]")
       .suggest({"hopper", "ampere"});
   return [given](const Output& output) { return run_calibrate(*given, output); };
-}
-
-}  // namespace
-
-Command calibrate_command() {
-  return {"which rounding rules the device follows", declare_calibrate};
 }
 
 }  // namespace lanescope

@@ -20,16 +20,14 @@ ExitCode run_check(const RunOptions& options, const Output& output) {
   return report.clean() ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare_check(Options& options) {
+}  // namespace
+
+Action check_command(Options& options) {
   const auto run = std::make_shared<RunOptions>();
   add_kernel(options, run->kernel);
   add_gate(options, run->gate).required();
   add_run_options(options, *run);
   return [run](const Output& output) { return run_check(*run, output); };
 }
-
-}  // namespace
-
-Command check_command() { return {"run one gate on sim under the memory checker", declare_check}; }
 
 }  // namespace lanescope

@@ -18,11 +18,8 @@ struct Output {
 /// (log.h). Throws Error.
 using Action = std::function<ExitCode(const Output& output)>;
 
-/// A command of the program, in a file of its name: NAME_command(). gates/meson.build lists them.
-struct Command {
-  const char* about;  ///< its line in the help
-  /// Declares its options, which live as long as what it returns.
-  Action (*declare)(Options& options);
-};
+/// Declares the options of a command, which live as long as what it returns (commands.h lists
+/// them).
+using DeclareCommand = Action(Options& options);
 
 }  // namespace lanescope

@@ -2,6 +2,7 @@
 
 #include "debug/text/nearest.h"
 #include "debug/text/text.h"
+#include "gates/commands/command_line.h"
 #include "gates/commands/parser_parts.h"
 
 namespace lanescope {
@@ -80,15 +81,16 @@ std::string no_command(const std::string& word, const std::vector<std::string>& 
          "; commands: " + listed(commands);
 }
 
-std::string word_for_command(const std::vector<std::string>& arguments) {
+std::vector<std::string> plain_words(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--format") {
       ++i;
     } else if (!arguments[i].starts_with("-")) {
-      return arguments[i];
+      words.push_back(arguments[i]);
     }
   }
-  return {};
+  return words;
 }
 
 std::string wrong_with(const CLI::App& app, const CLI::ParseError& error,
@@ -105,8 +107,8 @@ std::string wrong_with(const CLI::App& app, const CLI::ParseError& error,
     return "there is no option " + printable(option) + near_option(app, option) +
            "; `lanescope help` has those of all commands, which stand before or behind one";
   }
-  const std::string word = word_for_command(arguments);
-  if (!word.empty()) return no_command(word, commands);
+  const std::vector<std::string> words = plain_words(arguments);
+  if (!words.empty()) return no_command(words.front(), commands);
   if (dynamic_cast<const CLI::RequiredError*>(&error)) {
     return "which command? There is: " + listed(commands) + "; `lanescope help` says what they do";
   }

@@ -25,12 +25,12 @@ std::deque<Declared> declare(std::span<const NamedCommand> commands,
                              const std::vector<std::string>& arguments, Suggestions& suggestions,
                              CLI::App& app) {
   std::deque<Declared> declared;  // which leaves each where it is
-  for (const auto& [name, command] : commands) {
-    const Command definition = command();
-    CLI::App* parser = app.add_subcommand(name, definition.about);
+  for (const auto& [name, about, declare_options] : commands) {
+    CLI::App* parser = app.add_subcommand(name, about);
+    if (!declare_options) continue;
     Declared& own =
         declared.emplace_back(Declared{name, parser, Options(*parser, arguments, suggestions), {}});
-    own.action = definition.declare(own.options);
+    own.action = declare_options(own.options);
   }
   return declared;
 }
@@ -73,10 +73,10 @@ int read_command_line(int argc, char** argv, std::span<const NamedCommand> comma
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    const std::string word = word_for_command(arguments);
+    const std::vector<std::string> words = plain_words(arguments);
     const std::vector<std::string> known = names_of(commands_of(app));
-    if (!word.empty() && std::find(known.begin(), known.end(), word) == known.end()) {
-      throw UsageError(no_command(word, known));
+    if (!words.empty() && std::find(known.begin(), known.end(), words.front()) == known.end()) {
+      throw UsageError(no_command(words.front(), known));
     }
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

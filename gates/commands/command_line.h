@@ -2,15 +2,12 @@
 
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "gates/commands/command.h"
+#include "gates/commands/commands.h"
 
 namespace lanescope {
-
-struct NamedCommand {
-  const char* name;
-  Command (*command)();
-};
 
 /// What the command line asks for.
 struct Request {
@@ -21,6 +18,10 @@ struct Request {
 
 /// Whether what the command line asks for is to be said as JSON, whatever else is wrong with it.
 bool asks_for_json(int argc, char** argv);
+
+/// The words of a command line that are no option of all commands: the first stands where a command
+/// is wanted.
+std::vector<std::string> plain_words(const std::vector<std::string>& arguments);
 
 /// Reads the command line and returns what `run` returns of the request; --help and --version are
 /// answered here. Throws what `run` throws, and UsageError, which says what there is instead.

@@ -102,7 +102,9 @@ ExitCode run_diff(const DiffOptions& options, const std::vector<std::string>& gi
   return diff_run(options, output);
 }
 
-Action declare_diff(Options& options) {
+}  // namespace
+
+Action diff_command(Options& options) {
   const auto diff = std::make_shared<DiffOptions>();
   std::vector<std::string> kernels_and_gates = declared_kernels();
   for (const std::string& gate : gate_names()) kernels_and_gates.push_back(gate);
@@ -117,12 +119,6 @@ Action declare_diff(Options& options) {
   add_run_options(options, diff->run);
   return
       [diff, &options](const Output& output) { return run_diff(*diff, options.given(), output); };
-}
-
-}  // namespace
-
-Command diff_command() {
-  return {"run and compare with the reference, or compare dumps", declare_diff};
 }
 
 }  // namespace lanescope

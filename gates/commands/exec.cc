@@ -185,7 +185,9 @@ ExitCode execute(const Execution& wish, const Output& output) {
   return tally.findings.empty() ? static_cast<ExitCode>(own_code(status)) : ExitCode::diverged;
 }
 
-Action declare_exec(Options& options) {
+}  // namespace
+
+Action exec_command(Options& options) {
   const auto wish = std::make_shared<Execution>();
   options.add_command("program", wish->words, "the program and its arguments");
   add_threads(options, wish->threads);
@@ -194,13 +196,6 @@ Action declare_exec(Options& options) {
       .add("--timeout", wish->timeout_seconds, "seconds that a kernel may take to end a block [30]")
       .between(0.1, 1e6);
   return [wish](const Output& output) { return execute(*wish, output); };
-}
-
-}  // namespace
-
-Command exec_command() {
-  return {"run a program with CUDA kernels where there is no GPU, each launch checked",
-          declare_exec};
 }
 
 }  // namespace lanescope

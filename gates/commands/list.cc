@@ -147,7 +147,9 @@ struct ListOptions {
   std::string backend = "auto";
 };
 
-Action declare_list(Options& options) {
+}  // namespace
+
+Action list_command(Options& options) {
   const auto given = std::make_shared<ListOptions>();
   const Option maps = options.add_flag("--maps", given->maps,
                                        "which matrix element each lane holds of each fragment");
@@ -162,9 +164,5 @@ Action declare_list(Options& options) {
                            : list_declared(output);
   };
 }
-
-}  // namespace
-
-Command list_command() { return {"kernels, gates, sites, presets, devices", declare_list}; }
 
 }  // namespace lanescope

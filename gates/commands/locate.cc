@@ -19,15 +19,13 @@ ExitCode run_locate(const RunOptions& options, const Output& output) {
   return location.diagnosis ? ExitCode::diverged : ExitCode::ok;
 }
 
-Action declare_locate(Options& options) {
+}  // namespace
+
+Action locate_command(Options& options) {
   const auto run = std::make_shared<RunOptions>();
   add_kernel(options, run->kernel);
   add_run_options(options, *run);
   return [run](const Output& output) { return run_locate(*run, output); };
 }
-
-}  // namespace
-
-Command locate_command() { return {"name stage, site, tile, lane and cause", declare_locate}; }
 
 }  // namespace lanescope

@@ -2,6 +2,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,7 +17,7 @@
 #include "gates/build/ninja.h"
 #include "gates/commands/command_line.h"
 #include "gates/commands/log.h"
-#include "gates/declared_commands.h"
+#include "gates/commands/whole_program.h"
 
 namespace {
 
@@ -39,10 +40,14 @@ bool terminal_draws_lines() {
   return isatty(STDERR_FILENO) && kind && std::string_view(kind) != "dumb";
 }
 
+void set_up_build(bool quiet) {
+  if (quiet) build_quietly();
+  Progress::show(!quiet && terminal_draws_lines());
+}
+
 ExitCode run(const Request& request) {
   log::set_up(request.verbose, request.quiet);
-  if (request.quiet) build_quietly();
-  Progress::show(!request.quiet && terminal_draws_lines());
+  set_up_build(request.quiet);
   const ExitCode code = request.action({request.json, terminal_style()});
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw EnvironmentError(
@@ -82,7 +87,13 @@ int main(int argc, char** argv) {
   signal(SIGBUS, say_file_shrank);
   bool json = asks_for_json(argc, argv);
   try {
-    return read_command_line(argc, argv, declared_commands, [&](const Request& request) {
+    if (needs_whole_program(argc, argv)) {
+      set_up_build(std::any_of(argv, argv + argc, [](const std::string_view word) {
+        return word == "-q" || word == "--quiet";
+      }));
+      become_whole_program(argv);
+    }
+    return read_command_line(argc, argv, commands(), [&](const Request& request) {
       json = request.json;  // some of the arguments may be those of the program that `exec` runs
       return run(request);
     });

@@ -18,8 +18,6 @@ std::vector<const CLI::Option*> options_of(const CLI::App& command);
 /// "-o" and "--output".
 std::vector<std::string> names_of(const CLI::Option& option);
 
-/// The first word that stands where a command is wanted; empty where there is none.
-std::string word_for_command(const std::vector<std::string>& arguments);
 /// That `word` is none of `commands`.
 std::string no_command(const std::string& word, const std::vector<std::string>& commands);
 /// What is wrong with the command line, and what there is.

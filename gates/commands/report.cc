@@ -67,7 +67,9 @@ ExitCode run_report(const ReportOptions& options, const Output& output) {
   return ExitCode::ok;
 }
 
-Action declare_report(Options& options) {
+}  // namespace
+
+Action report_command(Options& options) {
   const auto given = std::make_shared<ReportOptions>();
   options.add("dumps", given->dumps, "x.safetensors, or two to compare")
       .required()
@@ -83,9 +85,5 @@ Action declare_report(Options& options) {
                    "judge a dump although the sources have changed since");
   return [given](const Output& output) { return run_report(*given, output); };
 }
-
-}  // namespace
-
-Command report_command() { return {"a dump as a page: stages, heat maps, lanes", declare_report}; }
 
 }  // namespace lanescope

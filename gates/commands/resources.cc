@@ -27,7 +27,9 @@ ExitCode run_resources(const ResourceOptions& options, const Output& output) {
   return holds ? ExitCode::ok : ExitCode::diverged;
 }
 
-Action declare_resources(Options& options) {
+}  // namespace
+
+Action resources_command(Options& options) {
   const auto given = std::make_shared<ResourceOptions>();
   add_kernel(options, given->kernel);
   options.add("--gate", given->gate, "only this gate").suggest(gate_names());
@@ -37,12 +39,6 @@ Action declare_resources(Options& options) {
   options.add_flag("--record", given->record,
                    "write what they take as their budgets (kernels/budgets)");
   return [given](const Output& output) { return run_resources(*given, output); };
-}
-
-}  // namespace
-
-Command resources_command() {
-  return {"registers, spills, shared memory of cuda modules", declare_resources};
 }
 
 }  // namespace lanescope

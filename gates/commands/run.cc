@@ -59,7 +59,9 @@ ExitCode run_and_dump(const RunOptions& options, const std::string& path, const 
   return ExitCode::diverged;
 }
 
-Action declare_run(Options& options) {
+}  // namespace
+
+Action run_command(Options& options) {
   const auto given = std::make_shared<DumpedRun>();
   add_kernel(options, given->run.kernel);
   add_gate(options, given->run.gate).required();
@@ -69,9 +71,5 @@ Action declare_run(Options& options) {
   add_run_options(options, given->run);
   return [given](const Output& output) { return run_and_dump(given->run, given->path, output); };
 }
-
-}  // namespace
-
-Command run_command() { return {"run one gate of a kernel and write a dump", declare_run}; }
 
 }  // namespace lanescope

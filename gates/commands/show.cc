@@ -41,7 +41,9 @@ std::vector<std::string> site_names() {
   return names;
 }
 
-Action declare_show(Options& options) {
+}  // namespace
+
+Action show_command(Options& options) {
   const auto given = std::make_shared<ShownDump>();
   ShowOptions& show = given->show;
   options.add("dump", given->path, "x.safetensors").required().suggest({}, ".safetensors");
@@ -64,9 +66,5 @@ Action declare_show(Options& options) {
       "follow the site over the tiles; for a lane of m, alpha or l with its invariants");
   return [given](const Output& output) { return run_show(*given, output); };
 }
-
-}  // namespace
-
-Command show_command() { return {"one site of a dump, lane by lane", declare_show}; }
 
 }  // namespace lanescope

@@ -182,7 +182,9 @@ ExitCode run_sweep(const SweepCommand& command, const std::vector<std::string>& 
   return code;
 }
 
-Action declare_sweep(Options& options) {
+}  // namespace
+
+Action sweep_command(Options& options) {
   const auto command = std::make_shared<SweepCommand>();
   SweepOptions& sweep = command->sweep;
   std::vector<std::string> words = declared_kernels();
@@ -226,13 +228,6 @@ Action declare_sweep(Options& options) {
   return [command, &options](const Output& output) {
     return run_sweep(*command, options.arguments(), output);
   };
-}
-
-}  // namespace
-
-Command sweep_command() {
-  return {"run a kernel on many shapes; name the smallest that fails, the rule, the cause",
-          declare_sweep};
 }
 
 }  // namespace lanescope

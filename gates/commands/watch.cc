@@ -212,7 +212,9 @@ std::vector<std::string> diff_arguments(std::vector<std::string> arguments) {
   return arguments;
 }
 
-Action declare_watch(Options& options) {
+}  // namespace
+
+Action watch_command(Options& options) {
   const auto watch = std::make_shared<WatchOptions>();
   add_kernel(options, watch->run.kernel);
   add_gate(options, watch->run.gate).required();
@@ -223,9 +225,5 @@ Action declare_watch(Options& options) {
   };
 }
 
-}  // namespace
-
 /// Runs `diff` now and whenever a source has been saved, and says what changed; until Ctrl-C.
-Command watch_command() { return {"diff again whenever a source is saved", declare_watch}; }
-
 }  // namespace lanescope

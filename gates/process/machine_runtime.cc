@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <string>
 
+#include "gates/machine_headers.h"
 #include "gates/module/ptx_module.h"
 #include "reference/error.h"
 
@@ -24,6 +26,11 @@ void load_machine_runtime(const std::filesystem::path& path) {
                            dlerror());
   }
   loaded = reinterpret_cast<ptx::RuntimeEntryFunction*>(entry)();
+  if (std::strcmp(loaded->headers, LANESCOPE_SOURCE_HASH) != 0) {
+    throw MismatchError(
+        path.string() +
+        " is of another build than this program: ./lanescope brings both up to date");
+  }
   ptx_module = reinterpret_cast<PtxModuleFunction*>(dlsym(library, ptx_module_function));
 }
 

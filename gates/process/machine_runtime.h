@@ -9,7 +9,8 @@ namespace lanescope {
 
 /// From now on what this process loads that is linked with libcudart finds the SIMT machine's
 /// runtime, the file `path`: the loader takes the library of that name which is there already.
-/// Throws EnvironmentError where it cannot be loaded.
+/// Throws EnvironmentError where it cannot be loaded, MismatchError where
+/// it is of a build with other headers.
 void load_machine_runtime(const std::filesystem::path& path);
 
 /// The module of a kernel given as PTX (gates/module/ptx_module.h), of which a process has one.

@@ -18,6 +18,13 @@ constexpr std::size_t shared_alignment = 1024;
 /// Instructions after which another warp has its turn, or another split of the same.
 constexpr std::int64_t turns_at_once = 1 << 16;
 
+template <class F>
+void each_lane_of(const Barrier::Arrival& arrival, F&& f) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (arrival.mask >> lane & 1) f(arrival.warp * 32 + lane);
+  }
+}
+
 }  // namespace
 
 Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order)
@@ -54,6 +61,8 @@ void Block::run(std::int64_t block) {
   unwritten_shared.clear();
   time = 0;
   for (Barrier& barrier : barriers_) barrier = {};
+  async_.reset();
+  rounds_in_vain_ = 0;
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
   sitting_.begin_block(block);
   std::int64_t threads = grid_.thread_count();
@@ -69,7 +78,13 @@ void Block::run(std::int64_t block) {
     for (const auto& warp : warps_) {
       if (warp->ready()) ready.push_back(warp.get());
     }
-    if (ready.empty()) break;
+    if (ready.empty()) {
+      if (move_on()) continue;
+      break;
+    }
+    // Copies come as late as they can, with a schedule at any time.
+    const bool lands = async_ && !async_->idle() && grid_.schedule != 0 && order_() % 4 == 0;
+    if (lands) async_->land_one(order_());
     // Any warp that is ready may be next, as on a GPU.
     if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
     for (Warp* warp : ready) {
@@ -85,11 +100,14 @@ void Block::run(std::int64_t block) {
     }
   }
   if (alive() > 0) {
-    fail("deadlock: lanes wait for lanes that wait elsewhere or have exited" + describe_places());
+    fail((async_ ? "deadlock: what lanes wait for never comes"
+                 : "deadlock: lanes wait for lanes that wait elsewhere or have exited") +
+         describe_places());
   }
   if (checker_ && checker_->overflowed()) {
     fail("lanes meet more often than the memory checker can count");
   }
+  if (async_) async_->finish();
   if (checker_) checker_->end();
   sitting_.end_block();
 }
@@ -117,6 +135,9 @@ std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& ar
                                                   " threads already, not " + name(expected));
   }
   barrier.expected = expected;
+  if (checker_ && !arrival.waits) {
+    each_lane_of(arrival, [&](int thread) { checker_->clocks().give(barrier.carried, thread); });
+  }
   barrier.arrived += counted;
   barrier.vote.holds += votes;
   barrier.vote.lanes += std::popcount(arrival.mask);
@@ -127,15 +148,19 @@ std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& ar
 
 /// Sends on what waits; the split that arrives last does not, yet.
 Vote Block::open(int id) {
-  const Barrier barrier = std::exchange(barriers_[static_cast<std::size_t>(id)], {});
+  Barrier barrier = std::exchange(barriers_[static_cast<std::size_t>(id)], {});
+  ++progress_;
   if (checker_) {
     std::vector<int> met;
+    bool all_wait = true;
     for (const Barrier::Arrival& arrival : barrier.arrivals) {
-      for (int lane = 0; lane < 32; ++lane) {
-        if (arrival.mask >> lane & 1) met.push_back(arrival.warp * 32 + lane);
-      }
+      all_wait = all_wait && arrival.waits;
+      if (arrival.waits) each_lane_of(arrival, [&](int thread) { met.push_back(thread); });
     }
     checker_->meet(met);
+    if (!all_wait) {
+      for (const int thread : met) checker_->clocks().take(barrier.carried, thread);
+    }
   }
   for (const Barrier::Arrival& arrival : barrier.arrivals) {
     warps_[static_cast<std::size_t>(arrival.warp)]->release(id, barrier.vote);
@@ -144,6 +169,7 @@ Vote Block::open(int id) {
 }
 
 void Block::note_exit() {
+  ++progress_;
   const int left = alive();
   for (int id = 0; id < static_cast<int>(barriers_.size()); ++id) {
     const Barrier& barrier = barriers_[static_cast<std::size_t>(id)];
@@ -164,6 +190,16 @@ std::string Block::describe_places() const {
               simt::describe_lanes(split.mask) +
               (split.state == Split::State::ready ? " run in " : " wait in ") +
               program_.describe(split.pc);
+      if (split.state == Split::State::polls && split.waits_for) {
+        text += " for " + split.waits_for->story();
+      }
+      if (split.state == Split::State::at_barrier) {
+        const Barrier& barrier = barriers_[static_cast<std::size_t>(split.barrier)];
+        text += " for barrier " + std::to_string(split.barrier) + ": " +
+                std::to_string(barrier.arrived) + " of " +
+                std::to_string(barrier.expected != 0 ? barrier.expected : alive()) +
+                " threads have come";
+      }
     }
   }
   return text;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,6 +12,8 @@
 
 #include "debug/ptx/machine.h"
 #include "debug/ptx/warp.h"
+#include "debug/simt/async_block.h"
+#include "debug/simt/async_host.h"
 #include "debug/simt/block_checker.h"
 #include "debug/simt/last_words.h"
 
@@ -27,19 +30,19 @@ struct Barrier {
   struct Arrival {
     int warp;
     std::uint32_t mask;
+    bool waits = true;
   };
   int expected = 0;  ///< lanes, 0: all that have not exited
   int arrived = 0;
   std::vector<Arrival> arrivals;
+  simt::Carried carried;  ///< by those who came and went on
   Vote vote;
 };
 
 /// Runs the blocks of a grid, one after the other, on the calling thread.
-class Block {
+class Block final : public simt::AsyncHost {
  public:
   Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order);
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
 
   /// Throws Fault.
   void run(std::int64_t block);
@@ -50,8 +53,8 @@ class Block {
   std::int64_t index() const { return block_; }
   std::array<std::uint32_t, 3> coordinates() const { return coordinates_; }
   std::byte* shared() { return shared_; }
-  std::size_t shared_bytes() const { return shared_bytes_; }
-  simt::BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
+  std::size_t shared_bytes() const override { return shared_bytes_; }
+  simt::BlockChecker* checker() override { return checker_ ? &*checker_ : nullptr; }
   simt::Sitting& sitting() { return sitting_; }
   BlockOrder& order() { return order_of_blocks_; }
   NumbersMade& numbers() { return numbers_; }
@@ -71,12 +74,29 @@ class Block {
   /// Lanes of a warp have exited: barriers may be complete without them.
   void note_exit();
   [[noreturn]] void fail(const std::string& what, FaultKind kind = FaultKind::launch_failure);
+
+  /// What the block has under way: Hopper's barriers, copies and products.
+  simt::AsyncBlock& async();
+  /// The line of an instruction, as long as the block is there.
+  simt::Here line_of(std::uint32_t instruction);
+  std::byte* shared_memory() const override { return shared_; }
+  std::size_t shared_address() const override { return shared_begin; }
+  std::string describe_shared(std::size_t offset) const override;
+  simt::TensorCoreRule tensor_core() const override { return grid_.tensor_core; }
+  bool access_global(simt::BlockChecker::Access access, const std::byte* at, std::size_t bytes,
+                     const simt::Caller& caller) override;
+  void note_written(std::size_t offset, std::size_t bytes) override;
+  void wake(int thread) override;
+  [[noreturn]] void fail(const simt::Caller& caller, const std::string& what) override;
+
   /// Of the block that failed.
   FaultKind fault() const { return fault_; }
 
  private:
   Vote open(int id);
   int alive() const;
+  /// Nothing can go on: a copy lands, or who asks for something in vain is told so.
+  bool move_on();
   std::string describe_places() const;
 
   const Grid& grid_;
@@ -91,6 +111,11 @@ class Block {
   std::byte* shared_ = nullptr;
   std::size_t shared_bytes_;
   std::optional<simt::BlockChecker> checker_;
+  std::unique_ptr<simt::AsyncBlock> async_;
+  std::map<std::uint32_t, std::pair<std::string, unsigned>> lines_;  ///< by instruction
+  std::uint64_t progress_ = 0;  ///< counts what may let lanes go on that wait
+  std::uint64_t progress_told_ = 0;
+  int rounds_in_vain_ = 0;
   std::mt19937_64 order_;
   std::int64_t block_ = 0;
   std::array<std::uint32_t, 3> coordinates_{};

@@ -62,3 +62,5 @@ Error note(Error error);
 Error failure();
 
 }  // namespace lanescope::cudart
+
+extern "C" lanescope::cudart::Error cudaDriverGetVersion(int* version);

@@ -174,4 +174,10 @@ Error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const 
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
 }
 
+/// Blocks of one multiprocessor do not share a cluster here.
+Error cudaOccupancyMaxActiveClusters(int* clusters, const void*, const void*) {
+  *clusters = multiprocessors;
+  return success;
+}
+
 }  // extern "C"

@@ -34,6 +34,12 @@ Error launch(const void* function, Dim3 grid, Dim3 block, void** arguments, std:
   }
 }
 
+/// Its blocks cannot wait for each other: they run one after the other.
+Error refuse_cooperation() {
+  std::fputs("lanescope: cooperative launches are not executed\n", stderr);
+  return note(not_supported);
+}
+
 }  // namespace
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
@@ -89,21 +95,35 @@ Error cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** argum
                        std::size_t shared, Stream) {
   return launch(function, grid, block, arguments, shared);
 }
+struct LaunchAttribute {  // cudaLaunchAttribute
+  int id;
+  alignas(8) unsigned value[16];
+};
 struct LaunchConfiguration {
   Dim3 grid, block;
   std::size_t shared;
   Stream stream;
-  void* attributes;
+  const LaunchAttribute* attributes;
   unsigned attribute_count;
 };
+/// What its attributes say of order and of caches is so anyway: launches run one after the other.
 Error cudaLaunchKernelExC(const LaunchConfiguration* c, const void* function, void** arguments) {
+  constexpr int cooperative = 2, cluster_dimension = 4;
+  for (unsigned i = 0; i < c->attribute_count; ++i) {
+    const LaunchAttribute& attribute = c->attributes[i];
+    const unsigned* sides = attribute.value;
+    if (attribute.id == cooperative && sides[0] != 0) return refuse_cooperation();
+    if (attribute.id == cluster_dimension && sides[0] * sides[1] * sides[2] > 1) {
+      std::fprintf(stderr, "lanescope: clusters of %u x %u x %u blocks are not executed\n", sides[0],
+                   sides[1], sides[2]);
+      return note(not_supported);
+    }
+  }
   return launch(function, c->grid, c->block, arguments, c->shared);
 }
 
-/// Its blocks cannot wait for each other: they run one after the other.
 Error cudaLaunchCooperativeKernel(const void*, Dim3, Dim3, void**, std::size_t, Stream) {
-  std::fputs("lanescope: cooperative launches are not executed\n", stderr);
-  return note(not_supported);
+  return refuse_cooperation();
 }
 Error cudaLaunchHostFunc(Stream, void (*function)(void*), void* data) {
   function(data);

@@ -153,5 +153,8 @@ bool decode_atomic(Decoder& decoder);
 bool decode_control(Decoder& decoder);
 bool decode_warp(Decoder& decoder);
 bool decode_matrix(Decoder& decoder);
+bool decode_mbarriers(Decoder& decoder);
+bool decode_bulk_copy(Decoder& decoder);
+bool decode_warpgroup(Decoder& decoder);
 
 }  // namespace lanescope::ptx

@@ -342,8 +342,6 @@ bool decode_matrix(Decoder& d) {
     decode_product(d);
   } else if (base == "wmma") {
     decode_wmma(d);
-  } else if (base == "wgmma" || base == "mbarrier" || base == "setmaxnreg") {
-    d.refuse("the asynchronous instructions of Hopper");
   } else {
     return false;
   }

@@ -106,11 +106,12 @@ WarpOperation choose(bool loads, Type type, int width) {
 }
 
 Space take_space(Decoder& d) {
-  static constexpr Space spaces[] = {Space::global,   Space::shared, Space::shared, Space::local,
-                                     Space::constant, Space::param,  Space::param,  Space::param};
-  const int index = d.modifiers.choose(
-      {"global", "shared", "shared::cta", "local", "const", "param", "param::entry", "param::func"},
-      -1);
+  static constexpr Space spaces[] = {Space::global, Space::shared,   Space::shared,
+                                     Space::shared, Space::local,    Space::constant,
+                                     Space::param,  Space::param,    Space::param};
+  const int index = d.modifiers.choose({"global", "shared", "shared::cta", "shared::cluster",
+                                        "local", "const", "param", "param::entry", "param::func"},
+                                       -1);
   return index < 0 ? Space::generic : spaces[index];
 }
 
@@ -234,8 +235,7 @@ void decode_copy(Decoder& d) {
     d.in.act = wait_for_copies;
     return;
   }
-  if (d.modifiers.take("bulk")) d.refuse("bulk copies");
-  if (d.modifiers.take("mbarrier")) d.refuse("mbarriers");
+  if (d.modifiers.take("mbarrier")) d.refuse("copies that arrive at an mbarrier");
   const bool hinted = d.modifiers.take("L2::cache_hint");
   ignore_hints(d);
   d.in.space = Space::shared;

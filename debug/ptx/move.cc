@@ -224,6 +224,7 @@ void decode_mov(Decoder& d) {
     d.set_lanes<Copy, T, T>(type, {type});
   });
   if (!known) d.refuse("of this type");
+  d.in.moves = true;
 }
 
 /// To a generic address and back.
@@ -280,6 +281,41 @@ void decode_isspacep(Decoder& d) {
   d.in.lanes = lane_operation<IsInWindow, bool, std::uint64_t, std::uint64_t>();
 }
 
+/// An address in the block of a rank of the cluster: a block alone is of rank 0.
+Flow map_address(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    if (const std::uint32_t rank = warp.lanes<std::uint32_t>(in.s[1])[lane]; rank != 0) {
+      warp.fail(lane, "rank " + std::to_string(rank) + " of a cluster of one block");
+    }
+    if (in.wide_address) {
+      warp.lanes<std::uint64_t>(in.d)[lane] = warp.lanes<std::uint64_t>(in.s[0])[lane];
+    } else {
+      warp.lanes<std::uint32_t>(in.d)[lane] = warp.lanes<std::uint32_t>(in.s[0])[lane];
+    }
+  }
+  return Flow::next;
+}
+
+void decode_mapa(Decoder& d) {
+  const bool asks = d.modifiers.base() == "getctarank";
+  d.modifiers.ignore({"shared::cluster"});
+  const Type type = d.demand_type();
+  if (bits_of(type) != 32 && bits_of(type) != 64) d.fail("it is for .u32 and .u64");
+  d.demand_operands(asks ? 2 : 3);
+  if (asks) {
+    d.in.d = d.result(0, Type::u32);
+    d.in.s[0] = d.constant(0, 32);
+    d.in.lanes = lane_operation<Copy, std::uint32_t, std::uint32_t>();
+    return;
+  }
+  d.in.wide_address = bits_of(type) == 64;
+  d.in.d = d.result(0, type);
+  d.in.s[0] = d.source(1, type);
+  d.in.s[1] = d.source(2, Type::u32);
+  d.in.act = map_address;
+}
+
 }  // namespace
 
 bool decode_move(Decoder& d) {
@@ -291,7 +327,7 @@ bool decode_move(Decoder& d) {
   } else if (base == "isspacep") {
     decode_isspacep(d);
   } else if (base == "mapa" || base == "getctarank") {
-    d.refuse("clusters of blocks");
+    decode_mapa(d);
   } else {
     return false;
   }

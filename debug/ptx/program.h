@@ -7,6 +7,7 @@
 
 #include "debug/ptx/syntax.h"
 #include "debug/ptx/types.h"
+#include "reference/element_type.h"
 
 namespace lanescope::ptx {
 
@@ -30,6 +31,7 @@ enum class Flow : std::uint8_t {
   gone,     ///< lanes of it have exited
   waits,    ///< waits at this instruction for other lanes
   arrived,  ///< waits for a barrier, which sends it behind this instruction
+  polls,    ///< comes to this instruction again when it is woken
 };
 /// Does one instruction of all other kinds on the lanes of `mask`, which may be 0. Throws Fault.
 using WarpOperation = Flow (*)(Warp& warp, const Instruction& instruction, std::uint32_t mask);
@@ -49,6 +51,8 @@ struct Instruction {
   bool carries = false;       ///< follows itself what of its operands nobody wrote
   bool addresses = false;     ///< s[0] is an address
   bool branches = false;      ///< to `target`
+  bool moves = false;         ///< copies registers
+  bool may_fail = false;      ///< of one that polls: it may end with nothing come
   bool wide_address = false;  ///< of 64 bits
   std::uint8_t floats = 0;    ///< sources, where they and the result are all .f32
   std::uint8_t result_count = 0, source_count = 0;
@@ -77,6 +81,14 @@ struct Call {
   std::uint32_t entry = 0;
 };
 
+/// A wgmma.mma_async: its operands are the accumulators, then A's registers where it has some.
+struct ProductForm {
+  ElementType type = ElementType::f16;
+  int n = 0;
+  bool a_in_registers = false, a_is_transposed = false, b_is_transposed = false, negates = false;
+  Place a = no_place, b = no_place, accumulates = no_place;  ///< descriptors, scale-d
+};
+
 /// A kernel with all functions that it calls, decoded.
 struct Program {
   std::string module_name;  ///< what errors call the PTX text
@@ -86,6 +98,7 @@ struct Program {
   std::vector<Place> operands;
   std::vector<Call> calls;
   std::vector<std::vector<std::uint32_t>> branch_lists;
+  std::vector<ProductForm> products;
   std::vector<Location> locations;
   std::map<int, std::string> files;
 

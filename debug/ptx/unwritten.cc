@@ -48,6 +48,7 @@ void Warp::doubt(Unwritten guard, std::uint32_t target) {
 }
 
 void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
+  if (!product_registers_.empty()) follow_products(in, mask);
   Unwritten given;
   const auto take = [&](Unwritten value, std::uint32_t lanes) {
     if ((value.lanes & lanes) == 0) return;

@@ -38,6 +38,7 @@ void Warp::begin(std::uint32_t lanes) {
     unwritten_.assign(program_.register_bytes / 4 + 1, {});
     std::fill(unwritten_.begin() + carry_place / 4 + 1,
               unwritten_.begin() + program_.constants_at / 4, Unwritten{~0u, 0});
+    begin_products();
   }
 }
 
@@ -164,7 +165,9 @@ void Warp::execute(std::int64_t& turns) {
     if (flow == Flow::next) ++current_->pc;
     if (flow == Flow::waits) current_->state = Split::State::waits;
     if (flow == Flow::arrived) current_->state = Split::State::at_barrier;
-    if (flow == Flow::waits || flow == Flow::arrived || flow == Flow::gone || splits_.size() != 1) {
+    if (flow == Flow::polls) current_->state = Split::State::polls;
+    if (flow == Flow::waits || flow == Flow::arrived || flow == Flow::gone ||
+        flow == Flow::polls || splits_.size() != 1) {
       return leave();
     }
     pc = current_->pc;

@@ -11,6 +11,7 @@
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
+#include "debug/simt/async_host.h"
 #include "debug/simt/block_checker.h"
 
 namespace lanescope::ptx {
@@ -20,11 +21,14 @@ struct Vote;
 
 /// Lanes of a warp that run together: at one place, called from the same places.
 struct Split {
-  enum class State : std::uint8_t { ready, waits, at_barrier };
+  /// `polls`: comes to its instruction again when it is woken.
+  enum class State : std::uint8_t { ready, waits, at_barrier, polls };
   std::uint32_t pc = 0;
   std::uint32_t mask = 0;
   State state = State::ready;
   int barrier = -1;                    ///< where it waits at one
+  bool told_in_vain = false;           ///< that what it polls for has not come
+  const simt::Waitable* waits_for = nullptr;
   std::uint64_t turn = 0;              ///< when it ran last
   std::vector<std::uint32_t> returns;  ///< the calls that it is in, the outermost first
   std::vector<std::uint32_t> calls;    ///< index into Program::calls of each
@@ -109,6 +113,21 @@ class Warp {
     return local_.data() + static_cast<std::size_t>(lane) * local_stride_;
   }
   std::uint64_t address_of(const Instruction& in, int lane) const;
+  /// Of these lanes, what polls is ready again; `in_vain`: where it may be told that nothing came.
+  bool wake(std::uint32_t lanes, bool in_vain);
+  /// A lane at the present instruction, as the asynchronous machine names it.
+  simt::Caller caller(int lane);
+  /// Where an address lies in the block's shared memory; a fault where it does not.
+  std::size_t shared_offset(Space space, std::uint64_t address, std::size_t bytes, int lane);
+  std::size_t shared_offset(const Instruction& in, std::size_t bytes, int lane);
+  /// An access of global memory at a lane's present instruction, checked.
+  bool access_global(simt::BlockChecker::Access access, int lane, const std::byte* at,
+                     std::size_t bytes);
+  /// A product of the warpgroup has been issued that uses these registers, and is waited for.
+  void note_product(const Place* accumulators, int count, const Place* fragment);
+  void note_products_waited();
+  void note_product_fence();
+
   /// Ends the block.
   [[noreturn]] void fail(int lane, const std::string& what,
                          FaultKind kind = FaultKind::launch_failure);
@@ -180,6 +199,9 @@ class Warp {
   void note_written(const std::byte* at, std::size_t bytes);
   void doubt(Unwritten guard, std::uint32_t target);
   void tell_use(Unwritten value, std::uint32_t mask, bool writes = false);
+  /// Notes which registers of products an instruction accesses, and tells of those in flight.
+  void begin_products();
+  void follow_products(const Instruction& in, std::uint32_t mask);
 
   std::array<std::vector<Copy>, 32> copies_;
   Block& block_;
@@ -210,6 +232,13 @@ class Warp {
   Unwritten doubt_;
   std::uint32_t doubt_until_ = 0;
   std::vector<Unwritten> unwritten_;  ///< by Place / 4; empty without a checker
+  /// Registers of products, by Place / 4; empty where there are none, or no checker.
+  struct ProductRegister {
+    bool is_one = false;
+    std::uint32_t issued = 0;   ///< where the product in flight was issued; 0: there is none
+    std::uint32_t touched = 0;  ///< where it was accessed since the last wgmma.fence; 0: nowhere
+  };
+  std::vector<ProductRegister> product_registers_;
   std::vector<std::byte> storage_;
 };
 

@@ -9,23 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "debug/simt/async_host.h"
 #include "debug/simt/hopper.h"
 #include "debug/simt/shadow.h"
 
 namespace lanescope::simt {
 
-class BlockRunner;
+/// 32-bit registers of a block (CUDA C++ Programming Guide, compute capability 9.0).
+inline constexpr int registers_of_block = 65536;
 
 /// What registers hold while a product is under way: as what was never assigned.
 inline constexpr std::uint32_t in_flight_pattern = 0xfefefefe;
-
-/// What lanes can wait for.
-class Waitable {
- public:
-  virtual ~Waitable() = default;
-  /// How far it has come, for lanes that wait in vain.
-  virtual std::string story() const = 0;
-};
 
 /// Who came to a barrier, and where.
 struct Arrival {
@@ -33,6 +27,9 @@ struct Arrival {
   Here here;
   std::uint32_t place;  ///< of the call, in findings
 };
+
+/// "0-31,64"
+std::string threads_text(const std::vector<Arrival>& arrivals);
 
 /// An mbarrier: a phase completes when no arrivals and no bytes are pending.
 struct MbarrierState final : Waitable {
@@ -71,18 +68,32 @@ struct Flight {
   bool landed = false;
 };
 
+/// Registers of the lanes of a warp, of 32 bits: those of a lane side by side, or the lanes of a
+/// register.
+struct RegisterArray {
+  std::vector<std::uint32_t*> first;  ///< of each lane, or of each register
+  int count = 0;                      ///< of a lane
+  bool by_lane = true;
+
+  std::uint32_t* at(int lane, int i) const {
+    return by_lane ? first[static_cast<std::size_t>(lane)] + i
+                   : first[static_cast<std::size_t>(i)] + lane;
+  }
+  bool operator==(const RegisterArray&) const = default;
+};
+
 /// What products of a warp accumulate, while they are under way: [16][n].
 struct Accumulators {
   int n;
   std::vector<float> x;
-  float* registers[32];  ///< of each lane
+  RegisterArray registers;
 };
 
 /// A product of a warp that was issued: its quarter of the warpgroup's.
 struct IssuedProduct {
   Product what;
   std::shared_ptr<Accumulators> d;
-  const std::uint32_t* a[32];
+  RegisterArray a;  ///< where A is in registers
   std::uint32_t place;
 };
 
@@ -123,17 +134,41 @@ struct WarpgroupCalls {
 /// Of one block: its barriers, and what is under way in it.
 class AsyncBlock {
  public:
-  AsyncBlock(BlockRunner& runner, int threads);
+  AsyncBlock(AsyncHost& host, int threads);
 
-  /// The barrier at `memory`; fails where there is none.
-  MbarrierState& barrier(const Mbarrier& memory, const char* name, Here here);
-  void init(Mbarrier& memory, int count, Here here, std::uint32_t place);
-  void fence_init();
-  void arrive(MbarrierState& barrier, const char* name, Here here, std::uint32_t place);
-  void expect(MbarrierState& barrier, std::int64_t bytes, const char* name, Here here);
+  AsyncHost& host() { return host_; }
+  std::uint32_t place_of(const Caller& caller) const;
+
+  /// The barrier at this offset of shared memory; fails where there is none.
+  MbarrierState& barrier(std::size_t offset, const Caller& caller);
+  void init(std::size_t offset, std::int64_t count, const Caller& caller);
+  /// It is none any more.
+  void invalidate(std::size_t offset, const Caller& caller);
+  /// fence.mbarrier_init: what `thread` knows to be initialised, the asynchronous proxy sees.
+  void fence_init(int thread);
+  /// fence.proxy.async: generic accesses before it, and asynchronous ones behind it.
+  void fence_proxy(int thread);
+  void arrive(MbarrierState& barrier, const Caller& caller);
+  void expect(MbarrierState& barrier, std::int64_t bytes, const Caller& caller);
   void complete_bytes(MbarrierState& barrier, std::int64_t bytes);
-  void wait(MbarrierState& barrier, int parity, Here here);
-  void arrive(int id, int threads, bool waits, Here here);
+  /// Whether the phase of this parity has completed: 1 passes before the first one has. Else
+  /// `thread` is woken when a phase has.
+  bool try_wait(MbarrierState& barrier, int parity, const Caller& caller);
+  /// `thread` waits no longer.
+  static void leave(MbarrierState& barrier, int thread);
+  /// A lane comes to one of the barriers 1 to 15. False where it must wait until it is woken.
+  bool arrive(int id, int threads, bool waits, const Caller& caller);
+  const Waitable& named(int id) const { return named_[id]; }
+
+  /// Copies of a box between global and shared memory, from or to this offset. The barrier gets the
+  /// bytes of a whole box; a store is in the lane's open bulk group.
+  void load(std::size_t to, const TensorMap& map, const std::int64_t* at, int rank,
+            MbarrierState& barrier, const Caller& caller);
+  void store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
+             const Caller& caller);
+  void commit_stores(int thread);
+  /// Until at most `pending` of the lane's committed bulk groups are under way.
+  void wait_stores(int pending, int thread);
 
   void enqueue(const std::shared_ptr<Flight>& flight) { flights_.push_back(flight); }
   /// Carries out a copy, the `choice`-th; false where there is none.
@@ -144,6 +179,13 @@ class AsyncBlock {
   }
   bool idle() const { return flights_.empty(); }
 
+  /// The four calls of a warp that wgmma is. What is wrong with a product comes back as text.
+  std::string issue(int warp, const Product& what, const RegisterArray& d, const RegisterArray& a,
+                    const Caller& caller);
+  void commit_products(int warp);
+  void wait_for_products(int warp, int pending);
+  void fence_registers(int warp);
+
   WarpProducts& products(int warp) { return products_[static_cast<std::size_t>(warp)]; }
   WarpgroupCalls& calls(int warp) { return calls_[static_cast<std::size_t>(warp / 4)]; }
   LaneStores& stores(int thread) { return stores_[thread]; }
@@ -151,24 +193,42 @@ class AsyncBlock {
     return operands_[static_cast<std::size_t>(thread)];
   }
 
-  /// A product that is issued at `place` takes these registers of the running lane: as accumulators
-  /// that it reads or not, or as a fragment.
-  void take_registers(const void* registers, std::size_t bytes, bool is_read, std::uint32_t place);
+  // Of lanes whose registers are their stack, under the memory checker.
+
+  /// A product takes these registers of the lane: as accumulators that it reads or not, or as a
+  /// fragment.
+  void take_registers(const void* registers, std::size_t bytes, bool is_read, const Caller& caller);
   /// Where the product under way was issued that uses these of the lane's registers; 0: nowhere.
   std::uint32_t register_in_flight(int thread, const void* address, std::size_t bytes) const;
-  /// Under the memory checker: the running lane accesses its stack, where its registers are.
+  /// The lane accesses its stack.
   void access_own_stack(int thread, const void* address, std::size_t bytes, bool write,
                         const void* pc);
 
-  void change_registers(int thread, int registers, bool more, Here here);
+  /// setmaxnreg of a lane. False where it must wait until it is woken.
+  bool change_registers(int registers, bool more, const Caller& caller);
+  const Waitable& register_pool() const { return registers_free_; }
   /// At the block's end: what is wrong with how it was left.
   void finish();
 
  private:
   void complete_if_due(MbarrierState& barrier);
   void wake(std::vector<int>& waiting, const Carried& completed);
+  std::string check_alike(int warp, const Product& what, Here here);
+  std::string check_operand(const Product& what, std::uint64_t descriptor, bool transposed,
+                            int first_row, int rows, const AsyncWork& work);
+  std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,
+                                                const Product& what);
+  void carry_out(int warp, const IssuedProduct& issued);
+  void gather(std::uint64_t descriptor, bool transposed, int first_row, int rows,
+              std::uint16_t* to) const;
 
-  BlockRunner& runner_;
+  /// Registers that others must give back first.
+  struct RegisterPool final : Waitable {
+    int wanted = 0, free = 0;
+    std::string story() const override;
+  };
+
+  AsyncHost& host_;
   std::map<std::size_t, MbarrierState> barriers_;  ///< by offset
   NamedBarrier named_[16];
   std::deque<std::shared_ptr<Flight>> flights_;
@@ -176,9 +236,9 @@ class AsyncBlock {
   std::vector<WarpgroupCalls> calls_;
   std::map<int, LaneStores> stores_;
   std::vector<std::vector<OperandRange>> operands_;
-  std::vector<int> registers_;              ///< of a lane, by warp
+  std::vector<int> registers_;              ///< of a lane, by thread
   std::vector<int> waiting_for_registers_;  ///< threads
-  int free_registers_;
+  RegisterPool registers_free_;
 };
 
 }  // namespace lanescope::simt

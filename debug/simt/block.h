@@ -58,13 +58,11 @@ struct Warp {
 };
 
 /// Runs the blocks of a grid, one after the other, on the calling thread.
-class BlockRunner {
+class BlockRunner final : public AsyncHost {
  public:
   /// Runs blocks of this launch on the thread that sits here.
   BlockRunner(const Launch& launch, Sitting& sitting);
   ~BlockRunner();
-  BlockRunner(const BlockRunner&) = delete;
-  BlockRunner& operator=(const BlockRunner&) = delete;
 
   /// Throws Fault.
   void run(std::int64_t block, void (*kernel)(const void*), const void* arguments);
@@ -74,18 +72,17 @@ class BlockRunner {
 
   int thread_index() const { return running_; }
   std::int64_t block_index() const { return block_; }
-  std::byte* shared_memory() const { return shared_; }
-  std::size_t shared_bytes() const { return shared_bytes_; }
-  /// "k_full[1]", or where it lies.
-  std::string describe_shared(std::size_t offset) const;
+  std::byte* shared_memory() const override { return shared_; }
+  std::size_t shared_bytes() const override { return shared_bytes_; }
+  std::size_t shared_address() const override { return 0; }
+  std::string describe_shared(std::size_t offset) const override;
   /// What the block has under way.
   AsyncBlock& async();
   bool has_async() const { return async_ != nullptr; }
   /// The address behind the calling lane's stack.
   const void* stack_end() const { return stack_end_; }
-  /// nullptr where the launch has none.
-  BlockChecker* checker() { return checker_ ? &*checker_ : nullptr; }
-  TensorCoreRule tensor_core() const { return tensor_core_; }
+  BlockChecker* checker() override { return checker_ ? &*checker_ : nullptr; }
+  TensorCoreRule tensor_core() const override { return tensor_core_; }
   Lane& lane() { return lanes_[static_cast<std::size_t>(running_)]; }
 
   /// Suspends the calling lane until all lanes of the block that have not exited wait here.
@@ -95,7 +92,15 @@ class BlockRunner {
                  Here here);
   /// Suspends the calling lane until `wake` names it.
   void park(const char* name, Here here, const Waitable* waits_for);
-  void wake(int thread);
+  void wake(int thread) override;
+  bool access_global(BlockChecker::Access access, const std::byte* at, std::size_t bytes,
+                     const Caller& caller) override {
+    return !checker() || checker()->access(access, at, bytes, 1, caller.pc, caller.thread);
+  }
+  void note_written(std::size_t, std::size_t) override {}
+  [[noreturn]] void fail(const Caller& caller, const std::string& what) override {
+    fail(caller.name, caller.here, what);
+  }
   /// Ends the block with an error: does not return.
   [[noreturn]] void fail(const char* name, Here here, const std::string& what);
   /// The same from within code that cannot be unwound: the lane's stack is lost.

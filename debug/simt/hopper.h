@@ -78,14 +78,17 @@ void commit_stores();
 /// Until at most `pending` of the lane's committed bulk groups are under way.
 void wait_stores(int pending);
 
-/// A product of a warpgroup, d += a·b or d = a·b: m64nNk16 (PTX ISA, "wgmma.mma_async").
+/// A product of a warpgroup, d += a·b or d = a·b: m64nNk16, of e4m3 m64nNk32 (PTX ISA,
+/// "wgmma.mma_async").
 struct Product {
-  ElementType type;  ///< of a and b: f16 or bf16
+  ElementType type;  ///< of a and b: f16, bf16 or e4m3
   int n;
   bool accumulates;
   bool a_in_registers;
   bool a_is_transposed, b_is_transposed;  ///< in memory: M or N is contiguous, not K
   std::uint64_t a, b;                     ///< matrix descriptors; a where it is in memory
+  bool negates = false;                   ///< d −= a·b
+  bool operator==(const Product&) const = default;
 };
 /// d: n / 2 elements of the lane; a: its four registers, or nullptr.
 void wgmma(const Product& product, float* d, const std::uint32_t* a, Here here);

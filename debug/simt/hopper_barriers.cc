@@ -9,48 +9,61 @@ namespace {
 
 AsyncBlock& async() { return BlockRunner::current()->async(); }
 
-std::uint32_t place_of(const void* pc) {
-  BlockChecker* checker = BlockRunner::current()->checker();
-  return checker ? checker->place_of(pc) : 0;
+Caller caller(const char* name, Here here, const void* pc) {
+  return {BlockRunner::current()->thread_index(), name, here, pc};
+}
+
+std::size_t offset_of(const Mbarrier& barrier) {
+  return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&barrier) -
+                                  BlockRunner::current()->shared_memory());
 }
 
 }  // namespace
 
 void mbarrier_init(Mbarrier& barrier, int count, Here here) {
-  async().init(barrier, count, here, place_of(__builtin_return_address(0)));
+  async().init(offset_of(barrier), count,
+               caller("mbarrier_init", here, __builtin_return_address(0)));
 }
 
-void mbarrier_fence_init() { async().fence_init(); }
+void mbarrier_fence_init() { async().fence_init(BlockRunner::current()->thread_index()); }
 
 void mbarrier_arrive(Mbarrier& barrier, Here here) {
-  const std::uint32_t place = place_of(__builtin_return_address(0));
-  async().arrive(async().barrier(barrier, "mbarrier_arrive", here), "mbarrier_arrive", here, place);
+  const Caller me = caller("mbarrier_arrive", here, __builtin_return_address(0));
+  async().arrive(async().barrier(offset_of(barrier), me), me);
 }
 
 void mbarrier_expect_tx(Mbarrier& barrier, int bytes, Here here) {
-  async().expect(async().barrier(barrier, "mbarrier_expect_tx", here), bytes, "mbarrier_expect_tx",
-                 here);
+  const Caller me = caller("mbarrier_expect_tx", here, __builtin_return_address(0));
+  async().expect(async().barrier(offset_of(barrier), me), bytes, me);
 }
 
 void mbarrier_wait(Mbarrier& barrier, int parity, Here here) {
-  async().wait(async().barrier(barrier, "mbarrier_wait", here), parity, here);
+  const Caller me = caller("mbarrier_wait", here, __builtin_return_address(0));
+  MbarrierState& state = async().barrier(offset_of(barrier), me);
+  while (!async().try_wait(state, parity, me)) {
+    BlockRunner::current()->park(me.name, here, &state);
+  }
 }
 
-void fence_proxy_async() {
-  BlockRunner& runner = *BlockRunner::current();
-  if (BlockChecker* checker = runner.checker()) checker->clocks().fence(runner.thread_index());
-  async().fence_init();
-}
+void fence_proxy_async() { async().fence_proxy(BlockRunner::current()->thread_index()); }
 
-void named_barrier_sync(int id, int threads, Here here) { async().arrive(id, threads, true, here); }
+void named_barrier_sync(int id, int threads, Here here) {
+  const Caller me = caller("barrier_sync", here, __builtin_return_address(0));
+  if (!async().arrive(id, threads, true, me)) {
+    BlockRunner::current()->park(me.name, here, &async().named(id));
+  }
+}
 
 void named_barrier_arrive(int id, int threads, Here here) {
-  async().arrive(id, threads, false, here);
+  async().arrive(id, threads, false, caller("barrier_arrive", here, __builtin_return_address(0)));
 }
 
 void change_registers(int registers, bool more, Here here) {
-  BlockRunner& runner = *BlockRunner::current();
-  runner.async().change_registers(runner.thread_index(), registers, more, here);
+  const Caller me = caller(more ? "increase_registers" : "decrease_registers", here,
+                           __builtin_return_address(0));
+  while (!async().change_registers(registers, more, me)) {
+    BlockRunner::current()->park(me.name, here, &async().register_pool());
+  }
 }
 
 bool elect_one(Here here) {

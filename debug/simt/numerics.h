@@ -68,7 +68,12 @@ inline constexpr const RuleSet& hopper = rule_sets[0];
 void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                          const std::uint16_t (&b)[16][8], float (&c)[16][8]);
 
-// Its two forms, which give the same bits: it takes the second where the CPU has AVX2.
+/// c += a·b for row-major a[16][32] and columns b[8][32] of e4m3, as wgmma does it: 32 products and
+/// c, each truncated to 13 fraction bits below the largest exponent, and so is the sum.
+void multiply_accumulate_e4m3(const std::uint8_t (&a)[16][32], const std::uint8_t (&b)[8][32],
+                              float (&c)[16][8]);
+
+// The two forms of the first, which give the same bits: it takes the second where the CPU has AVX2.
 void multiply_accumulate_portable(ElementType type, TensorCoreRule rule,
                                   const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
                                   float (&c)[16][8]);

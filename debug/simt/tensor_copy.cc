@@ -1,8 +1,10 @@
 // Copies of boxes of tensors between global and shared memory.
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "debug/simt/async_block.h"
 #include "debug/simt/block.h"
@@ -52,40 +54,33 @@ struct Box {
 };
 
 /// Fails where the copy is not one that a GPU takes.
-Box box_of(const char* name, const TensorMap& map, const int* at, int rank, const void* shared,
-           Here here) {
-  BlockRunner& runner = *BlockRunner::current();
-  const auto begin =
-      static_cast<std::size_t>(static_cast<const std::byte*>(shared) - runner.shared_memory());
-  Box box{map, {}, begin};
+Box box_of(AsyncHost& host, const TensorMap& map, const std::int64_t* at, int rank,
+           std::size_t shared, const Caller& caller) {
+  Box box{map, {}, shared};
   if (rank != map.rank) {
-    runner.fail(
-        name, here,
-        std::to_string(rank) + " coordinates for a tensor map of rank " + std::to_string(map.rank));
+    host.fail(caller, std::to_string(rank) + " coordinates for a tensor map of rank " +
+                          std::to_string(map.rank));
   }
-  if (begin > runner.shared_bytes() ||
-      static_cast<std::size_t>(map.box_bytes()) > runner.shared_bytes() - begin) {
-    runner.fail(name, here,
-                "the box of " + std::to_string(map.box_bytes()) +
-                    " bytes leaves the block's shared memory");
+  if (shared > host.shared_bytes() ||
+      static_cast<std::size_t>(map.box_bytes()) > host.shared_bytes() - shared) {
+    host.fail(caller, "the box of " + std::to_string(map.box_bytes()) +
+                          " bytes leaves the block's shared memory");
   }
   const std::size_t alignment = map.swizzle == Swizzle::none ? 16 : 128;
-  if (begin % alignment != 0) {
-    runner.fail(name, here,
-                "misaligned address: a multiple of " + std::to_string(alignment) + " is needed");
+  if (shared % alignment != 0) {
+    host.fail(caller,
+              "misaligned address: a multiple of " + std::to_string(alignment) + " is needed");
   }
-  for (int i = 0; i < rank; ++i) box.at[i] = at[i];
+  std::copy_n(at, rank, box.at);
   return box;
 }
 
 /// The lane reads or writes, for the copy, what of the box lies in the tensor.
-void check_global(const char* name, const Box& box, BlockChecker::Access access, const void* pc,
-                  Here here) {
-  BlockRunner& runner = *BlockRunner::current();
+void check_global(AsyncHost& host, const Box& box, BlockChecker::Access access,
+                  const Caller& caller) {
   box.for_each_chunk([&](std::size_t, const std::byte* global, std::size_t bytes, const auto&) {
-    if (bytes == 0) return;
-    if (runner.checker()->access(access, global, bytes, 1, pc, runner.thread_index())) return;
-    runner.fail(name, here, "the tensor map leads outside of every buffer");
+    if (bytes == 0 || host.access_global(access, global, bytes, caller)) return;
+    host.fail(caller, "the tensor map leads outside of every buffer");
   });
 }
 
@@ -110,27 +105,22 @@ const char* fault_of(const TensorMap& map) {
   return nullptr;
 }
 
-void tensor_load(void* to, const TensorMap& map, const int* at, int rank, Mbarrier& barrier,
-                 Here here) {
-  constexpr const char* name = "tensor_load";
-  BlockRunner& runner = *BlockRunner::current();
-  AsyncBlock& async = runner.async();
-  BlockChecker* checker = runner.checker();
-  const int thread = runner.thread_index();
-  const Box box = box_of(name, map, at, rank, to, here);
-  MbarrierState& full = async.barrier(barrier, name, here);
-  std::uint32_t place = 0;
+void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* at, int rank,
+                      MbarrierState& full, const Caller& caller) {
+  BlockChecker* checker = host_.checker();
+  const int thread = caller.thread;
+  const Box box = box_of(host_, map, at, rank, to, caller);
+  const std::uint32_t place = place_of(caller);
+  check_global(host_, box, BlockChecker::Access::read, caller);
   if (checker) {
-    const void* pc = __builtin_return_address(0);
-    place = checker->place_of(pc);
     const AsyncWork work{full.agent, full.phase + 1, place, thread};
     if (!full.init_fenced) {
       checker->add_shared(Kind::unfenced_barrier, work, false, {}, full.offset, 8);
       full.init_fenced = true;  // said once
     }
-    check_global(name, box, BlockChecker::Access::read, pc, here);
     checker->write_async(box.begin, static_cast<std::size_t>(map.box_bytes()), work);
-    const std::uint32_t copy = checker->async().next_copy();
+    // What is copied as bytes has no rows that a matrix descriptor must agree with.
+    const std::uint32_t copy = rank > 1 ? checker->async().next_copy() : 0;
     box.for_each_chunk([&](std::size_t offset, const void*, std::size_t, const auto& c) {
       Origin& origin = checker->async().origin(offset);
       origin = {copy, map.swizzle, rank > 1 ? static_cast<std::int32_t>(c[1]) : 0,
@@ -142,76 +132,107 @@ void tensor_load(void* to, const TensorMap& map, const int* at, int rank, Mbarri
   }
   const std::uint32_t phase = full.phase;
   full.phase_of_copy = phase + 1;
-  full.copied = {thread, here, place};
+  full.copied = {thread, caller.here, place};
   const auto flight = std::make_shared<Flight>();
   flight->place = place;
   // The map may lie in the lane's own memory.
-  flight->land = [=, &runner, &async, &full, own = map] {
+  flight->land = [=, this, &full, own = map] {
     const Box arriving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
     arriving.for_each_chunk(
         [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
-          std::byte* chunk = runner.shared_memory() + offset;
+          std::byte* chunk = host_.shared_memory() + offset;
           std::memset(chunk, 0, 16);
           if (bytes > 0) std::memcpy(chunk, global, bytes);
         });
-    if (full.phase != phase && runner.checker()) {
-      runner.checker()->add_shared(Kind::wrong_expect_tx, {full.agent, phase + 1, place, thread},
-                                   true, {}, full.offset, 8);
+    host_.note_written(box.begin, static_cast<std::size_t>(own.box_bytes()));
+    if (full.phase != phase && host_.checker()) {
+      host_.checker()->add_shared(Kind::wrong_expect_tx, {full.agent, phase + 1, place, thread},
+                                  true, {}, full.offset, 8);
     }
-    async.complete_bytes(full, own.box_bytes());
+    complete_bytes(full, own.box_bytes());
   };
-  async.enqueue(flight);
+  enqueue(flight);
 }
 
-void tensor_store(const TensorMap& map, const int* at, int rank, const void* from, Here here) {
-  constexpr const char* name = "tensor_store";
-  BlockRunner& runner = *BlockRunner::current();
-  const int thread = runner.thread_index();
-  const Box box = box_of(name, map, at, rank, from, here);
-  LaneStores& stores = runner.async().stores(thread);
-  std::uint32_t place = 0;
-  if (BlockChecker* checker = runner.checker()) {
-    const void* pc = __builtin_return_address(0);
-    place = checker->place_of(pc);
+void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
+                       const Caller& caller) {
+  const int thread = caller.thread;
+  const Box box = box_of(host_, map, at, rank, from, caller);
+  LaneStores& stores = this->stores(thread);
+  const std::uint32_t place = place_of(caller);
+  if (BlockChecker* checker = host_.checker()) {
     if (stores.agent == 0) stores.agent = checker->add_agent(thread);
     const auto clock = stores.groups_done + static_cast<std::uint32_t>(stores.groups.size()) + 1;
     checker->read_async(box.begin, static_cast<std::size_t>(map.box_bytes()),
                         {stores.agent, clock, place, thread});
-    check_global(name, box, BlockChecker::Access::write, pc, here);
   }
+  check_global(host_, box, BlockChecker::Access::write, caller);
   const auto flight = std::make_shared<Flight>();
   flight->place = place;
-  flight->land = [=, &runner, own = map] {
+  flight->land = [=, this, own = map] {
     const Box leaving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
     leaving.for_each_chunk(
         [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
           if (bytes == 0) return;
-          std::memcpy(const_cast<std::byte*>(global), runner.shared_memory() + offset, bytes);
+          std::memcpy(const_cast<std::byte*>(global), host_.shared_memory() + offset, bytes);
         });
   };
   stores.open.push_back(flight);
-  runner.async().enqueue(flight);
+  enqueue(flight);
 }
 
-void commit_stores() {
-  BlockRunner& runner = *BlockRunner::current();
-  LaneStores& stores = runner.async().stores(runner.thread_index());
+void AsyncBlock::commit_stores(int thread) {
+  LaneStores& stores = this->stores(thread);
   stores.groups.push_back(std::move(stores.open));
   stores.open.clear();
 }
 
-void wait_stores(int pending) {
-  BlockRunner& runner = *BlockRunner::current();
-  LaneStores& stores = runner.async().stores(runner.thread_index());
+void AsyncBlock::wait_stores(int pending, int thread) {
+  LaneStores& stores = this->stores(thread);
   while (static_cast<int>(stores.groups.size()) > pending) {
-    for (const auto& flight : stores.groups.front()) AsyncBlock::land(*flight);
+    for (const auto& flight : stores.groups.front()) land(*flight);
     stores.groups.pop_front();
     ++stores.groups_done;
   }
-  BlockChecker* checker = runner.checker();
+  BlockChecker* checker = host_.checker();
   if (checker && stores.agent != 0) {
-    checker->clocks().learn(runner.thread_index(), stores.agent, stores.groups_done);
+    checker->clocks().learn(thread, stores.agent, stores.groups_done);
   }
+}
+
+namespace {
+
+std::size_t offset_of(const void* shared) {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(shared) -
+                                  BlockRunner::current()->shared_memory());
+}
+
+}  // namespace
+
+void tensor_load(void* to, const TensorMap& map, const int* at, int rank, Mbarrier& barrier,
+                 Here here) {
+  BlockRunner& runner = *BlockRunner::current();
+  const Caller caller{runner.thread_index(), "tensor_load", here, __builtin_return_address(0)};
+  const std::vector<std::int64_t> first(at, at + rank);
+  runner.async().load(offset_of(to), map, first.data(), rank,
+                      runner.async().barrier(offset_of(&barrier), caller), caller);
+}
+
+void tensor_store(const TensorMap& map, const int* at, int rank, const void* from, Here here) {
+  BlockRunner& runner = *BlockRunner::current();
+  const Caller caller{runner.thread_index(), "tensor_store", here, __builtin_return_address(0)};
+  const std::vector<std::int64_t> first(at, at + rank);
+  runner.async().store(map, first.data(), rank, offset_of(from), caller);
+}
+
+void commit_stores() {
+  BlockRunner& runner = *BlockRunner::current();
+  runner.async().commit_stores(runner.thread_index());
+}
+
+void wait_stores(int pending) {
+  BlockRunner& runner = *BlockRunner::current();
+  runner.async().wait_stores(pending, runner.thread_index());
 }
 
 }  // namespace lanescope::simt

@@ -1,7 +1,6 @@
 // The registers of products of warpgroups, under the memory checker: arrays in the stacks of lanes.
 
 #include "debug/simt/async_block.h"
-#include "debug/simt/block.h"
 
 namespace lanescope::simt {
 namespace {
@@ -15,9 +14,10 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 }  // namespace
 
 void AsyncBlock::take_registers(const void* registers, std::size_t bytes, bool is_read,
-                                std::uint32_t place) {
-  BlockChecker* checker = runner_.checker();
-  const int thread = runner_.thread_index();
+                                const Caller& caller) {
+  BlockChecker* checker = host_.checker();
+  const int thread = caller.thread;
+  const std::uint32_t place = place_of(caller);
   const auto* words = static_cast<const std::uint32_t*>(registers);
   auto& ranges = operands(thread);
   bool known = false;
@@ -46,9 +46,11 @@ std::uint32_t AsyncBlock::register_in_flight(int thread, const void* address,
   const auto lane = static_cast<std::size_t>(thread % 32);
   for (const auto& group : products_[static_cast<std::size_t>(thread / 32)].groups) {
     for (const IssuedProduct& issued : group) {
-      const bool in_d = overlap(address, bytes, issued.d->registers[lane],
-                                static_cast<std::size_t>(issued.d->n) * 2);
-      if (in_d || (issued.a[lane] && overlap(address, bytes, issued.a[lane], 16))) {
+      const auto holds = [&](const RegisterArray& array) {
+        return array.count > 0 && overlap(address, bytes, array.first[lane],
+                                          static_cast<std::size_t>(array.count) * 4);
+      };
+      if (holds(issued.d->registers) || (issued.what.a_in_registers && holds(issued.a))) {
         return issued.place;
       }
     }
@@ -60,7 +62,7 @@ void AsyncBlock::access_own_stack(int thread, const void* address, std::size_t b
                                   const void* pc) {
   for (OperandRange& range : operands(thread)) {
     if (!overlap(address, bytes, range.begin, range.bytes)) continue;
-    BlockChecker& checker = *runner_.checker();
+    BlockChecker& checker = *host_.checker();
     const std::uint32_t place = checker.place_of(pc);
     range.touched = place;
     if (const std::uint32_t issued = register_in_flight(thread, address, bytes); issued != 0) {

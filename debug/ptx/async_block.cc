@@ -1,0 +1,108 @@
+// What a block has under way on the asynchronous machine of debug/simt, and its lanes that wait for it.
+
+#include <string>
+
+#include "debug/ptx/block.h"
+
+namespace lanescope::ptx {
+
+simt::AsyncBlock& Block::async() {
+  if (!async_) {
+    async_ = std::make_unique<simt::AsyncBlock>(*this, static_cast<int>(warps_.size()) * 32);
+  }
+  return *async_;
+}
+
+simt::Here Block::line_of(std::uint32_t instruction) {
+  const auto [known, is_new] = lines_.try_emplace(instruction);
+  if (is_new) {
+    const std::string line = program_.line_of(instruction);
+    const std::size_t colon = line.rfind(':');
+    known->second = {line.substr(0, colon), static_cast<unsigned>(std::stoul(line.substr(colon + 1)))};
+  }
+  simt::Here here;
+  here.file = known->second.first.c_str();
+  here.line = known->second.second;
+  return here;
+}
+
+std::string Block::describe_shared(std::size_t offset) const {
+  return "shared memory + " + std::to_string(offset);
+}
+
+bool Block::access_global(simt::BlockChecker::Access access, const std::byte* at,
+                          std::size_t bytes, const simt::Caller& caller) {
+  Warp& warp = *warps_[static_cast<std::size_t>(caller.thread / 32)];
+  return warp.access_global(access, caller.thread % 32, at, bytes);
+}
+
+void Block::note_written(std::size_t offset, std::size_t bytes) {
+  if (unwritten_shared.empty()) return;
+  std::fill_n(&unwritten_shared[offset], bytes, 0);
+}
+
+void Block::wake(int thread) {
+  ++progress_;
+  warps_[static_cast<std::size_t>(thread / 32)]->wake(1u << (thread % 32), false);
+}
+
+void Block::fail(const simt::Caller& caller, const std::string& what) {
+  warps_[static_cast<std::size_t>(caller.thread / 32)]->fail(caller.thread % 32, what);
+}
+
+bool Block::move_on() {
+  if (!async_ || alive() == 0) return false;
+  if (async_->land_one(grid_.schedule != 0 ? order_() : 0)) {
+    ++progress_;
+    return true;
+  }
+  // mbarrier.try_wait may return false at any time. Who is told so and comes back with nothing
+  // done in between waits in vain.
+  constexpr int rounds = 4;
+  rounds_in_vain_ = progress_ == progress_told_ ? rounds_in_vain_ + 1 : 0;
+  progress_told_ = progress_;
+  if (rounds_in_vain_ > rounds) return false;
+  bool any = false;
+  for (const auto& warp : warps_) any = warp->wake(~0u, true) || any;
+  return any;
+}
+
+bool Warp::wake(std::uint32_t lanes, bool in_vain) {
+  bool any = false;
+  for (Split& split : splits_) {
+    if (split.state != Split::State::polls || (split.mask & lanes) == 0) continue;
+    if (in_vain && !program_.code[split.pc].may_fail) continue;
+    split.state = Split::State::ready;
+    split.told_in_vain = in_vain;
+    any = true;
+  }
+  return any;
+}
+
+simt::Caller Warp::caller(int lane) {
+  return {thread(lane), "", block_.line_of(pc()), place()};
+}
+
+bool Warp::access_global(Access access, int lane, const std::byte* at, std::size_t bytes) {
+  const auto address = std::bit_cast<std::uint64_t>(at);
+  if (!find_area(address, bytes)) {
+    fail(lane, block_.grid().memory->describe(address), FaultKind::illegal_address);
+  }
+  if (block_.checker()) check_lane(access, lane, at, bytes, 1, false);
+  return true;
+}
+
+std::size_t Warp::shared_offset(Space space, std::uint64_t address, std::size_t bytes, int lane) {
+  const std::byte* at = locate(space, address, bytes, lane);
+  const auto offset = static_cast<std::size_t>(at - shared_);
+  if (offset > shared_bytes_ || bytes > shared_bytes_ - offset) {
+    fail(lane, "the address is not one of the block's shared memory", FaultKind::illegal_address);
+  }
+  return offset;
+}
+
+std::size_t Warp::shared_offset(const Instruction& in, std::size_t bytes, int lane) {
+  return shared_offset(in.space, address_of(in, lane), bytes, lane);
+}
+
+}  // namespace lanescope::ptx

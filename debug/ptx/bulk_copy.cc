@@ -1,0 +1,263 @@
+// PTX ISA, "Data Movement and Conversion Instructions: Bulk copy" and "Tensor copy":
+// cp.async.bulk and what belongs to it.
+
+#include <bit>
+#include <cstring>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/decoder.h"
+#include "debug/ptx/program_builder.h"
+#include "debug/ptx/tensor_map.h"
+#include "debug/ptx/warp.h"
+
+namespace lanescope::ptx {
+
+std::optional<simt::TensorMap> read_tensor_map(const void* bytes) {
+  TensorMapBytes from;
+  std::memcpy(&from, bytes, sizeof from);
+  if (from.mark != TensorMapBytes::magic) return std::nullopt;
+  simt::TensorMap map{std::bit_cast<const void*>(from.base),
+                      from.element_bytes,
+                      from.rank,
+                      {},
+                      {},
+                      {},
+                      static_cast<simt::Swizzle>(from.swizzle)};
+  for (int i = 0; i < from.rank; ++i) {
+    map.size[i] = static_cast<std::int64_t>(from.size[i]);
+    map.stride[i] =
+        i == 0 ? from.element_bytes : static_cast<std::int64_t>(from.stride[i - 1]);
+    map.box[i] = from.box[i];
+  }
+  return map;
+}
+
+namespace {
+
+template <class F>
+void each_lane(std::uint32_t mask, F&& f) {
+  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
+}
+
+/// Sources in s[]: the address in shared memory, that of the tensor map or of global memory, the
+/// mbarrier of a load; then coordinates, or the bytes of a plain copy, in the order of the operands.
+enum class CopyKind : std::uint8_t { load, store };
+
+simt::MbarrierState& barrier_of(Warp& warp, const Instruction& in, const simt::Caller& caller) {
+  const int lane = caller.thread % 32;
+  const std::uint32_t address = warp.lanes<std::uint32_t>(in.s[2])[lane];
+  return warp.block().async().barrier(warp.shared_offset(Space::shared, address, 8, lane), caller);
+}
+
+/// `vector` coordinates lie in s[3] and behind, in Program::operands from `target` on.
+Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  simt::AsyncBlock& async = warp.block().async();
+  each_lane(mask, [&](int lane) {
+    const simt::Caller caller = warp.caller(lane);
+    const std::uint64_t map_at =
+        warp.lanes<std::uint64_t>(in.s[1])[lane] + static_cast<std::uint64_t>(in.immediate2);
+    const auto map = read_tensor_map(warp.locate(Space::generic, map_at, 128, lane));
+    if (!map) {
+      warp.fail(lane, "the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled wrote");
+    }
+    std::int64_t at[5] = {};
+    for (std::size_t i = 0; i < in.vector; ++i) {
+      const Place place = warp.program().operands[in.target + i];
+      at[i] = warp.lanes<std::int32_t>(place)[lane];
+    }
+    const std::size_t shared = warp.shared_offset(in, 1, lane);
+    if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
+      return async.store(*map, at, in.vector, shared, caller);
+    }
+    async.load(shared, *map, at, in.vector, barrier_of(warp, in, caller), caller);
+  });
+  return Flow::next;
+}
+
+/// The bytes in s[3].
+Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  simt::AsyncBlock& async = warp.block().async();
+  each_lane(mask, [&](int lane) {
+    const simt::Caller caller = warp.caller(lane);
+    const std::uint32_t bytes = warp.lanes<std::uint32_t>(in.s[3])[lane];
+    const std::uint64_t global =
+        warp.lanes<std::uint64_t>(in.s[1])[lane] + static_cast<std::uint64_t>(in.immediate2);
+    if (bytes % 16 != 0 || global % 16 != 0) {
+      warp.fail(lane, std::to_string(bytes) + " bytes, and addresses, must be multiples of 16",
+                FaultKind::misaligned_address);
+    }
+    if (bytes == 0) return;
+    const simt::TensorMap map{std::bit_cast<const void*>(global),
+                              1,
+                              1,
+                              {static_cast<std::int64_t>(bytes)},
+                              {1},
+                              {static_cast<int>(bytes)},
+                              simt::Swizzle::none};
+    const std::int64_t at[5] = {};
+    const std::size_t shared = warp.shared_offset(in, 1, lane);
+    if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
+      return async.store(map, at, 1, shared, caller);
+    }
+    async.load(shared, map, at, 1, barrier_of(warp, in, caller), caller);
+  });
+  return Flow::next;
+}
+
+Flow commit(Warp& warp, const Instruction&, std::uint32_t mask) {
+  each_lane(mask, [&](int lane) { warp.block().async().commit_stores(warp.thread(lane)); });
+  return Flow::next;
+}
+
+Flow wait(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  each_lane(mask, [&](int lane) {
+    warp.block().async().wait_stores(static_cast<int>(in.immediate), warp.thread(lane));
+  });
+  return Flow::next;
+}
+
+Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
+
+/// The address that an operand is goes to `place`, its offset to `offset`.
+void take_address(Decoder& d, const Operand& operand, Space space, Place& place,
+                  std::int64_t& offset, bool& wide) {
+  const Instruction kept = d.in;
+  d.in.space = space;
+  d.address(operand);
+  const Instruction taken = d.in;
+  d.in = kept;
+  place = taken.s[0];
+  offset = taken.immediate;
+  wide = taken.wide_address;
+}
+
+/// [map, {coordinates}]: the map's address to s[1] and immediate2, coordinates behind `target`.
+void take_map(Decoder& d, const Operand& operand, int rank) {
+  if (operand.kind != Operand::Kind::address || operand.parts.size() != 2) {
+    d.fail("[the tensor map, {its coordinates}] is expected");
+  }
+  bool wide = true;
+  take_address(d, operand, Space::generic, d.in.s[1], d.in.immediate2, wide);
+  if (!wide) d.fail("the address of a tensor map has 64 bits");
+  const std::vector<Operand> coordinates = d.elements(operand.parts[1]);
+  if (static_cast<int>(coordinates.size()) != rank) {
+    d.fail(std::to_string(coordinates.size()) + " coordinates for a tensor of " +
+           std::to_string(rank) + " dimensions");
+  }
+  std::vector<Place> places;
+  for (const Operand& coordinate : coordinates) places.push_back(d.source_of(coordinate, Type::s32));
+  auto& all = d.program().program().operands;
+  d.in.target = static_cast<std::uint32_t>(all.size());
+  d.in.vector = static_cast<std::uint8_t>(rank);
+  all.insert(all.end(), places.begin(), places.end());
+}
+
+void take_shared(Decoder& d, const Operand& operand) {
+  take_address(d, operand, Space::shared, d.in.s[0], d.in.immediate, d.in.wide_address);
+  d.in.space = Space::shared;
+}
+
+void take_barrier(Decoder& d, const Operand& operand) {
+  std::int64_t offset = 0;
+  bool wide = false;
+  take_address(d, operand, Space::shared, d.in.s[2], offset, wide);
+  if (wide || offset != 0) d.refuse("an mbarrier's address of 64 bits, or with an offset");
+}
+
+/// What says nothing to this machine. A multicast to the blocks of a cluster of one block is none.
+bool take_words(Decoder& d) {
+  d.modifiers.ignore({"tile", "L2::cache_hint"});
+  return d.modifiers.take("multicast::cluster");
+}
+
+void decode_tensor(Decoder& d) {
+  const int rank = d.modifiers.choose({"1d", "2d", "3d", "4d", "5d"}, -1) + 1;
+  if (rank == 0) d.fail("it names no number of dimensions");
+  const bool hinted = take_words(d);
+  for (const std::string_view word : d.modifiers.left()) {
+    if (word.starts_with("im2col")) d.refuse("im2col");
+    if (word.starts_with("tile::")) d.refuse("scattered rows");
+    if (word.starts_with("cta_group")) d.refuse("of pairs of blocks");
+  }
+  d.modifiers.take("mbarrier::complete_tx::bytes");
+  if (d.modifiers.choose({"shared::cluster", "shared::cta"}, -1) >= 0 &&
+      d.modifiers.left().size() == 1 && d.modifiers.take("global")) {
+    const bool to_global = d.statement().opcode.find("global.shared") != std::string_view::npos;
+    if (to_global) d.fail(".bulk_group is missing");
+    d.demand_operands(3, hinted ? 5 : 4);
+    d.in.kind = static_cast<std::uint8_t>(CopyKind::load);
+    take_map(d, d.operand(1), rank);
+    take_barrier(d, d.operand(2));
+    take_shared(d, d.operand(0));
+  } else if (d.modifiers.take("global") && d.modifiers.take("bulk_group")) {
+    d.demand_operands(2, 3);
+    d.in.kind = static_cast<std::uint8_t>(CopyKind::store);
+    take_map(d, d.operand(0), rank);
+    take_shared(d, d.operand(1));
+  } else {
+    d.fail("it copies from .global to .shared::cluster, or from .shared::cta to .global");
+  }
+  d.in.act = copy_tensor;
+}
+
+void decode_plain(Decoder& d) {
+  const bool multicast = take_words(d);
+  d.modifiers.take("mbarrier::complete_tx::bytes");
+  const std::string_view opcode = d.statement().opcode;
+  const bool has_global = d.modifiers.take("global");
+  const bool has_shared = d.modifiers.choose({"shared::cluster", "shared::cta"}, -1) >= 0;
+  if (!has_global || !has_shared) d.refuse("between the blocks of a cluster");
+  Place bytes = no_place;
+  bool wide = true;
+  if (d.modifiers.take("bulk_group")) {
+    d.demand_operands(3, 4);
+    if (d.modifiers.take("cp_mask")) d.refuse("of some bytes of each 16");
+    d.in.kind = static_cast<std::uint8_t>(CopyKind::store);
+    bytes = d.source(2, Type::u32);
+    take_address(d, d.operand(0), Space::global, d.in.s[1], d.in.immediate2, wide);
+    take_shared(d, d.operand(1));
+  } else {
+    if (opcode.find("global.shared") != std::string_view::npos) d.fail(".bulk_group is missing");
+    d.demand_operands(4, multicast ? 6 : 5);
+    d.in.kind = static_cast<std::uint8_t>(CopyKind::load);
+    bytes = d.source(2, Type::u32);
+    take_address(d, d.operand(1), Space::global, d.in.s[1], d.in.immediate2, wide);
+    take_barrier(d, d.operand(3));
+    take_shared(d, d.operand(0));
+  }
+  if (!wide) d.fail("an address of global memory has 64 bits");
+  d.in.s[3] = bytes;
+  d.in.act = copy_bytes;
+}
+
+}  // namespace
+
+bool decode_bulk_copy(Decoder& d) {
+  const std::string_view opcode = d.statement().opcode;
+  if (opcode.starts_with("cp.reduce.async.bulk")) {
+    d.refuse("copies that reduce");
+  } else if (opcode.starts_with("cp.async.bulk.commit_group")) {
+    d.modifiers.ignore({"async", "bulk", "commit_group"});
+    d.demand_operands(0);
+    d.in.act = commit;
+  } else if (opcode.starts_with("cp.async.bulk.wait_group")) {
+    d.modifiers.ignore({"async", "bulk", "wait_group", "read"});
+    d.demand_operands(1);
+    d.in.immediate = static_cast<std::int64_t>(d.integer(0, "the number of groups"));
+    d.in.act = wait;
+  } else if (opcode.starts_with("cp.async.bulk.prefetch") ||
+             opcode.starts_with("prefetch.tensormap") ||
+             opcode.starts_with("prefetch.param.tensormap") ||
+             opcode.starts_with("prefetch.const.tensormap")) {
+    while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
+    d.in.act = do_nothing;
+  } else if (opcode.starts_with("cp.async.bulk")) {
+    d.modifiers.ignore({"async", "bulk"});
+    d.modifiers.take("tensor") ? decode_tensor(d) : decode_plain(d);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace lanescope::ptx

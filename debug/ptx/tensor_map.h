@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "debug/simt/hopper.h"
+
+namespace lanescope::ptx {
+
+/// What the 128 bytes of a CUtensorMap hold on this machine. A GPU's own form is not documented, and
+/// no kernel looks into it.
+struct alignas(64) TensorMapBytes {
+  static constexpr std::uint64_t magic = 0x70616d726f736e74;
+  std::uint64_t mark = magic;
+  std::uint64_t base = 0;
+  std::uint64_t size[5] = {};    ///< elements
+  std::uint64_t stride[4] = {};  ///< bytes, of dimensions 1 to 4
+  std::uint16_t box[5] = {};     ///< elements
+  std::uint8_t element_bytes = 0, rank = 0, swizzle = 0;
+};
+static_assert(sizeof(TensorMapBytes) == 128);
+
+/// Nothing where they hold no tensor map.
+std::optional<simt::TensorMap> read_tensor_map(const void* bytes);
+
+}  // namespace lanescope::ptx

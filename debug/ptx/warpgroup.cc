@@ -1,0 +1,308 @@
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and setmaxnreg; and what the memory
+// checker knows of the registers of products.
+
+#include <bit>
+#include <charconv>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/decoder.h"
+#include "debug/ptx/matrix.h"
+#include "debug/ptx/program_builder.h"
+#include "debug/ptx/warp.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// What all lanes of the warp have in a register; a fault where they differ.
+template <class T>
+T same_in_all(Warp& warp, Place place, const char* what) {
+  const T* lanes = warp.lanes<T>(place);
+  for (int lane = 1; lane < 32; ++lane) {
+    if (lanes[lane] != lanes[0]) {
+      warp.fail(lane, std::string(what) + " is another than lane 0's");
+    }
+  }
+  return lanes[0];
+}
+
+/// An element of a row that nobody wrote, of A or of the accumulators, leaves its row so.
+void follow_rows(Warp& warp, const ProductForm& form, const Place* d, const Place* a,
+                 bool accumulates) {
+  std::uint32_t rows = 0, source = 0;
+  const int fragments = form.a_in_registers ? 4 : 0;
+  for (int i = 0; i < fragments; ++i) {
+    const Unwritten value = warp.unwritten(a[i]);
+    if (value.lanes != 0) source = value.source;
+    for (std::uint32_t left = value.lanes; left != 0; left &= left - 1) {
+      rows |= 1u << (std::countr_zero(left) / 4 + i % 2 * 8);
+    }
+  }
+  for (int i = 0; i < form.n / 2; ++i) {
+    Unwritten result = accumulates ? warp.unwritten(d[i]) : Unwritten{};
+    for (int lane = 0; rows != 0 && lane < 32; ++lane) {
+      if (rows >> (lane / 4 + i / 2 % 2 * 8) & 1) result = {result.lanes | 1u << lane, source};
+    }
+    warp.set_unwritten(d[i], ~0u, result);
+  }
+}
+
+Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  const ProductForm& form = warp.program().products[static_cast<std::size_t>(in.immediate)];
+  const Place* d = &warp.program().operands[in.operands];
+  const Place* a = d + in.result_count;
+  simt::Product what{form.type,
+                     form.n,
+                     form.accumulates != no_place && warp.predicate(form.accumulates) != 0,
+                     form.a_in_registers,
+                     form.a_is_transposed,
+                     form.b_is_transposed,
+                     0,
+                     same_in_all<std::uint64_t>(warp, form.b, "the descriptor of B"),
+                     form.negates};
+  if (what.accumulates && warp.predicate(form.accumulates) != ~0u) {
+    warp.fail(0, "scale-d is not the same in all lanes");
+  }
+  if (!form.a_in_registers) {
+    what.a = same_in_all<std::uint64_t>(warp, form.a, "the descriptor of A");
+  }
+  simt::RegisterArray accumulators{{}, form.n / 2, false}, fragment{{}, 4, false};
+  for (int i = 0; i < form.n / 2; ++i) {
+    accumulators.first.push_back(warp.lanes<std::uint32_t>(d[i]));
+  }
+  for (int i = 0; form.a_in_registers && i < 4; ++i) {
+    fragment.first.push_back(warp.lanes<std::uint32_t>(a[i]));
+  }
+  warp.note_product(d, form.n / 2, form.a_in_registers ? a : nullptr);
+  if (warp.follows_unwritten()) follow_rows(warp, form, d, a, what.accumulates);
+  const std::string error =
+      warp.block().async().issue(warp.index(), what, accumulators, fragment, warp.caller(0));
+  if (!error.empty()) warp.fail(0, error);
+  return Flow::next;
+}
+
+Flow fence(Warp& warp, const Instruction&, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  warp.block().async().fence_registers(warp.index());
+  warp.note_product_fence();
+  return Flow::next;
+}
+
+Flow commit(Warp& warp, const Instruction&, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  warp.block().async().commit_products(warp.index());
+  return Flow::next;
+}
+
+Flow wait(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  warp.block().async().wait_for_products(warp.index(), static_cast<int>(in.immediate));
+  warp.note_products_waited();
+  return Flow::next;
+}
+
+/// kind 1: more of them.
+Flow set_registers(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  simt::AsyncBlock& async = warp.block().async();
+  for (int lane = 0; lane < 32; ++lane) {
+    if (async.change_registers(static_cast<int>(in.immediate), in.kind == 1, warp.caller(lane))) {
+      continue;
+    }
+    warp.split().waits_for = &async.register_pool();
+    return Flow::polls;
+  }
+  return Flow::next;
+}
+
+/// "m64n128k16" as {128, 16}; {0, 0} where it is no shape.
+std::pair<int, int> take_shape(Decoder& d) {
+  for (const std::string_view word : d.modifiers.left()) {
+    if (!word.starts_with("m64n")) continue;
+    int n = 0, k = 0;
+    const char* end = word.data() + word.size();
+    const auto first = std::from_chars(word.data() + 4, end, n);
+    if (first.ptr == end || *first.ptr != 'k') break;
+    if (std::from_chars(first.ptr + 1, end, k).ptr != end) break;
+    d.modifiers.take(word);
+    return {n, k};
+  }
+  return {0, 0};
+}
+
+void decode_product(Decoder& d) {
+  d.modifiers.ignore({"mma_async", "sync", "aligned"});
+  const auto [n, k] = take_shape(d);
+  if (n < 8 || n > 256 || n % 8 != 0) d.fail("it has no shape m64nNkK with N a multiple of 8 to 256");
+  if (d.modifiers.take("sp")) d.refuse("of sparse matrices");
+  ProductForm form;
+  form.n = n;
+  const int accumulated = d.modifiers.choose({"f32", "f16", "s32"}, -1);
+  // What is left names the types of A and B.
+  const std::string types = [&] {
+    std::string text;
+    for (const std::string_view word : d.modifiers.left()) text += "." + std::string(word);
+    return text;
+  }();
+  if (accumulated == 1) d.refuse("with accumulators of f16: what a GPU computes is not known bit for bit");
+  const bool wide = types == ".f16" || types == ".f16.f16" || types == ".bf16.bf16";
+  const bool half = accumulated == 0 && (types == ".f16.f16" || types == ".bf16.bf16") && k == 16;
+  const bool byte = accumulated == 0 && types == ".e4m3.e4m3" && k == 32;
+  if (!half && !byte) {
+    d.refuse((wide ? "of this shape" : "of these types") +
+             std::string(": what a GPU computes is not known bit for bit"));
+  }
+  form.type = byte                    ? ElementType::e4m3
+              : types == ".f16.f16" ? ElementType::f16
+                                      : ElementType::bf16;
+  while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
+  form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == Operand::Kind::vector;
+  const std::size_t transposes = byte ? 0 : form.a_in_registers ? 1 : 2;
+  d.demand_operands(6 + transposes);
+  take_fragment(d, 0, static_cast<std::size_t>(n) / 2, true, "d");
+  if (form.a_in_registers) {
+    take_fragment(d, 1, 4, false, "a");
+  } else {
+    form.a = d.source(1, Type::b64);
+  }
+  form.b = d.source(2, Type::b64);
+  form.accumulates = d.source(3, Type::pred);
+  const auto sign = [&](std::size_t i) {
+    const auto value = static_cast<std::int64_t>(d.integer(i, "imm-scale"));
+    if (value != 1 && value != -1) d.fail("imm-scale is 1 or -1");
+    return value < 0;
+  };
+  form.negates = sign(4) != sign(5);
+  const auto transposed = [&](std::size_t i) {
+    const std::uint64_t value = d.integer(i, "imm-trans");
+    if (value > 1) d.fail("imm-trans is 0 or 1");
+    return value == 1;
+  };
+  if (transposes == 2) form.a_is_transposed = transposed(6);
+  if (transposes > 0) form.b_is_transposed = transposed(5 + transposes);
+  auto& products = d.program().program().products;
+  d.in.immediate = static_cast<std::int64_t>(products.size());
+  products.push_back(form);
+  d.in.carries = d.in.meets = true;
+  d.in.act = multiply;
+}
+
+}  // namespace
+
+void Warp::begin_products() {
+  product_registers_.clear();
+  for (const Instruction& in : program_.code) {
+    if (in.act != multiply) continue;
+    product_registers_.resize(program_.register_bytes / 4 + 1);
+    const Place* operands = program_.operands.data() + in.operands;
+    const int fragment =
+        program_.products[static_cast<std::size_t>(in.immediate)].a_in_registers ? 4 : 0;
+    for (int i = 0; i < in.result_count + fragment; ++i) {
+      product_registers_[operands[i] / 4].is_one = true;
+    }
+  }
+}
+
+void Warp::note_product(const Place* accumulators, int count, const Place* fragment) {
+  if (product_registers_.empty()) return;
+  simt::BlockChecker& checker = *block_.checker();
+  const int first = thread(0);
+  bool told = !block_.async().products(index_).fenced;
+  if (told) {
+    checker.touch_register(simt::Kind::missing_register_fence, true, place_number(), 0, first);
+  }
+  const auto take = [&](Place place) {
+    ProductRegister& known = product_registers_[place / 4];
+    if (known.touched != 0 && !told) {
+      checker.touch_register(simt::Kind::missing_register_fence, true, place_number(),
+                             known.touched, first);
+      told = true;
+    }
+    known.touched = 0;
+    known.issued = place_number();
+  };
+  for (int i = 0; i < count; ++i) take(accumulators[i]);
+  for (int i = 0; fragment && i < 4; ++i) take(fragment[i]);
+}
+
+void Warp::note_products_waited() {
+  if (product_registers_.empty()) return;
+  for (ProductRegister& known : product_registers_) known.issued = 0;
+  const auto note = [&](const simt::RegisterArray& array, std::uint32_t place) {
+    for (const std::uint32_t* at : array.first) {
+      const auto offset = reinterpret_cast<const std::byte*>(at) - registers_;
+      product_registers_[static_cast<std::size_t>(offset) / 4].issued = place;
+    }
+  };
+  for (const auto& group : block_.async().products(index_).groups) {
+    for (const simt::IssuedProduct& issued : group) {
+      note(issued.d->registers, issued.place);
+      note(issued.a, issued.place);
+    }
+  }
+}
+
+void Warp::note_product_fence() {
+  for (ProductRegister& known : product_registers_) known.touched = 0;
+}
+
+void Warp::follow_products(const Instruction& in, std::uint32_t mask) {
+  if (mask == 0 || in.act == multiply) return;
+  const Place* operands = program_.operands.data() + in.operands;
+  for (int i = 0; i < in.result_count + in.source_count; ++i) {
+    ProductRegister& known = product_registers_[operands[i] / 4];
+    if (!known.is_one) continue;
+    const bool writes = i < in.result_count;
+    if (known.issued != 0) {
+      block_.checker()->touch_register(simt::Kind::register_in_flight, writes, place_number(),
+                                       known.issued, thread(std::countr_zero(mask)));
+    }
+    // Compilers move values between registers behind a fence, and ptxas takes that back.
+    if (!in.moves) {
+      known.touched = place_number();
+    } else if (writes) {
+      const Place from = in.source_count > 0 ? operands[in.result_count] : no_place;
+      known.touched = from == no_place ? 0 : product_registers_[from / 4].touched;
+    }
+  }
+}
+
+bool decode_warpgroup(Decoder& d) {
+  const std::string_view base = d.modifiers.base();
+  if (base == "wgmma") {
+    d.modifiers.ignore({"sync", "aligned"});
+    d.in.meets = true;
+    if (d.modifiers.take("fence")) {
+      d.demand_operands(0);
+      d.in.act = fence;
+    } else if (d.modifiers.take("commit_group")) {
+      d.demand_operands(0);
+      d.in.act = commit;
+    } else if (d.modifiers.take("wait_group")) {
+      d.demand_operands(1);
+      d.in.immediate = static_cast<std::int64_t>(d.integer(0, "the number of groups"));
+      d.in.act = wait;
+    } else {
+      decode_product(d);
+    }
+  } else if (base == "setmaxnreg") {
+    const int kind = d.modifiers.choose({"dec", "inc"}, -1);
+    if (kind < 0) d.fail(".inc or .dec is missing");
+    d.modifiers.ignore({"sync", "aligned", "u32"});
+    d.demand_operands(1);
+    d.in.kind = static_cast<std::uint8_t>(kind);
+    d.in.immediate = static_cast<std::int64_t>(d.integer(0, "the number of registers"));
+    d.in.meets = true;
+    d.in.act = set_registers;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace lanescope::ptx

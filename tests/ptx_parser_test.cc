@@ -65,8 +65,8 @@ TEST_CASE("ptx: names are those of the innermost braces", "[ptx]") {
 }
 
 TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
-  CHECK_THAT(body_error("wgmma.fence.sync.aligned;"),
-             ContainsSubstring("test.ptx:6: wgmma.fence.sync.aligned: not executed"));
+  CHECK_THAT(body_error("cp.reduce.async.bulk.add;"),
+             ContainsSubstring("test.ptx:6: cp.reduce.async.bulk.add: not executed"));
   CHECK_THAT(body_error("frobnicate.u32 %r1, %r2;"),
              ContainsSubstring("does not know this instruction"));
   CHECK_THAT(body_error("add.u32.fast %r1, %r2, %r3;"),

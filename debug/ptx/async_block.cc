@@ -1,4 +1,5 @@
-// What a block has under way on the asynchronous machine of debug/simt, and its lanes that wait for it.
+// What a block has under way on the asynchronous machine of debug/simt, and its lanes that wait for
+// it.
 
 #include <string>
 
@@ -18,7 +19,8 @@ simt::Here Block::line_of(std::uint32_t instruction) {
   if (is_new) {
     const std::string line = program_.line_of(instruction);
     const std::size_t colon = line.rfind(':');
-    known->second = {line.substr(0, colon), static_cast<unsigned>(std::stoul(line.substr(colon + 1)))};
+    known->second = {line.substr(0, colon),
+                     static_cast<unsigned>(std::stoul(line.substr(colon + 1)))};
   }
   simt::Here here;
   here.file = known->second.first.c_str();
@@ -30,8 +32,8 @@ std::string Block::describe_shared(std::size_t offset) const {
   return "shared memory + " + std::to_string(offset);
 }
 
-bool Block::access_global(simt::BlockChecker::Access access, const std::byte* at,
-                          std::size_t bytes, const simt::Caller& caller) {
+bool Block::access_global(simt::BlockChecker::Access access, const std::byte* at, std::size_t bytes,
+                          const simt::Caller& caller) {
   Warp& warp = *warps_[static_cast<std::size_t>(caller.thread / 32)];
   return warp.access_global(access, caller.thread % 32, at, bytes);
 }
@@ -79,9 +81,7 @@ bool Warp::wake(std::uint32_t lanes, bool in_vain) {
   return any;
 }
 
-simt::Caller Warp::caller(int lane) {
-  return {thread(lane), "", block_.line_of(pc()), place()};
-}
+simt::Caller Warp::caller(int lane) { return {thread(lane), "", block_.line_of(pc()), place()}; }
 
 bool Warp::access_global(Access access, int lane, const std::byte* at, std::size_t bytes) {
   const auto address = std::bit_cast<std::uint64_t>(at);

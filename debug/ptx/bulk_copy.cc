@@ -16,17 +16,12 @@ std::optional<simt::TensorMap> read_tensor_map(const void* bytes) {
   TensorMapBytes from;
   std::memcpy(&from, bytes, sizeof from);
   if (from.mark != TensorMapBytes::magic) return std::nullopt;
-  simt::TensorMap map{std::bit_cast<const void*>(from.base),
-                      from.element_bytes,
-                      from.rank,
-                      {},
-                      {},
-                      {},
-                      static_cast<simt::Swizzle>(from.swizzle)};
+  simt::TensorMap map{
+      std::bit_cast<const void*>(from.base),   from.element_bytes, from.rank, {}, {}, {},
+      static_cast<simt::Swizzle>(from.swizzle)};
   for (int i = 0; i < from.rank; ++i) {
     map.size[i] = static_cast<std::int64_t>(from.size[i]);
-    map.stride[i] =
-        i == 0 ? from.element_bytes : static_cast<std::int64_t>(from.stride[i - 1]);
+    map.stride[i] = i == 0 ? from.element_bytes : static_cast<std::int64_t>(from.stride[i - 1]);
     map.box[i] = from.box[i];
   }
   return map;
@@ -40,7 +35,8 @@ void each_lane(std::uint32_t mask, F&& f) {
 }
 
 /// Sources in s[]: the address in shared memory, that of the tensor map or of global memory, the
-/// mbarrier of a load; then coordinates, or the bytes of a plain copy, in the order of the operands.
+/// mbarrier of a load; then coordinates, or the bytes of a plain copy, in the order of the
+/// operands.
 enum class CopyKind : std::uint8_t { load, store };
 
 simt::MbarrierState& barrier_of(Warp& warp, const Instruction& in, const simt::Caller& caller) {
@@ -145,7 +141,8 @@ void take_map(Decoder& d, const Operand& operand, int rank) {
            std::to_string(rank) + " dimensions");
   }
   std::vector<Place> places;
-  for (const Operand& coordinate : coordinates) places.push_back(d.source_of(coordinate, Type::s32));
+  for (const Operand& coordinate : coordinates)
+    places.push_back(d.source_of(coordinate, Type::s32));
   auto& all = d.program().program().operands;
   d.in.target = static_cast<std::uint32_t>(all.size());
   d.in.vector = static_cast<std::uint8_t>(rank);

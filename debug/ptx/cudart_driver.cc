@@ -42,7 +42,8 @@ Result cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* bas
   }
   if (interleave != 0) return refuse(driver_not_supported, "interleaving is not executed");
   if (fill != 0) return refuse(driver_not_supported, "filling with NaN is not executed");
-  if (swizzle < 0 || swizzle > 3) return refuse(driver_not_supported, "this swizzle is not executed");
+  if (swizzle < 0 || swizzle > 3)
+    return refuse(driver_not_supported, "this swizzle is not executed");
   TensorMapBytes bytes;
   bytes.base = reinterpret_cast<std::uint64_t>(base);
   bytes.element_bytes = static_cast<std::uint8_t>(element_bytes[type]);

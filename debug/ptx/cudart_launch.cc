@@ -114,8 +114,8 @@ Error cudaLaunchKernelExC(const LaunchConfiguration* c, const void* function, vo
     const unsigned* sides = attribute.value;
     if (attribute.id == cooperative && sides[0] != 0) return refuse_cooperation();
     if (attribute.id == cluster_dimension && sides[0] * sides[1] * sides[2] > 1) {
-      std::fprintf(stderr, "lanescope: clusters of %u x %u x %u blocks are not executed\n", sides[0],
-                   sides[1], sides[2]);
+      std::fprintf(stderr, "lanescope: clusters of %u x %u x %u blocks are not executed\n",
+                   sides[0], sides[1], sides[2]);
       return note(not_supported);
     }
   }

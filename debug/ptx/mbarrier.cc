@@ -47,12 +47,10 @@ Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
     const simt::Caller caller = warp.caller(lane);
     simt::MbarrierState& barrier = barrier_of(warp, in, caller);
     const std::uint32_t phase = barrier.phase;
-    const std::int64_t bytes =
-        in.s[1] == no_place ? 0 : warp.lanes<std::uint32_t>(in.s[1])[lane];
+    const std::int64_t bytes = in.s[1] == no_place ? 0 : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (in.kind & expects) async.expect(barrier, bytes, caller);
     if (in.kind & completes) async.complete_bytes(barrier, bytes);
-    const std::uint32_t count =
-        in.s[2] == no_place ? 1 : warp.lanes<std::uint32_t>(in.s[2])[lane];
+    const std::uint32_t count = in.s[2] == no_place ? 1 : warp.lanes<std::uint32_t>(in.s[2])[lane];
     for (std::uint32_t i = 0; (in.kind & arrives) && i < count; ++i) async.arrive(barrier, caller);
     if (in.d != no_place) warp.lanes<std::uint64_t>(in.d)[lane] = phase;
   });
@@ -70,9 +68,8 @@ Flow try_wait(Warp& warp, const Instruction& in, std::uint32_t mask) {
   each_lane(mask, [&](int lane) {
     const simt::Caller caller = warp.caller(lane);
     simt::MbarrierState& barrier = barrier_of(warp, in, caller);
-    const std::uint64_t given = in.kind == by_state
-                                    ? warp.lanes<std::uint64_t>(in.s[1])[lane] & 1
-                                    : warp.lanes<std::uint32_t>(in.s[1])[lane];
+    const std::uint64_t given = in.kind == by_state ? warp.lanes<std::uint64_t>(in.s[1])[lane] & 1
+                                                    : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (async.try_wait(barrier, static_cast<int>(given), caller)) {
       done |= 1u << lane;
     } else {
@@ -85,9 +82,8 @@ Flow try_wait(Warp& warp, const Instruction& in, std::uint32_t mask) {
     return Flow::polls;
   }
   split.told_in_vain = false;
-  each_lane(mask & ~done, [&](int lane) {
-    simt::AsyncBlock::leave(*open[lane], warp.thread(lane));
-  });
+  each_lane(mask & ~done,
+            [&](int lane) { simt::AsyncBlock::leave(*open[lane], warp.thread(lane)); });
   std::uint32_t& d = warp.predicate(in.d);
   d = (d & ~mask) | done;
   return Flow::next;

@@ -106,9 +106,9 @@ WarpOperation choose(bool loads, Type type, int width) {
 }
 
 Space take_space(Decoder& d) {
-  static constexpr Space spaces[] = {Space::global, Space::shared,   Space::shared,
-                                     Space::shared, Space::local,    Space::constant,
-                                     Space::param,  Space::param,    Space::param};
+  static constexpr Space spaces[] = {Space::global, Space::shared, Space::shared,
+                                     Space::shared, Space::local,  Space::constant,
+                                     Space::param,  Space::param,  Space::param};
   const int index = d.modifiers.choose({"global", "shared", "shared::cta", "shared::cluster",
                                         "local", "const", "param", "param::entry", "param::func"},
                                        -1);

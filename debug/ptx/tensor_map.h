@@ -7,12 +7,13 @@
 
 namespace lanescope::ptx {
 
-/// What the 128 bytes of a CUtensorMap hold on this machine. A GPU's own form is not documented, and
-/// no kernel looks into it.
+/// What the 128 bytes of a CUtensorMap hold on this machine. A GPU's own form is not documented,
+/// and no kernel looks into it.
 struct alignas(64) TensorMapBytes {
-  static constexpr std::uint64_t magic = 0x70616d726f736e74;
-  std::uint64_t mark = magic;
+  /// "TENSMAP1", whose bit 21 is 0: CUTLASS clears it in the second word, for some drivers.
+  static constexpr std::uint64_t magic = 0x3150414d534e4554;
   std::uint64_t base = 0;
+  std::uint64_t mark = magic;
   std::uint64_t size[5] = {};    ///< elements
   std::uint64_t stride[4] = {};  ///< bytes, of dimensions 1 to 4
   std::uint16_t box[5] = {};     ///< elements

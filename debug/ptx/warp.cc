@@ -166,8 +166,8 @@ void Warp::execute(std::int64_t& turns) {
     if (flow == Flow::waits) current_->state = Split::State::waits;
     if (flow == Flow::arrived) current_->state = Split::State::at_barrier;
     if (flow == Flow::polls) current_->state = Split::State::polls;
-    if (flow == Flow::waits || flow == Flow::arrived || flow == Flow::gone ||
-        flow == Flow::polls || splits_.size() != 1) {
+    if (flow == Flow::waits || flow == Flow::arrived || flow == Flow::gone || flow == Flow::polls ||
+        splits_.size() != 1) {
       return leave();
     }
     pc = current_->pc;

@@ -26,8 +26,8 @@ struct Split {
   std::uint32_t pc = 0;
   std::uint32_t mask = 0;
   State state = State::ready;
-  int barrier = -1;                    ///< where it waits at one
-  bool told_in_vain = false;           ///< that what it polls for has not come
+  int barrier = -1;           ///< where it waits at one
+  bool told_in_vain = false;  ///< that what it polls for has not come
   const simt::Waitable* waits_for = nullptr;
   std::uint64_t turn = 0;              ///< when it ran last
   std::vector<std::uint32_t> returns;  ///< the calls that it is in, the outermost first

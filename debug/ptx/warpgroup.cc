@@ -100,7 +100,12 @@ Flow commit(Warp& warp, const Instruction&, std::uint32_t) {
 Flow wait(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
-  warp.block().async().wait_for_products(warp.index(), static_cast<int>(in.immediate));
+  simt::AsyncBlock& async = warp.block().async();
+  const int pending = static_cast<int>(in.immediate);
+  if (!async.wait_for_products(warp.index(), pending, warp.caller(0))) {
+    warp.split().waits_for = &async.calls(warp.index());
+    return Flow::polls;
+  }
   warp.note_products_waited();
   return Flow::next;
 }
@@ -138,7 +143,8 @@ std::pair<int, int> take_shape(Decoder& d) {
 void decode_product(Decoder& d) {
   d.modifiers.ignore({"mma_async", "sync", "aligned"});
   const auto [n, k] = take_shape(d);
-  if (n < 8 || n > 256 || n % 8 != 0) d.fail("it has no shape m64nNkK with N a multiple of 8 to 256");
+  if (n < 8 || n > 256 || n % 8 != 0)
+    d.fail("it has no shape m64nNkK with N a multiple of 8 to 256");
   if (d.modifiers.take("sp")) d.refuse("of sparse matrices");
   ProductForm form;
   form.n = n;
@@ -149,7 +155,8 @@ void decode_product(Decoder& d) {
     for (const std::string_view word : d.modifiers.left()) text += "." + std::string(word);
     return text;
   }();
-  if (accumulated == 1) d.refuse("with accumulators of f16: what a GPU computes is not known bit for bit");
+  if (accumulated == 1)
+    d.refuse("with accumulators of f16: what a GPU computes is not known bit for bit");
   const bool wide = types == ".f16" || types == ".f16.f16" || types == ".bf16.bf16";
   const bool half = accumulated == 0 && (types == ".f16.f16" || types == ".bf16.bf16") && k == 16;
   const bool byte = accumulated == 0 && types == ".e4m3.e4m3" && k == 32;
@@ -157,9 +164,7 @@ void decode_product(Decoder& d) {
     d.refuse((wide ? "of this shape" : "of these types") +
              std::string(": what a GPU computes is not known bit for bit"));
   }
-  form.type = byte                    ? ElementType::e4m3
-              : types == ".f16.f16" ? ElementType::f16
-                                      : ElementType::bf16;
+  form.type = byte ? ElementType::e4m3 : types == ".f16.f16" ? ElementType::f16 : ElementType::bf16;
   while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
   form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == Operand::Kind::vector;
   const std::size_t transposes = byte ? 0 : form.a_in_registers ? 1 : 2;

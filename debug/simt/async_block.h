@@ -101,9 +101,13 @@ struct IssuedProduct {
 struct WarpProducts {
   std::deque<std::vector<IssuedProduct>> groups;  ///< oldest first; the last one is open
   std::uint64_t issued = 0;
-  std::uint32_t groups_done = 0;
-  int agent = 0;
-  bool fenced = false;  ///< has executed wgmma.fence
+  std::uint32_t groups_done = 0;      ///< and waited for
+  std::uint32_t groups_computed = 0;  ///< these and more: another warp of the warpgroup has waited
+  bool fenced = false;                ///< has executed wgmma.fence
+
+  std::uint32_t committed() const {
+    return groups_done + static_cast<std::uint32_t>(groups.empty() ? 0 : groups.size() - 1);
+  }
 };
 
 /// A range of a lane's registers that products have used, in its stack.
@@ -121,14 +125,18 @@ struct LaneStores {
   int agent = 0;
 };
 
-/// What the lanes of a warpgroup must do alike.
-struct WarpgroupCalls {
+/// What the lanes of a warpgroup must do alike: their products are one, which is carried out when
+/// all four warps have issued it, and complete for all of them at once.
+struct WarpgroupCalls final : Waitable {
   struct Call {
     Product what;
     Here here;
   };
   std::deque<Call> products;
-  std::uint64_t first = 0;  ///< number of the first of them
+  std::uint64_t first = 0;   ///< number of the first of them
+  int agent = 0;             ///< of all four warps
+  std::vector<int> waiting;  ///< threads
+  std::string story() const override;
 };
 
 /// Of one block: its barriers, and what is under way in it.
@@ -183,7 +191,9 @@ class AsyncBlock {
   std::string issue(int warp, const Product& what, const RegisterArray& d, const RegisterArray& a,
                     const Caller& caller);
   void commit_products(int warp);
-  void wait_for_products(int warp, int pending);
+  /// Until at most `pending` groups of the warp are under way. False where another warp of the
+  /// warpgroup has not issued its part yet: `caller` is woken when one commits.
+  bool wait_for_products(int warp, int pending, const Caller& caller);
   void fence_registers(int warp);
 
   WarpProducts& products(int warp) { return products_[static_cast<std::size_t>(warp)]; }
@@ -219,6 +229,7 @@ class AsyncBlock {
   std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,
                                                 const Product& what);
   void carry_out(int warp, const IssuedProduct& issued);
+  void compute_until(int warp, std::uint32_t groups);
   void gather(std::uint64_t descriptor, bool transposed, int first_row, int rows,
               std::uint16_t* to) const;
 

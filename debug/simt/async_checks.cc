@@ -17,7 +17,10 @@ void AsyncShadow::read(std::size_t offset, const AsyncWork& work) {
   if (reader == readers_.end()) {
     reader = readers_.insert(readers_.end(), {work.agent, std::vector<Touch>(chunks_)});
   }
-  reader->last[offset / chunk] = {epoch_of(work.agent, work.clock), work.place};
+  Touch& last = reader->last[offset / chunk];
+  // The warps of a warpgroup may be groups apart.
+  const Epoch now = epoch_of(work.agent, work.clock);
+  if (last.epoch <= now) last = {now, work.place};
 }
 
 Touch AsyncShadow::pending_read(std::size_t offset, Past past) const {

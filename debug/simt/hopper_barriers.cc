@@ -59,8 +59,8 @@ void named_barrier_arrive(int id, int threads, Here here) {
 }
 
 void change_registers(int registers, bool more, Here here) {
-  const Caller me = caller(more ? "increase_registers" : "decrease_registers", here,
-                           __builtin_return_address(0));
+  const Caller me =
+      caller(more ? "increase_registers" : "decrease_registers", here, __builtin_return_address(0));
   while (!async().change_registers(registers, more, me)) {
     BlockRunner::current()->park(me.name, here, &async().register_pool());
   }

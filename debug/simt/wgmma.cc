@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "debug/simt/async_block.h"
 #include "debug/simt/describe.h"
@@ -121,10 +122,10 @@ std::string AsyncBlock::issue(int warp, const Product& what, const RegisterArray
   WarpProducts& own = products(warp);
   if (own.groups.empty()) own.groups.emplace_back();
   BlockChecker* checker = host_.checker();
-  if (checker && own.agent == 0) own.agent = checker->add_agent(warp * 32);
+  int& agent = calls(warp).agent;
+  if (checker && agent == 0) agent = checker->add_agent(warp * 32);
   const std::uint32_t place = place_of(caller);
-  const AsyncWork work{own.agent, own.groups_done + static_cast<std::uint32_t>(own.groups.size()),
-                       place, warp * 32};
+  const AsyncWork work{agent, own.committed() + 1, place, warp * 32};
   std::string error;
   if (!what.a_in_registers) {
     error = check_operand(what, what.a, what.a_is_transposed, warp % 4 * 16, 16, work);
@@ -199,14 +200,32 @@ void put_back(const Accumulators& d) {
 
 }  // namespace
 
-void AsyncBlock::wait_for_products(int warp, int pending) {
+void AsyncBlock::compute_until(int warp, std::uint32_t groups) {
   WarpProducts& own = products(warp);
-  // The last group is open.
-  while (static_cast<int>(own.groups.size()) > pending + 1) {
+  for (; own.groups_computed < groups; ++own.groups_computed) {
+    for (const IssuedProduct& issued : own.groups[own.groups_computed - own.groups_done]) {
+      carry_out(warp, issued);
+    }
+  }
+}
+
+bool AsyncBlock::wait_for_products(int warp, int pending, const Caller& caller) {
+  WarpProducts& own = products(warp);
+  const std::uint32_t committed = own.committed();
+  const std::uint32_t target = committed - std::min(committed, static_cast<std::uint32_t>(pending));
+  const int first = warp / 4 * 4;
+  for (int w = first; target > own.groups_done && w < first + 4; ++w) {
+    if (w < static_cast<int>(products_.size()) && products(w).committed() >= target) continue;
+    calls(warp).waiting.push_back(caller.thread);
+    return false;
+  }
+  if (target > own.groups_done) {
+    for (int w = first; w < first + 4; ++w) compute_until(w, target);
+  }
+  while (own.groups_done < target) {
     const std::vector<IssuedProduct> group = std::move(own.groups.front());
     own.groups.pop_front();
     ++own.groups_done;
-    for (const IssuedProduct& issued : group) carry_out(warp, issued);
     for (const IssuedProduct& issued : group) {
       const auto is_used = [&](const std::vector<IssuedProduct>& other) {
         return std::any_of(other.begin(), other.end(),
@@ -215,17 +234,23 @@ void AsyncBlock::wait_for_products(int warp, int pending) {
       if (std::none_of(own.groups.begin(), own.groups.end(), is_used)) put_back(*issued.d);
     }
   }
-  if (BlockChecker* checker = host_.checker(); checker && own.agent != 0) {
+  if (BlockChecker* checker = host_.checker(); checker && calls(warp).agent != 0) {
     for (int thread = warp * 32; thread < warp * 32 + 32; ++thread) {
-      checker->clocks().learn(thread, own.agent, own.groups_done);
+      checker->clocks().learn(thread, calls(warp).agent, own.groups_done);
     }
   }
+  return true;
+}
+
+std::string WarpgroupCalls::story() const {
+  return "a product that not all four warps of the warpgroup have issued and committed";
 }
 
 void AsyncBlock::commit_products(int warp) {
   auto& groups = products(warp).groups;
   if (groups.empty()) groups.emplace_back();
   groups.emplace_back();
+  for (const int thread : std::exchange(calls(warp).waiting, {})) host_.wake(thread);
 }
 
 void AsyncBlock::fence_registers(int warp) {

@@ -33,9 +33,18 @@ std::string do_issue(void* const (&slots)[32], std::uint32_t) {
   return runner.async().issue(runner.thread_index() / 32, what, d, a, *slot(0).caller);
 }
 
+struct WaitSlot {
+  int pending;
+  const Caller* caller;
+  bool done = false;
+};
+
 std::string do_wait(void* const (&slots)[32], std::uint32_t) {
   BlockRunner& runner = *BlockRunner::current();
-  runner.async().wait_for_products(runner.thread_index() / 32, *static_cast<int*>(slots[0]));
+  const int warp = runner.thread_index() / 32;
+  const auto& first = *static_cast<WaitSlot*>(slots[0]);
+  const bool done = runner.async().wait_for_products(warp, first.pending, *first.caller);
+  for (void* slot : slots) static_cast<WaitSlot*>(slot)->done = done;
   return {};
 }
 
@@ -78,7 +87,17 @@ void wgmma_commit(Here here) {
 }
 
 void wgmma_wait(int pending, Here here) {
-  BlockRunner::current()->meet_warp("wgmma_wait", do_wait, ~0u, &pending, here);
+  constexpr const char* name = "wgmma_wait";
+  BlockRunner& runner = *BlockRunner::current();
+  const int thread = runner.thread_index();
+  const Caller caller{thread, name, here, __builtin_return_address(0)};
+  WaitSlot slot{pending, &caller};
+  while (true) {
+    runner.meet_warp(name, do_wait, ~0u, &slot, here);
+    if (slot.done) return;
+    // Lane 0 waits for the other warps, the others of its warp for lane 0.
+    if (thread % 32 == 0) runner.park(name, here, &runner.async().calls(thread / 32));
+  }
 }
 
 }  // namespace lanescope::simt

@@ -21,12 +21,20 @@ void find_mask(const Scene& scene, Findings& findings);
 /// Formulas close to the right one (a factor, a term, an operand more or less) that give the
 /// values.
 void find_formula(const Scene& scene, Findings& findings);
+/// Values that are cut off at a limit, or softly capped.
+void find_limit(const Scene& scene, Findings& findings);
+/// Bits of one 16-bit type that are taken for those of the other.
+void find_type(const Scene& scene, Findings& findings);
+/// Tiles that are read, or stored, with another distance between their rows than they have.
+void find_stride(const Scene& scene, Findings& findings);
 /// The same of the combine pass: weights and sums of the partials that give the values.
 void find_combine(const Scene& scene, Findings& findings);
 /// The right formula with an operand of another row.
 void find_other_row(const Scene& scene, Findings& findings);
 /// Row maxima and sums over a part of the row.
-void find_incomplete_reduction(const Scene& scene, Findings& findings);
+void find_reduction(const Scene& scene, Findings& findings);
+/// Row maxima and sums over more than the row.
+void find_wide_reduction(const Scene& scene, Findings& findings);
 /// Products from which part of the depth is missing, or in which it counts twice or out of order.
 void find_product(const Scene& scene, Findings& findings);
 /// Scales of 8-bit inputs that are missing, applied twice, or of another head.
@@ -37,8 +45,8 @@ void find_scale(const Scene& scene, Findings& findings);
 void find_permutation(const Scene& scene, Findings& findings);
 /// Values of the inputs, of other sites and of earlier tiles.
 void find_source(const Scene& scene, Findings& findings);
-/// Outputs of a kernel that is not traced: those of attention with a bug that kernels are known to
-/// have.
+/// Outputs that are those of attention with a bug that kernels are known to have. Of a kernel that
+/// is traced, a bug behind the last tile.
 void find_known_flaw(const Scene& scene, Findings& findings);
 /// Errors that look like rounding.
 void find_lost_precision(const Scene& scene, Findings& findings);

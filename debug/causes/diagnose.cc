@@ -1,6 +1,7 @@
 #include "debug/causes/diagnose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <tuple>
 
@@ -12,24 +13,45 @@ namespace {
 
 constexpr std::size_t suspects_kept = 4;
 
-/// Certain ones first, then those that also predict the right values, then the more telling cause.
-auto rank(const Finding& finding) {
-  const bool consistent = finding.consistent >= 0.98;
-  return std::tuple(!finding.certain(), finding.certain() ? !consistent : false,
-                    finding.certain() ? 0.0 : -finding.explained, finding.cause,
-                    -finding.explained - finding.consistent);
+/// What it takes to say a value that does not follow: which one, and what it is.
+constexpr double exception_bits = 16;
+/// Explanations that differ by less say as little.
+constexpr double same_bits = 8;
+
+/// The length of the explanation (minimum description length, Rissanen 1978): the bits of the rule
+/// and those of its exceptions, right values that it would have wrong among them.
+double cost_of(const Finding& finding, const Scene& scene) {
+  const double wrong = scene.wrong_count();
+  const double right = static_cast<double>(std::ssize(scene.elements())) - wrong;
+  // Within 2 %, exceptions are taken for coincidences of rounding.
+  const auto exceptions = [](double share, double count) {
+    return share >= 0.98 ? 0 : (1 - share) * count;
+  };
+  return finding.bits + exception_bits * (exceptions(finding.explained, wrong) +
+                                          exceptions(finding.consistent, right));
+}
+
+/// Certain ones first, the shorter explanation before the longer, then the more telling cause.
+void sort_by_cost(Findings& findings, const Scene& scene) {
+  const auto rank = [&](const Finding& finding) {
+    const double cost = finding.certain() ? std::floor(cost_of(finding, scene) / same_bits) : 0;
+    return std::tuple(!finding.certain(), cost, finding.certain() ? 0.0 : -finding.explained,
+                      finding.cause, -finding.explained - finding.consistent);
+  };
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
 }
 
 Findings all_findings(const Scene& scene) {
   Findings findings;
   for (const auto detector :
-       {find_unwritten, find_disagreement, find_non_finite, find_mask, find_formula, find_combine,
-        find_other_row, find_incomplete_reduction, find_permutation, find_product, find_input_scale,
-        find_scale, find_source, find_known_flaw, find_lost_precision}) {
+       {find_unwritten, find_disagreement, find_non_finite, find_mask, find_formula, find_limit,
+        find_type, find_stride, find_combine, find_other_row, find_reduction, find_wide_reduction,
+        find_permutation, find_product, find_input_scale, find_scale, find_source, find_known_flaw,
+        find_lost_precision}) {
     detector(scene, findings);
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
+  sort_by_cost(findings, scene);
   return findings;
 }
 
@@ -57,13 +79,17 @@ void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
       }
     }
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
+  sort_by_cost(findings, scene);
 }
 
-bool ambiguous(const Findings& findings) {
-  return findings.size() > 1 && findings[0].formula && findings[0].certain() &&
-         findings[1].formula && findings[1].certain() && findings[1].cause != findings[0].cause;
+/// Whether another cause explains as much with as few words.
+bool ambiguous(const Findings& findings, const Scene& scene) {
+  if (findings.empty() || !findings[0].formula || !findings[0].certain()) return false;
+  const double limit = cost_of(findings[0], scene) + same_bits;
+  return std::any_of(findings.begin() + 1, findings.end(), [&](const Finding& other) {
+    return other.formula && other.certain() && other.cause != findings[0].cause &&
+           cost_of(other, scene) < limit;
+  });
 }
 
 }  // namespace
@@ -73,7 +99,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   diagnosis.first = report.first;
   if (!dump.info.incomplete.empty()) {
     diagnosis.cause = cause_of(dump.info.stop.kind);
-    diagnosis.certain = true;
+    diagnosis.certain = diagnosis.by_end = true;
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     if (!dump.info.broke_off()) return diagnosis;
@@ -91,7 +117,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   const Scene scene(dump, *report.first);
   Findings findings = all_findings(scene);
   keep_what_lasts(dump, scene, findings);
-  diagnosis.ambiguous = ambiguous(findings);
+  diagnosis.ambiguous = ambiguous(findings, scene);
   if (!findings.empty() && findings[0].explained >= 0.5) {
     diagnosis.cause = findings[0].cause;
     diagnosis.certain = findings[0].certain();

@@ -22,14 +22,16 @@ struct Parts {
   std::size_t count() const { return o.size(); }
 };
 
-/// Nothing where a partial was not traced.
-std::optional<Parts> parts_of(const Scene& scene) {
+/// Those of the blocks first, first + step, ...; nothing where a partial was not traced.
+std::optional<Parts> parts_of(const Scene& scene, std::int64_t first, std::int64_t step) {
   Parts parts;
   for (std::int64_t split = 0; split < scene.info().splits; ++split) {
     const auto held = [&](SiteId id) -> std::optional<Array> {
       const SiteSlots* slots = scene.judge().slots(id);
-      const std::int64_t block = scene.block() + split;
-      if (!slots || !slots->holds(block, 0)) return std::nullopt;
+      const std::int64_t block = first + split * step;
+      if (!slots || block >= scene.info().block_count() || !slots->holds(block, 0)) {
+        return std::nullopt;
+      }
       return slots->elements(block, 0, scene.rows());
     };
     const auto o = held(SiteId::o_partial), m = held(SiteId::m_partial),
@@ -93,6 +95,10 @@ std::vector<Mistake> mistakes(const Parts& parts) {
        [&](std::size_t i) { return exp2((m[i] - top) * (log2_e - 1)); }},
       {Cause::wrong_base, "2^((m_i - m) (ln 2 - 1)): m is in base 2",
        [&](std::size_t i) { return exp2((m[i] - top) * (ln_2 - 1)); }},
+      {Cause::wrong_formula, "2^(l_i - m_i): the weight takes l_i for m_i",
+       [&](std::size_t i) { return exp2(l[i] - m[i]); }},
+      {Cause::wrong_formula, "2^m: the maximum is not subtracted",
+       [&](std::size_t) { return exp2(top); }},
       {Cause::wrong_formula, "2^(2 (m - m_i)): the sign of the exponent is wrong",
        [&](std::size_t i) { return exp2((top - m[i]) * 2); }},
   };
@@ -135,6 +141,69 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
   }
 }
 
+/// The parts of one split with the weights of another.
+void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const std::size_t count = parts.count();
+  const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
+  const auto attempt = [&](const std::string& which, const auto& other) {
+    Array o = 0 * parts.o[0], own_l = 0 * l;
+    for (std::size_t i = 0; i < count; ++i) {
+      o += parts.o[other(i)] * parts.weight[i];
+      own_l += parts.l[other(i)] * parts.weight[i];
+    }
+    fits(Cause::wrong_source, "O_i is that of split " + which, o * (l == 0).select(0, 1 / l));
+    fits(Cause::wrong_source, "the weight is that of another split: O_i and l_i are of " + which,
+         o * (own_l == 0).select(0, 1 / own_l));
+  };
+  attempt("i xor 1", [=](std::size_t i) { return (i ^ 1) % count; });
+  for (std::size_t by = 1; by < count; ++by) {
+    attempt("(i + " + std::to_string(by) + ") % splits",
+            [=](std::size_t i) { return (i + by) % count; });
+  }
+}
+
+/// The right sum, of the parts of other blocks.
+void try_other_blocks(const Scene& scene, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const std::int64_t blocks = scene.info().block_count(), splits = scene.info().splits;
+  for (const std::int64_t step : {std::int64_t{1}, scene.info().row_tiles()}) {
+    for (std::int64_t first = 0; first < blocks && first < 256; ++first) {
+      if (first == scene.block() && step == 1) continue;
+      const auto parts = parts_of(scene, first, step);
+      if (!parts) continue;
+      const Factors weight = [&](std::size_t i) { return parts->weight[i]; };
+      const Array l = sum(parts->l, weight);
+      const std::string text = "the parts are those of the blocks " + std::to_string(first) + ", " +
+                               std::to_string(first + step) + ", ..., and should be those from " +
+                               std::to_string(scene.block()) + " on";
+      if (scene.site() == SiteId::o_final) {
+        fits(Cause::wrong_source, text, sum(parts->o, weight) * (l == 0).select(0, 1 / l));
+      } else {
+        fits(Cause::wrong_source, text, (parts->top + log2(l)) * ln_2);
+      }
+    }
+    if (splits == 1) return;
+  }
+}
+
+/// A split left its part at the place of another.
+void try_other_splits(const Scene& scene, Findings& findings) {
+  const SiteId site = scene.site();
+  if (site != SiteId::o_partial && site != SiteId::m_partial && site != SiteId::l_partial) return;
+  const Formulas fits(scene, findings);
+  scene.judge().judge(scene.block() / scene.info().splits, [&](SiteId id, std::int64_t block,
+                                                               std::int64_t, Judgement judgement,
+                                                               const reference::Bounded& want) {
+    if (id != site || block == scene.block()) return;
+    if (judgement != scene.first().judgement) return;
+    fits(Cause::misplaced,
+         "the part is that of split " + std::to_string(block % scene.info().splits) +
+             ": it is stored at the place of another",
+         want.value);
+  });
+}
+
 void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
@@ -154,10 +223,15 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
 }  // namespace
 
 void find_combine(const Scene& scene, Findings& findings) {
+  if (scene.first().stage == Stage::epilogue) return try_other_splits(scene, findings);
   if (scene.first().stage != Stage::combine) return;
-  const auto parts = parts_of(scene);
+  const auto parts = parts_of(scene, scene.block(), 1);
   if (!parts) return;
-  if (scene.site() == SiteId::o_final) try_output(scene, *parts, findings);
+  if (scene.site() == SiteId::o_final) {
+    try_output(scene, *parts, findings);
+    try_exchange(scene, *parts, findings);
+  }
+  try_other_blocks(scene, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }
 

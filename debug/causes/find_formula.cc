@@ -42,6 +42,13 @@ void try_scores(const Scene& scene, const Formulas& fits) {
   }
   if (const auto v = scene.held(SiteId::v_smem, tile)) {
     fits(Cause::stale_operand, "s is Q times V instead of K", scores(*v));
+    if (k && v->rows() >= scene.rows()) {
+      Array s = factor * product_transposed(v->top_rows(scene.rows()), *k);
+      for (reference::Index row = 0; row < s.rows(); ++row) {
+        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
+      }
+      fits(Cause::stale_operand, "s is V times K: V is read where Q should be", s);
+    }
   }
   for (const SiteId id : {SiteId::s, SiteId::p}) {
     const auto before = scene.held(id, tile - 1);
@@ -211,6 +218,11 @@ void try_output(const Scene& scene, const Formulas& fits) {
   }
   if (const auto k = scene.held(SiteId::k_smem, tile)) {
     fits(Cause::stale_operand, "P was multiplied with K instead of V", rescaled + product(*p, *k));
+  }
+  if (const SiteSlots* q = scene.judge().slots(SiteId::q_smem);
+      q && q->holds(scene.block(), 0) && q->site().rows >= p->cols()) {
+    fits(Cause::stale_operand, "P was multiplied with Q instead of V",
+         rescaled + product(*p, q->elements(scene.block(), 0, p->cols())));
   }
   if (const auto l = scene.held(SiteId::l, tile)) {
     fits(Cause::normalised_twice, "o is divided by l already", scaled(rescaled + pv, 1 / *l));

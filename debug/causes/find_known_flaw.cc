@@ -195,7 +195,12 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
   const DumpInfo& info = scene.info();
   const bool traced = std::any_of(info.sites.begin(), info.sites.end(),
                                   [](const DumpSite& entry) { return !is_output(entry.site.id); });
-  if (!scene.at_end() || traced || scene.judge().gate() != Gate::fused) return;
+  if (!scene.at_end() || scene.judge().gate() != Gate::fused) return;
+  // What a traced kernel holds before the outputs is right: the first that differs are these.
+  const auto possible = [&](const Flaw& flaw) {
+    return !traced || flaw.stage == Stage::epilogue ||
+           (flaw.stage == Stage::combine && info.splits > 1);
+  };
   const std::vector<OutputRow> rows = output_rows(scene);
   PlanInputs inputs(scene.dump());
   std::vector<std::pair<Flaw, Trial>> fitting;
@@ -203,8 +208,10 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
     const Trial trial = try_flaw(flaw, inputs, rows);
     if (trial.wins()) fitting.emplace_back(flaw, trial);
   };
-  for (const Flaw& flaw : known_flaws(info)) attempt(flaw);
-  if (fitting.empty()) attempt(nearest_scale(inputs, rows));
+  for (const Flaw& flaw : known_flaws(info)) {
+    if (possible(flaw)) attempt(flaw);
+  }
+  if (fitting.empty() && !traced) attempt(nearest_scale(inputs, rows));
   if (fitting.empty()) return;
   const auto fewest = std::min_element(fitting.begin(), fitting.end(), [](auto& a, auto& b) {
     return a.first.choices < b.first.choices;
@@ -215,12 +222,14 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
     Finding finding{flaw.cause, static_cast<double>(trial.explained) / trial.decisive};
     finding.consistent = trial.right == 0 ? 1 : static_cast<double>(trial.predicted) / trial.right;
     finding.formula = true;
-    finding.stage = flaw.stage;
+    finding.bits += 4 * flaw.choices;
+    if (!traced) finding.stage = flaw.stage;
     finding.evidence = {"the outputs are those of attention " + flaw.text,
                         share_text(trial.explained, trial.decisive) + " wrong values and " +
                             share_text(trial.predicted, trial.right) +
                             " others follow from that, in " + std::to_string(rows.size()) +
-                            " rows; the bug is in the stage " + name_of(flaw.stage)};
+                            " rows; the bug is in the stage " +
+                            name_of(finding.stage.value_or(scene.first().stage))};
     findings.push_back(finding);
   }
 }

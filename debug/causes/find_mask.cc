@@ -82,6 +82,35 @@ std::vector<Rule> rules_for(const Scene& scene) {
                      [=](auto query, auto key) {
                        return ends(key) && key <= query / rows * rows + rows - 1 + offset;
                      }});
+    rules.push_back(
+        {Cause::mask_misaligned,
+         "all keys of a group of " + std::to_string(rows) + " are masked as its first",
+         [=](auto query, auto key) { return ends(key) && key / rows * rows <= query + offset; }});
+    rules.push_back({Cause::mask_misaligned,
+                     "all keys of a group of " + std::to_string(rows) + " are masked as its last",
+                     [=](auto query, auto key) {
+                       return ends(key) && key / rows * rows + rows - 1 <= query + offset;
+                     }});
+  }
+  return rules;
+}
+
+/// The rules by which the keys of the scene's tile are counted from another key than its first.
+std::vector<Rule> shifted_rules(const Scene& scene) {
+  const DumpInfo& info = scene.info();
+  const std::int64_t len_kv = info.problem.len_kv, offset = len_kv - info.problem.len_q;
+  const std::int64_t first = info.key_of(scene.place(), scene.tile());
+  const bool causal = info.problem.causal;
+  std::vector<Rule> rules;
+  for (std::int64_t from = 0; from <= len_kv + info.bc; ++from) {
+    const std::int64_t shift = from - first;
+    if (std::abs(shift) <= 2) continue;
+    rules.push_back({Cause::mask_misaligned,
+                     "the keys of tile " + std::to_string(scene.tile()) + " are counted from " +
+                         std::to_string(from) + ", its first is " + std::to_string(first),
+                     [=](auto query, auto key) {
+                       return key + shift < len_kv && (!causal || key + shift <= query + offset);
+                     }});
   }
   return rules;
 }
@@ -143,14 +172,23 @@ void find_mask(const Scene& scene, Findings& findings) {
     findings.push_back(finding);
     return;
   }
-  for (const Rule& rule : rules_for(scene)) {
+  bool known = false;
+  const auto attempt = [&](const Rule& rule, double bits) {
     const auto [explained, agreed] = agreement(scene, rule);
-    if (explained < 0.98 || agreed < 0.98) continue;
+    if (explained < 0.98 || agreed < 0.98) return;
+    known = true;
     Finding finding{rule.cause, explained, agreed};
+    finding.bits += bits;
     finding.evidence = {rule.text, counts, example_line};
     findings.push_back(finding);
+  };
+  for (const Rule& rule : rules_for(scene)) attempt(rule, 0);
+  for (const Rule& rule : known ? std::vector<Rule>{} : shifted_rules(scene)) {
+    attempt(rule, 8);
+    if (known) break;  // what it sees of the tile is the same for many
   }
   Finding finding{Cause::mask_wrong, static_cast<double>(leaked + lost) / scene.wrong_count()};
+  finding.bits = 1.5 * (leaked + lost);
   finding.evidence = {counts, example_line};
   findings.push_back(finding);
 }

@@ -96,7 +96,10 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
       std::max_element(shifts.begin(), shifts.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto [tensor, rows, chunk] = most->first;
-  Finding finding{Cause::wrong_source, share};
+  const bool of_own_input = static_cast<int>(tensor) == static_cast<int>(scene.site());
+  const bool of_a_head = chunk == 0 && rows != 0 && rows % length == 0 && of_own_input &&
+                         10 * most->second >= 9 * explained;
+  Finding finding{of_a_head ? Cause::wrong_head : Cause::wrong_source, share};
   const char names[] = {'q', 'k', 'v'};
   std::string text = std::string("chunks come from input ") + names[static_cast<int>(tensor)];
   if (rows != 0)

@@ -18,10 +18,22 @@ struct Ratio {
   bool constant = true;
   int count = 0;
   int telling = 0;  ///< of them, those that no rounding explains
+  double least = std::numeric_limits<double>::infinity(), most = 0;  ///< magnitudes of those
 
-  /// Whether it is a factor, and not something that looks like one within rounding.
-  bool tells() const { return 2 * telling >= count; }
+  /// Whether it is a factor, and not something that looks like one within rounding: it holds for
+  /// values of several sizes, and is not nearly 1.
+  bool tells(double rounding) const {
+    return constant && 2 * telling >= count && std::isfinite(value) && value != 0 &&
+           std::abs(value - 1) > 8 * rounding && (telling < 8 || most > 4 * least);
+  }
 };
+
+/// Whether `e` is `ratio` times what it should be: errors, too, are multiplied by it.
+bool has_ratio(const Scene& scene, const Element& e, double ratio) {
+  const double value = ratio * e.want, own = std::isfinite(e.bound) ? 2 * e.bound : 0;
+  return std::abs(e.got - value) <=
+         scene.tolerance(e.row, e.col, value) + (std::min(std::abs(ratio), 64.0) - 1) * own;
+}
 
 template <class Group>
 std::vector<Ratio> ratios(const Scene& scene, Index groups, const Group& group) {
@@ -41,10 +53,18 @@ std::vector<Ratio> ratios(const Scene& scene, Index groups, const Group& group) 
     Ratio& own = all[static_cast<std::size_t>(group(e))];
     if (!e.wrong) continue;
     ++own.count;
-    own.telling += !scene.fits(e.row, e.col, e.got, e.want);
-    own.constant = own.constant && tells(e) && scene.fits(e.row, e.col, e.got, own.value * e.want);
+    own.constant = own.constant && tells(e) && has_ratio(scene, e, own.value);
+    if (scene.fits(e.row, e.col, e.got, e.want)) continue;
+    ++own.telling;
+    own.least = std::min(own.least, std::abs(e.want));
+    own.most = std::max(own.most, std::abs(e.want));
   }
   return all;
+}
+
+/// By what values are off, relatively, that went through the type of the inputs.
+double rounding_of(const Scene& scene) {
+  return std::ldexp(1.0, -format_of(operand_type(scene.info().dtype)).fraction_bits - 1);
 }
 
 std::string constant_text(const Scene& scene, double ratio) {
@@ -76,12 +96,13 @@ std::string constant_text(const Scene& scene, double ratio) {
 
 void find_scale(const Scene& scene, Findings& findings) {
   if (scene.first().stage == Stage::load && scene.wrong_count() < 4) return;
+  const double rounding = rounding_of(scene);
   const Ratio whole = ratios(scene, 1, [](const Element&) { return 0; })[0];
-  if (whole.constant && whole.tells() && whole.count > 2 && whole.value != 0 &&
-      std::isfinite(whole.value)) {
+  if (whole.tells(rounding) && whole.count > 2) {
     Finding finding{Cause::wrong_scale, 1};
-    finding.evidence = {"got / want is " + value_text(whole.value) +
-                        constant_text(scene, whole.value) + " for all " +
+    const std::string known = constant_text(scene, whole.value);
+    if (known.empty()) finding.bits += free_number_bits;
+    finding.evidence = {"got / want is " + value_text(whole.value) + known + " for all " +
                         std::to_string(whole.count) + " wrong values"};
     findings.push_back(finding);
     return;
@@ -91,19 +112,21 @@ void find_scale(const Scene& scene, Findings& findings) {
     const Index groups = by_row ? scene.rows() : scene.cols();
     const std::vector<Ratio> all =
         ratios(scene, groups, [&](const Element& e) { return by_row ? e.row : e.col; });
-    int explained = 0;
+    int explained = 0, numbers = 0;
     std::string examples;
     for (std::size_t g = 0; g < all.size(); ++g) {
-      if (!all[g].constant || !all[g].tells() || all[g].count < 3 || all[g].value == 0) continue;
-      if (!std::isfinite(all[g].value)) continue;
+      if (!all[g].tells(rounding) || all[g].count < 3) continue;
       explained += all[g].count;
+      ++numbers;
       if (examples.size() > 60) continue;
       examples += (examples.empty() ? "" : ", ") + std::to_string(g) + ": " +
                   value_text(all[g].value) + constant_text(scene, all[g].value);
     }
     const double share = static_cast<double>(explained) / scene.wrong_count();
     if (share < 0.5) continue;
-    Finding finding{Cause::wrong_scale, share};
+    // A free number each: it says how the values are wrong, not why.
+    Finding finding{Cause::wrong_scale, 0.9 * share};
+    finding.bits += numbers * free_number_bits;
     finding.evidence = {std::string("got / want is constant in each ") +
                         (by_row ? "row" : "column") + ": " + examples};
     findings.push_back(finding);
@@ -130,6 +153,7 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
   const double share = static_cast<double>(near) / scene.wrong_count();
   if (share < 0.98) return;
   Finding finding{Cause::precision_lost, share};
+  finding.bits = symptom_bits * near;
   finding.evidence = {"the largest error is " + value_text(largest) +
                       " of the value: right but for rounding"};
   // To nearest, it goes either way; by truncation, always down.
@@ -199,11 +223,27 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     }
     unseen = unseen || masked;
   }
-  const bool no_sum = at_end && value_at(SiteId::l, 0) == 0.0;
-  const Cause cause = no_sum ? Cause::divided_by_zero
-                      : stage == Stage::softmax && unseen && std::isnan(first->got)
-                          ? Cause::masked_row_unguarded
-                          : Cause::non_finite;
+  bool no_sum = at_end && value_at(SiteId::l, 0) == 0.0;
+  if (stage == Stage::combine) {
+    // Of the partials, some or all have seen no key of the row.
+    int splits_without_keys = 0;
+    for (std::int64_t split = 0; split < scene.info().splits; ++split) {
+      const SiteSlots* slots = scene.judge().slots(SiteId::m_partial);
+      if (!slots || !slots->holds(scene.block() + split, 0)) continue;
+      const Array m = slots->elements(scene.block() + split, 0, scene.rows());
+      if (m(first->row) != -infinity) continue;
+      ++splits_without_keys;
+      operands += (operands.empty() ? "" : ", ") + element_text("m_partial", first->row, 0, 1) +
+                  " of split " + std::to_string(split) + " = -inf";
+    }
+    unseen = splits_without_keys > 0;
+    no_sum = no_sum && !unseen;
+  }
+  const Cause cause =
+      no_sum ? Cause::divided_by_zero
+      : (stage == Stage::softmax || stage == Stage::combine) && unseen && std::isnan(first->got)
+          ? Cause::masked_row_unguarded
+          : Cause::non_finite;
   Finding finding{cause, share};
   finding.evidence = {"the first: " + example_text(scene, *first)};
   if (!operands.empty()) finding.evidence.push_back("its operands: " + operands);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "debug/causes/detectors.h"
+#include "debug/causes/extent.h"
 #include "debug/causes/phrases.h"
 
 namespace lanescope {
@@ -17,19 +18,30 @@ inline Scene::Array log2(const Scene::Array& x) {
   return x.map([](double y) { return std::log2(y); });
 }
 
-/// Tries formulas on the scene and keeps those that give most of the wrong values.
+/// Tries formulas on the scene and keeps those that give most of the wrong values: everywhere, or
+/// in an extent of the tile, the right ones standing outside of it.
 class Formulas {
  public:
   Formulas(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
 
-  void operator()(Cause cause, const std::string& text, const Scene::Array& value) const {
+  /// `free_numbers`: how many the formula takes from what the kernel holds.
+  void operator()(Cause cause, const std::string& text, const Scene::Array& value,
+                  int free_numbers = 0) const {
     if (value.rows() != scene_.rows()) return;
     const Scene::Array own = value.cols() == 1 ? value : value.left_cols(scene_.cols());
     const std::vector<double> values = scene_.by_element(own);
     const Fit fit = scene_.fit(values);
     if (fit.explained < 0.5) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
+    finding.bits += free_numbers * free_number_bits;
     finding.evidence = {text};
+    if (finding.certain() && fit.consistent < 0.98) {
+      if (const std::optional<Extent> extent = extent_of(scene_, values)) {
+        finding.consistent = 1;
+        finding.bits += extent_bits;
+        finding.evidence[0] += "; so in " + extent->text + " alone";
+      }
+    }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Element& e = scene_.elements()[i];
       if (!e.wrong || !scene_.fits(e.row, e.col, e.got, values[i])) continue;

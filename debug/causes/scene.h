@@ -24,6 +24,7 @@ struct Finding {
   double explained = 0;   ///< share of the wrong values that it explains
   double consistent = 1;  ///< share of the right values that it predicts as well
   bool formula = false;   ///< one of the alternatives to the stage's formula
+  double bits = 8;  ///< what it takes to say the rule: which of those tried, free numbers in it
   /// Where the bug is, if that is not the stage that makes the site.
   std::optional<Stage> stage = {};
   std::vector<std::string> evidence = {};
@@ -31,6 +32,11 @@ struct Finding {
   /// Whether nearly all wrong values follow from it.
   bool certain() const { return explained >= 0.98; }
 };
+
+/// What a number costs that a rule leaves open, in bits: the rule has it free to choose.
+constexpr double free_number_bits = 24;
+/// What a wrong value costs in bits that a finding describes and does not predict.
+constexpr double symptom_bits = 4;
 
 /// How well predicted values fit what the kernel holds.
 struct Fit {

@@ -50,6 +50,13 @@ void write_diagnosis(Page& page, const Location& location) {
               number_text(100 * suspect.explained, 3) + " %)" +
               (suspect.evidence.empty() ? "" : ": " + suspect.evidence[0]));
   }
+  for (const Diagnosis& other : location.others) {
+    page.line();
+    page.line("another fault, which does not follow from it", Colour::bold);
+    if (other.first) write_place(page, *other.first);
+    page.field("cause", std::string(name_of(other.cause)) + ": " + row_of(other.cause).explanation);
+    for (const std::string& line : other.evidence) page.whole("  " + line);
+  }
   page.line();
   page.line("look closer", Colour::bold);
   if (!diagnosis.memory.empty()) page.whole("  " + program_name() + " check " + location.options);
@@ -58,6 +65,14 @@ void write_diagnosis(Page& page, const Location& location) {
     page.whole("  " + show_command_text("x.safetensors", name_of(diagnosis.first->site),
                                         *diagnosis.first));
   }
+}
+
+/// "pv / o: not_rescaled (not certain)"
+std::string fault_text(const Diagnosis& diagnosis) {
+  const std::string place = !diagnosis.first ? std::string()
+                                             : std::string(name_of(diagnosis.first->stage)) +
+                                                   " / " + name_of(diagnosis.first->site) + ": ";
+  return place + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " (not certain)");
 }
 
 }  // namespace
@@ -69,6 +84,7 @@ std::string location_text(const Location& location, const Style& style) {
   if (location.diagnosis) write_diagnosis(page, location);
   page.line();
   if (!location.diagnosis) {
+    for (const std::string& what : location.not_run) page.whole("not run: " + what);
     const auto checked = std::count_if(location.runs.begin(), location.runs.end(),
                                        [](const LocateRun& run) { return run.checked; });
     page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked) +
@@ -77,14 +93,9 @@ std::string location_text(const Location& location, const Style& style) {
                Colour::green);
     return page.text();
   }
-  const Diagnosis& diagnosis = *location.diagnosis;
-  std::string verdict = "fault: ";
-  if (diagnosis.first) {
-    verdict += std::string(name_of(diagnosis.first->stage)) + " / " +
-               name_of(diagnosis.first->site) + ": ";
-  }
-  page.whole(verdict + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " (not certain)"),
-             Colour::red);
+  std::string verdict = "fault: " + fault_text(*location.diagnosis);
+  for (const Diagnosis& other : location.others) verdict += "; also " + fault_text(other);
+  page.whole(verdict, Colour::red);
   return page.text();
 }
 
@@ -127,6 +138,18 @@ std::string location_json(const Location& location) {
                             {"match", run.match},
                             {"checked", run.checked}});
   }
+  json["others"] = json["not_run"] = Json::array();
+  for (const Diagnosis& other : location.others) {
+    const Divergence place = other.first.value_or(Divergence{});
+    json["others"].push_back({{"stage", other.first ? Json(name_of(place.stage)) : Json()},
+                              {"site", other.first ? Json(name_of(place.site)) : Json()},
+                              {"tile", index_json(place.tile)},
+                              {"block", index_json(place.block)},
+                              {"cause", name_of(other.cause)},
+                              {"certain", other.certain},
+                              {"evidence", other.evidence}});
+  }
+  for (const std::string& what : location.not_run) json["not_run"].push_back(what);
   return document_text(json);
 }
 

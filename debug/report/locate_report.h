@@ -23,6 +23,8 @@ struct Location {
   std::vector<LocateRun> runs;         ///< in the order in which they were made
   std::optional<Diagnosis> diagnosis;  ///< where it is not clean
   std::string options;                 ///< of the run that was diagnosed
+  std::vector<Diagnosis> others;       ///< faults of other stages that do not follow from it
+  std::vector<std::string> not_run;    ///< where it is clean: what was not tried
 };
 
 /// For people: what was run, where the fault is, why, what else it may be, how to look at it; the
@@ -32,7 +34,8 @@ std::string location_text(const Location& location, const Style& style);
 /// For programs, one JSON object: {kernel, backend, verdict: "clean" or "fault", stage, site, tile,
 /// block, warp, lane, reg, row, col, cause, explanation, certain, evidence: [string], suspects:
 /// [{cause, explained, evidence}], memory: [what `check` reports], options, runs: [{options, about,
-/// match, checked}]}; what does not apply is null.
+/// match, checked}], others: [{stage, site, tile, block, cause, certain, evidence}], not_run:
+/// [string]}; what does not apply is null.
 std::string location_json(const Location& location);
 
 }  // namespace lanescope

@@ -6,6 +6,7 @@
 
 #include "debug/dump/dump.h"
 #include "debug/text/progress.h"
+#include "gates/build/module_build.h"
 #include "gates/run/check.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
@@ -34,6 +35,8 @@ class Search {
     bool checked = false;
     for (const Probe& probe : probes) {
       progress.at(tried++, problems);
+      // The first run was right: all that the others need is built at once.
+      if (tried == 2 && !is_module_path(given_.kernel)) build_modules(modules_of(probes));
       if (!attempt(probe)) continue;
       const bool open =
           !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
@@ -43,7 +46,10 @@ class Search {
     }
     if (location_.diagnosis) {
       add_dependence();
-      if (location_.diagnosis->memory.empty()) confirm_stage(failed_, combines_, location_);
+      if (location_.diagnosis->memory.empty()) {
+        confirm_stage(failed_, combines_, location_);
+        look_for_others(probes);
+      }
       return std::move(location_);
     }
     for (const Probe& probe : probes) {
@@ -52,6 +58,9 @@ class Search {
       if (check(probe)) break;
     }
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
+    if (!location_.diagnosis && !is_module_path(given_.kernel)) {
+      location_.not_run = not_run(given_, probes, tile.br, tile.bc);
+    }
     return std::move(location_);
   }
 
@@ -101,6 +110,25 @@ class Search {
     return true;
   }
 
+  /// Faults of other stages, in the run that failed and in some that show many.
+  void look_for_others(const std::vector<Probe>& probes) {
+    const Cause cause = location_.diagnosis->cause;
+    if (cause == Cause::crash || cause == Cause::hang || !location_.diagnosis->first) return;
+    const auto look = [&](const RunOptions& options) {
+      try {
+        const PreparedRun run = prepare(options);
+        const Dump dump = launch(*run.module, run.module_name, run.request);
+        find_others(options, dump, diff_against_reference(dump, given_.threads), location_);
+      } catch (const UsageError&) {
+        return;  // the kernel is not built for such a problem
+      }
+    };
+    look(failed_);
+    for (const Probe& probe : probes) {
+      if (probe.broad) look(probe.options);
+    }
+  }
+
   /// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
   /// what values show in the same site or behind it.
   bool check(const Probe& probe) {
@@ -135,10 +163,9 @@ class Search {
       return true;
     }
     Diagnosis& values = *location_.diagnosis;
-    const bool stray =
-        values.cause == Cause::out_of_bounds || values.cause == Cause::write_to_input;
-    if (stray && memory.cause == values.cause) {
-      // What the buffers hold shows that it happened, the checker who did it where.
+    blame_reader(memory);
+    if (values.by_end && memory.cause == values.cause) {
+      // How the run ended shows that it happened, the checker who did it where.
       memory.evidence.insert(memory.evidence.end(), values.evidence.begin(), values.evidence.end());
       values = std::move(memory);
       return true;
@@ -164,6 +191,21 @@ class Search {
     }
     location_.diagnosis = std::move(memory);
     return true;
+  }
+
+  /// Nobody wrote what is read of a tile; yet the tile was whole where the stage got it: it reads
+  /// another one.
+  void blame_reader(Diagnosis& memory) const {
+    const std::optional<Divergence>& wrong = location_.diagnosis->first;
+    if (memory.cause != Cause::uninitialised_read || !memory.first || !wrong) return;
+    if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
+    memory.first = wrong;
+    memory.cause = Cause::stale_operand;
+    memory.certain = false;
+    memory.evidence.insert(memory.evidence.begin(),
+                           std::string(name_of(wrong->stage)) +
+                               " got its tiles whole, yet it reads one that nobody wrote: it "
+                               "takes another buffer than the one that was filled");
   }
 
   /// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,

@@ -12,6 +12,7 @@ struct Probe {
   std::string about;
   RunOptions options;
   bool checked = false;  ///< also under the memory checker, where values show nothing
+  bool broad = false;    ///< of many classes of faults: run, too, when one is found, for others
 };
 
 /// Of a kernel, where no other is given: the problems of the plan are small.
@@ -29,5 +30,12 @@ bool is_given(const RunOptions& options);
 /// splits where the kernel combines them; at last, the other types of inputs that it takes. The
 /// first is the one that is given, if any.
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines);
+
+/// The modules that the plan runs, the memory checker's among them.
+std::vector<std::string> modules_of(const std::vector<Probe>& probes);
+
+/// What the plan leaves out that the kernel is built for or may be asked for, a line each.
+std::vector<std::string> not_run(const RunOptions& given, const std::vector<Probe>& probes, int br,
+                                 int bc);
 
 }  // namespace lanescope

@@ -1,5 +1,6 @@
 #include "gates/run/locate_stage.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -75,7 +76,41 @@ void find_stage_that_stops(const RunOptions& failed, Location& location) {
   }
 }
 
+/// Whether `location` names a fault of the stage already.
+bool is_named(const Location& location, Stage stage) {
+  const auto is_its = [&](const Diagnosis& diagnosis) {
+    return diagnosis.first && diagnosis.first->stage == stage;
+  };
+  return (location.diagnosis && is_its(*location.diagnosis)) ||
+         std::any_of(location.others.begin(), location.others.end(), is_its);
+}
+
 }  // namespace
+
+void find_others(const RunOptions& options, const Dump& dump, const DiffReport& report,
+                 Location& location) {
+  if (is_module_path(location.kernel) || dump.info.broke_off()) return;
+  for (const SiteReport& site : report.sites) {
+    const bool own = site.judgement == Judgement::local && site.failed > 0 && site.first;
+    if (!own || is_named(location, site.stage)) continue;
+    const std::optional<Gate> gate =
+        site.stage == Stage::load ? std::nullopt : gate_of(*site.first);
+    if (!gate) {
+      DiffReport of_site = report;
+      of_site.first = site.first;
+      location.others.push_back(diagnose(dump, of_site));
+      continue;
+    }
+    GateRun alone;
+    try {
+      alone = run_alone(options, *gate, "another stage alone", location);
+    } catch (const UsageError&) {
+      continue;  // this build has no such gate
+    }
+    if (!alone.report.first || alone.report.first->stage != site.stage) continue;
+    location.others.push_back(diagnose(alone.dump, alone.report));
+  }
+}
 
 void confirm_stage(const RunOptions& failed, bool combines, Location& location) {
   if (is_module_path(location.kernel)) return;  // it is one gate

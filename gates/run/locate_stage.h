@@ -1,5 +1,6 @@
 #pragma once
 
+#include "debug/dump/dump.h"
 #include "debug/report/locate_report.h"
 #include "gates/run/run_options.h"
 
@@ -9,5 +10,11 @@ namespace lanescope {
 /// stage fails alone as well; with a combine pass, that one too. After a crash or a hang, every
 /// gate: the first that does not end has the stage. Adds the runs and what they show to `location`.
 void confirm_stage(const RunOptions& failed, bool combines, Location& location);
+
+/// Adds to `location` the faults of other stages than those it names that `report`, a diff of
+/// `dump` (a run of fused with `options`), shows: a stage is judged against what it received, so a
+/// fault before it is none of its own. Where the stage has a gate, it must fail there, too.
+void find_others(const RunOptions& options, const Dump& dump, const DiffReport& report,
+                 Location& location);
 
 }  // namespace lanescope

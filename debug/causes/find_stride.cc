@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "debug/causes/detectors.h"
+#include "debug/causes/formulas.h"
+#include "reference/elementary.h"
+
+namespace lanescope {
+namespace {
+
+using Array = Scene::Array;
+using reference::Index;
+using reference::product;
+
+/// How far apart the rows of a tile lie where it is stored, and how far where it is read, both in
+/// elements; in blocks of `block` rows and columns that each begin where they should, 0: the whole
+/// tile is one.
+struct Strides {
+  Index stored, read, block;
+};
+
+/// `tile` as it is read so. NaN: the padding, or what lies behind the tile.
+Array read_with(const Strides& strides, const Array& tile) {
+  Array seen(tile.rows(), tile.cols(), std::numeric_limits<double>::quiet_NaN());
+  for (Index row = 0; row < tile.rows(); ++row) {
+    for (Index col = 0; col < tile.cols(); ++col) {
+      const Index in_row = strides.block == 0 ? row : row % strides.block;
+      const Index address = (row - in_row) * strides.stored + in_row * strides.read + col;
+      const Index line = address / strides.stored, place = address % strides.stored;
+      if (line < tile.rows() && place < tile.cols()) seen(row, col) = tile(line, place);
+    }
+  }
+  return seen;
+}
+
+/// How well values fit that are unknown, or NaN themselves, where they are predicted as NaN.
+Fit fit_known(const Scene& scene, const Array& values) {
+  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  for (const Element& e : scene.elements()) {
+    const double value = values(e.row, e.col);
+    if (std::isnan(value) && std::isfinite(e.got)) continue;
+    const bool hit = std::isnan(value) ? std::isnan(e.got)
+                                       : !e.unwritten && scene.fits(e.row, e.col, e.got, value);
+    if (e.wrong && !scene.fits(e.row, e.col, e.got, e.want)) {
+      // Where padding is read, anything may come of it: that alone is no evidence.
+      if (std::isnan(value)) continue;
+      ++decisive;
+      explained += hit;
+    } else {
+      ++right;
+      predicted += hit;
+    }
+  }
+  return {decisive == 0 ? 0.0 : static_cast<double>(explained) / decisive,
+          right == 0 ? 1.0 : static_cast<double>(predicted) / right, decisive};
+}
+
+/// What `use` makes of `tile` where it is read with another stride.
+template <class Use>
+void try_strides(const Scene& scene, const std::string& name, const Array& tile, const Use& use,
+                 Findings& findings) {
+  constexpr Index pads[] = {0, 8, 4, 16, 1, 2};
+  for (const Index block : {Index(0), Index(16)}) {
+    for (const Index stored_pad : pads) {
+      for (const Index side : {tile.cols(), tile.rows()}) {
+        for (const Index read_pad : pads) {
+          const Strides strides{tile.cols() + stored_pad, side + read_pad, block};
+          if (strides.stored == strides.read) continue;
+          const Fit fit = fit_known(scene, use(read_with(strides, tile)));
+          if (fit.decisive < 8 || fit.explained < 0.98 || fit.consistent < 0.98) continue;
+          Finding finding{Cause::wrong_stride, fit.explained, fit.consistent, true};
+          finding.evidence = {
+              name + " is stored every " + std::to_string(strides.stored) + " elements and read" +
+              " every " + std::to_string(strides.read) +
+              (block == 0 ? "" : " in blocks of " + std::to_string(block) + " rows")};
+          findings.push_back(finding);
+          return;
+        }
+      }
+    }
+  }
+}
+
+/// The site itself, stored in blocks with another stride than it has.
+void try_stored(const Scene& scene, Findings& findings) {
+  constexpr Index pads[] = {0, 8, 4, 16, 1, 2};
+  const Array& want = scene.want();
+  const Index rows = want.rows(), cols = want.cols();
+  const SiteSlots* slots = scene.judge().slots(scene.site());
+  if (!slots || slots->site().space != Space::shared || cols == 1) return;
+  for (const Index block : {Index(16), Index(0)}) {
+    for (const Index own_pad : pads) {
+      for (const Index other_pad : pads) {
+        const Index own = cols + own_pad, other = cols + other_pad;
+        if (own == other) continue;
+        // Later writers overwrite earlier ones: any of them may be the last.
+        std::vector<std::vector<double>> written(static_cast<std::size_t>(rows * own + rows * 16));
+        for (Index row = 0; row < rows; ++row) {
+          for (Index col = 0; col < cols; ++col) {
+            const Index in_row = block == 0 ? row : row % block;
+            const auto at = static_cast<std::size_t>((row - in_row) * own + in_row * other + col);
+            if (at < written.size()) written[at].push_back(want(row, col));
+          }
+        }
+        int decisive = 0, explained = 0;
+        for (const Element& e : scene.elements()) {
+          const auto& all = written[static_cast<std::size_t>(e.row * own + e.col)];
+          if (all.empty()) continue;
+          decisive += e.wrong;
+          explained +=
+              e.wrong && !e.unwritten && std::any_of(all.begin(), all.end(), [&](double value) {
+                return scene.fits(e.row, e.col, e.got, value);
+              });
+        }
+        if (decisive < 16 || explained < 0.98 * decisive) continue;
+        Finding finding{Cause::wrong_stride, 1, 1, true};
+        finding.evidence = {std::string(name_of(scene.site())) + " has its rows every " +
+                            std::to_string(own) + " elements and is written every " +
+                            std::to_string(other) +
+                            (block == 0 ? "" : " in blocks of " + std::to_string(block) + " rows")};
+        findings.push_back(finding);
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void find_stride(const Scene& scene, Findings& findings) {
+  const std::int64_t tile = scene.tile();
+  if (scene.wrong_count() < 8) return;
+  if (scene.site() == SiteId::s) {
+    const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, tile);
+    if (!q || !k) return;
+    const double factor = scene.reference().score_factor().value;
+    const reference::Visible seen = scene.reference().visible(tile);
+    const auto masked = [&](Array s) {
+      for (Index row = 0; row < s.rows(); ++row) {
+        s.fill_row(row, -reference::infinity, seen[static_cast<std::size_t>(row)]);
+      }
+      return s;
+    };
+    try_strides(
+        scene, "Q", *q,
+        [&](const Array& x) {
+          return masked(factor * product_transposed(x.top_rows(scene.rows()), *k));
+        },
+        findings);
+    try_strides(
+        scene, "K", *k,
+        [&](const Array& x) {
+          return masked(factor * product_transposed(q->top_rows(scene.rows()), x));
+        },
+        findings);
+  } else if (scene.site() == SiteId::o) {
+    const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+    const auto before = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
+    if (!p || !alpha || !before || !v) return;
+    const Array kept = *before * *alpha;
+    try_strides(
+        scene, "V", *v, [&](const Array& x) { return kept + product(*p, x); }, findings);
+    try_strides(
+        scene, "P", *p, [&](const Array& x) { return kept + product(x, *v); }, findings);
+  }
+  try_stored(scene, findings);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,72 @@
+#include "debug/causes/detectors.h"
+#include "debug/causes/formulas.h"
+#include "reference/elementary.h"
+#include "reference/quantise.h"
+
+namespace lanescope {
+namespace {
+
+using Array = Scene::Array;
+using reference::product;
+
+/// Bits of `written` read as `read`.
+struct Misreading {
+  ElementType written, read;
+
+  Array operator()(const Array& values) const {
+    return values.map([this](double x) { return value_of(read, round_to(written, x)); });
+  }
+  std::string text() const {
+    return std::string("bits of ") + name_of(written) + " are taken for " + name_of(read);
+  }
+};
+
+void try_scores(const Scene& scene, const Misreading& misread, const Formulas& fits) {
+  const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, scene.tile());
+  if (!q || !k) return;
+  const double factor = scene.reference().score_factor().value;
+  const reference::Visible seen = scene.reference().visible(scene.tile());
+  const auto attempt = [&](const char* which, const Array& left, const Array& right) {
+    Array s = factor * product_transposed(left.top_rows(scene.rows()), right);
+    for (reference::Index row = 0; row < s.rows(); ++row) {
+      s.fill_row(row, -reference::infinity, seen[static_cast<std::size_t>(row)]);
+    }
+    fits(Cause::wrong_type, std::string("in ") + which + ", " + misread.text(), s);
+  };
+  attempt("Q and K", misread(*q), misread(*k));
+  attempt("Q", misread(*q), *k);
+  attempt("K", *q, misread(*k));
+}
+
+void try_output(const Scene& scene, const Misreading& misread, const Formulas& fits) {
+  const std::int64_t tile = scene.tile();
+  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+  const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
+  if (!p || !alpha || !o_prev) return;
+  const Array own_v = v ? *v : scene.reference().v_tile(tile);
+  const auto attempt = [&](const char* which, const Array& weights, const Array& values) {
+    fits(Cause::wrong_type, std::string("in ") + which + ", " + misread.text(),
+         *o_prev * *alpha + product(weights, values));
+  };
+  attempt("P and V", misread(*p), misread(own_v));
+  attempt("V", *p, misread(own_v));
+  attempt("P", misread(*p), own_v);
+}
+
+}  // namespace
+
+void find_type(const Scene& scene, Findings& findings) {
+  const ElementType own = operand_type(scene.info().dtype);
+  if (own != ElementType::f16 && own != ElementType::bf16) return;
+  const ElementType other = own == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
+  const Formulas fits(scene, findings);
+  if (scene.site() == SiteId::s) try_scores(scene, {own, other}, fits);
+  if (scene.site() == SiteId::o) try_output(scene, {own, other}, fits);
+  if (scene.site() == SiteId::p || scene.site() == SiteId::o_final) {
+    const Misreading stored{other, own};
+    fits(Cause::wrong_type, "it is stored in the other type: " + stored.text(),
+         stored(scene.want()));
+  }
+}
+
+}  // namespace lanescope

@@ -121,6 +121,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   if (!findings.empty() && findings[0].explained >= 0.5) {
     diagnosis.cause = findings[0].cause;
     diagnosis.certain = findings[0].certain();
+    diagnosis.predicts = findings[0].certain() && findings[0].formula;
     diagnosis.evidence = findings[0].evidence;
     if (findings[0].stage) diagnosis.first->stage = *findings[0].stage;
     findings.erase(findings.begin());

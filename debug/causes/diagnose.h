@@ -18,6 +18,7 @@ struct Diagnosis {
               ///< that of the bug, where the site is an output that tells
   Cause cause = Cause::unexplained;
   bool certain = false;
+  bool predicts = false;   ///< the values follow from the cause, one by one
   bool by_end = false;     ///< the cause is how the run ended: it yields to one that has a place
   bool ambiguous = false;  ///< several formulas fit: a problem with more tiles may tell them apart
   std::vector<std::string> evidence;      ///< each a fact that the dump shows

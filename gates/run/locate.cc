@@ -1,6 +1,7 @@
 #include "gates/run/locate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -35,8 +36,7 @@ class Search {
     bool checked = false;
     for (const Probe& probe : probes) {
       progress.at(tried++, problems);
-      // The first run was right: all that the others need is built at once.
-      if (tried == 2 && !is_module_path(given_.kernel)) build_modules(modules_of(probes));
+      build_ahead(probes, probe);
       if (!attempt(probe)) continue;
       const bool open =
           !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
@@ -60,6 +60,7 @@ class Search {
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
     if (!location_.diagnosis && !is_module_path(given_.kernel)) {
       location_.not_run = not_run(given_, probes, tile.br, tile.bc);
+      location_.not_run.insert(location_.not_run.begin(), left_out_.begin(), left_out_.end());
     }
     return std::move(location_);
   }
@@ -80,6 +81,19 @@ class Search {
     return {run.module->br, run.module->bc, run.module->combines};
   }
 
+  /// What the first module runs was right: all that other probes need is built at once.
+  void build_ahead(const std::vector<Probe>& probes, const Probe& next) {
+    if (built_ahead_ || location_.diagnosis || is_module_path(given_.kernel)) return;
+    const std::vector<std::string> first = modules_of({probes.front()}), own = modules_of({next});
+    if (first.empty() || own.empty() || own.front() == first.front()) return;
+    built_ahead_ = true;
+    try {
+      build_modules(modules_of(probes));
+    } catch (const Error&) {
+      return;  // which of them it is, the probe says
+    }
+  }
+
   /// Runs a probe; true where it diverged and its diagnosis is the best so far.
   bool attempt(const Probe& probe) {
     Dump dump;
@@ -90,6 +104,10 @@ class Search {
       if (probe.about == as_given) throw;
       refused_ = error.what();
       return false;  // the kernel is not built for such a problem
+    } catch (const EnvironmentError&) {
+      if (location_.runs.empty()) throw;
+      left_out_.push_back(probe.about + ": its module is not built");
+      return false;
     }
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.backend = dump.info.backend;
@@ -112,8 +130,9 @@ class Search {
 
   /// Faults of other stages, in the run that failed and in some that show many.
   void look_for_others(const std::vector<Probe>& probes) {
-    const Cause cause = location_.diagnosis->cause;
-    if (cause == Cause::crash || cause == Cause::hang || !location_.diagnosis->first) return;
+    // Of what was never written, or is NaN, anything may follow.
+    const std::optional<Divergence>& first = location_.diagnosis->first;
+    if (!is_sure() || !first || first->unwritten || !std::isfinite(first->got)) return;
     const auto look = [&](const RunOptions& options) {
       try {
         const PreparedRun run = prepare(options);
@@ -177,7 +196,9 @@ class Search {
     }
     const bool upstream =
         !memory.first || !values.first || memory.first->site <= values.first->site;
-    if (memory.cause == values.cause || !upstream) {
+    // What is read in the wrong place may be what nobody wrote: that follows from it.
+    const bool follows = values.predicts && is_sure() && memory.cause == Cause::uninitialised_read;
+    if (memory.cause == values.cause || !upstream || follows) {
       values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
                                 ": " + memory.evidence.front());
       return false;
@@ -241,9 +262,11 @@ class Search {
 
   RunOptions given_;
   Location location_;
-  std::string refused_;    ///< why a problem was left out
-  RunOptions failed_;      ///< of the probe whose diagnosis it is
-  bool combines_ = false;  ///< the kernel has a combine pass
+  std::string refused_;                ///< why a problem was left out
+  std::vector<std::string> left_out_;  ///< and those that this build could not run
+  RunOptions failed_;                  ///< of the probe whose diagnosis it is
+  bool combines_ = false;              ///< the kernel has a combine pass
+  bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };

@@ -90,9 +90,13 @@ bool is_named(const Location& location, Stage stage) {
 void find_others(const RunOptions& options, const Dump& dump, const DiffReport& report,
                  Location& location) {
   if (is_module_path(location.kernel) || dump.info.broke_off()) return;
+  std::vector<Stage> tried;
   for (const SiteReport& site : report.sites) {
-    const bool own = site.judgement == Judgement::local && site.failed > 0 && site.first;
+    const bool own = site.judgement == Judgement::local && site.failed > site.unwritten &&
+                     site.non_finite == 0 && site.first && !site.first->unwritten;
     if (!own || is_named(location, site.stage)) continue;
+    if (std::find(tried.begin(), tried.end(), site.stage) != tried.end()) continue;
+    tried.push_back(site.stage);
     const std::optional<Gate> gate =
         site.stage == Stage::load ? std::nullopt : gate_of(*site.first);
     if (!gate) {

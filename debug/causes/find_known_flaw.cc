@@ -52,7 +52,8 @@ Value value_of(const Tensor& tensor, std::int64_t index, const reference::Bounde
           is_unwritten(tensor, index)};
 }
 
-std::vector<OutputRow> output_rows(const Scene& scene) {
+/// `site`: of this output alone; none: of all.
+std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site) {
   const DumpInfo& info = scene.info();
   const Tensor* const o = scene.dump().find("o_final");
   const bool stores_lse = !scene.dump().find_site("o_final") || scene.dump().find_site("lse");
@@ -74,10 +75,11 @@ std::vector<OutputRow> output_rows(const Scene& scene) {
       const std::int64_t row = looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1);
       OutputRow& own = rows.emplace_back(
           OutputRow{place.batch, info.head_of(place, row), info.query_of(place, row), {}, {}});
-      for (std::int64_t col = 0; col < info.problem.d; ++col) {
+      for (std::int64_t col = 0; site != SiteId::lse && col < info.problem.d; ++col) {
         own.o.push_back(value_of(*o, (first + row) * o->dims.back() + col, *want_o, row, col));
       }
-      if (lse && want_lse) own.lse = value_of(*lse, first + row, *want_lse, row, 0);
+      if (lse && want_lse && site != SiteId::o_final)
+        own.lse = value_of(*lse, first + row, *want_lse, row, 0);
     }
   }
   // What tells most first: a flaw that does not fit is given up soon.
@@ -201,7 +203,9 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
     return !traced || flaw.stage == Stage::epilogue ||
            (flaw.stage == Stage::combine && info.splits > 1);
   };
-  const std::vector<OutputRow> rows = output_rows(scene);
+  // Of a traced kernel, each output is judged by itself: the other may be right.
+  const std::vector<OutputRow> rows =
+      output_rows(scene, traced ? std::optional(scene.site()) : std::nullopt);
   PlanInputs inputs(scene.dump());
   std::vector<std::pair<Flaw, Trial>> fitting;
   const auto attempt = [&](const Flaw& flaw) {

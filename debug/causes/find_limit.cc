@@ -22,6 +22,8 @@ void find_clamp(const Scene& scene, const Formulas& fits) {
     // What is masked is not in question.
     return std::isfinite(x) ? std::fmin(std::fmax(x, low), high) : x;
   });
+  // A limit holds everywhere.
+  if (scene.fit(scene.by_element(clamped)).consistent < 0.98) return;
   fits(Cause::clamped,
        "no value is" + (cut_above ? " above " + value_text(high) : std::string()) +
            (cut_below ? (cut_above ? " or below " : " below ") + value_text(low) : std::string()) +

@@ -31,6 +31,15 @@ std::vector<Rule> rules_for(const Scene& scene) {
                        "the keys end " + std::to_string(by) + " after where they should",
                        [=](auto, auto key) { return key < len_kv + by; }});
     }
+    for (const std::int64_t keys : {8, 16, 32}) {
+      rules.push_back(
+          {Cause::mask_misaligned,
+           "all keys of a group of " + std::to_string(keys) + " are masked as its first",
+           [=](auto, auto key) { return key / keys * keys < len_kv; }});
+      rules.push_back({Cause::mask_misaligned,
+                       "all keys of a group of " + std::to_string(keys) + " are masked as its last",
+                       [=](auto, auto key) { return key / keys * keys + keys - 1 < len_kv; }});
+    }
     rules.push_back({Cause::mask_misaligned, "a causal mask though none was asked for",
                      [=](auto query, auto key) { return ends(key) && key <= query + offset; }});
     return rules;

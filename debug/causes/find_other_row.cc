@@ -62,6 +62,30 @@ std::vector<RowRule> row_rules(Index rows) {
 /// Rows with wrong values that a finding explains: of one or two, a rule says nothing.
 constexpr std::size_t fewest_rows = 3;
 
+/// How well a rule fits those elements whose other row is one of the tile's; `known`: how many of
+/// the wrong ones these are.
+Fit fit_of_known_rows(const Scene& scene, const std::vector<double>& values,
+                      const std::vector<bool>& is_known, int& known) {
+  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  known = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Element& e = scene.elements()[i];
+    if (!is_known[i]) continue;
+    known += e.wrong;
+    const bool hit =
+        !e.unwritten && !std::isnan(values[i]) && scene.fits(e.row, e.col, e.got, values[i]);
+    if (e.wrong && (e.unwritten || !scene.fits(e.row, e.col, e.got, e.want))) {
+      ++decisive;
+      explained += hit;
+    } else {
+      ++right;
+      predicted += hit;
+    }
+  }
+  return {decisive == 0 ? 0.0 : static_cast<double>(explained) / decisive,
+          right == 0 ? 1.0 : static_cast<double>(predicted) / right, decisive};
+}
+
 /// A rule for all rows alike.
 std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
                                     const Predict& predict) {
@@ -69,18 +93,20 @@ std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
   std::optional<Finding> best;
   for (const RowRule& rule : rules) {
     std::vector<double> values;
+    std::vector<bool> is_known;
     std::vector<std::int64_t> rows;
     for (const Element& e : scene.elements()) {
       const Index other = rule.other(e.row);
       // Beyond the rows that exist, nobody knows what stands there.
-      values.push_back(other < 0 || other >= scene.rows() ? e.got : predict(e.row, other, e.col));
-      if (e.wrong && other != e.row && (rows.empty() || rows.back() != e.row)) {
-        rows.push_back(e.row);
-      }
+      is_known.push_back(other >= 0 && other < scene.rows());
+      values.push_back(is_known.back() ? predict(e.row, other, e.col) : e.got);
+      if (!is_known.back() || !e.wrong || other == e.row) continue;
+      if (rows.empty() || rows.back() != e.row) rows.push_back(e.row);
     }
     if (rows.size() < fewest_rows) continue;
-    const Fit fit = scene.fit(values);
-    if (fit.decisive < 4 || fit.explained < 0.9) continue;
+    int known = 0;
+    const Fit fit = fit_of_known_rows(scene, values, is_known, known);
+    if (fit.decisive < 4 || fit.explained < 0.9 || 2 * known < scene.wrong_count()) continue;
     Finding finding{Cause::operand_of_other_row, fit.explained, fit.consistent, true};
     finding.bits += std::log2(static_cast<double>(rules.size()));
     finding.evidence = {text + " is that of another row: " + rule.text};

@@ -55,6 +55,7 @@ void find_zeros(const Scene& scene, Findings& findings) {
   }
   if (telling == 0 || 2 * zeros < telling) return;
   Finding finding{Cause::written_zero, static_cast<double>(zeros) / telling};
+  finding.bits += zeros;  // how they are wrong, not why
   finding.evidence = {share_text(zeros, telling) +
                       " wrong values are zero: " + extent_text(scene, is_zero)};
   if (scene.first().stage == Stage::load) {

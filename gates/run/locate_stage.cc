@@ -102,7 +102,8 @@ void find_others(const RunOptions& options, const Dump& dump, const DiffReport& 
     if (!gate) {
       DiffReport of_site = report;
       of_site.first = site.first;
-      location.others.push_back(diagnose(dump, of_site));
+      const Diagnosis other = diagnose(dump, of_site);
+      if (other.certain) location.others.push_back(other);
       continue;
     }
     GateRun alone;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "debug/causes/detectors.h"
@@ -22,8 +23,13 @@ void find_clamp(const Scene& scene, const Formulas& fits) {
     // What is masked is not in question.
     return std::isfinite(x) ? std::fmin(std::fmax(x, low), high) : x;
   });
-  // A limit holds everywhere.
+  // A limit holds everywhere, and leaves what lies within.
   if (scene.fit(scene.by_element(clamped)).consistent < 0.98) return;
+  const auto is_within = [&](const Element& e) {
+    return !e.wrong && std::isfinite(e.want) && !scene.fits(e.row, e.col, e.want, low) &&
+           !scene.fits(e.row, e.col, e.want, high);
+  };
+  if (std::count_if(scene.elements().begin(), scene.elements().end(), is_within) < 8) return;
   fits(Cause::clamped,
        "no value is" + (cut_above ? " above " + value_text(high) : std::string()) +
            (cut_below ? (cut_above ? " or below " : " below ") + value_text(low) : std::string()) +

@@ -29,6 +29,8 @@ void find_type(const Scene& scene, Findings& findings);
 void find_stride(const Scene& scene, Findings& findings);
 /// The same of the combine pass: weights and sums of the partials that give the values.
 void find_combine(const Scene& scene, Findings& findings);
+/// Outputs that hold one tile more than the block has.
+void find_extra_tile(const Scene& scene, Findings& findings);
 /// The right formula with an operand of another row.
 void find_other_row(const Scene& scene, Findings& findings);
 /// Row maxima and sums over a part of the row.

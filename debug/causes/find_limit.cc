@@ -3,6 +3,7 @@
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/formulas.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {

@@ -197,7 +197,8 @@ class Search {
     const bool upstream =
         !memory.first || !values.first || memory.first->site <= values.first->site;
     // What is read in the wrong place may be what nobody wrote: that follows from it.
-    const bool follows = values.predicts && is_sure() && memory.cause == Cause::uninitialised_read;
+    const bool follows = memory.cause == Cause::uninitialised_read &&
+                         ((values.predicts && is_sure()) || values.cause == Cause::wrong_stride);
     if (memory.cause == values.cause || !upstream || follows) {
       values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
                                 ": " + memory.evidence.front());

@@ -17,17 +17,20 @@ void find_counts(const Scene& scene, const ProductOperand& e, Findings& findings
   Index explained = 0, telling = 0;
   for (Index col = 0; col < e.used.cols(); ++col) {
     std::map<int, int> counts;
+    Index in_column = 0;
     for (Index row = 0; row < e.used.rows(); ++row) {
       const double right = e.right(row, col), noise = e.noise(row, col) + 1e-4 * std::abs(right);
       if (std::abs(right) < 10 * noise) continue;
       const double ratio = e.used(row, col) / right;
       const double whole = std::round(ratio);
       ++telling;
+      ++in_column;
       if (std::abs(ratio - whole) * std::abs(right) <= noise && std::abs(whole) <= 32) {
         ++counts[static_cast<int>(whole)];
       }
     }
     for (const auto& [count, rows] : counts) {
+      if (rows < 0.9 * static_cast<double>(in_column)) continue;  // what single rows show is chance
       explained += rows;
       if (count != 1) by_count[count].push_back(col);
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,13 +35,20 @@ std::string ninja_command() { return "ninja -C " + shell_word(LANESCOPE_BUILD_RO
 }  // namespace
 
 void build_files(const std::vector<std::filesystem::path>& files, const std::string& what) {
+  static std::mutex mutex;
+  static std::set<std::string>
+      up_to_date;  // once in a process: its runs are all of the same sources
+  const std::lock_guard lock(mutex);
   const char* ninja = std::getenv("LANESCOPE_NINJA");
   if (ninja && *ninja) {
     std::vector<std::string> targets;
-    for (const std::filesystem::path& file : files) targets.push_back(target_of(file));
-    if (run_ninja(ninja, targets) != 0) {
+    for (const std::filesystem::path& file : files) {
+      if (!up_to_date.contains(file)) targets.push_back(target_of(file));
+    }
+    if (!targets.empty() && run_ninja(ninja, targets) != 0) {
       throw UsageError(what + " does not compile: the compiler's words are above");
     }
+    up_to_date.insert(files.begin(), files.end());
   }
   for (const std::filesystem::path& file : files) {
     if (std::filesystem::exists(file)) continue;

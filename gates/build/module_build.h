@@ -10,8 +10,8 @@
 namespace lanescope {
 
 /// Files of the build folder, `what` they are. Where the launcher runs the program (LANESCOPE_NINJA
-/// names ninja), they are brought up to date, progress on stderr. Throws UsageError where a source
-/// does not compile, EnvironmentError where one of them is not built.
+/// names ninja), they are brought up to date, once in a process, progress on stderr. Throws
+/// UsageError where a source does not compile, EnvironmentError where one of them is not built.
 void build_files(const std::vector<std::filesystem::path>& files, const std::string& what);
 
 /// The file of the module `name`, built likewise.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""declare_modules.py CHOICES KERNELS GATES BACKENDS TRACE SPECIMENS [NAME=TEMPLATE=FILE ...]: the kernels and the
-modules of a build, for gates/meson.build.
+"""declare_modules.py CHOICES KERNELS GATES BACKENDS TRACE SPECIMENS [NAME=TEMPLATE=FILE | FILE.json ...]: the
+kernels and the modules of a build, for gates/meson.build.
 
 CHOICES is kernel_choices of kernels/meson.build; KERNELS, GATES and BACKENDS, each with commas, and TRACE are
 what the build has of them; SPECIMENS is the file tests/specimens/list.txt; then come the kernels outside the
@@ -12,6 +12,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import re
 import sys
 
 TRACE = {"off": 0, "on": 1, "printf": 2}
@@ -27,6 +28,7 @@ class Kernel:
     file: str
     patch: str  # "-": none
     arch: str  # of its cuda modules; "-": that of all
+    flags: str  # what else they are compiled with, separated by blanks; "-": nothing
 
 
 @dataclasses.dataclass
@@ -54,14 +56,74 @@ def shape_options(options):
     return f"--shape {shape}" + (" --causal" if "causal" in parts else "")
 
 
+def is_list_of(values, holds):
+    return isinstance(values, list) and len(values) > 0 and all(holds(value) for value in values)
+
+
+def is_size(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def is_word(value):
+    """What passes through Meson, ninja and a shell as it is."""
+    return isinstance(value, str) and re.fullmatch(r"[-\w./=+:,@%]+", value) is not None
+
+
+# What the file of a kernel outside the tree may say: whether a value is right, and what it should be.
+MEMBERS = {
+    "name": (lambda x: is_word(x) and re.fullmatch(r"\w+", x), "a name of letters, digits and _"),
+    "template": (lambda x: is_word(x) and re.fullmatch(r"[\w:]+", x), "the name of a class template"),
+    "file": (is_word, "the path of a header, without blanks"),
+    "dtypes": (lambda x: is_list_of(x, lambda y: y in ("f16", "bf16", "e4m3")), 'some of "f16", "bf16", "e4m3"'),
+    "head_dims": (lambda x: is_list_of(x, is_size), "numbers"),
+    "tiles": (lambda x: is_list_of(x, lambda y: is_list_of(y, is_size) and len(y) in (2, 3)), "pairs of numbers, [[64, 32]]"),
+    "combines": (lambda x: isinstance(x, bool), "true or false"),
+    "gpu_arch": (lambda x: is_word(x) and x.startswith("sm_"), '"sm_90a" or the like'),
+    "include": (lambda x: is_list_of(x, is_word), "paths of folders, without blanks"),
+    "flags": (lambda x: is_list_of(x, is_word), "flags of the compiler, without blanks"),
+}
+
+
+def described(path, usual):
+    """The kernel that the JSON file at `path` describes; what it does not say is `usual`."""
+    def fail(words):
+        sys.exit(f"extra_kernels: {path}: {words}")
+    try:
+        said = json.loads(pathlib.Path(path).read_text())
+    except (OSError, ValueError) as error:
+        fail(error)
+    if not isinstance(said, dict):
+        fail("it holds no object")
+    for member, value in said.items():
+        if member not in MEMBERS:
+            fail(f'there is no member "{member}"; members: {", ".join(MEMBERS)}')
+        holds, should_be = MEMBERS[member]
+        if not holds(value):
+            fail(f'"{member}" is {json.dumps(value)}, not {should_be}')
+    for member in ("name", "template", "file"):
+        if member not in said:
+            fail(f'"{member}" is missing: {MEMBERS[member][1]}')
+    folder = pathlib.Path(path).resolve().parent
+    flags = [f"-I{folder / name}" for name in said.pop("include", [])] + said.pop("flags", [])
+    return said.pop("name"), {**usual, **said, "file": str(folder / said["file"]), "flags": flags}
+
+
 def kernels_of(choices, names, extras, specimens):
     """Name, and what its modules are built for."""
     kernels = {name: {"patch": "-", "file": f"kernels/{name}.h", **choices[name]} for name in names}
     for extra in extras:
-        if extra.count("=") != 2:
-            sys.exit(f'extra_kernels: "{extra}" is not NAME=TEMPLATE=/path/to/kernel.h')
-        name, template, file = extra.split("=")
-        kernels[name] = {"patch": "-", **choices["mma"], "template": template, "file": file}
+        if extra.endswith(".json"):
+            name, choice = described(extra, choices["mma"])
+        elif extra.count("=") == 2:
+            name, template, file = extra.split("=")
+            choice = {**choices["mma"], "template": template, "file": file}
+        else:
+            sys.exit(f'extra_kernels: "{extra}" is neither NAME=TEMPLATE=/path/to/kernel.h nor a file .json')
+        if name in kernels:
+            sys.exit(f'extra_kernels: "{extra}": there is a kernel {name} already')
+        if not pathlib.Path(choice["file"]).is_file():
+            sys.exit(f'extra_kernels: "{extra}": there is no file {choice["file"]}')
+        kernels[name] = {"patch": "-", **choice}
     for line in specimens.splitlines():
         if line.startswith("#") or not line.strip():
             continue
@@ -120,7 +182,8 @@ def main():
     choices, kernels, gates, backends, trace, specimens, *extras = sys.argv[1:]
     choices = json.loads(choices.replace("'", '"'))  # Meson writes a dictionary as JSON, but for the quotes
     kernels = kernels_of(choices, kernels.split(","), extras, pathlib.Path(specimens).read_text())
-    rows = [Kernel(name, choice["template"], choice["file"], choice["patch"], choice.get("gpu_arch", "-")) for name, choice in kernels.items()]
+    rows = [Kernel(name, choice["template"], choice["file"], choice["patch"], choice.get("gpu_arch", "-"),
+                   " ".join(choice.get("flags", [])) or "-") for name, choice in kernels.items()]
     gates, backends = ([name for name in names.split(",") if name] for names in (gates, backends))
     modules = [module for name, choice in kernels.items()
                for module in modules_of(name, choice, gates, backends, trace)]

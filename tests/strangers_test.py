@@ -3,6 +3,7 @@
 module with no word of the lab in the kernel, and as a kernel with seams outside the tree. What
 README.md has typed is what is run here."""
 
+import json
 import os
 import pathlib
 import re
@@ -185,6 +186,17 @@ class StrangersTest(ProgramTest):
         for quote in quotes:
             self.assertTrue(any(quote in text for text in texts), quote)
 
+    def set_up(self, name, *options):
+        """A build of its own, with a small part of the tree."""
+        build = self.folder / name
+        again = ["--reconfigure"] if build.exists() else []
+        return build, subprocess.run([meson, "setup", *again, build, ROOT, *options, "-Dkernels=scalar", "-Dbackends=sim"],
+                                     capture_output=True, text=True)
+
+    def build_module(self, build, name):
+        done = subprocess.run([self.ninja, "-C", build, f"gates/{name}.so"], capture_output=True, text=True)
+        return build / "gates" / f"{name}.so", done
+
     def test_traced_kernel(self):
         line, = [line for line in lines_of_readme("-Dextra_kernels=") if line.startswith("./lanescope -D")]
         option, = [word for word in shlex.split(line) if word.startswith("-Dextra_kernels=")]
@@ -193,15 +205,13 @@ class StrangersTest(ProgramTest):
         self.assertIn(str(kernel), option)
         text = (ROOT / "tests" / "strangers" / "traced.h").read_text()
         kernel.write_text(text)
-        build = self.folder / "build"
-        subprocess.run([meson, "setup", build, ROOT, option, "-Dkernels=scalar", "-Dbackends=sim"],
-                       check=True, stdout=subprocess.DEVNULL)
+        build, done = self.set_up("build", option)
+        self.assertEqual(done.returncode, 0, done.stdout)
 
         def module(gate):
-            target = f"gates/mine.{gate}.f16.d64.64x64.sim.so"
-            done = subprocess.run([self.ninja, "-C", build, target], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 0, done.stdout)
-            return build / target
+            path, built = self.build_module(build, f"mine.{gate}.f16.d64.64x64.sim")
+            self.assertEqual(built.returncode, 0, built.stdout)
+            return path
 
         shape = ["--shape", "h=2,s=150,d=64", "--causal"]
         for gate in ["qk_only", "softmax_only", "pv_only", "fused"]:
@@ -216,6 +226,121 @@ class StrangersTest(ProgramTest):
         self.assertEqual((first["stage"], first["site"], first["tile"]), ("pv", "o", 1))
         found = self.json_of("locate", module("fused"), *shape, code=DIVERGED)
         self.assertEqual(found["cause"], "not_rescaled")
+
+    def test_described_kernel(self):
+        """A kernel with a description: tiles, types, folders, flags; one more rebuilds nothing of the program."""
+        folder = self.folder / "described"
+        (folder / "more").mkdir(parents=True)
+        text = (ROOT / "tests" / "strangers" / "traced.h").read_text()
+        edits = [("global<T>(SiteId::o_final),\n      global<float>(SiteId::lse)", "global<T>(SiteId::o_final)"),
+                 ("    a.lse[row] = log_sum_exp(m[0], l[0]);\n", ""),
+                 ('#include "kernels/trace/seam.h"', '#include "kernels/trace/seam.h"\n#include "own.h"\nstatic_assert(OWN == 3 && own == 4);'),
+                 ("  template <class Trace>\n", '  static const char* refuses(const Problem& p) { return p.causal ? "not causal yet" : nullptr; }\n'
+                                                "  template <class Trace>\n")]
+        for old, replacement in edits:
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, replacement)
+        (folder / "mine.h").write_text(text)
+        (folder / "more" / "own.h").write_text("constexpr int own = 4;\n")
+        described = {"name": "mine", "template": "Mine", "file": "mine.h", "dtypes": ["f16"], "head_dims": [64],
+                     "tiles": [[32, 24], [64, 64]], "include": ["more"], "flags": ["-DOWN=3"]}
+        file = folder / "mine.json"
+        file.write_text(json.dumps(described))
+        build, done = self.set_up("described_build")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        headers = {path: path.read_text() for path in (build / "gates").glob("*.h")}
+        build, done = self.set_up("described_build", f"-Dextra_kernels={file}")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual({path: path.read_text() for path in headers}, headers)
+        path, built = self.build_module(build, "mine.fused.f16.d64.32x24.sim")
+        self.assertEqual(built.returncode, 0, built.stdout)
+        report = self.json_of("diff", path, "fused", "--shape", "h=2,s=150,d=64")
+        self.assertEqual((report["verdict"], report["tile"]["br"], report["tile"]["bc"]), ("match", 32, 24))
+        self.assertNotIn("lse", {site["site"] for site in report["sites"]})
+        self.refuses(USAGE, "not causal yet", "diff", path, "fused", "--shape", "s=64,d=64", "--causal")
+        path, built = self.build_module(build, "mine.fused.f16.d64.64x64.sim.checked")
+        self.assertEqual(built.returncode, 0, built.stdout)
+        self.call("check", path, "fused", "--shape", "s=70,d=64")  # lse, which it does not have, is not missed
+        for change, words in [({"tiles": [[32]]}, '"tiles" is .*, not pairs of numbers'),
+                              ({"tile": [32, 24]}, 'there is no member "tile"; members: name'),
+                              ({"file": "other.h"}, "there is no file .*other.h"),
+                              ({"name": "scalar"}, "there is a kernel scalar already"),
+                              ({"template": 3}, '"template" is 3, not the name of a class template')]:
+            file.write_text(json.dumps({**described, **change}))
+            build, done = self.set_up("described_build", f"-Dextra_kernels={file}")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stdout + done.stderr, words)
+
+    def test_site_table_that_is_wrong(self):
+        """What the table says and the kernel does not do is refused, with words, before anything runs."""
+        text = (ROOT / "tests" / "strangers" / "traced.h").read_text()
+        table = text[text.index("static constexpr auto table"):text.index("  /// The element of the tile")]
+        rows = table[table.index("site_table"):]
+        changes = {
+            "warps": "if (site.warps > 1) site.warps = 1;",
+            "fewer": "if (site.id == SiteId::s) site.regs = Bc / 2;",
+            "more": "if (site.id == SiteId::s) site.regs = Bc * 2;",
+            "space": "if (site.id == SiteId::m) site.space = Space::shared;",
+            "rows": "if (site.id == SiteId::o) site.rows = Br * 2;",
+            "cols": "if (site.id == SiteId::p) site.cols = Bc / 2;",
+            "twice": "if (site.id == SiteId::alpha) site.id = SiteId::m;",
+            "missing": "",
+        }
+        options = []
+        for name, change in changes.items():
+            made = f"static constexpr auto table = [] {{\n auto all = {rows.rstrip()[:-1]};\n for (auto& site : all) {{ {change} }}\n return all;\n }}();\n"
+            kernel = text.replace(table, made)
+            if name == "missing":
+                kernel = kernel.replace("return {warp * 32 + lane, reg}", "return {warp * 32, reg}")
+            (self.folder / f"{name}.h").write_text(kernel)
+            options.append(f"{name}=Mine={self.folder}/{name}.h")
+        build, done = self.set_up("wrong_tables", "-Dextra_kernels=" + ",".join(options))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        compiler = {"warps": "another number of warps than", "fewer": "another number of registers than",
+                    "more": "another number of registers than", "space": "has in memory what is passed to the seam in registers",
+                    "twice": "does not have this site"}
+        program = {"rows": "rows of site o is 128, not 64", "cols": "cols of site p is 32, not 64",
+                   "missing": "no register of site s stands for row 1, column 0 of the tile"}
+        self.assertEqual({*compiler, *program}, {*changes})
+        for name in changes:
+            with self.subTest(name):
+                path, built = self.build_module(build, f"{name}.fused.f16.d64.64x64.sim")
+                if name in compiler:
+                    self.assertNotEqual(built.returncode, 0)
+                    self.assertIn(compiler[name], built.stdout)
+                else:
+                    self.refuses(USAGE, program[name], "diff", path, "fused")
+
+    def test_words_of_cuda(self):
+        """CUDA C++ without PTX, for nvcc and for g++."""
+        line, = [line for line in lines_of_readme("words.cu") if line.startswith("g++ ")]
+        module = self.folder / "words.so"
+        subprocess.run(shlex.split(line.replace("/tmp/words.so", str(module))), cwd=ROOT, check=True)
+        modules = [(module, []), (module, ["--schedule", "5"])]
+        if shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin"):
+            words, = [line for line in lines_of_readme(PLAIN) if line.startswith("nvcc ")]
+            cuda = self.folder / "words_cuda.so"
+            environment = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/cuda/bin"}
+            subprocess.run(shlex.split(words.replace("plain.cu", "words.cu").replace(PLAIN, str(cuda))), cwd=ROOT, check=True,
+                           env=environment)
+            subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/libcudart.so.13"], check=True,
+                           stdout=subprocess.DEVNULL)
+            modules.append((cuda, []))
+        for path, options in modules:
+            for shape in ["s=100,d=64", "b=2,h=4,hkv=2,s=65,d=40", "s=70,skv=10,d=64"]:
+                report = self.json_of("diff", path, "fused", "--backend", "sim", "--shape", shape, "--causal", *options)
+                self.assertEqual((report["verdict"], report["kernel"]), ("match", "warp_per_row"))
+        text = (ROOT / "tests" / "strangers" / "words.cu").read_text()
+        for change, says in [(("i > 0; i >>= 1) x = fmaxf", "i > 1; i >>= 1) x = fmaxf"), "diverged: epilogue / o_final"),
+                             (("__syncthreads();\n    const int key", "if (warp) __syncthreads();\n    const int key"),
+                              "diverged: .*barrier")]:
+            wrong = self.folder / "wrong_words.cu"
+            self.assertEqual(text.count(change[0]), 1, change)
+            wrong.write_text(text.replace(*change))
+            subprocess.run(shlex.split(line.replace("/tmp/words.so", str(module)).replace("tests/strangers/words.cu", str(wrong))), cwd=ROOT,
+                           check=True)
+            done = self.call("diff", module, "fused", "--backend", "sim", "--shape", "s=100,d=64", code=DIVERGED)
+            self.assertRegex(done.stdout, says)
 
 
 if __name__ == "__main__":

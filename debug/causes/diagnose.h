@@ -35,8 +35,8 @@ constexpr Cause cause_of(Stop::Kind kind) {
                                      : Cause::machine_rule;
 }
 
-/// The cause of what a run under the memory checker found; `report` is not clean. Of findings of a
-/// kind, those in the site where values are `wrong` first, or in one before it, go first.
+/// The cause of what a run under the memory checker found; `report` is not clean. The finding in
+/// the site where values are `wrong` first, or in the nearest one before it, goes first.
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std::nullopt);
 
 /// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.

@@ -88,16 +88,24 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   return at;
 }
 
-/// What follows from other findings comes after them: reads of bytes that a stray or racing write
-/// should have filled. Of one kind, what may be why values are wrong comes first, then the largest
-/// tile: a barrier that is missing for P is missing for the row values beside it.
+/// How far before `wrong` the finding's site is; a stray access may have met anything.
+int distance_to(SiteId wrong, const CheckReport::Item& item) {
+  if (item.site) return static_cast<int>(wrong) - static_cast<int>(*item.site);
+  return item.finding.kind == Kind::out_of_bounds ? 0 : site_id_count;
+}
+
+/// What may be why values are wrong comes first, then what is nearest before them. What follows
+/// from other findings comes after them: reads of bytes that a stray or racing write should have
+/// filled. Of one kind, the largest tile comes first: a barrier that is missing for P is missing
+/// for the row values beside it.
 auto rank(const CheckReport& report, const CheckReport::Item& item, std::optional<SiteId> wrong) {
   int elements = 0;
   for (const Site& site : report.sites) {
     if (site.id == item.site) elements = site.rows * site.cols;
   }
   const bool behind = wrong && item.site && *item.site > *wrong;
-  return std::tuple(cause_of(item.finding.kind), behind, -elements, item.site.value_or(SiteId{}));
+  return std::tuple(behind, wrong && !behind ? distance_to(*wrong, item) : 0,
+                    cause_of(item.finding.kind), -elements, item.site.value_or(SiteId{}));
 }
 
 std::string what_of(const CheckReport::Item& item) {

@@ -187,9 +187,13 @@ void find_non_finite(const Scene& scene, Findings& findings) {
       static_cast<double>(std::count_if(all.begin(), all.end(), strange)) / scene.wrong_count();
   const bool at_end = scene.at_end();
   const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
-  const auto value_at = [&](SiteId id, Index col) -> std::optional<double> {
+  const auto values_of = [&](SiteId id) {
     auto values = scene.held(id, tile);
     if (id == SiteId::m_prev && !values) values = scene.before(SiteId::m, tile);
+    return values;
+  };
+  const auto value_at = [&](SiteId id, Index col) -> std::optional<double> {
+    const auto values = values_of(id);
     if (!values || first->row >= values->rows() || col >= values->cols()) return std::nullopt;
     return (*values)(first->row, col);
   };
@@ -197,9 +201,9 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   const auto operand = [&](SiteId id, Index col) {
     const auto value = value_at(id, col);
     if (!value) return;
-    const Index cols = scene.judge().slots(id)->site().cols;
-    operands += (operands.empty() ? "" : ", ") + element_text(name_of(id), first->row, col, cols) +
-                " = " + value_text(*value);
+    operands += (operands.empty() ? "" : ", ") +
+                element_text(name_of(id), first->row, col, values_of(id)->cols()) + " = " +
+                value_text(*value);
   };
   const Stage stage = scene.first().stage;
   if (stage == Stage::softmax) {

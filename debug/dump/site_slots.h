@@ -43,6 +43,8 @@ class SiteSlots {
   bool untouched(std::int64_t block, std::int64_t tile) const;
   /// Whether every slot that stands for an element of the first `rows` rows was written.
   bool whole(std::int64_t block, std::int64_t tile, std::int64_t rows) const;
+  /// Whether no slot that stands for an element of a row from `first_row` on was written.
+  bool unwritten_from(std::int64_t block, std::int64_t tile, std::int64_t first_row) const;
   /// [rows, site().cols]: the first `rows` rows of the tile, each element from the first slot that
   /// stands for it, NaN where none does.
   reference::Array elements(std::int64_t block, std::int64_t tile, std::int64_t rows) const;

@@ -1,5 +1,7 @@
 #include "debug/judge/block_judge.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -39,7 +41,7 @@ void BlockJudge::run() {
     l_before_ = Array::Zero(rows, 1);
     o_before_ = Array::Zero(rows, info_.head_dim);
   }
-  judge(SiteId::q_smem, 0, Judgement::local, Bounded::exact(reference_.q_tile()));
+  judge_load(SiteId::q_smem, 0, reference_.q_tile(), rows);
   const std::int64_t tiles = outputs ? info_.kv_tiles() : info_.tiles.end;
   values_.count_untold();
   for (std::int64_t tile = 0; tile < tiles; ++tile) judge_tile(tile);
@@ -53,13 +55,30 @@ void BlockJudge::judge_tile(std::int64_t tile) {
   reach_.step(k, v, reference_.visible(tile));
   reach_.take_maxima(truth.m.value);
   if (!info_.blocks.contains(block_) || !info_.tiles.contains(tile)) return;
-  judge(SiteId::k_smem, tile, Judgement::local, Bounded::exact(k));
-  judge(SiteId::v_smem, tile, Judgement::local, Bounded::exact(v));
+  const std::int64_t keys = info_.problem.len_kv - info_.key_of(place_, tile);
+  judge_load(SiteId::k_smem, tile, k, keys);
+  judge_load(SiteId::v_smem, tile, v, spoils(SiteId::o, tile, truth.o) ? info_.bc : keys);
   judge_scores(tile, truth);
   judge_softmax(tile, truth);
   judge_product(tile, truth);
   remember(tile);
   values_.count_untold();
+}
+
+void BlockJudge::judge_load(SiteId id, std::int64_t tile, const Array& want, std::int64_t owed) {
+  if (!traced(id, tile)) return;
+  const bool left_out = owed < want.rows() && judge_.slots(id)->unwritten_from(
+                                                  block_, tile, std::max<std::int64_t>(owed, 0));
+  if (left_out && owed <= 0) return;
+  judge(id, tile, Judgement::local, Bounded::exact(left_out ? want.top_rows(owed) : want));
+}
+
+bool BlockJudge::spoils(SiteId id, std::int64_t tile, const Bounded& truth) const {
+  const std::optional<Array> values = held(id, tile);
+  for (reference::Index i = 0; values && i < truth.value.size(); ++i) {
+    if (std::isfinite(truth.value(i)) && !std::isfinite((*values)(i))) return true;
+  }
+  return false;
 }
 
 void BlockJudge::judge_scores(std::int64_t tile, const TileState& truth) {
@@ -120,7 +139,12 @@ void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {
   const std::optional<Array> p = received(SiteId::p, tile, truth.p.value);
   const std::optional<Array> alpha = received(SiteId::alpha, tile, truth.alpha.value);
   if (!p || !alpha || !o_before_) return;
-  const Array v = held(SiteId::v_smem, tile, info_.bc).value_or(reference_.v_tile(tile));
+  Array v = held(SiteId::v_smem, tile, info_.bc).value_or(reference_.v_tile(tile));
+  const std::int64_t keys = info_.problem.len_kv - info_.key_of(place_, tile);
+  for (reference::Index key = std::max<std::int64_t>(keys, 0); key < v.rows(); ++key) {
+    // What nobody wrote has no part in a product that is a number.
+    if (!v.row(key).is_finite().all() && !spoils(SiteId::o, tile, truth.o)) v.fill_row(key, 0);
+  }
   const Array weights =
       arithmetic.p_type == ElementType::f32 ? *p : reference::round_values(*p, arithmetic.p_type);
   judge(SiteId::o, tile, Judgement::local,

@@ -38,6 +38,11 @@ class BlockJudge {
   using TileState = reference::TileState;
 
   void judge_tile(std::int64_t tile);
+  /// Judges a loaded tile. Its rows from `owed` on are not the problem's: zeros, or none is
+  /// written.
+  void judge_load(SiteId id, std::int64_t tile, const Array& want, std::int64_t owed);
+  /// Whether a traced site holds what is no number where it should be one.
+  bool spoils(SiteId id, std::int64_t tile, const Bounded& truth) const;
   void judge_scores(std::int64_t tile, const TileState& truth);
   void judge_softmax(std::int64_t tile, const TileState& truth);
   void judge_product(std::int64_t tile, const TileState& truth);

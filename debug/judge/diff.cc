@@ -7,6 +7,7 @@
 
 #include "debug/dump/dump_metadata.h"
 #include "debug/judge/compare.h"
+#include "debug/judge/find_recurrence.h"
 #include "debug/judge/judge.h"
 #include "debug/judge/last_sites.h"
 #include "debug/text/progress.h"
@@ -53,6 +54,9 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   std::iota(row_tiles.begin(), row_tiles.end(), 0);
   DiffReport report = diff_row_tiles(dump, row_tiles, threads);
   add_remarks(dump, report);
+  if (report.first && report.contradictions.empty()) {
+    report.recurrence = find_recurrence(dump, report);
+  }
   return report;
 }
 
@@ -98,7 +102,10 @@ DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row
 }
 
 const char* verdict_of(const DiffReport& report) {
-  return report.match ? "match" : report.unsettled ? "unsettled" : "diverged";
+  return report.match       ? "match"
+         : report.unsettled ? "unsettled"
+         : report.holds()   ? "variant"
+                            : "diverged";
 }
 
 }  // namespace lanescope

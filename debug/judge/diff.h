@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "debug/dump/dump.h"
+#include "debug/judge/recurrence.h"
 
 namespace lanescope {
 namespace reference {
@@ -83,6 +84,8 @@ struct DiffReport {
   /// The first in the order of the data (tile, stage, site, block, lane) among what failed locally;
   /// only where nothing did, among what failed against the chain.
   std::optional<Divergence> first;
+  /// Where outputs are right and inner values are not: the recurrence that explains all of them.
+  std::optional<Recurrence> recurrence;
   std::vector<SiteReport> sites;
   std::vector<RowError> rows;         ///< the rows of the judged output that are worst, at most 16
   std::vector<Untold> untold;         ///< sites that have such values; no match then
@@ -94,6 +97,9 @@ struct DiffReport {
   std::vector<std::string> unchecked;
   /// How far the warps came, where the run broke off.
   std::vector<LastSite> last_sites;
+
+  /// Whether nothing is wrong: a match, or right outputs of another recurrence.
+  bool holds() const { return match || (recurrence && recurrence->is_settled()); }
 };
 
 /// Judges every value of `dump` against the reference (debug/judge/README.md says what a match
@@ -115,7 +121,7 @@ DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row
 /// and contradictions, which end a match.
 void add_remarks(const Dump& dump, DiffReport& report);
 
-/// "match", "unsettled", or "diverged": all other.
+/// "match", "unsettled", "variant" (right outputs of another recurrence), or "diverged": all other.
 const char* verdict_of(const DiffReport& report);
 
 /// What a dump that was read from a file says of itself, and nothing in it can prove or disprove:

@@ -114,9 +114,9 @@ std::string text_of(const Json& change, const Style& style) {
     page.whole("  first divergence moved from " + then + " to " + first);
   }
   const std::string& verdict = change["verdict"].text();
-  const Colour colour = verdict == "match"       ? Colour::green
-                        : verdict == "unsettled" ? Colour::yellow
-                                                 : Colour::red;
+  const Colour colour = verdict == "match" || verdict == "variant" ? Colour::green
+                        : verdict == "unsettled"                   ? Colour::yellow
+                                                                   : Colour::red;
   page.whole(change["first"].is_null() ? verdict : verdict + ": " + first, colour);
   return page.text();
 }

@@ -45,6 +45,9 @@ function reference_verdict() {
   const {report} = data, {first} = report, part = left_out().length ? " in part" : "";
   const compared = report.sites.reduce((sum, site) => sum + site.compared, 0);
   if (report.verdict === "match") return verdict_of(true, `match${part}`, `${compared} comparisons within their bounds`);
+  if (report.verdict === "variant") {
+    return verdict_of(true, `variant${part}`, "outputs are right; the recurrence differs: ", report.recurrence.join("; "));
+  }
   if (!first) return verdict_of(false, `${report.verdict}${part}`, words_without_first());
   const got = first.unwritten ? "never written" : `got ${number_text(first.got, 9)}`;
   return verdict_of(false, `diverged${part}`, "first in ",

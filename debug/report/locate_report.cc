@@ -10,16 +10,33 @@
 namespace lanescope {
 namespace {
 
+/// What all runs begin with, up to an option; what is left of each tells it from the others.
+std::string common_start(const std::vector<LocateRun>& runs) {
+  std::string start = runs.front().options;
+  for (const LocateRun& run : runs) {
+    const auto end =
+        std::mismatch(start.begin(), start.end(), run.options.begin(), run.options.end()).first;
+    start.erase(end, start.end());
+  }
+  const std::size_t option = start.rfind(" --");
+  return option == start.npos ? start.substr(0, start.rfind(' ') + 1) : start.substr(0, option + 1);
+}
+
 void write_runs(Page& page, const Location& location) {
+  if (location.runs.empty()) return;
+  const std::string start = common_start(location.runs);
   std::vector<std::vector<std::string>> rows;
   for (const LocateRun& run : location.runs) {
-    const char* verdict = run.checked ? run.match ? "clean" : "fault"
-                          : run.match ? "match"
-                                      : "diverged";
-    rows.push_back({std::string("  ") + verdict, run.about, run.options});
+    const char* verdict = run.checked   ? run.match ? "clean" : "fault"
+                          : run.match   ? "match"
+                          : run.variant ? "variant"
+                                        : "diverged";
+    rows.push_back({std::string("  ") + verdict, run.about, run.options.substr(start.size())});
   }
   page.line("runs", Colour::bold);
-  for (const std::string& line : table_lines(rows, 3)) page.line(line);
+  page.whole("  " + program_name() + " diff " + start + "...");
+  for (const std::string& line : table_lines(rows, 3)) page.whole(line);
+  for (const std::string& line : location.not_tried) page.whole("  not tried  " + line);
 }
 
 void write_place(Page& page, const Divergence& at) {
@@ -36,11 +53,15 @@ void write_diagnosis(Page& page, const Location& location) {
   page.line();
   page.line("fault", Colour::bold);
   if (diagnosis.first) write_place(page, *diagnosis.first);
+  for (const std::string& place : location.source) {
+    page.field(&place == location.source.data() ? "source" : "", place);
+  }
   page.field("cause",
              std::string(name_of(diagnosis.cause)) + ": " + row_of(diagnosis.cause).explanation);
   page.line();
   page.line("evidence", Colour::bold);
   for (const std::string& line : diagnosis.evidence) page.whole("  " + line);
+  for (const std::string& line : location.warnings) page.whole("  the compiler warns: " + line);
   if (!diagnosis.suspects.empty()) {
     page.line();
     page.line("next suspects", Colour::bold);
@@ -83,8 +104,18 @@ std::string location_text(const Location& location, const Style& style) {
   write_runs(page, location);
   if (location.diagnosis) write_diagnosis(page, location);
   page.line();
+  if (!location.diagnosis && location.recurrence) {
+    const auto values = std::count_if(location.runs.begin(), location.runs.end(),
+                                      [](const LocateRun& run) { return !run.checked; });
+    page.line("the recurrence differs from the reference's", Colour::bold);
+    for (const std::string& line : location.recurrence->differences()) page.whole("  " + line);
+    page.line();
+    page.whole("variant: outputs are right on " + std::to_string(values) +
+                   " inputs; the recurrence differs, see above (--strict makes that a fault)",
+               Colour::green);
+    return page.text();
+  }
   if (!location.diagnosis) {
-    for (const std::string& what : location.not_run) page.whole("not run: " + what);
     const auto checked = std::count_if(location.runs.begin(), location.runs.end(),
                                        [](const LocateRun& run) { return run.checked; });
     page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked) +
@@ -102,7 +133,14 @@ std::string location_text(const Location& location, const Style& style) {
 std::string location_json(const Location& location) {
   Json json = {{"kernel", location.kernel},
                {"backend", location.backend},
-               {"verdict", location.diagnosis ? "fault" : "clean"}};
+               {"verdict", location.diagnosis    ? "fault"
+                           : location.recurrence ? "variant"
+                                                 : "clean"}};
+  json["recurrence"] =
+      location.recurrence ? Json(location.recurrence->differences()) : Json::array();
+  json["not_tried"] = location.not_tried;
+  json["source"] = location.source;
+  json["warnings"] = location.warnings;
   const Divergence at =
       location.diagnosis ? location.diagnosis->first.value_or(Divergence{}) : Divergence{};
   const bool known = location.diagnosis && location.diagnosis->first;
@@ -136,9 +174,10 @@ std::string location_json(const Location& location) {
     json["runs"].push_back({{"options", run.options},
                             {"about", run.about},
                             {"match", run.match},
-                            {"checked", run.checked}});
+                            {"checked", run.checked},
+                            {"variant", run.variant}});
   }
-  json["others"] = json["not_run"] = Json::array();
+  json["others"] = Json::array();
   for (const Diagnosis& other : location.others) {
     const Divergence place = other.first.value_or(Divergence{});
     json["others"].push_back({{"stage", other.first ? Json(name_of(place.stage)) : Json()},
@@ -149,7 +188,6 @@ std::string location_json(const Location& location) {
                               {"certain", other.certain},
                               {"evidence", other.evidence}});
   }
-  for (const std::string& what : location.not_run) json["not_run"].push_back(what);
   return document_text(json);
 }
 

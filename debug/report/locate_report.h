@@ -15,27 +15,32 @@ struct LocateRun {
   std::string about;     ///< which class of faults it shows
   bool match = false;    ///< with the reference; of a run under the memory checker: nothing found
   bool checked = false;  ///< under the memory checker
+  bool variant = false;  ///< outputs are right, of another recurrence than the reference's
 };
 
 /// What `locate` found.
 struct Location {
   std::string kernel, backend;
-  std::vector<LocateRun> runs;         ///< in the order in which they were made
-  std::optional<Diagnosis> diagnosis;  ///< where it is not clean
-  std::string options;                 ///< of the run that was diagnosed
-  std::vector<Diagnosis> others;       ///< faults of other stages that do not follow from it
-  std::vector<std::string> not_run;    ///< where it is clean: what was not tried
+  std::vector<LocateRun> runs;           ///< in the order in which they were made
+  std::vector<std::string> not_tried;    ///< what the runs say nothing of, and why
+  std::optional<Recurrence> recurrence;  ///< where outputs are right though it is another one
+  std::optional<Diagnosis> diagnosis;    ///< where it is not clean
+  std::vector<Diagnosis> others;         ///< faults of other stages that do not follow from it
+  std::vector<std::string> source;       ///< where the kernel's source makes the wrong value
+  std::vector<std::string> warnings;     ///< of the compiler, about the kernel's source
+  std::string options;                   ///< of the run that was diagnosed
 };
 
 /// For people: what was run, where the fault is, why, what else it may be, how to look at it; the
 /// verdict is the last line.
 std::string location_text(const Location& location, const Style& style);
 
-/// For programs, one JSON object: {kernel, backend, verdict: "clean" or "fault", stage, site, tile,
-/// block, warp, lane, reg, row, col, cause, explanation, certain, evidence: [string], suspects:
-/// [{cause, explained, evidence}], memory: [what `check` reports], options, runs: [{options, about,
-/// match, checked}], others: [{stage, site, tile, block, cause, certain, evidence}], not_run:
-/// [string]}; what does not apply is null.
+/// For programs, one JSON object: {kernel, backend, verdict: "clean", "variant" (right outputs of
+/// another recurrence) or "fault", recurrence: [how it differs], not_tried: [string], stage, site,
+/// tile, block, warp, lane, reg, row, col, cause, explanation, certain, evidence: [string],
+/// suspects: [{cause, explained, evidence}], source: [string], warnings: [string], memory: [what
+/// `check` reports], options, runs: [{options, about, match, checked, variant}], others: [{stage,
+/// site, tile, block, cause, certain, evidence}]}; what does not apply is null.
 std::string location_json(const Location& location);
 
 }  // namespace lanescope

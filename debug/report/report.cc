@@ -164,7 +164,8 @@ void write_command(Page& page, const Dump& dump, std::string_view path, const Di
 
 void write_verdict(Page& page, const std::string& verdict, const std::string& reason) {
   page.line();
-  page.whole(verdict + ": " + reason, verdict == "match" ? Colour::green : Colour::red);
+  const bool holds = verdict == "match" || verdict == "variant";
+  page.whole(verdict + ": " + reason, holds ? Colour::green : Colour::red);
 }
 
 std::int64_t total(const DiffReport& report, std::int64_t SiteReport::*count) {
@@ -222,12 +223,28 @@ std::string part_text(const DumpInfo& info) {
   return "; of the sites only " + where;
 }
 
+/// "m is kept ...; the tiles ...", on one line.
+std::string recurrence_text(const Recurrence& recurrence) {
+  std::string text;
+  for (const std::string& line : recurrence.differences())
+    text += (text.empty() ? "" : "; ") + line;
+  return text;
+}
+
+bool stores_outputs(const std::string& gate) {
+  return gate == name_of(Gate::fused) || gate == name_of(Gate::combine_only);
+}
+
 std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
   if (report.match) return comparisons_text(report);
   if (report.unsettled) {
     return comparisons_text(report) + ", and nothing else is known of " + untold_text(report);
   }
   if (info.strayed()) return info.end_text();
+  if (report.holds()) {
+    return std::string(stores_outputs(info.gate) ? "outputs are right; " : "") +
+           "the recurrence differs here: " + recurrence_text(*report.recurrence);
+  }
   if (report.first) {
     return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
            slot_text(*report.first);
@@ -247,7 +264,13 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
   write_header(page, dump.info);
   write_machine(page, "", dump.info);
   write_sites(page, report.sites);
-  if (report.first) {
+  if (report.recurrence && !report.holds()) {
+    page.line();
+    page.whole("outputs are right; it may be the recurrence that differs: " +
+                   recurrence_text(*report.recurrence) + ". `locate` tries inputs that tell",
+               Colour::yellow);
+  }
+  if (report.first && !report.holds()) {
     write_first(page, dump, *report.first);
     write_worst(page, report);
     write_command(page, dump, path, *report.first);

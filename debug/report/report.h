@@ -26,7 +26,8 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
 ///   schema    json_schema (debug/text/json.h), first in every result for programs
 ///   kernel gate backend device module dtype input seed incomplete   as in the dump
 ///   shape     {batch, heads, heads_kv, len_q, len_kv, d, causal};  tile: {br, bc, head_dim}
-///   verdict   "match", "diverged" or "unsettled" (debug/judge/README.md)
+///   verdict   "match", "variant", "diverged" or "unsettled" (debug/judge/README.md)
+///   recurrence  [string]: how it differs from the reference's, where outputs are right
 ///   first     the first divergence, or null: {stage, site, judgement, tile, block, batch, head,
 ///             query, key, warp, lane, reg, row, col, got, want, bound, unwritten}; an index that
 ///             does not apply is null, and so is `got` of an unwritten slot

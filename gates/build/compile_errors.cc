@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -54,16 +54,23 @@ bool begins_with_file(std::string_view line) {
   return !line.empty() && std::isspace(line.front() & 0xff) == 0;
 }
 
-/// "FILE:LINE:COLUMN: error: WORDS" of g++ and clang, shortened; nothing where `line` is no such.
-std::optional<std::string> gcc_error(std::string_view line) {
+/// "FILE:LINE:COLUMN: WORDS" of g++ and clang, shortened, where the words begin with one of
+/// `kinds`.
+std::optional<std::string> gcc_words(std::string_view line,
+                                     std::initializer_list<std::string_view> kinds) {
   const std::size_t colon = line.find(':', 1);
   if (!begins_with_file(line) || colon == line.npos) return std::nullopt;
   std::string_view rest = line.substr(colon + 1);
   const std::string row = take_number(rest, ":"), column = take_number(rest, ": ");
   if (row.empty() || column.empty()) return std::nullopt;
-  if (!rest.starts_with("error: ") && !rest.starts_with("fatal error: ")) return std::nullopt;
+  const auto begins = [&](std::string_view kind) { return rest.starts_with(kind); };
+  if (std::none_of(kinds.begin(), kinds.end(), begins)) return std::nullopt;
   return short_name(std::string(line.substr(0, colon))) + ":" + row + ":" + column + ": " +
          std::string(rest);
+}
+
+std::optional<std::string> gcc_error(std::string_view line) {
+  return gcc_words(line, {"error: ", "fatal error: "});
 }
 
 /// "FILE(LINE): error: WORDS" of nvcc, in the same form.
@@ -115,6 +122,19 @@ std::string compile_errors(std::string_view output, int most) {
     text += lines[i] + "\n";
   }
   return text;
+}
+
+std::vector<std::string> compile_warnings(std::string_view output) {
+  std::vector<std::string> warnings;
+  std::istringstream in(without_colours(output));
+  for (std::string line; std::getline(in, line);) {
+    const std::optional<std::string> warning = gcc_words(line, {"warning: "});
+    if (!warning || !fs::path(*warning).is_absolute()) continue;  // ours are named from the root on
+    if (std::find(warnings.begin(), warnings.end(), *warning) == warnings.end()) {
+      warnings.push_back(*warning);
+    }
+  }
+  return warnings;
 }
 
 }  // namespace lanescope

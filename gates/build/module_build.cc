@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -10,9 +11,9 @@
 #include "debug/report/suggested_command.h"
 #include "gates/build/needed_libraries.h"
 #include "gates/build/ninja.h"
-#include "gates/declared_modules.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -60,6 +61,13 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
 
 std::filesystem::path module_path(const std::string& name) {
   return module_folder() / (name + ".so");
+}
+
+std::vector<std::string> warnings_of_module(const std::string& name) {
+  std::vector<std::string> warnings;
+  std::ifstream file(module_path(name).string() + ".warnings");
+  for (std::string line; std::getline(file, line);) warnings.push_back(line);
+  return warnings;
 }
 
 void build_modules(const std::vector<std::string>& names) {

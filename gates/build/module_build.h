@@ -27,6 +27,8 @@ ModuleFile open_module(const ModuleName& name);
 ModuleFile open_built_module(const ModuleName& name);
 /// Its file.
 std::filesystem::path module_path(const std::string& name);
+/// What the compiler warned of in sources outside of the tree when it was built.
+std::vector<std::string> warnings_of_module(const std::string& name);
 
 /// The file of the SIMT machine's CUDA runtime (debug/ptx/cudart.cc), built likewise.
 std::filesystem::path build_machine_runtime();

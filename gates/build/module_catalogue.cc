@@ -4,25 +4,16 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "debug/dump/source_hash.h"
 #include "debug/text/nearest.h"
-#include "gates/build_settings.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
 namespace {
-
-constexpr std::string_view declared_names[] = {LANESCOPE_DECLARED_MODULES};
-
-struct KernelSources {
-  std::string_view kernel, sources;
-};
-constexpr DeclaredSpecimen specimens[] = {LANESCOPE_DECLARED_SPECIMENS};
-constexpr BuildSetting settings[] = {LANESCOPE_BUILD_SETTINGS};
-constexpr KernelSources declared_sources[] = {LANESCOPE_DECLARED_SOURCES};
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -48,6 +39,53 @@ std::string list_of(const Values& values, Text text) {
 
 bool is_specimen(const std::string& kernel) { return kernel.find('+') != std::string::npos; }
 
+struct KernelSources {
+  std::string kernel, files;  ///< with colons between them
+};
+
+/// What a build declares: modules.txt in its folder of modules, a row per line, fields with tabs
+/// between them.
+struct Catalogue {
+  std::vector<std::string> modules;
+  std::vector<DeclaredSpecimen> specimens;
+  std::vector<KernelSources> sources;
+  std::vector<BuildSetting> settings;
+};
+
+/// Beside the program, which may have been copied with its modules; else where this build is.
+std::filesystem::path catalogue_file() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& folder :
+       {program, program.parent_path(), program.parent_path() / "gates"}) {
+    if (std::filesystem::exists(folder / "modules.txt", error)) return folder / "modules.txt";
+  }
+  return std::filesystem::path(LANESCOPE_MODULE_FOLDER) / "modules.txt";
+}
+
+const Catalogue& catalogue() {
+  static const Catalogue read = [] {
+    const std::filesystem::path path = catalogue_file();
+    std::ifstream file(path);
+    Catalogue rows;
+    for (std::string line; std::getline(file, line);) {
+      std::vector<std::string> field = split(line, '\t');
+      field.resize(4);
+      if (field[0] == "module") rows.modules.push_back(field[1]);
+      if (field[0] == "specimen") rows.specimens.push_back({field[1], field[2], field[3]});
+      if (field[0] == "sources") rows.sources.push_back({field[1], field[2]});
+      if (field[0] == "setting") rows.settings.push_back({field[1], field[2], field[3]});
+    }
+    if (!file.eof() || rows.settings.empty()) {
+      throw EnvironmentError(path.string() +
+                             " cannot be read, which says what modules there are: the build was "
+                             "moved or emptied. ./lanescope sets it up");
+    }
+    return rows;
+  }();
+  return read;
+}
+
 ModuleName parse_name(std::string_view text) {
   const std::vector<std::string> part = split(text, '.');
   const std::size_t x = part[4].find('x');
@@ -66,11 +104,11 @@ std::string tile_of(const ModuleName& m) { return tile_text(m.br, m.bc); }
 
 /// Why there may be fewer than one expects, where the option `name` chooses some of them.
 std::string left_out_by(std::string_view name) {
-  for (const BuildSetting& setting : settings) {
+  for (const BuildSetting& setting : build_settings()) {
     if (setting.name != name || setting.value == setting.usual) continue;
     const std::string option = "-D" + std::string(name) + "=";
-    return ". This build is set to " + option + std::string(setting.value) + "; ./lanescope " +
-           option + std::string(setting.usual) + " sets it back";
+    return ". This build is set to " + option + setting.value + "; ./lanescope " + option +
+           setting.usual + " sets it back";
   }
   return {};
 }
@@ -110,7 +148,7 @@ std::string ModuleName::text() const {
 const std::vector<ModuleName>& declared_modules() {
   static const std::vector<ModuleName> modules = [] {
     std::vector<ModuleName> parsed;
-    for (const std::string_view name : declared_names) parsed.push_back(parse_name(name));
+    for (const std::string& name : catalogue().modules) parsed.push_back(parse_name(name));
     return parsed;
   }();
   return modules;
@@ -122,14 +160,14 @@ std::vector<std::string> declared_kernels() {
   return names;
 }
 
-std::span<const DeclaredSpecimen> declared_specimens() { return specimens; }
+std::span<const DeclaredSpecimen> declared_specimens() { return catalogue().specimens; }
 
 std::string shown_by(const std::string& kernel) {
-  for (const DeclaredSpecimen& specimen : specimens) {
+  for (const DeclaredSpecimen& specimen : declared_specimens()) {
     if (specimen.kernel != kernel || specimen.command == "-") continue;
     const std::size_t plus = kernel.find('+');
-    return std::string(specimen.command) + " " + kernel.substr(0, plus) + " fused --specimen " +
-           kernel.substr(plus + 1) + " " + std::string(specimen.options);
+    return specimen.command + " " + kernel.substr(0, plus) + " fused --specimen " +
+           kernel.substr(plus + 1) + " " + specimen.options;
   }
   return {};
 }
@@ -144,7 +182,7 @@ std::vector<std::string> declared_dtypes(const std::string& kernel) {
   return distinct(modules, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
 }
 
-std::span<const BuildSetting> build_settings() { return settings; }
+std::span<const BuildSetting> build_settings() { return catalogue().settings; }
 
 void demand_kernel(const std::string& name) {
   const auto is = [&](const ModuleName& m) { return m.kernel == name; };
@@ -215,9 +253,9 @@ std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
 
 std::vector<std::filesystem::path> sources_of(const std::string& kernel) {
   std::vector<std::filesystem::path> files;
-  for (const KernelSources& declared : declared_sources) {
+  for (const KernelSources& declared : catalogue().sources) {
     if (declared.kernel != kernel) continue;
-    for (const std::string& file : split(declared.sources, ':')) {
+    for (const std::string& file : split(declared.files, ':')) {
       files.push_back(std::filesystem::path(LANESCOPE_SOURCE_ROOT) / file);
     }
   }
@@ -226,10 +264,10 @@ std::vector<std::filesystem::path> sources_of(const std::string& kernel) {
 
 std::string hash_of_sources_at_hand(const std::string& kernel) {
   const char* moved = std::getenv("LANESCOPE_SOURCES");  // where the checkout lies now
-  for (const KernelSources& declared : declared_sources) {
+  for (const KernelSources& declared : catalogue().sources) {
     if (declared.kernel == kernel) {
       return hash_sources(moved && *moved ? moved : LANESCOPE_SOURCE_ROOT,
-                          split(declared.sources, ':'));
+                          split(declared.files, ':'));
     }
   }
   return {};

@@ -41,9 +41,9 @@ const std::vector<ModuleName>& declared_modules();
 
 /// A kernel with a bug planted, and what shows it.
 struct DeclaredSpecimen {
-  std::string_view kernel;   ///< KERNEL+NAME
-  std::string_view command;  ///< "diff" or "check" of the gate fused; "-": nothing, it is no bug
-  std::string_view options;  ///< "--shape s=64,d=64 --causal"
+  std::string kernel;   ///< KERNEL+NAME
+  std::string command;  ///< "diff" or "check" of the gate fused; "-": nothing, it is no bug
+  std::string options;  ///< "--shape s=64,d=64 --causal"
 };
 std::span<const DeclaredSpecimen> declared_specimens();
 /// How the bug that is planted in `kernel` shows: "mma fused --specimen NAME --shape ...", behind
@@ -58,7 +58,7 @@ std::vector<std::string> declared_dtypes(const std::string& kernel);
 
 /// A Meson option of this build.
 struct BuildSetting {
-  std::string_view name, value, usual;  ///< lists with commas
+  std::string name, value, usual;  ///< lists with commas
 };
 /// Those that say which modules there are and how they are compiled.
 std::span<const BuildSetting> build_settings();

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "debug/text/text.h"
 #include "gates/module/module.h"
@@ -50,8 +51,8 @@ void check_text(const char* text, const std::string& name) {
 void check_number(std::int64_t value, std::int64_t least, std::int64_t most,
                   const std::string& name) {
   demand(value >= least && value <= most, name + " is " + std::to_string(value) + ", not " +
-                                              std::to_string(least) + " to " +
-                                              std::to_string(most));
+                                              std::to_string(least) +
+                                              (least == most ? "" : " to " + std::to_string(most)));
 }
 
 template <class Enum>
@@ -67,6 +68,7 @@ void check_one_of(std::string_view text, std::initializer_list<std::string_view>
 
 /// Every place that this process will ask for.
 void check_places(const Module& module, const Site& site, const std::string& name) {
+  std::vector<bool> held(static_cast<std::size_t>(site.rows) * static_cast<std::size_t>(site.cols));
   for (int warp = 0; site.space == Space::registers && warp < site.warps; ++warp) {
     for (int lane = 0; lane < 32; ++lane) {
       for (int reg = 0; reg < site.regs; ++reg) {
@@ -77,8 +79,16 @@ void check_places(const Module& module, const Site& site, const std::string& nam
           fail(name + " has an element at row " + std::to_string(row) + ", column " +
                std::to_string(col));
         }
+        held[static_cast<std::size_t>(row * site.cols + col)] = true;
       }
     }
+  }
+  const auto missing = std::find(held.begin(), held.end(), false);
+  if (site.space == Space::registers && missing != held.end()) {
+    const auto at = static_cast<int>(missing - held.begin());
+    fail("no register of " + name + " stands for row " + std::to_string(at / site.cols) +
+         ", column " + std::to_string(at % site.cols) +
+         " of the tile: warps, regs or coordinate()");
   }
   for (int row = 0; site.space == Space::shared && row < site.rows; ++row) {
     for (int col = 0; col < site.cols; ++col) {
@@ -97,10 +107,14 @@ void check_site(const Module& module, const Site& site) {
   check_enum(site.space, Space::global, "the space of " + name);
   check_enum(site.type, ElementType::e4m3, "the type of " + name);
   check_enum(site.axes, Axes::query, "the axes of " + name);
-  check_number(site.rows, 1, most_side, "rows of " + name);
-  check_number(site.cols, 1, most_side, "cols of " + name);
+  const int rows = site.axes == Axes::key_d ? module.bc : module.br;
+  const int cols = site.axes == Axes::query_key ? module.bc
+                   : site.axes == Axes::query   ? 1
+                                                : module.head_dim;
+  check_number(site.rows, rows, rows, "rows of " + name);
+  check_number(site.cols, cols, cols, "cols of " + name);
   if (site.space == Space::registers) {
-    check_number(site.warps, 1, most_threads / 32, "warps of " + name);
+    check_number(site.warps, 1, module.threads / 32, "warps of " + name);
     check_number(site.regs, 1, most_side, "regs of " + name);
   }
   check_places(module, site, name);

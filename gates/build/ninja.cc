@@ -14,7 +14,8 @@
 #include <string_view>
 
 #include "debug/text/progress.h"
-#include "gates/declared_modules.h"
+#include "gates/build/compile_errors.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 extern char** environ;
@@ -32,11 +33,14 @@ class NinjaWords {
 
   void take(std::string_view text) {
     line_ += text;
+    all_ += text;
     for (std::size_t end = line_.find('\n'); end != line_.npos; end = line_.find('\n')) {
       say(line_.substr(0, end + 1));
       line_.erase(0, end + 1);
     }
   }
+  /// All that was said.
+  const std::string& all() const { return all_; }
   void end(bool failed) {
     say(line_);
     if (failed) std::fputs(held_back_.c_str(), stderr);
@@ -60,8 +64,18 @@ class NinjaWords {
 
   Progress& progress_;
   bool counted_;
-  std::string line_, held_back_;
+  std::string line_, held_back_, all_;
 };
+
+/// Keeps what the compiler warned of beside each module that was built: it says so once.
+void keep_warnings(const std::vector<std::string>& targets, const std::string& words) {
+  const std::vector<std::string> warnings = compile_warnings(words);
+  for (const std::string& target : targets) {
+    if (words.find(target) == words.npos) continue;  // it was up to date
+    std::ofstream file(std::string(LANESCOPE_BUILD_ROOT "/") + target + ".warnings");
+    for (const std::string& warning : warnings) file << warning << "\n";
+  }
+}
 
 std::string ninja_log() {
   std::ifstream in(LANESCOPE_BUILD_ROOT "/.ninja_log");
@@ -151,6 +165,7 @@ int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   waitpid(child, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
   said.end(code != 0);
+  keep_warnings(targets, said.all());
   return code;
 }
 

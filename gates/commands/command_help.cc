@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "gates/commands/parser_parts.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {

@@ -8,7 +8,7 @@
 
 #include "debug/text/json.h"
 #include "gates/commands/parser_parts.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {

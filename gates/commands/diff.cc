@@ -22,15 +22,16 @@ struct DiffOptions {
 
 bool is_dump(const std::string& text) { return text.ends_with(".safetensors"); }
 
-ExitCode judge(const Dump& dump, const std::string& path, bool from_file, int threads,
+ExitCode judge(const Dump& dump, const std::string& path, bool from_file, const RunOptions& options,
                const Output& output) {
-  DiffReport report = diff_against_reference(dump, threads);
+  DiffReport report = diff_against_reference(dump, options.threads);
+  if (options.strict) report.recurrence.reset();
   if (from_file) report.unchecked = unchecked_claims(dump.info);
   const std::string text =
       output.json ? diff_json(dump.info, report) : diff_text(dump, report, output.style, path);
   std::fputs(text.c_str(), stdout);
   if (output.json) std::fputc('\n', stdout);
-  return report.match ? ExitCode::ok : ExitCode::diverged;
+  return report.holds() ? ExitCode::ok : ExitCode::diverged;
 }
 
 /// Dumps of devices that round in different ways differ where nothing is wrong.
@@ -58,7 +59,8 @@ ExitCode diff_two(const std::string& a_path, const std::string& b_path, const Ou
 /// where there is none.
 std::string option_for_runs(const std::vector<std::string>& given) {
   for (const std::string& name : given) {
-    if (name != "what" && name != "--stale-ok" && name != "--threads") return name;
+    if (name != "what" && name != "--stale-ok" && name != "--strict" && name != "--threads")
+      return name;
   }
   return {};
 }
@@ -75,7 +77,7 @@ ExitCode diff_run(const DiffOptions& options, const Output& output) {
              run.request.input);
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (!options.output.empty()) write_dump(dump, options.output);
-  const ExitCode code = judge(dump, options.output, false, options.run.threads, output);
+  const ExitCode code = judge(dump, options.output, false, options.run, output);
   if (code == ExitCode::ok) say_what_shows(dump.info.kernel);
   return code;
 }
@@ -90,7 +92,7 @@ ExitCode run_diff(const DiffOptions& options, const std::vector<std::string>& gi
                      "KERNEL GATE");
   }
   if (what.size() == 1 && is_dump(what[0])) {
-    return judge(read_fresh_dump(what[0], options.run.stale_ok), what[0], true, options.run.threads,
+    return judge(read_fresh_dump(what[0], options.run.stale_ok), what[0], true, options.run,
                  output);
   }
   if (what.size() == 2 && is_dump(what[0]) && is_dump(what[1])) {
@@ -114,6 +116,8 @@ Action diff_command(Options& options) {
   options.add("-o,--output", diff->output, "keep the dump: x.safetensors")
       .check(check_dump_path)
       .suggest({}, ".safetensors");
+  options.add_flag("--strict", diff->run.strict,
+                   "another recurrence than the reference's diverges, though outputs are right");
   options.add_flag("--stale-ok", diff->run.stale_ok,
                    "judge a dump or a module (.so) although the sources have changed since");
   add_run_options(options, diff->run);

@@ -15,7 +15,7 @@
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "gates/run/run_options.h"
 #include "gates/sweep/page.h"
 

@@ -19,7 +19,7 @@
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
 #include "gates/commands/source_watch.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "gates/module/launch_description.h"
 #include "gates/process/program.h"
 

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "gates/measure/resources.h"
 #include "reference/error.h"
 

@@ -157,6 +157,7 @@ int describe_passes(ModulePass* passes, int most) {
 }
 
 ModuleStatus run_module(ModuleRun* run) {
+  if (!takes_problem<Kernel>(*run)) return ModuleStatus::refused;
   Buffer inputs[std::size(module_inputs)], results[std::size(module_results)];
   ModuleRun on_device = *run;
   for (std::size_t i = 0; i < std::size(inputs); ++i) {

@@ -168,6 +168,18 @@ bool prepare(const ModuleRun& run, KernelArguments<K>& arguments) {
   return true;
 }
 
+/// Whether kernel K takes the problem: K::refuses, where it has it, says why not.
+template <class K>
+bool takes_problem(const ModuleRun& run) {
+  if constexpr (requires { K::refuses(run.problem); }) {
+    const char* why = K::refuses(run.problem);
+    if (!why) return true;
+    std::snprintf(run.message, static_cast<std::size_t>(run.message_bytes), "%s", why);
+    return false;
+  }
+  return true;
+}
+
 bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col);
 ModuleStatus describe_device(char* name, int name_bytes, char* arch, int arch_bytes);
 ModuleStatus run_module(ModuleRun* run);

@@ -108,6 +108,7 @@ ModuleStatus run_module(ModuleRun* run) {
                   "the SIMT machine has no time to measure: only cuda modules are timed");
     return ModuleStatus::no_device;
   }
+  if (!takes_problem<Kernel>(*run)) return ModuleStatus::refused;
   return launch_passes<Kernel>(*run) ? ModuleStatus::ok : ModuleStatus::kernel_fault;
 }
 

@@ -7,10 +7,13 @@
 #include "gates/module/module.h"
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
+#elif defined(LANESCOPE_DYNAMIC_SHARED)
+#include "debug/simt/launch.h"
 #endif
 
 // Makes a module of a kernel that knows nothing of this lab: its outputs alone are judged. Compiled
-// with nvcc the kernel runs on the GPU, else on the CPU.
+// with nvcc the kernel runs on the GPU, else on the CPU: as it is, or, where it is written in words
+// of CUDA's (kernels/device/cuda_words.h), on the SIMT machine.
 
 namespace lanescope {
 
@@ -150,14 +153,56 @@ inline ModuleStatus device(char* name, int name_bytes, char* arch, int arch_byte
   return ModuleStatus::ok;
 }
 
+/// The run under way, for a launch on the SIMT machine, and whether all launches so far ended.
+inline ModuleRun* running = nullptr;
+inline bool all_ended = true;
+
 inline ModuleStatus run(ModuleRun* r) {
   if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
+  running = r;
+  all_ended = true;
   const char* refusal = launch(plain_run_of(*r));
+  if (!all_ended) return ModuleStatus::kernel_fault;
   return refusal ? refuse(r, refusal) : ModuleStatus::ok;
 }
 #endif
 
 }  // namespace plain
+
+#if defined(__CUDACC__)
+/// kernel<<<grid, block, shared_bytes>>>(arguments...), in words that are C++ elsewhere too.
+template <class... Parameters, class... Arguments>
+void launch(dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(Parameters...),
+            Arguments... arguments) {
+  kernel<<<grid, block, shared_bytes>>>(arguments...);
+}
+#elif defined(LANESCOPE_DYNAMIC_SHARED)
+/// The same on the SIMT machine. A launch that broke off is the last one.
+template <class... Parameters, class... Arguments>
+void launch(dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(Parameters...),
+            Arguments... arguments) {
+  ModuleRun& run = *plain::running;
+  const unsigned threads = block.x * block.y * block.z;
+  if (!plain::all_ended) return;
+  if (threads % 32 != 0) {
+    std::snprintf(run.message, static_cast<std::size_t>(run.message_bytes),
+                  "a block of %u threads: the SIMT machine takes multiples of 32", threads);
+    plain::all_ended = false;
+    return;
+  }
+  cuda_words::launched = {grid, block};
+  const auto call = [&] { kernel(arguments...); };
+  plain::all_ended = simt::launch(
+      {.blocks = std::int64_t{grid.x} * grid.y * grid.z,
+       .threads = static_cast<int>(threads),
+       .shared_bytes = shared_bytes,
+       .workers = run.workers,
+       .schedule = run.schedule,
+       .tensor_core = run.rules->tensor_core},
+      [](const void* kernel_call) { (*static_cast<decltype(&call)>(kernel_call))(); }, &call,
+      run.message, static_cast<std::size_t>(run.message_bytes));
+}
+#endif
 
 /// What `lanescope_module` of a plain kernel returns. `kernel` and what it points to must last.
 inline const Module* plain_module(const PlainKernel& kernel, PlainLaunch launch) {

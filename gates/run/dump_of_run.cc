@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "gates/declared_modules.h"
 #include "gates/process/run_memory.h"
 #include "gates/run/partition.h"
+#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "debug/dump/dump.h"
+#include "debug/judge/find_recurrence.h"
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/run/check.h"
+#include "gates/run/locate_dependence.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
+#include "gates/run/source_place.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -44,12 +48,17 @@ class Search {
       doubt_trace();
       if (is_sure() || probe.about == as_given) break;
     }
+    if (!location_.diagnosis) settle_variant();
     if (location_.diagnosis) {
       add_dependence();
       if (location_.diagnosis->memory.empty()) {
         confirm_stage(failed_, combines_, location_);
         look_for_others(probes);
       }
+      if (const auto& first = location_.diagnosis->first) {
+        location_.source = source_places(kernel_, first->stage, first->site);
+      }
+      location_.warnings = warnings_of_module(module_name_);
       return std::move(location_);
     }
     for (const Probe& probe : probes) {
@@ -59,8 +68,9 @@ class Search {
     }
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
     if (!location_.diagnosis && !is_module_path(given_.kernel)) {
-      location_.not_run = not_run(given_, probes, tile.br, tile.bc);
-      location_.not_run.insert(location_.not_run.begin(), left_out_.begin(), left_out_.end());
+      for (std::string& what : not_tried(given_, probes, tile.br, tile.bc)) {
+        location_.not_tried.push_back(std::move(what));
+      }
     }
     return std::move(location_);
   }
@@ -97,23 +107,32 @@ class Search {
   /// Runs a probe; true where it diverged and its diagnosis is the best so far.
   bool attempt(const Probe& probe) {
     Dump dump;
+    std::vector<std::string> traits;
     try {
       const PreparedRun run = prepare(probe.options);
       dump = launch(*run.module, run.module_name, run.request);
+      traits = traits_of(probe.options, dump.info.problem, *run.module);
+      kernel_ = run.module->kernel;
+      module_name_ = run.module_name;
     } catch (const UsageError& error) {
       if (probe.about == as_given) throw;
       refused_ = error.what();
+      location_.not_tried.push_back(probe.about + ": " + refused_);
       return false;  // the kernel is not built for such a problem
     } catch (const EnvironmentError&) {
       if (location_.runs.empty()) throw;
-      left_out_.push_back(probe.about + ": its module is not built");
+      location_.not_tried.push_back(probe.about + ": its module is not built");
       return false;
     }
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.backend = dump.info.backend;
     const std::string text = options_text(probe.options, dump.info.problem);
-    location_.runs.push_back({text, probe.about, report.match, false});
-    if (report.match || report.unsettled) return false;
+    const bool variant =
+        !given_.strict && report.recurrence && take_variant(*report.recurrence, probe);
+    location_.runs.push_back({text, probe.about, report.match, false, variant});
+    traits_.push_back({text, traits, report.match || variant});
+    if (report.match) least_rise_ = std::min(least_rise_, least_rise(dump));
+    if (report.match || report.unsettled || variant) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     if (location_.diagnosis && !(diagnosis.certain && !diagnosis.ambiguous)) return false;
     location_.diagnosis = std::move(diagnosis);
@@ -245,28 +264,52 @@ class Search {
                               " may come before the barrier that completes the tile");
   }
 
-  /// What the runs say together: which of them are right.
-  void add_dependence() {
-    std::map<bool, std::vector<std::string>> about;
-    for (const LocateRun& run : location_.runs) {
-      if (!run.checked) about[run.match].push_back(run.about);
+  /// A run whose outputs are right though its inner values are another recurrence's: true where
+  /// that may be the recurrence of the other runs.
+  bool take_variant(const Recurrence& recurrence, const Probe& probe) {
+    if (!location_.recurrence) {
+      location_.recurrence = recurrence;
+      variant_probe_ = probe;
+      return true;
     }
-    if (about[true].empty()) return;
-    const auto listed = [](const std::vector<std::string>& names) {
-      std::string text;
-      for (const std::string& name : names) text += (text.empty() ? "" : "; ") + name;
-      return text;
-    };
-    location_.diagnosis->evidence.push_back("right with: " + listed(about[true]) +
-                                            " - wrong with: " + listed(about[false]));
+    if (!location_.recurrence->agrees(recurrence)) return false;
+    location_.recurrence->merge(recurrence);
+    return true;
+  }
+
+  /// After all runs: a recurrence of which they do not show that it is right on all inputs is a
+  /// fault, and diagnosed as one.
+  void settle_variant() {
+    if (!location_.recurrence) return;
+    if (location_.recurrence->kept) {
+      location_.recurrence->taken_from = std::min(location_.recurrence->taken_from, least_rise_);
+    }
+    if (!location_.recurrence->is_settled()) {
+      given_.strict = true;
+      location_.recurrence.reset();
+      attempt(variant_probe_);
+    }
+  }
+
+  /// What the runs say together: on what it depends that values are wrong.
+  void add_dependence() {
+    const std::string text = dependence_text(traits_);
+    if (!text.empty()) location_.diagnosis->evidence.push_back(text);
+    if (!location_.recurrence) return;
+    for (const std::string& line : location_.recurrence->differences()) {
+      location_.diagnosis->evidence.push_back("apart from that, the recurrence differs: " + line);
+    }
   }
 
   RunOptions given_;
   Location location_;
-  std::string refused_;                ///< why a problem was left out
-  std::vector<std::string> left_out_;  ///< and those that this build could not run
-  RunOptions failed_;                  ///< of the probe whose diagnosis it is
-  bool combines_ = false;              ///< the kernel has a combine pass
+  std::string refused_;               ///< why a problem was left out
+  std::string kernel_, module_name_;  ///< of the last run
+  std::vector<RunTraits> traits_;
+  Probe variant_probe_;  ///< the first with another recurrence
+  double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match
+  RunOptions failed_;      ///< of the probe whose diagnosis it is
+  bool combines_ = false;  ///< the kernel has a combine pass
   bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early

@@ -183,8 +183,8 @@ std::vector<std::string> modules_of(const std::vector<Probe>& probes) {
   return names;
 }
 
-std::vector<std::string> not_run(const RunOptions& given, const std::vector<Probe>& probes, int br,
-                                 int bc) {
+std::vector<std::string> not_tried(const RunOptions& given, const std::vector<Probe>& probes,
+                                   int br, int bc) {
   std::string tiles;
   for (const ModuleName& name : declared_modules()) {
     if (name.kernel != kernel_of(given) || name.gate != Gate::fused) continue;

@@ -35,7 +35,7 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines);
 std::vector<std::string> modules_of(const std::vector<Probe>& probes);
 
 /// What the plan leaves out that the kernel is built for or may be asked for, a line each.
-std::vector<std::string> not_run(const RunOptions& given, const std::vector<Probe>& probes, int br,
-                                 int bc);
+std::vector<std::string> not_tried(const RunOptions& given, const std::vector<Probe>& probes,
+                                   int br, int bc);
 
 }  // namespace lanescope

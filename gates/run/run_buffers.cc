@@ -56,6 +56,9 @@ std::vector<RunBuffers::Buffer> RunBuffers::list(const Module& module, const Run
   // How often a plain kernel, which has no hash, writes its outputs is its own matter.
   const bool once = stores_outputs(module.gate) && *module.source_hash != 0;
   const auto written = once ? output_once : output;
+  const auto has_lse = [](const Site& site) { return site.id == SiteId::lse; };
+  const auto lse_use =
+      std::any_of(module.sites, module.sites + module.site_count, has_lse) ? written : output;
   const auto shared = takes(module.gate, SiteId::o_partial) ? input : output;
   return {{&ModuleRun::q, "q", p.queries() * row, input, element},
           {&ModuleRun::k, "k", p.keys() * row, input, element},
@@ -64,7 +67,7 @@ std::vector<RunBuffers::Buffer> RunBuffers::list(const Module& module, const Run
           {&ModuleRun::k_scale, "k_scale", bytes_of(inputs.k_scale), input},
           {&ModuleRun::v_scale, "v_scale", bytes_of(inputs.v_scale), input},
           {&ModuleRun::o, "o", p.queries() * o_row, written, o_element},
-          {&ModuleRun::lse, "lse", p.queries() * 4, written},
+          {&ModuleRun::lse, "lse", p.queries() * 4, lse_use},
           {&ModuleRun::injected, "injected slots", plan.taken.bytes(), input},
           {&ModuleRun::left, "left slots", plan.left.bytes(), output},
           {&ModuleRun::traced, "trace slots", plan.traced.bytes(), output},

@@ -28,6 +28,7 @@ struct RunOptions {
   bool causal = false;
   bool untraced = false;
   bool checked = false;        ///< for the memory checker
+  bool strict = false;         ///< another recurrence is a fault, though its outputs are right
   bool stale_ok = false;       ///< also a module or dump of other sources than those at hand
   std::uint64_t schedule = 0;  ///< sim: 0, or the seed of another order of the lanes
   std::string arch;            ///< sim: whose rounding rules, empty: Hopper's

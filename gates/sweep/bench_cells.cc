@@ -6,7 +6,7 @@
 
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "gates/measure/bench.h"
 #include "reference/error.h"
 

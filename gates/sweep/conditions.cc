@@ -17,7 +17,7 @@ struct Feature {
   bool is_residue = false;
 };
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::vector<Feature> features() {
   using Value = std::function<std::int64_t(const Cell&)>;
@@ -27,7 +27,7 @@ std::vector<Feature> features() {
   const Value h = [](const Cell& c) { return c.problem.heads; };
   const Value hkv = [](const Cell& c) { return c.problem.heads_kv; };
   const Value b = [](const Cell& c) { return c.problem.batch; };
-  const Value tiles = [](const Cell& c) { return ceil_div(c.problem.len_kv, c.bc); };
+  const Value tiles = [](const Cell& c) { return divided_up(c.problem.len_kv, c.bc); };
   std::vector<Feature> all = {
       {"s", s},
       {"skv", skv},
@@ -37,7 +37,7 @@ std::vector<Feature> features() {
       {"b", b},
       {"h / hkv", [](const Cell& c) { return c.problem.heads / c.problem.heads_kv; }},
       {"ceil(skv / Bc)", tiles},
-      {"ceil(s / Br)", [](const Cell& c) { return ceil_div(c.problem.len_q, c.br); }},
+      {"ceil(s / Br)", [](const Cell& c) { return divided_up(c.problem.len_q, c.br); }},
       {"splits", [](const Cell& c) { return c.splits; }},
       {"D", [](const Cell& c) { return c.head_dim; }},
       {"Br", [](const Cell& c) { return c.br; }},
@@ -51,14 +51,14 @@ std::vector<Feature> features() {
       {"D - d", [](const Cell& c) { return c.head_dim - c.problem.d; }, true},
       {"ceil(skv / Bc) % splits",
        [](const Cell& c) {
-         return ceil_div(c.problem.len_kv, c.bc) % std::max<std::int64_t>(c.splits, 1);
+         return divided_up(c.problem.len_kv, c.bc) % std::max<std::int64_t>(c.splits, 1);
        },
        true},
       {"h / hkv * s",
        [](const Cell& c) { return c.problem.heads / c.problem.heads_kv * c.problem.len_q; }},
       {"ceil(ceil(skv / Bc) / splits)",
        [](const Cell& c) {
-         return ceil_div(ceil_div(c.problem.len_kv, c.bc), std::max<std::int64_t>(c.splits, 1));
+         return divided_up(divided_up(c.problem.len_kv, c.bc), std::max<std::int64_t>(c.splits, 1));
        }},
   };
   const auto add_residues = [&](const char* name, const Value& of, std::initializer_list<int> by) {

@@ -9,7 +9,7 @@
 
 #include "debug/dump/dump.h"
 #include "gates/build/module_build.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "gates/process/cuda_process.h"
 #include "reference/error.h"
 

@@ -8,7 +8,7 @@
 
 #include "debug/judge/diff.h"
 #include "gates/build/module_build.h"
-#include "gates/declared_modules.h"
+#include "gates/this_build.h"
 #include "gates/run/check.h"
 #include "gates/run/launch.h"
 #include "reference/error.h"
@@ -123,7 +123,7 @@ void CellRunner::compare(const Cell& cell, CellResult& result) {
     // A NaN stays.
     if (!(site.max_error_over_bound <= error)) error = site.max_error_over_bound;
   }
-  result.outcome = report.match       ? Outcome::match
+  result.outcome = report.holds()     ? Outcome::match
                    : report.unsettled ? Outcome::unsettled
                                       : Outcome::diverged;
   if (report.first) {

@@ -9,6 +9,7 @@
 //   matrices       ldmatrix_x4() ldmatrix_x4_trans() mma_m16n8k16<T>()
 //   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
 //   numbers        widen() narrow<T>() pack<T>() e4m3x2_to_f16x2() fma() max() ex2() lg2()
+//   atomics        atomic_add()
 //
 // A call that needs other lanes takes its place in the source as a last argument, which the SIMT
 // machine names when the lanes do not meet.

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/device/device.h"
+#include "reference/problem.h"
 
 namespace lanescope::kernels {
 

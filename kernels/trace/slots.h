@@ -44,6 +44,30 @@ constexpr Site site_of() {
   return Sites::table[index];
 }
 
+/// Refuses to compile where the table says of site X what the value that passes a seam is not: the
+/// slots would lie elsewhere than the host looks for them.
+template <class Sites, SiteId X, class V>
+constexpr void check_row() {
+  constexpr Site site = site_of<Sites, X>();
+  if constexpr (requires { V::count; }) {
+    static_assert(site.space == Space::registers,
+                  "the site table has in memory what is passed to the seam in registers");
+    static_assert(site.regs * size_of(site.type) == V::count * 4,
+                  "the site table says another number of registers than the seam is given");
+    static_assert(site.warps * 32 == Sites::threads,
+                  "the site table says another number of warps than Sites::threads has");
+  } else {
+    static_assert(site.space == Space::shared,
+                  "the site table does not have in shared memory what is passed to the seam there");
+    static_assert(sizeof(typename V::Element) == size_of(site.type),
+                  "the site table says another type than the elements have");
+    static_assert(site.cols == V::cols, "the site table says other columns than the tile has");
+    if constexpr (requires { V::rows; }) {
+      static_assert(site.rows == V::rows, "the site table says other rows than the tile has");
+    }
+  }
+}
+
 /// First byte of the slots of site X for (block, tile).
 template <class Sites, class Holds, SiteId X>
 LANESCOPE_DEVICE std::byte* slot_of(const Slots& slots, std::int64_t block, int tile) {
@@ -172,6 +196,7 @@ LANESCOPE_DEVICE void for_each_chunk(const device::RowOfTile<E, Cols>& row, Visi
 /// Copies the calling lane's part of `value` into the slots of site X.
 template <class Sites, class Holds, SiteId X, class V>
 LANESCOPE_DEVICE void store_slots(const Slots& slots, std::int64_t block, int tile, V& value) {
+  check_row<Sites, X, std::remove_const_t<V>>();
   std::byte* base = slot_of<Sites, Holds, X>(slots, block, tile);
   for_each_chunk<Sites::threads>(value, [&](int place, auto chunk) {
     using Chunk = decltype(chunk.get());
@@ -182,6 +207,7 @@ LANESCOPE_DEVICE void store_slots(const Slots& slots, std::int64_t block, int ti
 /// Copies the slots of site X into the calling lane's part of `value`.
 template <class Sites, class Holds, SiteId X, class V>
 LANESCOPE_DEVICE void load_slots(const Slots& slots, std::int64_t block, int tile, V& value) {
+  check_row<Sites, X, std::remove_const_t<V>>();
   std::byte* base = slot_of<Sites, Holds, X>(slots, block, tile);
   for_each_chunk<Sites::threads>(value, [&](int place, auto chunk) {
     using Chunk = decltype(chunk.get());

@@ -1,0 +1,223 @@
+#include "debug/judge/find_recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "debug/judge/compare.h"
+#include "debug/judge/recurrence_rules.h"
+#include "reference/elementary.h"
+
+namespace lanescope {
+namespace {
+
+using Unit = Recurrence::Unit;
+using Divided = Recurrence::Divided;
+
+/// Of 2^x, for kernels that compute it by a polynomial: a quarter of what rounding P to f16 does.
+constexpr double rough_ex2 = 0x1p-13;
+
+enum class TileOrder : std::uint8_t { upwards, downwards, of_sums };
+
+/// How m is made: what there is to be tried, before anything is learnt of it.
+struct Candidate {
+  Unit scores, maximum;
+  int rows;
+  bool kept;
+  int decision;
+  TileOrder order;
+
+  int cost() const {
+    return (scores != Unit::base_2) + (maximum != scores) + (rows > 1) + kept + (decision > 1) +
+           static_cast<int>(order);
+  }
+};
+
+std::vector<Candidate> candidates(int br, bool any_unit) {
+  std::vector<Candidate> all;
+  const std::vector<Unit> units = {Unit::base_2, Unit::base_e, Unit::raw};
+  for (const TileOrder order : {TileOrder::upwards, TileOrder::downwards, TileOrder::of_sums}) {
+    for (const Unit scores : units) {
+      if (!any_unit && scores != Unit::base_2) continue;
+      for (const Unit maximum : units) {
+        for (int rows = 1; rows <= br; rows *= 2) {
+          all.push_back({scores, maximum, rows, false, 1, order});
+          for (int decision = 1; decision <= br && rows == 1; decision *= 2) {
+            all.push_back({scores, maximum, rows, true, decision, order});
+          }
+        }
+      }
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cost() < b.cost(); });
+  return all;
+}
+
+/// The sites whose values a recurrence does not make hold. What is stored may be off by what an
+/// approximate 2^x brings about, which is judged apart.
+bool others_hold(const DiffReport& report) {
+  return std::none_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
+    if (site.failed == 0) return false;
+    return !is_output(site.site) && (site.site < SiteId::s || site.site > SiteId::o);
+  });
+}
+
+/// Whether what is stored is right, 2^x being off by `error`: the weights of a row are off by no
+/// more, its sum neither, so o by twice that of the largest value, lse by its logarithm.
+bool outputs_hold(const Judge& judge, double error) {
+  const Dump& dump = judge.dump();
+  const DumpInfo& info = dump.info;
+  if (!stores_outputs(judge.gate())) return true;
+  double largest = 0;
+  const Tensor& v = judge.inputs().v;
+  for (std::int64_t i = 0; i < v.size(); ++i) largest = std::fmax(largest, std::abs(v.at(i)));
+  bool holds = true;
+  for (std::int64_t row_tile = 0; holds && row_tile < info.row_tiles(); ++row_tile) {
+    const std::int64_t block = row_tile * info.splits;
+    const double factor = judge.reference_of(block).output_factor().value;
+    judge.judge(row_tile, [&](SiteId site, std::int64_t, std::int64_t, Judgement judgement,
+                              const reference::Bounded& want) {
+      if (!is_output(site) || judgement != Judgement::chain) return;
+      const Tensor& tensor = *dump.find(name_of(site));
+      const std::int64_t cols = want.value.cols();
+      const std::int64_t first = info.first_q_row(info.place(block)) * cols;
+      const double more = site == SiteId::lse ? 2 * error : 2.5 * error * largest * factor;
+      for (std::int64_t row = 0; row < want.value.rows(); ++row) {
+        for (std::int64_t col = 0; col < cols; ++col) {
+          const std::int64_t index = first + row * cols + col;
+          const double bound = want.error(row, col) + more;
+          holds = holds && !is_unwritten(tensor, index) &&
+                  compare(tensor.at(index), want.value(row, col), bound).holds;
+        }
+      }
+    });
+  }
+  return holds;
+}
+
+class RecurrenceSearch {
+ public:
+  RecurrenceSearch(const Judge& judge, std::vector<std::vector<Visit>> blocks)
+      : judge_(judge), blocks_(std::move(blocks)) {}
+
+  std::optional<Recurrence> run() const {
+    const DumpInfo& info = judge_.dump().info;
+    for (const Candidate& candidate : candidates(info.br, !info.unscaled_scores)) {
+      Recurrence r;
+      r.scores = candidate.scores;
+      r.maximum = candidate.maximum;
+      r.rows_per_maximum = candidate.rows;
+      r.kept = candidate.kept;
+      r.rows_per_decision = candidate.decision;
+      if (follows(candidate.order, r) && r.differs()) return r;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// What s and m of the block at `first` visit are multiplied by to be in base 2.
+  struct Factors {
+    double scores, maximum;
+  };
+  Factors factors(const Recurrence& r) const {
+    const reference::OnlineBlock block = judge_.reference_of(judge_.dump().info.blocks.begin);
+    const double by_site = block.softmax_factor().value;
+    const Units units{block.score_factor().value * by_site};
+    return {units.of(r.scores) * by_site, units.of(r.maximum)};
+  }
+
+  std::vector<Visit> ordered(const std::vector<Visit>& visits, TileOrder order,
+                             double maximum) const {
+    if (order == TileOrder::upwards) return visits;
+    if (order == TileOrder::of_sums) return in_order_of_sums(visits, maximum);
+    return {visits.rbegin(), visits.rend()};
+  }
+
+  bool follows(TileOrder order, Recurrence& r) const {
+    const Factors factor = factors(r);
+    const double by_site = judge_.reference_of(0).softmax_factor().value;
+    std::vector<std::vector<Visit>> blocks;
+    for (const std::vector<Visit>& visits : blocks_) {
+      blocks.push_back(ordered(visits, order, factor.maximum));
+      if (!maxima_hold(blocks.back(), factor.scores, factor.maximum, r)) return false;
+      if (!scores_hold(visits, factor.scores / by_site)) return false;
+    }
+    if (r.kept && r.kept_up_to == 0) return false;
+    for (const std::vector<Visit>& visits : blocks) {
+      std::vector<std::int64_t> tiles;
+      for (const Visit& visit : visits) tiles.push_back(visit.tile);
+      if (!std::is_sorted(tiles.begin(), tiles.end()) && tiles.size() > r.order.size()) {
+        r.order = tiles;
+      }
+    }
+    if (order != TileOrder::upwards && r.order.empty()) return false;
+    for (const double error : {0.0, rough_ex2}) {
+      RestHolds holds;
+      for (const std::vector<Visit>& visits : blocks) {
+        rest_holds(judge_, visits, factor.scores, factor.maximum, error, holds);
+      }
+      r.ex2_error = error;
+      if (take(holds, r) && outputs_hold(judge_, error)) return true;
+    }
+    return false;
+  }
+
+  /// The simplest of what holds.
+  static bool take(const RestHolds& holds, Recurrence& r) {
+    if (!holds.sums[0] && !holds.sums[1]) return false;
+    r.sum_of_lanes = !holds.sums[0];
+    const bool plain[] = {holds.weights[0] && holds.outputs[0],
+                          holds.weights[0] && holds.outputs[1],
+                          holds.weights[1] && holds.outputs[2]};
+    const auto found = std::find(std::begin(plain), std::end(plain), true);
+    if (found == std::end(plain)) return false;
+    r.divided = static_cast<Divided>(found - std::begin(plain));
+    return true;
+  }
+
+  const Judge& judge_;
+  std::vector<std::vector<Visit>> blocks_;
+};
+
+}  // namespace
+
+std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& report) {
+  const Judge judge(dump);
+  const DumpInfo& info = dump.info;
+  const bool has_softmax = judge.gate() == Gate::fused || judge.gate() == Gate::softmax_only;
+  const bool whole = info.tiles == Range{0, info.kv_tiles()} && info.incomplete.empty();
+  if (!has_softmax || !whole || info.blocks.count() == 0 || !others_hold(report) ||
+      judge.lacks_outputs()) {
+    return std::nullopt;
+  }
+  std::vector<std::vector<Visit>> blocks;
+  for (std::int64_t block = info.blocks.begin; block < info.blocks.end; ++block) {
+    auto visits = visits_of(judge, block);
+    if (!visits) return std::nullopt;
+    if (!visits->empty()) blocks.push_back(std::move(*visits));
+  }
+  if (blocks.empty()) return std::nullopt;
+  return RecurrenceSearch(judge, std::move(blocks)).run();
+}
+
+double least_rise(const Dump& dump) {
+  const Judge judge(dump);
+  const SiteSlots* slots = judge.slots(SiteId::m);
+  double least = reference::infinity;
+  for (std::int64_t block = dump.info.blocks.begin; slots && block < dump.info.blocks.end;
+       ++block) {
+    const reference::OnlineBlock reference = judge.reference_of(block);
+    for (std::int64_t tile = 1; tile < reference.needed_tiles(); ++tile) {
+      if (!slots->holds(block, tile) || !slots->holds(block, tile - 1)) continue;
+      const auto before = slots->elements(block, tile - 1, reference.rows());
+      const auto after = slots->elements(block, tile, reference.rows());
+      for (reference::Index row = 0; row < reference.rows(); ++row) {
+        const double rise = after(row) - before(row);
+        if (rise > 0 && std::isfinite(rise)) least = std::min(least, rise);
+      }
+    }
+  }
+  return least;
+}
+
+}  // namespace lanescope

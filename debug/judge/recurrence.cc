@@ -1,0 +1,91 @@
+#include "debug/judge/recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "debug/text/text.h"
+
+namespace lanescope {
+namespace {
+
+using Unit = Recurrence::Unit;
+using Divided = Recurrence::Divided;
+
+/// P, up to 2^threshold, stays below the largest f16, and its sums far below the largest f32.
+constexpr double highest_threshold = 15;
+
+std::string unit_text(Unit unit) {
+  return unit == Unit::raw      ? "in units of the raw scores Q.K"
+         : unit == Unit::base_e ? "in base e"
+                                : "in base 2";
+}
+
+}  // namespace
+
+bool Recurrence::differs() const { return !differences().empty(); }
+
+bool Recurrence::is_settled() const {
+  return !kept ||
+         (kept_up_to < taken_from && std::isfinite(taken_from) && kept_up_to <= highest_threshold);
+}
+
+bool Recurrence::agrees(const Recurrence& other) const {
+  const auto both = [](auto a, auto b, auto usual) { return a == b || a == usual || b == usual; };
+  Recurrence together = *this;
+  together.merge(other);
+  return both(scores, other.scores, Unit::base_2) && both(maximum, other.maximum, Unit::base_2) &&
+         both(rows_per_maximum, other.rows_per_maximum, 1) &&
+         both(start, other.start, -std::numeric_limits<double>::infinity()) &&
+         both(divided, other.divided, Divided::at_the_end) &&
+         (!together.kept || together.kept_up_to < together.taken_from);
+}
+
+void Recurrence::merge(const Recurrence& other) {
+  if (scores == Unit::base_2) scores = other.scores;
+  if (maximum == Unit::base_2) maximum = other.maximum;
+  rows_per_maximum = std::max(rows_per_maximum, other.rows_per_maximum);
+  rows_per_decision = std::max(rows_per_decision, other.rows_per_decision);
+  start = std::fmax(start, other.start);
+  kept = kept || other.kept;
+  kept_up_to = std::max(kept_up_to, other.kept_up_to);
+  taken_from = std::min(taken_from, other.taken_from);
+  sum_of_lanes = sum_of_lanes || other.sum_of_lanes;
+  if (divided == Divided::at_the_end) divided = other.divided;
+  ex2_error = std::max(ex2_error, other.ex2_error);
+  if (other.order.size() > order.size()) order = other.order;
+}
+
+std::vector<std::string> Recurrence::differences() const {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& line) { lines.push_back(line); };
+  if (scores != Unit::base_2) add("qk / s: " + unit_text(scores));
+  if (maximum != Unit::base_2) add("softmax / m: " + unit_text(maximum));
+  if (std::isfinite(start)) add("softmax / m: starts from " + number_text(start, 3));
+  if (rows_per_maximum > 1) {
+    add("softmax / m: the maximum of " + std::to_string(rows_per_maximum) + " rows");
+  }
+  if (kept) {
+    add("softmax / m: kept until it rises by more than a threshold (kept at " +
+        number_text(kept_up_to, 3) +
+        (std::isfinite(taken_from) ? ", taken at " + number_text(taken_from, 3) : "") + ", base 2" +
+        (rows_per_decision > 1 ? "; " + std::to_string(rows_per_decision) + " rows decide together)"
+                               : ")"));
+  }
+  if (ex2_error > 0) {
+    add("softmax / p: 2^x is an approximation, of a relative error below " +
+        number_text(ex2_error, 2));
+  }
+  if (sum_of_lanes) add("softmax / l: each lane has a part of the row sum");
+  if (divided == Divided::output) add("pv / o: divided by l in every tile");
+  if (divided == Divided::weights) add("softmax / p, pv / o: divided by l in every tile");
+  if (!order.empty()) {
+    const bool down = std::is_sorted(order.rbegin(), order.rend());
+    std::string text;
+    for (const std::int64_t tile : order) text += (text.empty() ? "" : ", ") + std::to_string(tile);
+    add(down ? "the tiles are visited from the last to the first"
+             : "the tiles are visited in the order " + text);
+  }
+  return lines;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace lanescope {
+
+/// How a kernel's online softmax may differ from the one that the reference goes through (tiles
+/// upwards, m the maximum of its own row in base 2, from −inf on, at every tile), and leave the
+/// same outputs on every input: O = o / l and lse = m + log2 l hold whatever number is subtracted
+/// from the scores of a row, as long as nothing overflows or vanishes.
+struct Recurrence {
+  enum class Unit : std::uint8_t { base_2, base_e, raw };             ///< raw: Q·Kᵀ
+  enum class Divided : std::uint8_t { at_the_end, output, weights };  ///< by l, in every tile
+
+  Unit scores = Unit::base_2;   ///< s, where it is not as its site says
+  Unit maximum = Unit::base_2;  ///< m and m_prev
+  int rows_per_maximum = 1;     ///< neighbours that take the maximum of all of them
+  double start = -std::numeric_limits<double>::infinity();  ///< m before the first tile
+  /// m is kept where it would rise by no more than a threshold, in base 2: it was kept at rises up
+  /// to the first, and taken from the second on.
+  bool kept = false;
+  double kept_up_to = 0, taken_from = std::numeric_limits<double>::infinity();
+  int rows_per_decision = 1;  ///< neighbours that keep it or take it together
+  bool sum_of_lanes = false;  ///< l is a part of the row sum in every lane
+  Divided divided = Divided::at_the_end;
+  double ex2_error = 0;             ///< largest relative error of 2^x, beyond that of ex2.approx
+  std::vector<std::int64_t> order;  ///< of the tiles of the first block where it is not upwards
+
+  bool differs() const;
+  /// Whether both may be of one kernel: what both say is the same; and the threshold of the two
+  /// together.
+  bool agrees(const Recurrence& other) const;
+  void merge(const Recurrence& other);
+  /// Whether it leaves right outputs on all inputs, as far as it is known: a threshold was passed,
+  /// and is none that P overflows at.
+  bool is_settled() const;
+  /// "m is in units of the raw scores", a line each.
+  std::vector<std::string> differences() const;
+};
+
+}  // namespace lanescope

@@ -1,0 +1,220 @@
+#include "debug/judge/recurrence_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "debug/judge/compare.h"
+#include "reference/elementary.h"
+#include "reference/stage_errors.h"
+
+namespace lanescope {
+namespace {
+
+using reference::Array;
+using reference::Bounded;
+using reference::Index;
+using reference::unit;
+
+/// Below every score that there can be, and far from infinity: what a maximum may start
+/// from.
+constexpr double lowest_start = -1e20;
+
+bool all_hold(const Array& held, const Bounded& want) {
+  for (Index row = 0; row < want.value.rows(); ++row) {
+    for (Index col = 0; col < want.value.cols(); ++col) {
+      if (!compare(held(row, col), want.value(row, col), want.error(row, col)).holds) return false;
+    }
+  }
+  return true;
+}
+
+/// Rounding of a number that is held in another unit, in base 2.
+double conversion(double factor, double value) {
+  return factor == 1 || !std::isfinite(value) ? 0 : 4 * unit * std::abs(value);
+}
+
+/// The maximum that neighbours share, of what each row takes. [br]
+std::vector<double> shared_maxima(const std::vector<double>& own, int rows) {
+  std::vector<double> shared = own;
+  const auto group = static_cast<std::size_t>(rows);
+  for (std::size_t first = 0; first < own.size(); first += group) {
+    const std::size_t end = std::min(own.size(), first + group);
+    const auto begin = own.begin() + static_cast<std::ptrdiff_t>(first);
+    const double top = *std::max_element(begin, own.begin() + static_cast<std::ptrdiff_t>(end));
+    for (std::size_t i = first; i < end; ++i) shared[i] = top;
+  }
+  return shared;
+}
+
+/// The finite number that m starts from, as m_prev of the first visit shows it, or m of a row that
+/// has seen no key.
+double start_of(const std::vector<Visit>& visits) {
+  const Visit& first = visits.front();
+  double start = -reference::infinity;
+  for (Index row = 0; row < first.m->rows(); ++row) {
+    const bool unseen = first.visible[static_cast<std::size_t>(row)] == 0;
+    if (!first.m_prev && !unseen) continue;
+    const double held = first.m_prev ? (*first.m_prev)(row) : (*first.m)(row);
+    if (std::isfinite(held) && held <= lowest_start) start = held;
+  }
+  return start;
+}
+
+/// 2^(x − shift), x wrong by `error`, both as a kernel holds them.
+reference::stage_errors::Number weight(double x, double error, double shift, double factor,
+                                       double ex2_error) {
+  const double held = std::isfinite(shift) ? shift : 0;
+  auto p = reference::stage_errors::ex2(
+      x - held, error + conversion(factor, held) + conversion(factor, x), 0);
+  p.error += ex2_error * p.value;
+  return p;
+}
+
+}  // namespace
+
+double Units::of(Recurrence::Unit of_unit) const {
+  return of_unit == Recurrence::Unit::base_2   ? 1
+         : of_unit == Recurrence::Unit::base_e ? reference::log2_e
+                                               : raw;
+}
+
+Bounded scores_in_base_2(const Visit& visit, double factor) {
+  Bounded x{*visit.s * factor, Array::Zero(visit.s->rows(), visit.s->cols())};
+  for (Index i = 0; i < x.value.size(); ++i) x.error(i) = conversion(factor, x.value(i));
+  return x;
+}
+
+bool scores_hold(const std::vector<Visit>& visits, double factor) {
+  return std::all_of(visits.begin(), visits.end(), [&](const Visit& visit) {
+    Bounded want = visit.truth.s;
+    for (Index i = 0; i < want.value.size(); ++i) {
+      want.error(i) += conversion(factor, want.value(i));
+    }
+    return all_hold(*visit.s * factor, want);
+  });
+}
+
+bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum, Recurrence& r) {
+  const double start = start_of(visits);
+  r.start = std::fmax(r.start, start);
+  const Index rows = visits.front().m->rows();
+  Array before = Array::Constant(rows, 1, start);
+  for (const Visit& visit : visits) {
+    if (visit.m_prev && !(*visit.m_prev == before).all()) return false;
+    const Array& m = *visit.m;
+    const auto top = shared_maxima(visit.top_scores, r.rows_per_maximum);
+    for (Index first = 0; first < rows; first += r.rows_per_decision) {
+      double rise = -reference::infinity;
+      bool kept = false, taken = false;
+      for (Index row = first; row < std::min(rows, first + r.rows_per_decision); ++row) {
+        const double own = top[static_cast<std::size_t>(row)] * scores;
+        const double m_prev = before(row) * maximum;
+        const double want = std::fmax(m_prev, own), held = m(row) * maximum;
+        const double tolerance = scores == 1 && maximum == 1 ? 0 : 8 * unit * std::abs(want);
+        const bool follows = held == want || std::abs(held - want) <= tolerance;
+        const bool rises = own - m_prev > tolerance || m_prev == -reference::infinity;
+        if (rises && own != -reference::infinity) rise = std::fmax(rise, own - m_prev);
+        if (!rises || own == -reference::infinity) {
+          if (!follows) return false;
+        } else if (m(row) == before(row)) {
+          kept = true;
+        } else if (follows) {
+          taken = true;
+        } else {
+          return false;
+        }
+      }
+      if (kept && (taken || !r.kept)) return false;
+      if (kept) r.kept_up_to = std::max(r.kept_up_to, rise);
+      if (taken && rise < -lowest_start / 2) r.taken_from = std::min(r.taken_from, rise);
+    }
+    before = m;
+  }
+  return true;
+}
+
+void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double scores, double maximum,
+                double error, RestHolds& holds) {
+  const reference::Arithmetic& arithmetic = judge.walk().arithmetic;
+  const Index rows = visits.front().m->rows();
+  const double factor = scores == 1 && maximum == 1 ? 1 : 2;  // whether any unit is another one
+  Array m_prev = Array::Constant(rows, 1, start_of(visits)), l_prev = Array::Zero(rows, 1);
+  std::optional<Array> o_prev = Array::Zero(rows, judge.dump().info.head_dim);
+  for (const Visit& visit : visits) {
+    const Array& m = *visit.m;
+    const Bounded x = scores_in_base_2(visit, scores);
+    const Index keys = x.value.cols();
+    Bounded alpha{Array::Zero(rows, 1), Array::Zero(rows, 1)};
+    Bounded p{Array::Zero(rows, keys), Array::Zero(rows, keys)};
+    Bounded l = alpha;
+    for (Index row = 0; row < rows; ++row) {
+      const double top = m(row) * maximum, from = m_prev(row) * maximum;
+      const auto a = weight(from, 0, top, factor, error);
+      const bool nothing_yet = l_prev(row) == 0;  // alpha multiplies zeros
+      alpha.value(row) = nothing_yet ? 0.5 : a.value;
+      alpha.error(row) = nothing_yet ? 0.5 : a.error;
+      for (Index key = 0; key < keys; ++key) {
+        const auto one = weight(x.value(row, key), x.error(row, key), top, factor, error);
+        p.value(row, key) = one.value;
+        p.error(row, key) = one.error;
+      }
+    }
+    const Array given = visit.alpha.value_or(alpha.value);
+    if (visit.alpha && !all_hold(*visit.alpha, alpha)) holds.weights[0] = holds.weights[1] = false;
+
+    const Array rescaled = l_prev * given;
+    l.value = rescaled + p.value.row_sums();
+    l.error = p.error.row_sums() + reference::gamma(keys + 64) * l.value;
+    if (!visit.alpha) l.error += l_prev * alpha.error;
+    if (visit.l) {
+      holds.sums[0] = holds.sums[0] && visit.lanes_agree && all_hold(*visit.l, l);
+      holds.sums[1] = holds.sums[1] && all_hold(visit.lanes_of_l, l);
+    }
+    const Array sum = !visit.l ? l.value : holds.sums[0] ? *visit.l : visit.lanes_of_l;
+    const Array sum_error = visit.l ? Array::Zero(rows, 1) : l.error;
+    const Array inverse = sum.map([](double y) { return y == 0 ? 0 : 1 / y; });
+    const auto divided = [&](const Bounded& y) {
+      return Bounded{y.value * inverse,
+                     (y.error + y.value.abs() * (sum_error * inverse + 4 * unit)) * inverse};
+    };
+    const Bounded early = divided(p);
+    const ElementType held_type = visit.p ? judge.slots(SiteId::p)->site().type : arithmetic.p_type;
+    const auto as_held = [&](const Bounded& y) {
+      return held_type == ElementType::f32 ? y : reference::rounded(y, held_type);
+    };
+    if (visit.p) {
+      holds.weights[0] = holds.weights[0] && all_hold(*visit.p, as_held(p));
+      holds.weights[1] = holds.weights[1] && all_hold(*visit.p, as_held(early));
+    }
+
+    if (visit.o && o_prev) {
+      const auto in_product = [&](const Bounded& y) {
+        return arithmetic.p_type == ElementType::f32 ? y : reference::rounded(y, arithmetic.p_type);
+      };
+      const auto of_held = [&](const Array& y) {
+        return Bounded::exact(arithmetic.p_type == ElementType::f32
+                                  ? y
+                                  : reference::round_values(y, arithmetic.p_type));
+      };
+      const Bounded own_alpha = visit.alpha ? Bounded::exact(*visit.alpha) : alpha;
+      const Bounded rescale =
+          divided({own_alpha.value * l_prev,
+                   own_alpha.error * l_prev + own_alpha.value * l_prev * (4 * unit)});
+      const Bounded plain = visit.p ? of_held(*visit.p) : in_product(p);
+      const Bounded by_l = visit.p ? divided(of_held(*visit.p)) : divided(in_product(p));
+      const Bounded weights[] = {plain, by_l, visit.p ? of_held(*visit.p) : in_product(early)};
+      for (int i = 0; i < 3; ++i) {
+        if (!holds.outputs[i]) continue;
+        Bounded want = reference::pv(weights[i], i == 0 ? own_alpha : rescale, visit.v,
+                                     Bounded::exact(*o_prev), arithmetic);
+        if (i == 1) want.error += want.value.abs() * (4 * unit);
+        holds.outputs[i] = all_hold(*visit.o, want);
+      }
+    }
+    o_prev = visit.o;
+    m_prev = m;
+    l_prev = sum;
+  }
+}
+
+}  // namespace lanescope

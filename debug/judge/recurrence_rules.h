@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "debug/judge/recurrence.h"
+#include "debug/judge/visits.h"
+
+namespace lanescope {
+
+/// What numbers of each unit are multiplied by to be in base 2.
+struct Units {
+  double raw = 1;  ///< log2(e) / sqrt(d), times the scales of 8-bit inputs
+  double of(Recurrence::Unit unit) const;
+};
+
+/// The scores of a visit in base 2 and how far rounding may have them off. [br, bc]
+reference::Bounded scores_in_base_2(const Visit& visit, double unit);
+
+/// Whether the scores of all visits are the true ones, held in this unit.
+bool scores_hold(const std::vector<Visit>& visits, double unit);
+
+/// Whether m of all visits, in their order, is the maximum that `r` says; fills in its start, and
+/// what is seen of its threshold, which is not judged. `scores`: of s, `maximum`: of m.
+bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum, Recurrence& r);
+
+/// What of the rest holds, given m as held.
+struct RestHolds {
+  bool weights[2] = {true, true};        ///< p and alpha: as they are; divided by l of the tile
+  bool sums[2] = {true, true};           ///< l: in every lane; of all lanes together
+  bool outputs[3] = {true, true, true};  ///< o by Recurrence::Divided
+};
+/// Clears what does not hold in these visits. `error`: of 2^x that is let pass, relative.
+void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double scores, double maximum,
+                double error, RestHolds& holds);
+
+}  // namespace lanescope

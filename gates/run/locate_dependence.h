@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gates/run/run_options.h"
+#include "reference/problem.h"
+
+namespace lanescope {
+
+/// What of a run may decide whether a fault shows: "--causal", "skv > 64 (several K/V tiles)", ...
+std::vector<std::string> traits_of(const RunOptions& options, const Problem& problem,
+                                   const Module& module);
+
+/// A run and how it fared.
+struct RunTraits {
+  std::string options;  ///< as they are typed
+  std::vector<std::string> traits;
+  bool match = false;
+};
+
+/// The shortest trait, or pair of them, that all wrong runs have and no right one; else the right
+/// and the wrong run that differ least. A sentence; empty where all are right or all are wrong.
+std::string dependence_text(const std::vector<RunTraits>& runs);
+
+}  // namespace lanescope

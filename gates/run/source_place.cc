@@ -1,0 +1,123 @@
+#include "gates/run/source_place.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "gates/build/module_catalogue.h"
+#include "gates/this_build.h"
+
+namespace lanescope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+  std::string name;  ///< from the source root on, where it lies below
+  std::vector<std::string> lines;
+};
+
+std::optional<std::vector<std::string>> read_lines(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The kernel's file and what it includes of kernels, vocabulary and tracing left out; of a
+/// specimen, as the patch makes them.
+std::vector<Source> sources_at_hand(const std::string& kernel) {
+  const std::vector<fs::path> files = sources_of(kernel);
+  if (files.empty()) return {};
+  const fs::path root = LANESCOPE_SOURCE_ROOT, patched = fs::path(LANESCOPE_MODULE_FOLDER) / kernel;
+  const auto name_of_file = [&](const fs::path& file) {
+    const fs::path below = file.lexically_relative(root);
+    return below.empty() || below.native().starts_with("..") ? file.string() : below.string();
+  };
+  std::vector<std::string> names = {name_of_file(files[0])};
+  std::vector<Source> sources;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i];  // names grows below
+    auto lines = read_lines(patched / name);
+    if (!lines) lines = read_lines(root / name);
+    if (!lines) continue;
+    for (const std::string& line : *lines) {
+      constexpr std::string_view start = "#include \"kernels/";
+      if (!line.starts_with(start)) continue;
+      const std::string included = line.substr(10, line.find('"', 10) - 10);
+      const bool is_shared =
+          included.starts_with("kernels/trace/") || included.starts_with("kernels/device/");
+      if (is_shared || std::find(names.begin(), names.end(), included) != names.end()) continue;
+      names.push_back(included);
+    }
+    sources.push_back({name, std::move(*lines)});
+  }
+  return sources;
+}
+
+/// The index of the line on which the braces that open from `first` on are closed again.
+std::size_t end_of_body(const std::vector<std::string>& lines, std::size_t first) {
+  int depth = 0;
+  bool opened = false;
+  for (std::size_t i = first; i < lines.size(); ++i) {
+    for (const char c : lines[i].substr(0, lines[i].find("//"))) {
+      depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+      opened = opened || c == '{';
+    }
+    if (opened && depth <= 0) return i;
+    if (!opened && lines[i].find(';') != std::string::npos) return first;  // declared alone
+  }
+  return first;
+}
+
+std::string lines_text(const Source& source, std::size_t first, std::size_t last) {
+  return source.name + ":" + std::to_string(first + 1) +
+         (last > first ? "-" + std::to_string(last + 1) : "");
+}
+
+/// A function of the stage's name, defined in words of the vocabulary.
+std::optional<std::string> function_place(const std::vector<Source>& sources,
+                                          const std::string& name) {
+  for (const Source& source : sources) {
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string& line = source.lines[i];
+      const std::size_t at = line.find(" " + name + "(");
+      const bool defines =
+          at != line.npos && (line.find("LANESCOPE_DEVICE") < at || line.find("__device__") < at);
+      if (!defines) continue;
+      const std::size_t end = end_of_body(source.lines, i);
+      if (end > i) return lines_text(source, i, end) + " (" + name + ")";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> source_places(const std::string& kernel, Stage stage, SiteId site) {
+  const std::vector<Source> sources = sources_at_hand(kernel);
+  std::vector<std::string> places;
+  if (const auto function = function_place(sources, name_of(stage))) places.push_back(*function);
+  const std::string passed = std::string("site::") + name_of(site) + "(";
+  for (const Source& source : sources) {
+    const auto& lines = source.lines;
+    const auto seam = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(passed) != line.npos;
+    });
+    if (seam == lines.end()) continue;
+    const auto at = static_cast<std::size_t>(seam - lines.begin());
+    if (places.empty()) {
+      std::size_t first = at;
+      while (first > 0 && lines[first - 1].find("seam(") == std::string::npos) --first;
+      if (first > 0) places.push_back(lines_text(source, first, at));
+    }
+    places.push_back(source.name + ":" + std::to_string(at + 1) + " (its seam)");
+    break;
+  }
+  return places;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,88 @@
+// Right outputs of another recurrence are no bug; a bug with right outputs is no other recurrence.
+#include <map>
+#include <optional>
+
+#include "debug/judge/diff.h"
+#include "debug/judge/find_recurrence.h"
+#include "tests/support/catch.h"
+#include "tests/support/recurrent_kernel.h"
+
+namespace lanescope {
+namespace {
+
+using testing::recurrent_dump;
+
+struct Run {
+  Problem problem;
+  const char* input;
+};
+/// As `locate` has them: several tiles, a rising maximum, ragged, rows that see nothing, groups.
+const Run runs[] = {
+    {{1, 1, 1, 16, 48, 32, false}, "random"}, {{1, 1, 1, 16, 64, 32, false}, "rising"},
+    {{1, 1, 1, 37, 43, 32, true}, "random"},  {{1, 1, 1, 40, 25, 32, true}, "random"},
+    {{2, 4, 2, 20, 70, 32, false}, "random"}, {{1, 2, 1, 16, 64, 32, false}, "large"}};
+
+/// What all runs say together, as `locate` puts them together: match, variant or diverged.
+std::string verdict_of_all(const std::string& style, std::string& differences) {
+  std::optional<Recurrence> all;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Run& run : runs) {
+    // Rows that share a maximum vanish where their scores are far below it: wrong outputs.
+    if (style.starts_with("maximum_of") && std::string_view(run.input) == "large") continue;
+    const Dump dump = recurrent_dump(run.problem, style, run.input);
+    const DiffReport report = diff_against_reference(dump);
+    if (report.match) {
+      least = std::min(least, least_rise(dump));
+      continue;
+    }
+    if (!report.recurrence || (all && !all->agrees(*report.recurrence))) return "diverged";
+    if (all) all->merge(*report.recurrence);
+    if (!all) all = report.recurrence;
+  }
+  if (!all) return "match";
+  if (all->kept) all->taken_from = std::min(all->taken_from, least);
+  for (const std::string& line : all->differences()) differences += line + "; ";
+  return all->is_settled() ? "variant" : "diverged";
+}
+
+TEST_CASE("another recurrence is named, not called a bug") {
+  using Catch::Matchers::ContainsSubstring;
+  const std::map<std::string, std::string> words = {
+      {"backwards", "visited from the last to the first"},
+      {"last_tile_first", "visited in the order"},
+      {"odd_tiles_last", "visited in the order 0, 2, 4, 1, 3"},
+      {"lazy_8", "m: kept until it rises by more than a threshold"},
+      {"from_lowest", "m: starts from -1e+30"},
+      {"sum_in_epilogue", "l: each lane has a part"},
+      {"raw", "m: in units of the raw scores"},
+      {"base_e", "s: in base e"},
+      {"base_e_of_m", "m: in base e"},
+      {"maximum_of_4_rows", "the maximum of 4 rows"},
+      {"maximum_of_tile", "the maximum of 16 rows"},
+      {"polynomial", "2^x is an approximation"},
+      {"output_divided", "o: divided by l in every tile"},
+      {"weights_divided", "p, pv / o: divided by l in every tile"},
+      {"lazy_8_backwards_sum_in_epilogue", "kept until it rises"},
+      {"raw_from_lowest_sum_in_epilogue", "raw scores"}};
+  REQUIRE(words.size() == testing::recurrences().size());
+  std::string none;
+  CHECK(verdict_of_all("usual", none) == "match");
+  for (const std::string& style : testing::recurrences()) {
+    INFO(style);
+    std::string differences;
+    CHECK(verdict_of_all(style, differences) == "variant");
+    CHECK_THAT(differences, ContainsSubstring(words.at(style)));
+  }
+}
+
+TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
+  for (const std::string& bug : testing::recurrence_bugs()) {
+    INFO(bug);
+    std::string differences;
+    CHECK(verdict_of_all(bug, differences) == "diverged");
+    INFO(differences);
+  }
+}
+
+}  // namespace
+}  // namespace lanescope

@@ -1,0 +1,416 @@
+#include "tests/support/recurrent_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "reference/inputs.h"
+
+namespace lanescope::testing {
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
+constexpr int lanes = 4;  // of a row
+
+using Values = std::vector<float>;
+
+class Block {
+ public:
+  Block(Dump& dump, const Inputs& inputs, std::int64_t block, const std::string& style)
+      : dump_(dump),
+        info_(dump.info),
+        p_(dump.info.problem),
+        inputs_(inputs),
+        block_(block),
+        at_(info_.place(block)),
+        style_(style),
+        br_(info_.br),
+        bc_(info_.bc),
+        m_(size(br_), start()),
+        part_(size(br_) * lanes),
+        o_(size(br_) * size(p_.d)) {}
+
+  void run() {
+    const std::vector<int> order = tiles();
+    for (const int tile : order) step(tile, tile == order.front());
+    store();
+  }
+
+ private:
+  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+  bool is(const char* name) const { return style_ == name; }
+  bool has(const char* part) const { return style_.find(part) != std::string::npos; }
+
+  float start() const {
+    return has("from_lowest") ? -1e30f : is("m_from_zero") ? 0 : is("m_from_minus_50") ? -50 : -inf;
+  }
+  float threshold() const {
+    return has("lazy_8") ? 8 : is("lazy_20") ? 20 : is("m_stays") ? inf : -inf;
+  }
+  /// What m times is in base 2, and s.
+  float unit_of_m() const { return has("raw") ? raw() : has("base_e") ? log2_e : 1; }
+  float unit_of_s() const { return is("base_e") ? log2_e : 1; }
+  float raw() const { return log2_e / std::sqrt(static_cast<float>(p_.d)); }
+
+  std::vector<int> tiles() const {
+    std::int64_t keys = 0;
+    for (std::int64_t row = 0; row < info_.rows(at_); ++row) {
+      keys = std::max(keys, p_.visible_keys(info_.query_of(at_, row)));
+    }
+    std::vector<int> all(size((keys + bc_ - 1) / bc_));
+    std::iota(all.begin(), all.end(), 0);
+    if (has("backwards")) std::reverse(all.begin(), all.end());
+    if (is("odd_tiles_last")) {
+      std::stable_partition(all.begin(), all.end(), [](int tile) { return tile % 2 == 0; });
+    }
+    if (is("last_tile_first") && !all.empty()) std::rotate(all.begin(), all.end() - 1, all.end());
+    return all;
+  }
+
+  float element(const Tensor& x, std::int64_t row, std::int64_t rows, std::int64_t col) const {
+    return row < rows ? static_cast<float>(x.at(row * p_.d + col)) : 0;
+  }
+
+  float exp2(float x) const {
+    if (x == -inf) return 0;
+    if (!is("polynomial")) return std::exp2(x);
+    const float whole = std::floor(x), f = x - whole;  // a minimax polynomial of degree 3
+    return std::ldexp(
+        1.0f + f * (0.695146143436431884765625f +
+                    f * (0.227564394474029541015625f + f * 0.077119089663028717041015625f)),
+        static_cast<int>(whole));
+  }
+
+  Values scores(std::int64_t tile) const {
+    const std::int64_t first_q = info_.first_q_row(at_), first_k = info_.first_kv_row(at_, tile);
+    Values s(size(br_) * size(bc_));
+    for (std::int64_t row = 0; row < br_; ++row) {
+      const bool real = row < info_.rows(at_);
+      for (std::int64_t col = 0; col < bc_; ++col) {
+        const std::int64_t key = tile * bc_ + col;
+        float dot = 0;
+        for (std::int64_t i = 0; real && key < p_.len_kv && i < p_.d; ++i) {
+          dot = std::fma(static_cast<float>(inputs_.q.at((first_q + row) * p_.d + i)),
+                         static_cast<float>(inputs_.k.at((first_k + col) * p_.d + i)), dot);
+        }
+        std::int64_t seen = real ? p_.visible_keys(info_.query_of(at_, row)) : p_.len_kv;
+        if (is("masked_in_p_alone")) seen = p_.len_kv;
+        s[size(row * bc_ + col)] = key < seen ? dot * (raw() / unit_of_s()) : -inf;
+      }
+    }
+    return s;
+  }
+
+  /// The maxima that the rows of the tile take, in base 2.
+  Values tops(const Values& s) const {
+    Values top(size(br_), -inf);
+    for (std::int64_t row = 0; row < br_; ++row) {
+      for (std::int64_t col = 0; col < bc_; ++col) {
+        if (is("m_of_half") && col >= bc_ / 2) continue;
+        if (is("m_without_last_key") && col == bc_ - 1) continue;
+        float& own = top[size(row)];
+        const float x = s[size(row * bc_ + col)] * unit_of_s();
+        own = is("m_of_magnitudes") && x != -inf ? std::fmax(own, std::abs(x)) : std::fmax(own, x);
+      }
+    }
+    const std::int64_t group = is("maximum_of_tile") || is("maximum_of_tile_lazy_8") ? br_
+                               : is("maximum_of_4_rows")                             ? 4
+                                                                                     : 1;
+    Values shared = top;
+    for (std::int64_t row = 0; row < br_; ++row) {
+      for (std::int64_t other = row / group * group; other < (row / group + 1) * group; ++other) {
+        shared[size(row)] = std::fmax(shared[size(row)], top[size(other)]);
+      }
+      if (is("m_of_row_xor_1")) shared[size(row)] = top[size(row ^ 1)];
+      if (is("m_too_large")) shared[size(row)] += 1;
+    }
+    return shared;
+  }
+
+  void step(std::int64_t tile, bool first) {
+    const Values s = scores(tile), top = tops(s), before = m_;
+    Values p(s.size()), alpha(size(br_)), traced_l(size(br_) * lanes), sums(size(br_)), parts_sum;
+    const Values shown_before = is("m_prev_shown_late") ? Values{} : before;
+    for (std::int64_t row = 0; row < br_; ++row) {
+      const float own =
+          (is("m_of_tile_before") && !first ? last_top_ : top)[size(row)] / unit_of_m();
+      float& m = m_[size(row)];
+      const bool rises = (own - m) * unit_of_m() > threshold() || m == start();
+      if (is("m_of_tile_alone")) {
+        m = own;
+      } else if (is("m_lost_in_odd_tiles") && tile % 2 == 1) {
+        m = m;
+      } else if (rises) {
+        m = std::fmax(m, own);
+      }
+      if (is("m_falls") && tile > 0) m -= 0.5f;
+    }
+    last_top_ = top;
+    for (std::int64_t row = 0; row < br_; ++row) weigh(row, tile, s, before, p, alpha);
+    for (std::int64_t row = 0; row < br_; ++row) sum_up(row, p, alpha, traced_l, sums);
+    Values held_p = p;
+    for (std::int64_t row = 0; row < br_; ++row) multiply(row, tile, held_p, alpha, sums);
+    show(tile, s, before, alpha, held_p, traced_l);
+  }
+
+  void weigh(std::int64_t row, std::int64_t tile, const Values& s, const Values& before, Values& p,
+             Values& alpha) const {
+    const float m = m_[size(row)], shift = m == -inf ? 0 : m * unit_of_m();
+    alpha[size(row)] = exp2(before[size(row)] * unit_of_m() - shift);
+    if (is("alpha_narrow")) {
+      alpha[size(row)] = static_cast<float>(
+          value_of(ElementType::f16, round_to(ElementType::f16, alpha[size(row)])));
+    }
+    for (std::int64_t col = 0; col < bc_; ++col) {
+      float x = exp2(s[size(row * bc_ + col)] * unit_of_s() - shift);
+      const bool seen =
+          row >= info_.rows(at_) || tile * bc_ + col < p_.visible_keys(info_.query_of(at_, row));
+      if (is("masked_in_p_alone") && !seen) x = 0;
+      if (is("p_times_1_01")) x *= 1.01f;
+      if (is("p_rough")) x *= 1 + (col % 2 == 0 ? 1e-3f : -1e-3f);
+      p[size(row * bc_ + col)] = x;
+    }
+  }
+
+  void sum_up(std::int64_t row, const Values& p, const Values& alpha, Values& traced,
+              Values& sums) {
+    float old = 0, total = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+      float& part = part_[size(row * lanes + lane)];
+      old += part;
+      float own = 0;
+      for (std::int64_t col = lane; col < bc_; col += lanes) own += p[size(row * bc_ + col)];
+      part = part * alpha[size(row)] + own;
+      total += part;
+    }
+    old_sum_.resize(size(br_));
+    old_sum_[size(row)] = old;
+    sums[size(row)] = total;
+    for (int lane = 0; lane < lanes; ++lane) {
+      float& shown = traced[size(row * lanes + lane)];
+      shown = total;
+      if (has("sum_in_epilogue")) shown = part_[size(row * lanes + lane)];
+      if (is("l_garbage_in_lanes") && lane > 0) shown = total * 3;
+      if (is("l_shown_early")) shown = old;
+    }
+  }
+
+  void multiply(std::int64_t row, std::int64_t tile, Values& p, const Values& alpha,
+                const Values& sums) {
+    const std::int64_t first_v = info_.first_kv_row(at_, tile);
+    const float inverse = sums[size(row)] == 0 ? 0 : 1 / sums[size(row)];
+    const bool early = is("weights_divided"), output = is("output_divided");
+    float rescale = alpha[size(row)];
+    if (early || output) rescale *= old_sum_[size(row)] * (early ? inverse : 1);
+    for (std::int64_t col = 0; col < bc_; ++col) {
+      float& x = p[size(row * bc_ + col)];
+      if (early) x *= inverse;
+      x = static_cast<float>(value_of(info_.dtype, round_to(info_.dtype, x)));
+    }
+    for (std::int64_t i = 0; i < p_.d; ++i) {
+      float& o = o_[size(row * p_.d + i)];
+      o *= rescale;
+      for (std::int64_t col = 0; col < bc_; ++col) {
+        if (tile * bc_ + col >= p_.len_kv) continue;
+        o = std::fma(p[size(row * bc_ + col)],
+                     static_cast<float>(inputs_.v.at((first_v + col) * p_.d + i)), o);
+      }
+      if (output) o *= inverse;
+    }
+  }
+
+  void put(SiteId id, std::int64_t tile, const Values& values) {
+    for (Dump::Entry& entry : dump_.tensors) {
+      if (entry.name != name_of(id)) continue;
+      const auto count = static_cast<std::int64_t>(values.size());
+      const std::int64_t first = (block_ * info_.kv_tiles() + tile) * count;
+      for (std::int64_t i = 0; i < count; ++i) entry.tensor.set(first + i, values[size(i)]);
+    }
+  }
+  static Values in_lanes(const Values& rows) {
+    Values all;
+    for (const float x : rows) all.insert(all.end(), lanes, x);
+    return all;
+  }
+
+  void show(std::int64_t tile, const Values& s, const Values& before, const Values& alpha,
+            const Values& p, const Values& l) {
+    put(SiteId::s, tile, s);
+    put(SiteId::m_prev, tile, in_lanes(is("m_prev_shown_late") ? m_ : before));
+    Values m = in_lanes(m_);
+    if (is("m_wrong_in_a_lane")) {
+      for (std::size_t i = 3; i < m.size(); i += lanes) m[i] += 1;
+    }
+    put(SiteId::m, tile, m);
+    put(SiteId::alpha, tile,
+        in_lanes(is("alpha_shown_early") ? last_alpha_.empty() ? alpha : last_alpha_ : alpha));
+    last_alpha_ = alpha;
+    put(SiteId::p, tile, is("p_shown_of_tile_before") && !last_p_.empty() ? last_p_ : p);
+    last_p_ = p;
+    put(SiteId::l, tile, l);
+    Values o = o_;
+    if (is("o_of_last_row_shown_twice")) {
+      std::copy_n(o.begin(), p_.d, o.begin() + p_.d);
+    }
+    put(SiteId::o, tile, o);
+  }
+
+  void store() {
+    Tensor &o = tensor(SiteId::o_final), &lse = tensor(SiteId::lse);
+    const std::int64_t first = info_.first_q_row(at_);
+    const bool divided = is("weights_divided") || is("output_divided");
+    for (std::int64_t row = 0; row < info_.rows(at_); ++row) {
+      float sum = 0;
+      for (int lane = 0; lane < lanes; ++lane) sum += part_[size(row * lanes + lane)];
+      for (std::int64_t i = 0; i < p_.d; ++i) {
+        const float x = o_[size(row * p_.d + i)];
+        o.set((first + row) * p_.d + i, divided ? x : sum == 0 ? 0 : x / sum);
+      }
+      lse.set(first + row, sum == 0 ? -inf : (m_[size(row)] * unit_of_m() + std::log2(sum)) * ln_2);
+    }
+  }
+  Tensor& tensor(SiteId id) {
+    return std::find_if(dump_.tensors.begin(), dump_.tensors.end(),
+                        [&](const Dump::Entry& entry) { return entry.name == name_of(id); })
+        ->tensor;
+  }
+
+  Dump& dump_;
+  const DumpInfo& info_;
+  const Problem& p_;
+  const Inputs& inputs_;
+  std::int64_t block_;
+  BlockPlace at_;
+  const std::string& style_;
+  std::int64_t br_, bc_;
+  Values m_, part_, o_, last_top_, last_alpha_, last_p_, old_sum_;
+};
+
+DumpSite site_of(SiteId id, Stage stage, Space space, ElementType type, Axes axes, int br, int bc,
+                 int d) {
+  const bool registers = space == Space::registers;
+  const int cols = axes == Axes::query_key ? bc : axes == Axes::query ? 1 : d;
+  DumpSite described{{id, stage, space, type, axes, space != Space::global, br, cols,
+                      registers ? br * lanes / 32 : 0, registers ? 1 : 0},
+                     {},
+                     {}};
+  for (int thread = 0; registers && thread < br * lanes; ++thread) {
+    described.coordinates.push_back(static_cast<std::int16_t>(thread / lanes));
+    described.coordinates.push_back(0);
+  }
+  if (space == Space::shared) described.owners.assign(static_cast<std::size_t>(br * cols), -1);
+  return described;
+}
+
+}  // namespace
+
+const std::vector<std::string>& recurrences() {
+  static const std::vector<std::string> all = {"backwards",
+                                               "last_tile_first",
+                                               "odd_tiles_last",
+                                               "lazy_8",
+                                               "from_lowest",
+                                               "sum_in_epilogue",
+                                               "raw",
+                                               "base_e",
+                                               "base_e_of_m",
+                                               "maximum_of_4_rows",
+                                               "maximum_of_tile",
+                                               "polynomial",
+                                               "output_divided",
+                                               "weights_divided",
+                                               "lazy_8_backwards_sum_in_epilogue",
+                                               "raw_from_lowest_sum_in_epilogue"};
+  return all;
+}
+
+const std::vector<std::string>& recurrence_bugs() {
+  static const std::vector<std::string> all = {"m_from_zero",
+                                               "m_from_minus_50",
+                                               "lazy_20",
+                                               "m_stays",
+                                               "m_of_half",
+                                               "m_without_last_key",
+                                               "m_of_magnitudes",
+                                               "m_of_row_xor_1",
+                                               "m_too_large",
+                                               "m_of_tile_before",
+                                               "m_of_tile_alone",
+                                               "m_lost_in_odd_tiles",
+                                               "m_falls",
+                                               "m_prev_shown_late",
+                                               "m_wrong_in_a_lane",
+                                               "masked_in_p_alone",
+                                               "p_times_1_01",
+                                               "p_rough",
+                                               "alpha_narrow",
+                                               "alpha_shown_early",
+                                               "p_shown_of_tile_before",
+                                               
+                                               "l_garbage_in_lanes",
+                                               "l_shown_early",
+                                               "o_of_last_row_shown_twice"};
+  return all;
+}
+
+Dump recurrent_dump(const Problem& problem, const std::string& style, const std::string& input,
+                    int br, int bc, ElementType dtype) {
+  Dump dump;
+  DumpInfo& info = dump.info;
+  info.kernel = "recurrent";
+  info.gate = "fused";
+  info.backend = "sim";
+  info.arch = "sm_90";
+  info.dtype = dtype;
+  info.products = Products::tensor_core;
+  info.problem = problem;
+  info.head_dim = static_cast<int>(problem.d);
+  info.br = br;
+  info.bc = bc;
+  info.input = input;
+  info.trace = "on";
+  const Inputs inputs = generate_inputs(problem, dtype, input, 0);
+  info.input_hash = hash_inputs(inputs);
+  info.blocks = {0, info.block_count()};
+  info.tiles = {0, info.kv_tiles()};
+  dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
+  const int d = info.head_dim;
+  const auto add = [&](SiteId id, Stage stage, Space space, ElementType type, Axes axes) {
+    info.sites.push_back(site_of(id, stage, space, type, axes, br, bc, d));
+    const Site& site = info.sites.back().site;
+    std::vector<std::int64_t> dims = {info.block_count(), info.kv_tiles()};
+    if (space == Space::registers) {
+      dims.insert(dims.end(), {site.warps, 32, 1});
+    } else {
+      dims.insert(dims.end(), {br, site.cols});
+    }
+    if (space == Space::global) {
+      dims = {problem.batch, problem.heads, problem.len_q};
+      if (axes != Axes::query) dims.push_back(d);
+    }
+    Tensor tensor(type, dims);
+    auto* bytes = tensor.bytes.data();
+    for (std::size_t i = 0; i < tensor.bytes.size(); ++i) {
+      bytes[i] = static_cast<std::byte>(poison32 >> i % 4 * 8);
+    }
+    dump.tensors.push_back({name_of(id), std::move(tensor)});
+  };
+  const ElementType f32 = ElementType::f32;
+  add(SiteId::s, Stage::qk, Space::shared, f32, Axes::query_key);
+  for (const SiteId id : {SiteId::m_prev, SiteId::m, SiteId::alpha}) {
+    add(id, Stage::softmax, Space::registers, f32, Axes::query);
+  }
+  add(SiteId::p, Stage::softmax, Space::shared, dtype, Axes::query_key);
+  add(SiteId::l, Stage::softmax, Space::registers, f32, Axes::query);
+  add(SiteId::o, Stage::pv, Space::shared, f32, Axes::query_d);
+  add(SiteId::o_final, Stage::epilogue, Space::global, dtype, Axes::query_d);
+  add(SiteId::lse, Stage::epilogue, Space::global, f32, Axes::query);
+  for (std::int64_t block = 0; block < info.block_count(); ++block) {
+    Block(dump, inputs, block, style).run();
+  }
+  return dump;
+}
+
+}  // namespace lanescope::testing

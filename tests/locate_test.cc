@@ -10,6 +10,8 @@
 #include "debug/dump/dump_metadata.h"
 #include "debug/judge/judge.h"
 #include "gates/build/module_catalogue.h"
+#include "gates/run/locate_dependence.h"
+#include "gates/run/source_place.h"
 #include "reference/inputs.h"
 #include "tests/specimens.h"
 #include "tests/support/catch.h"
@@ -61,6 +63,35 @@ reference::Array elements(const Dump& dump, SiteId id, std::int64_t tile, std::i
   return SiteSlots(dump, *dump.find_site(name_of(id))).elements(0, tile, rows);
 }
 
+TEST_CASE("locate: the function of the stage, then the seam that the value passes") {
+  const std::vector<std::string> places = source_places("scalar", Stage::pv, SiteId::o);
+  REQUIRE(places.size() == 2);
+  CHECK_THAT(places[0], Catch::Matchers::Matches("kernels/scalar\\.h:[0-9]+-[0-9]+ \\(pv\\)"));
+  CHECK_THAT(places[1], Catch::Matchers::Matches("kernels/scalar\\.h:[0-9]+ \\(its seam\\)"));
+  // Its stages are in the parts, and a load has no function of its name.
+  CHECK_THAT(source_places("mma", Stage::softmax, SiteId::m)[0],
+             Catch::Matchers::Matches("kernels/parts/mma_stages\\.h:[0-9]+-[0-9]+ \\(softmax\\)"));
+  CHECK_THAT(source_places("scalar", Stage::load, SiteId::k_smem)[0],
+             Catch::Matchers::Matches("kernels/scalar\\.h:[0-9]+-[0-9]+"));
+  CHECK(source_places("nothing", Stage::pv, SiteId::o).empty());
+}
+
+TEST_CASE("locate: the shortest option that the wrong runs have in common") {
+  const RunTraits plain{"--shape s=64", {}, true}, causal{"--causal", {"--causal"}, true};
+  const RunTraits ragged{"--shape s=70", {"ragged", "several"}, true};
+  RunTraits both{"--shape s=70 --causal", {"--causal", "ragged", "several"}, false};
+  CHECK(dependence_text({plain, causal, ragged, both}) ==
+        "wrong with --causal and ragged, right without, in 4 runs");
+  RunTraits wrong_ragged = ragged;
+  wrong_ragged.match = false;
+  CHECK(dependence_text({plain, causal, wrong_ragged, both}) ==
+        "wrong with ragged, right without, in 4 runs");
+  const RunTraits also{"--seed 1", {}, false};
+  CHECK(dependence_text({plain, causal, also, both}) ==
+        "right with --shape s=64, wrong with --seed 1");
+  CHECK(dependence_text({plain, causal}).empty());
+}
+
 TEST_CASE("locate: every planted bug by stage, site and cause") {
   REQUIRE(testing::all_specimens().size() >= 25);
   for (const testing::Specimen& specimen : testing::all_specimens()) {
@@ -74,6 +105,10 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
     CHECK(location.diagnosis.has_value() == (specimen.stage != "clean"));
     if (!location.diagnosis) continue;
     INFO(joined(location.diagnosis->evidence));
+    if (location.diagnosis->memory.empty()) {
+      REQUIRE_FALSE(location.source.empty());
+      CHECK_THAT(location.source[0], Catch::Matchers::StartsWith("kernels/"));
+    }
     CHECK(named(*location.diagnosis) ==
           specimen.stage + " " + specimen.site + " " + specimen.cause);
     if (testing::breaks_off(specimen)) {

@@ -231,8 +231,9 @@ std::string recurrence_text(const Recurrence& recurrence) {
   return text;
 }
 
-bool stores_outputs(const std::string& gate) {
-  return gate == name_of(Gate::fused) || gate == name_of(Gate::combine_only);
+bool has_outputs(const DiffReport& report) {
+  return std::any_of(report.sites.begin(), report.sites.end(),
+                     [](const SiteReport& site) { return is_output(site.site); });
 }
 
 std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
@@ -242,7 +243,7 @@ std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
   }
   if (info.strayed()) return info.end_text();
   if (report.holds()) {
-    return std::string(stores_outputs(info.gate) ? "outputs are right; " : "") +
+    return std::string(has_outputs(report) ? "outputs are right; " : "") +
            "the recurrence differs here: " + recurrence_text(*report.recurrence);
   }
   if (report.first) {

@@ -130,7 +130,7 @@ class Search {
     const bool variant =
         !given_.strict && report.recurrence && take_variant(*report.recurrence, probe);
     location_.runs.push_back({text, probe.about, report.match, false, variant});
-    traits_.push_back({text, traits, report.match || variant});
+    traits_.push_back({text, traits, report.match || variant, variant});
     if (report.match) least_rise_ = std::min(least_rise_, least_rise(dump));
     if (report.match || report.unsettled || variant) return false;
     Diagnosis diagnosis = diagnose(dump, report);
@@ -284,10 +284,17 @@ class Search {
     if (location_.recurrence->kept) {
       location_.recurrence->taken_from = std::min(location_.recurrence->taken_from, least_rise_);
     }
-    if (!location_.recurrence->is_settled()) {
-      given_.strict = true;
-      location_.recurrence.reset();
-      attempt(variant_probe_);
+    if (location_.recurrence->is_settled()) return;
+    given_.strict = true;
+    for (LocateRun& run : location_.runs) run.variant = false;
+    for (RunTraits& run : traits_) run.match = run.match && !run.variant;
+    const std::vector<std::string> unsettled = location_.recurrence->differences();
+    location_.recurrence.reset();
+    attempt(variant_probe_);
+    for (const std::string& line : unsettled) {
+      location_.diagnosis->evidence.push_back("outputs are right on " +
+                                              std::to_string(traits_.size()) +
+                                              " inputs, but it may go wrong on others: " + line);
     }
   }
 

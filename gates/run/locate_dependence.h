@@ -16,7 +16,8 @@ std::vector<std::string> traits_of(const RunOptions& options, const Problem& pro
 struct RunTraits {
   std::string options;  ///< as they are typed
   std::vector<std::string> traits;
-  bool match = false;
+  bool match = false;    ///< with the reference, or right outputs of another recurrence
+  bool variant = false;  ///< of another recurrence
 };
 
 /// The shortest trait, or pair of them, that all wrong runs have and no right one; else the right

@@ -70,18 +70,19 @@ reference::stage_errors::Number weight(double x, double error, double shift, dou
   return p;
 }
 
+/// The scores of a visit in base 2 and how far rounding may have them off. [br, bc]
+Bounded scores_in_base_2(const Visit& visit, double factor) {
+  Bounded x{*visit.s * factor, Array::Zero(visit.s->rows(), visit.s->cols())};
+  for (Index i = 0; i < x.value.size(); ++i) x.error(i) = conversion(factor, x.value(i));
+  return x;
+}
+
 }  // namespace
 
 double Units::of(Recurrence::Unit of_unit) const {
   return of_unit == Recurrence::Unit::base_2   ? 1
          : of_unit == Recurrence::Unit::base_e ? reference::log2_e
                                                : raw;
-}
-
-Bounded scores_in_base_2(const Visit& visit, double factor) {
-  Bounded x{*visit.s * factor, Array::Zero(visit.s->rows(), visit.s->cols())};
-  for (Index i = 0; i < x.value.size(); ++i) x.error(i) = conversion(factor, x.value(i));
-  return x;
 }
 
 bool scores_hold(const std::vector<Visit>& visits, double factor) {

@@ -13,11 +13,8 @@ struct Units {
   double of(Recurrence::Unit unit) const;
 };
 
-/// The scores of a visit in base 2 and how far rounding may have them off. [br, bc]
-reference::Bounded scores_in_base_2(const Visit& visit, double unit);
-
-/// Whether the scores of all visits are the true ones, held in this unit.
-bool scores_hold(const std::vector<Visit>& visits, double unit);
+/// Whether the scores of all visits, times `factor`, are the true ones.
+bool scores_hold(const std::vector<Visit>& visits, double factor);
 
 /// Whether m of all visits, in their order, is the maximum that `r` says; fills in its start, and
 /// what is seen of its threshold, which is not judged. `scores`: of s, `maximum`: of m.

@@ -56,8 +56,7 @@ struct Catalogue {
 std::filesystem::path catalogue_file() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const auto& folder :
-       {program, program.parent_path(), program.parent_path() / "gates"}) {
+  for (const auto& folder : {program, program.parent_path(), program.parent_path() / "gates"}) {
     if (std::filesystem::exists(folder / "modules.txt", error)) return folder / "modules.txt";
   }
   return std::filesystem::path(LANESCOPE_MODULE_FOLDER) / "modules.txt";

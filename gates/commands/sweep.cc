@@ -15,9 +15,9 @@
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
-#include "gates/this_build.h"
 #include "gates/run/run_options.h"
 #include "gates/sweep/page.h"
+#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {

@@ -19,9 +19,9 @@
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
 #include "gates/commands/source_watch.h"
-#include "gates/this_build.h"
 #include "gates/module/launch_description.h"
 #include "gates/process/program.h"
+#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {

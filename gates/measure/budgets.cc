@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "gates/this_build.h"
 #include "gates/measure/resources.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {

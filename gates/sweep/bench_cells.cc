@@ -6,8 +6,8 @@
 
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
-#include "gates/this_build.h"
 #include "gates/measure/bench.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {

@@ -8,9 +8,9 @@
 
 #include "debug/judge/diff.h"
 #include "gates/build/module_build.h"
-#include "gates/this_build.h"
 #include "gates/run/check.h"
 #include "gates/run/launch.h"
+#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {

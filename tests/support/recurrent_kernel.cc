@@ -348,7 +348,7 @@ const std::vector<std::string>& recurrence_bugs() {
                                                "alpha_narrow",
                                                "alpha_shown_early",
                                                "p_shown_of_tile_before",
-                                               
+
                                                "l_garbage_in_lanes",
                                                "l_shown_early",
                                                "o_of_last_row_shown_twice"};

@@ -97,7 +97,7 @@ Array OnlineBlock::kv_tile(const Tensor& tensor, std::int64_t tile) const {
   return load_rows(tensor, first_kv_row_ + first, keys, walk_.bc, walk_.width);
 }
 
-TileState OnlineBlock::step(std::int64_t tile) {
+TileState OnlineBlock::step(std::int64_t tile, const Array* m_held) {
   const Arithmetic& arithmetic = walk_.arithmetic;
   const Visible seen = visible(tile);
   const Index keys = most(seen);  // keys that no row sees add exact zeros
@@ -108,7 +108,7 @@ TileState OnlineBlock::step(std::int64_t tile) {
   if (walk_.injected == Injected::scores) {
     s = Bounded::exact(round_values(s.value, ElementType::f32));
   }
-  Softmax next = softmax(s, softmax_factor(), m_, l_, arithmetic);
+  Softmax next = softmax(s, softmax_factor(), m_, l_, {walk_.rescale_above, m_held}, arithmetic);
   state.s = widened(s, walk_.bc, -infinity);
   state.m_prev = m_;
   state.m = next.m;

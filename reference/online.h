@@ -25,6 +25,8 @@ struct Walk {
   Arithmetic arithmetic;
   /// Whether s is held as the products are and gets its factor in the softmax.
   bool unscaled_scores = false;
+  /// Rise::above of the softmax.
+  int rescale_above = 0;
   Injected injected = Injected::nothing;
   ElementType injected_p = ElementType::f32;
   std::int64_t splits = 1;
@@ -61,8 +63,9 @@ class OnlineBlock {
   Array k_tile(std::int64_t tile) const;
   Array v_tile(std::int64_t tile) const;
 
-  /// Advances over `tile`. Tiles go upwards; those that are not needed may be left out.
-  TileState step(std::int64_t tile);
+  /// Advances over `tile`. Tiles go upwards; those that are not needed may be left out. m_held:
+  /// Rise::held of the softmax.
+  TileState step(std::int64_t tile, const Array* m_held = nullptr);
   /// What the block has after the tiles so far; without error where it is given.
   Partial partial() const;
   /// What the block stores after the tiles so far, all keys being in its split: o_final
@@ -74,6 +77,7 @@ class OnlineBlock {
   Factor score_factor() const { return walk_.unscaled_scores ? Factor{} : score_factor_; }
   Factor softmax_factor() const { return walk_.unscaled_scores ? score_factor_ : Factor{}; }
   const Factor& output_factor() const { return output_factor_; }
+  const Walk& walk() const { return walk_; }
 
  private:
   Array kv_tile(const Tensor& tensor, std::int64_t tile) const;

@@ -47,10 +47,11 @@ struct Scores {
 };
 
 /// The exponents that p and the alphas behind it were computed from are rounded, u·|x| each, and
-/// the |x| of a key sum to the distance from the largest score; each ex2 is wrong by its error.
-void add_rounding(Scores& scores, std::int64_t tiles, double residue) {
+/// the |x| of a key sum to the distance from the largest score, and twice what p's exponent may lie
+/// above 0; each ex2 is wrong by its error.
+void add_rounding(Scores& scores, std::int64_t tiles, double residue, double above) {
   const double largest = scores.value.largest(), off = scores.error.largest();
-  scores.error += 2 * unit * (largest - scores.value + scores.error + off);
+  scores.error += 2 * unit * (largest - scores.value + scores.error + off + 2 * above);
   scores.error += static_cast<double>(tiles + 2) * 2 * ex2_error;
   scores.least_l = power_of_2(-residue) / 2;
 }
@@ -92,7 +93,7 @@ Scores scores_of(const Block& b, Index row) {
   const double largest = scores.value.abs().largest() + scores.error.largest();
   const double residue = factor.none() ? 0 : unit * largest;
   if (largest >= 0x1p126 || residue > 60) return {};
-  add_rounding(scores, b.tiles, residue);
+  add_rounding(scores, b.tiles, residue, b.walk.rescale_above);
   return scores;
 }
 
@@ -146,7 +147,8 @@ Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
   o.error += relative * magnitude.min(largest) + (static_cast<double>(keys) * absolute * largest +
                                                   static_cast<double>(b.tiles) * dot_flush) /
                                                      scores.least_l;
-  if ((largest * static_cast<double>(keys) >= 0x1p126).any()) o.error.fill_row(0, anything);
+  const double most_l = static_cast<double>(keys) * power_of_2(b.walk.rescale_above);
+  if ((largest * most_l >= 0x1p126).any()) o.error.fill_row(0, anything);
   return o;
 }
 

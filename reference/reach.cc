@@ -11,7 +11,8 @@ namespace lanescope::reference {
 Reach::Reach(const OnlineBlock& block)
     : score_factor_(block.score_factor().value),
       softmax_factor_(block.softmax_factor().value),
-      output_factor_(block.output_factor().value) {
+      output_factor_(block.output_factor().value),
+      largest_p_(power_of_2(block.walk().rescale_above)) {
   const Array q = block.q_tile().top_rows(block.rows());
   q_norm_ = q.square().row_sums().sqrt();
   keys_ = Array::Zero(q.rows(), 1);
@@ -70,13 +71,13 @@ double Reach::of(SiteId site, Index row, Index col) const {
                  ? std::numeric_limits<double>::infinity()
                  : 1;
     case SiteId::p:
-      return 1;
+      return largest_p_;
     case SiteId::l:
     case SiteId::l_partial:
-      return keys_(row);
+      return keys_(row) * largest_p_;
     case SiteId::o:
     case SiteId::o_partial:
-      return keys_(row) * rows_of_v();
+      return keys_(row) * largest_p_ * rows_of_v();
     case SiteId::o_final:
       return output_factor_ * rows_of_v();
     case SiteId::lse:

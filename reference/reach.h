@@ -14,11 +14,12 @@ namespace lanescope::reference {
 /// site                   between                                     source
 /// s                      ±‖q‖·‖k‖·factor                             Cauchy and Schwarz
 /// m_prev, m, m_partial   ±‖q‖·max ‖k‖·factor, over the keys seen
-/// alpha, p               0 and 1; any number while the row maximum is −inf: alpha times 0
-/// l, l_partial           0 and the number of keys seen
+/// alpha                  0 and 1; any number while the row maximum is −inf: alpha times 0
+/// p                      0 and 1, or 2^a where the maximum follows rises by more than a alone
+/// l, l_partial           0 and the number of keys seen, times what p comes to
 /// o_final                two rows of V that the row sees; the sixteenth part of the largest of
 ///                        them, if that is more: a bound that is smaller tells O from no O
-/// o, o_partial           as o_final, times the number of keys seen
+/// o, o_partial           as o_final, times what l comes to
 /// lse                    ±(ln 2·‖q‖·max ‖k‖·factor + ln of the number of keys)
 class Reach {
  public:
@@ -39,6 +40,7 @@ class Reach {
   double score_factor_;    ///< of s
   double softmax_factor_;  ///< from s to base 2
   double output_factor_;
+  double largest_p_;
   Array q_norm_, k_norm_;  ///< [rows], [bc]: of the tile taken last
   double k_largest_ = 0;
   Array keys_;        ///< that each row has seen. [rows]

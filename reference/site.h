@@ -21,7 +21,8 @@ enum class Products : std::uint8_t { fp32_fma, tensor_core };
 /// Every named place where a value can be traced, in the order in which a tile passes them.
 ///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory
 ///   s       scores Q·Kᵀ · scale · log2(e), or Q·Kᵀ (Site::unscaled); masked positions −inf
-///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it
+///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it. Of a kernel
+///           that rescales seldom (Site::rescale_above) it stays where it would rise by less
 ///   alpha   2^(m_prev − m);  p: 2^(scaled s − m);  l: running row sum of p
 ///   o       unnormalised output after this tile
 ///   o_partial m_partial l_partial   o, m and l after the last tile of a block that sees only a
@@ -67,6 +68,7 @@ struct Site {
   int warps;      ///< registers: warps that hold it, else 0
   int regs;       ///< registers: elements per lane, else 0
   bool unscaled = false;  ///< of s: the softmax multiplies with scale · log2(e)
+  int rescale_above = 0;  ///< of alpha: m rises only by more than this, in base 2
 
   /// Bytes of one (block, tile) in the trace buffer.
   constexpr std::int64_t bytes() const {

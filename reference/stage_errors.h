@@ -114,4 +114,32 @@ inline Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
   return {top, top.is_inf().select(0, (high - top).max(top - low))};
 }
 
+/// `top`, the maximum up to a tile, where it rises above m_prev by more than rise.above, else
+/// m_prev. A kernel compares with m_prev + above, rounded: u·|m_prev + above|. As far as that and
+/// the errors of both leave it open, it is what the kernel holds, or either.
+inline Bounded followed(const Rise& rise, const Bounded& top, const Bounded& m_prev) {
+  if (rise.above == 0) return top;
+  Bounded m = top;
+  for (Index row = 0; row < m.value.rows(); ++row) {
+    const double high = top.value(row), low = m_prev.value(row), limit = low + rise.above;
+    // The maximum is m_prev itself, or both are the same infinity: nothing rises.
+    const double above = high > low ? high - limit : -rise.above;
+    const double error = top.error(row) + m_prev.error(row) + unit * std::abs(limit);
+    bool rises = above > 0;
+    if (std::isfinite(above) && std::abs(above) <= error) {
+      if (!rise.held) {
+        m.value(row) = rises ? high : low;
+        m.error(row) = high - low + top.error(row) + m_prev.error(row);
+        continue;
+      }
+      const double held = (*rise.held)(row);
+      rises = std::abs(held - high) < std::abs(held - low);
+    }
+    if (rises) continue;
+    m.value(row) = low;
+    m.error(row) = m_prev.error(row);
+  }
+  return m;
+}
+
 }  // namespace lanescope::reference::stage_errors

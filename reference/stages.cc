@@ -55,14 +55,15 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor&
   return settled(s);
 }
 
-// l: n additions, a multiplication with alpha, one more addition: gamma(n + 2) of the sum of the
+// l: n additions, a multiplication with alpha, one more addition; two more each for the sums of the
+// parts in which lanes may keep l, before the tile and behind it: gamma(n + 6) of the sum of the
 // magnitudes, on top of what its operands are wrong by.
 Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
-                const Bounded& l_prev, const Arithmetic& arithmetic) {
+                const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic) {
   const Index rows = s.value.rows(), keys = s.value.cols();
   const Bounded x = in_base_2(s, factor);
   Softmax out;
-  out.m = row_maximum(rounded_in_base_2(s, factor), m_prev);
+  out.m = followed(rise, row_maximum(rounded_in_base_2(s, factor), m_prev), m_prev);
   out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
   out.p = Bounded::exact(Array::Zero(rows, keys));
   // 2^(−inf − −inf) is what kernels guard against: a row without a visible key subtracts 0.
@@ -87,7 +88,7 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
   out.l.value = rescaled + out.p.value.row_sums();
   out.l.error = l_prev.error * (out.alpha.value + out.alpha.error) +
                 l_prev.value.abs() * out.alpha.error + out.p.error.row_sums();
-  out.l.error += gamma(keys + 2) * (rescaled.abs() + out.p.value.row_sums() + out.l.error);
+  out.l.error += gamma(keys + 6) * (rescaled.abs() + out.p.value.row_sums() + out.l.error);
 
   for (Index row = 0; row < rows; ++row) {
     const double residue =

@@ -31,9 +31,19 @@ struct Factor {
 Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic);
 
+/// When the row maximum follows the scores: only where they rise above it by more than `above`, in
+/// base 2. 0: always (FlashAttention-2). Above 0, m stays where the rise is smaller; then p is up
+/// to 2^above, and O / l and lse are what they are for any m (as in FlashAttention-4's forward).
+struct Rise {
+  int above = 0;
+  /// [rows, 1]: the m that a kernel holds behind the tile, or null. Where errors leave it open
+  /// whether a row rises, the way that the kernel took is followed; without it, m may be either.
+  const Array* held = nullptr;
+};
+
 /// What one tile does to the softmax. m, alpha, l [rows, 1]; p, weights [rows, keys].
 struct Softmax {
-  Bounded m;        ///< max(m_prev, max s), s in base 2
+  Bounded m;        ///< max(m_prev, max s), s in base 2; m_prev where the rise is too small
   Bounded alpha;    ///< 2^(m_prev − m), anchored; 0 within 1 where the row has no visible key yet
   Bounded p;        ///< 2^(s − m), anchored, as fp32
   Bounded l;        ///< alpha·l_prev + Σ p, anchored
@@ -44,7 +54,7 @@ struct Softmax {
 /// fused multiply-add with m where p does. m_prev, l_prev [rows, 1], l_prev anchored. NaN scores do
 /// not reach m (fmaxf).
 Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
-                const Bounded& l_prev, const Arithmetic& arithmetic);
+                const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic);
 
 /// o = alpha·o_prev + weights·v, all anchored. weights [rows, keys], alpha [rows, 1],
 /// v [keys, d] exact, o_prev [rows, d] → [rows, d].

@@ -181,6 +181,62 @@ TEST_CASE("reference: rows that see no key have O = 0 and lse = -infinity") {
   CHECK(std::isfinite(out.lse.value(12)));
 }
 
+TEST_CASE("reference: m follows large rises alone, and the result is the textbook's", "[quick]") {
+  for (const std::string& kind : input_kinds()) {
+    const Problem problem{1, 1, 1, 40, 300, 32, true};
+    const Inputs inputs = generate_inputs(problem, ElementType::f16, kind, 1);
+    const AttentionResult want = attention(inputs, problem);
+    Walk walk = walk_of(40, 16, 32);
+    OnlineBlock always(inputs, problem, walk, 0, 0, 0);
+    walk.rescale_above = 8;
+    OnlineBlock seldom(inputs, problem, walk, 0, 0, 0);
+    int stayed = 0;
+    for (std::int64_t tile = 0; tile < seldom.needed_tiles(); ++tile) {
+      const TileState all = always.step(tile), few = seldom.step(tile);
+      for (Index row = 0; row < 40; ++row) {
+        INFO(kind << " tile " << tile << " row " << row);
+        const double before = few.m_prev.value(row), m = few.m.value(row), top = all.m.value(row);
+        CHECK((m == before || m > before + 8));
+        CHECK((m == -infinity ? top == -infinity : (m <= top && top <= m + 8)));
+        if (m == before && m > -infinity) CHECK(few.alpha.value(row) == 1);
+        stayed += m < top;
+        CHECK((few.p.value.row(row) <= 256).all());
+        CHECK(few.l.value(row) ==
+              Approx(all.l.value(row) * (m > -infinity ? std::exp2(top - m) : 1)));
+      }
+    }
+    CHECK((stayed > 0) ==
+          (kind == "random" || kind == "rising" || kind == "large" || kind == "counting"));
+    const Outputs got = seldom.finish();
+    CHECK(difference(got.o_final.value, want.o, 0, 0.01) < 1e-11);
+    CHECK(difference(got.lse.value, want.lse, 0, 1) < 1e-13);
+  }
+}
+
+TEST_CASE("reference: where errors leave a rise open, m is either, or what a kernel holds") {
+  const Bounded m_prev = Bounded::exact(Array::Zero(3, 1)), l_prev = m_prev;
+  Bounded s{Array::Constant(3, 1, 8), Array::Constant(3, 1, 1e-3)};
+  s.value(1) = 8.01;
+  s.value(2) = 7.99;
+  const Arithmetic arithmetic;
+  const auto of = [&](const Array* held) {
+    return softmax(s, Factor{}, m_prev, l_prev, {8, held}, arithmetic);
+  };
+  const Softmax open = of(nullptr);
+  CHECK(open.m.error(0) > 8);
+  CHECK(open.m.error(0) < 8.01);
+  CHECK(open.p.error(0) < 0.01 * open.p.value(0));  // anchored: m is common to all
+  for (const double took : {0.0, 8.0}) {
+    const Array held = Array::Constant(3, 1, took);
+    const Softmax followed = of(&held);
+    CHECK(followed.m.value(0) == took);
+    CHECK(followed.m.error(0) < 1.01e-3);
+    CHECK(followed.m.value(1) == 8.01);  // not open: whatever is held
+    CHECK(followed.m.value(2) == 0);
+    CHECK(followed.p.value(0) == Approx(std::exp2(8 - took)));
+  }
+}
+
 TEST_CASE("reference: what is injected is rounded and has no error") {
   const Problem problem{1, 1, 1, 32, 96, 32, false};
   const Inputs inputs = generate_inputs(problem, ElementType::f16, "random", 0);

@@ -9,6 +9,7 @@ using Array = Scene::Array;
 
 Reduction::Reduction(const Scene& scene) {
   const std::int64_t tile = scene.tile();
+  above_ = scene.info().rescale_above;
   is_maximum_ = scene.site() == SiteId::m;
   const auto s = scene.scores(tile), m = scene.held(SiteId::m, tile);
   auto start = scene.held(SiteId::m_prev, tile);

@@ -21,7 +21,8 @@ class Reduction {
   /// `times`: how often a sum counts what is kept.
   template <class Keep>
   double over(reference::Index row, const Keep& keep, double times = 1) const {
-    return reduce(start_(row), row, keep, times);
+    const double value = reduce(start_(row), row, keep, times);
+    return is_maximum_ && value <= start_(row) + above_ ? start_(row) : value;
   }
   /// The same without what the row brings along from the tiles before.
   template <class Keep>
@@ -44,6 +45,7 @@ class Reduction {
   }
 
   bool possible_ = false, is_maximum_ = false;
+  double above_ = 0;  ///< what m must rise by
   Scene::Array terms_, start_;
 };
 

@@ -122,8 +122,11 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     double& own = peak[static_cast<std::size_t>(tile_of(i))];
     own = std::max(own, scores[i]);
   }
+  // The maximum follows from one tile to the next as the kernel declares it.
+  const double above = info().rescale_above * std::log(2.0);
+  const auto followed = [above](double m, double top) { return top > m + above ? top : m; };
   for (std::size_t tile = 0; tile < tiles; ++tile) {
-    running[tile] = sums.m = std::max(sums.m, peak[tile]);
+    running[tile] = sums.m = followed(sums.m, peak[tile]);
   }
   const auto brought = [&](Rescale rule, double score, std::size_t tile) {
     const double now = running[tile], before = tile > 0 ? running[tile - 1] : -infinity;
@@ -156,7 +159,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       if (tile < tiles) other[tile] = std::max(other[tile], theirs[i]);
     }
     for (std::size_t tile = 1; tile < tiles; ++tile) {
-      other[tile] = std::max(other[tile], other[tile - 1]);
+      other[tile] = followed(other[tile - 1], other[tile]);
     }
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {

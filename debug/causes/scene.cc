@@ -114,6 +114,15 @@ std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {
   });
 }
 
+double Scene::raised(double m_prev, double top) const {
+  const double limit = m_prev + info().rescale_above;
+  return top > limit ? top : m_prev;
+}
+
+Scene::Array Scene::raised(const Array& m_prev, const Array& top) const {
+  return m_prev.map(top, [&](double low, double high) { return raised(low, high); });
+}
+
 std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
   if (tile > 0) return held(id, tile - 1);
   if (id == SiteId::o) return Array::Zero(reference_.rows(), info().head_dim);

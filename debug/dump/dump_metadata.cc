@@ -134,6 +134,12 @@ class Strings {
     }
     return number;
   }
+  int number(const char* key, int most) const {
+    const std::uint64_t value = number(key);
+    if (value <= static_cast<std::uint64_t>(most)) return static_cast<int>(value);
+    throw UsageError("'" + std::string(key) + "' of its metadata is more than " +
+                     std::to_string(most) + ": '" + printable(text(key)) + "'");
+  }
   Json json(const char* key) const {
     const std::string& value = text(key);
     std::optional<Json> parsed;
@@ -232,6 +238,9 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
                                   {"compile_flags", info.compile_flags},
                                   {"incomplete", info.incomplete},
                                   {"sites", sites.dump()}};
+  if (info.rescale_above > 0) {
+    metadata.emplace_back("rescale_above", std::to_string(info.rescale_above));
+  }
   if (info.stop.kind != Stop::Kind::none) {
     metadata.emplace_back("stop", stop_json(info.stop).dump());
   }
@@ -258,6 +267,7 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
   info.products = enum_of<Products>(strings.text("products"), "kind of products");
   info.unscaled_scores = strings.one_of("scores", "scaled", "unscaled") == "unscaled";
+  if (strings.has("rescale_above")) info.rescale_above = strings.number("rescale_above", 64);
   info.problem = problem_of(strings.json("shape"));
   info.head_dim = tile.small("head_dim");
   info.br = tile.small("br");

@@ -50,7 +50,8 @@ void BlockJudge::run() {
 }
 
 void BlockJudge::judge_tile(std::int64_t tile) {
-  const TileState truth = reference_.step(tile);
+  const std::optional<Array> m = held(SiteId::m, tile);
+  const TileState truth = reference_.step(tile, m ? &*m : nullptr);
   const Array k = reference_.k_tile(tile), v = reference_.v_tile(tile);
   reach_.step(k, v, reference_.visible(tile));
   reach_.take_maxima(truth.m.value);
@@ -121,10 +122,12 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
   const std::optional<Array> m_prev =
       judge_.slots(SiteId::m_prev) ? held(SiteId::m_prev, tile) : m_before_;
   if (!s || !m_prev) return;
+  const std::optional<Array> m = held(SiteId::m, tile);
   const Array l_prev = l_before_.value_or(Array::Zero(reference_.rows(), 1));
   const reference::Softmax local =
       softmax(Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
-              Bounded::exact(l_prev), judge_.walk().arithmetic);
+              Bounded::exact(l_prev), {judge_.walk().rescale_above, m ? &*m : nullptr},
+              judge_.walk().arithmetic);
   const auto as_shifted = [&](const Bounded& x) { return shifted(x, local.m.error); };
   judge(SiteId::m, tile, Judgement::local, local.m);
   judge(SiteId::alpha, tile, Judgement::local, as_shifted(local.alpha));

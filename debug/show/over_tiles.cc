@@ -57,11 +57,11 @@ std::vector<std::string> broken_row(const Trace& trace, std::int64_t tile, std::
   return broken;
 }
 
-/// The same of one element of P: 0 <= P <= 1.
-std::vector<std::string> broken_weight(const Tensor& tensor, const Place& place) {
+/// The same of one element of P: 0 <= P <= `most`.
+std::vector<std::string> broken_weight(const Tensor& tensor, const Place& place, double most) {
   const double p = tensor.at(place.index);
-  if (is_unwritten(tensor, place.index) || (p >= 0 && p <= 1)) return {};
-  return {"p outside 0 to 1"};
+  if (is_unwritten(tensor, place.index) || (p >= 0 && p <= most)) return {};
+  return {"p outside 0 to " + number_text(most, 6)};
 }
 
 /// As far as the lanes of a row can disagree: values of `id` that differ in slots of one row.
@@ -96,11 +96,12 @@ std::vector<std::string> broken_invariants(const Dump& dump, const Selection& at
   const bool row_state = is_row_state(at.site->site.id);
   if (!row_state && at.site->site.id != SiteId::p) return {};
   const Trace trace(dump, at.block);
+  const double most = std::exp2(dump.info.rescale_above);
   std::map<std::string, std::vector<std::int64_t>> broken;
   for (const Place& place : places) {
     if (place.row < 0) continue;
     const std::vector<std::string> all =
-        row_state ? broken_row(trace, tile, place.slot) : broken_weight(*at.tensor, place);
+        row_state ? broken_row(trace, tile, place.slot) : broken_weight(*at.tensor, place, most);
     for (const std::string& what : all) {
       std::vector<std::int64_t>& rows = broken[what];
       if (std::find(rows.begin(), rows.end(), place.row) == rows.end()) rows.push_back(place.row);

@@ -1,6 +1,7 @@
 #include "gates/run/dump_of_run.h"
 
 #include <algorithm>
+#include <span>
 
 #include "gates/process/run_memory.h"
 #include "gates/run/partition.h"
@@ -47,6 +48,9 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.products = module.products;
   info.unscaled_scores = std::any_of(module.sites, module.sites + module.site_count,
                                      [](const Site& site) { return site.unscaled; });
+  for (const Site& site : std::span(module.sites, static_cast<std::size_t>(module.site_count))) {
+    info.rescale_above = std::max(info.rescale_above, site.rescale_above);
+  }
   info.problem = request.problem;
   info.head_dim = module.head_dim;
   info.br = module.br;

@@ -91,6 +91,13 @@ constexpr Site unscaled(Site site) {
   return site;
 }
 
+/// alpha of a kernel whose m follows the scores only where they rise above it by more than
+/// `threshold`, in base 2.
+constexpr Site rescaled_above(int threshold, Site site) {
+  site.rescale_above = threshold;
+  return site;
+}
+
 /// The sites of a kernel of head dimension D whose blocks of `Threads` threads take tiles of Br
 /// queries and Bc keys; in any order.
 template <int D, int Br, int Bc, int Threads, class... Rows>

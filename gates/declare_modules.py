@@ -51,9 +51,10 @@ class Specimen:
 
 def shape_options(options):
     """What list.txt has as "s=64,d=64,causal,small" as the program takes it."""
+    inputs = [part.split("=")[1] for part in options.split(",") if part.startswith("input=")]
     parts = options.split(",")
     shape = ",".join(part for part in parts if "=" in part and part.split("=")[0] in ("b", "h", "hkv", "s", "skv", "d"))
-    return f"--shape {shape}" + (" --causal" if "causal" in parts else "")
+    return f"--shape {shape}" + (" --causal" if "causal" in parts else "") + "".join(f" --input {kind}" for kind in inputs)
 
 
 def is_list_of(values, holds):

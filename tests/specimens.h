@@ -14,6 +14,7 @@ struct Specimen {
   std::string name, kernel, stage, site, cause, shape;
   std::string finding;  ///< what check must find, empty: it is not asked
   std::string dtype;    ///< empty: f16
+  std::string input;    ///< empty: random
   bool causal = false;
 };
 
@@ -43,6 +44,7 @@ inline std::vector<Specimen> all_specimens() {
     };
     take_value("check", s.finding);
     take_value("dtype", s.dtype);
+    take_value("input", s.input);
     const auto take_flag = [&](const std::string& flag) {
       const std::size_t at = s.shape.find("," + flag);
       if (at != std::string::npos) s.shape.erase(at, flag.size() + 1);

@@ -25,6 +25,7 @@ DiffReport diff(const Specimen& specimen, const std::string& kernel, Gate gate) 
   options.shape = specimen.shape;
   options.causal = specimen.causal;
   options.dtype = specimen.dtype;
+  if (!specimen.input.empty()) options.input = specimen.input;
   const PreparedRun run = prepare(options);
   return diff_against_reference(launch(*run.module, run.module_name, run.request));
 }

@@ -29,8 +29,9 @@ std::string lane_of_warp(int thread) {
 
 constinit thread_local BlockRunner* BlockRunner::current_ = nullptr;
 
-BlockRunner::BlockRunner(const Launch& launch, Sitting& sitting)
-    : sitting_(sitting),
+BlockRunner::BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting)
+    : grid_(grid),
+      sitting_(sitting),
       lanes_(static_cast<std::size_t>(launch.threads)),
       warps_(static_cast<std::size_t>(launch.threads / 32)),
       shared_bytes_((launch.shared_bytes + 3) / 4 * 4),

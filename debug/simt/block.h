@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -57,11 +58,17 @@ struct Warp {
   std::vector<Meeting> meetings;  ///< under way
 };
 
+/// What the blocks of a launch share.
+struct Grid {
+  std::int64_t blocks;
+  std::atomic<int> tickets{0};  ///< given
+};
+
 /// Runs the blocks of a grid, one after the other, on the calling thread.
 class BlockRunner final : public AsyncHost {
  public:
   /// Runs blocks of this launch on the thread that sits here.
-  BlockRunner(const Launch& launch, Sitting& sitting);
+  BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting);
   ~BlockRunner();
 
   /// Throws Fault.
@@ -72,6 +79,7 @@ class BlockRunner final : public AsyncHost {
 
   int thread_index() const { return running_; }
   std::int64_t block_index() const { return block_; }
+  Grid& grid() const { return grid_; }
   std::byte* shared_memory() const override { return shared_; }
   std::size_t shared_bytes() const override { return shared_bytes_; }
   std::size_t shared_address() const override { return 0; }
@@ -117,6 +125,7 @@ class BlockRunner final : public AsyncHost {
 
   static constinit thread_local BlockRunner* current_;
 
+  Grid& grid_;
   Sitting& sitting_;
   std::vector<Lane> lanes_;
   std::vector<Warp> warps_;

@@ -149,6 +149,8 @@ void check_aligned(const char* name, const void* address, Here here) {
 
 int thread_index() { return BlockRunner::current()->thread_index(); }
 std::int64_t block_index() { return BlockRunner::current()->block_index(); }
+std::int64_t block_count() { return BlockRunner::current()->grid().blocks; }
+int next_ticket(int all) { return BlockRunner::current()->grid().tickets++ % all; }
 void pass_site(SiteId site, int tile) {
   BlockRunner& runner = *BlockRunner::current();
   if (runner.checker()) runner.checker()->pass({site, tile}, runner.thread_index());

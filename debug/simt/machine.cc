@@ -74,9 +74,10 @@ void launch(const Launch& launch, void (*kernel)(const void*), const void* argum
     launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes,
                           launch.is_first);
   }
+  Grid grid{launch.blocks};
   const std::optional<Fault> first =
       run_blocks(launch.blocks, launch.workers, [&](Sitting& sitting) {
-        auto runner = std::make_shared<BlockRunner>(launch, sitting);
+        auto runner = std::make_shared<BlockRunner>(launch, grid, sitting);
         return [=](std::int64_t block) { runner->run(block, kernel, arguments); };
       });
   if (launch.checker) {

@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 
@@ -20,9 +21,9 @@ template <class K>
 __global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
     kernel_entry(const __grid_constant__ KernelArguments<K> arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
+  std::int64_t block = device::block();
   // Causal: the last query rows have most to do, so they start first.
-  const std::int64_t at = device::block();
-  const std::int64_t block = arguments.attention.causal ? gridDim.x - 1 - at : at;
+  if (!is_persistent<K> && arguments.attention.causal) block = gridDim.x - 1 - block;
   run_lane<K>(arguments, *reinterpret_cast<typename K::SharedMemory*>(memory), block);
 }
 
@@ -92,7 +93,14 @@ cudaError_t launch_passes(const ModuleRun& run, const KernelArguments<K>& argume
     const cudaError_t error =
         cudaFuncSetAttribute(kernel_entry<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error != cudaSuccess) return error;
-    kernel_entry<K><<<static_cast<unsigned>(run.blocks), K::threads, shared, stream>>>(arguments);
+    std::int64_t blocks = run.blocks;
+    if constexpr (is_persistent<K>) {
+      int device = 0, multiprocessors = 0;
+      cudaGetDevice(&device);
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+      blocks = std::min<std::int64_t>(blocks, multiprocessors * K::blocks_per_multiprocessor);
+    }
+    kernel_entry<K><<<static_cast<unsigned>(blocks), K::threads, shared, stream>>>(arguments);
   }
   if constexpr (launches_second<K, gate>) {
     combine_entry<K>

@@ -44,6 +44,13 @@ inline constexpr bool launches_first = !combines<K> || G != Gate::combine_only;
 template <class K, Gate G>
 inline constexpr bool launches_second = combines<K>&& runs<G, Stage::combine>;
 
+/// Whether kernel K's blocks go through several of a run's blocks: as many are launched as the
+/// device has room for.
+template <class K>
+inline constexpr bool is_persistent = requires {
+  K::is_persistent;
+};
+
 inline constexpr Gate gate = Gate::LANESCOPE_GATE;
 inline constexpr int head_dim = LANESCOPE_D;
 inline constexpr int br = LANESCOPE_BR, bc = LANESCOPE_BC;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <type_traits>
@@ -59,6 +60,10 @@ bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col) {
 
 namespace {
 
+/// For persistent blocks. As many as an H200 has, so that blocks take up several items in problems
+/// where they do so there, and enough for any number of OS threads.
+constexpr std::int64_t multiprocessors = 132;
+
 /// Both passes, as far as the gate has them and the first one ends well. Whether all did; else
 /// `run.message` says why not.
 template <class K>
@@ -72,7 +77,7 @@ bool launch_passes(const ModuleRun& run) {
                       .tensor_core = run.rules->tensor_core,
                       .shared_element = locate_shared};
   if constexpr (launches_first<K, gate>) {
-    launch.blocks = run.blocks;
+    launch.blocks = is_persistent<K> ? std::min(run.blocks, multiprocessors) : run.blocks;
     launch.threads = K::threads;
     launch.shared_bytes = sizeof(typename K::SharedMemory);
     launch.is_last = !launches_second<K, gate>;

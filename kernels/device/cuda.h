@@ -19,6 +19,7 @@ LANESCOPE_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
 LANESCOPE_DEVICE int lane() { return static_cast<int>(threadIdx.x % 32); }
 LANESCOPE_DEVICE int warp() { return static_cast<int>(threadIdx.x / 32); }
 LANESCOPE_DEVICE std::int64_t block() { return blockIdx.x; }
+LANESCOPE_DEVICE std::int64_t block_count() { return gridDim.x; }
 
 LANESCOPE_DEVICE void block_sync(Here = {}) { __syncthreads(); }
 LANESCOPE_DEVICE void warp_sync(unsigned mask = full_warp, Here = {}) { __syncwarp(mask); }
@@ -130,6 +131,12 @@ LANESCOPE_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 /// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The
 /// order in which lanes come is not specified.
 LANESCOPE_DEVICE void atomic_add(float& to, float x) { atomicAdd(&to, x); }
+/// 0, 1, ... in the order in which lanes of the whole grid ask, once each: `all` times in a launch,
+/// so that the next launch starts from 0 again (CUDA C++ Programming Guide, atomicInc).
+LANESCOPE_DEVICE int next_ticket(int all) {
+  static unsigned given = 0;
+  return static_cast<int>(atomicInc(&given, static_cast<unsigned>(all) - 1));
+}
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).
 LANESCOPE_DEVICE float ex2(float x) {
   float y;

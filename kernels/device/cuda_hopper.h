@@ -66,6 +66,21 @@ LANESCOPE_DEVICE void mbarrier_wait(Mbarrier& barrier, int parity, Here = {}) {
   } while (!done);
 }
 
+/// The warpgroup of the calling warp, which meets: what depends on it is the same in all its lanes,
+/// and this tells the compiler so.
+LANESCOPE_DEVICE int warpgroup() {
+  return static_cast<int>(__shfl_sync(full_warp, threadIdx.x / 128, 0));
+}
+
+/// The block's shared memory, its address in a register: ptxas would make it again from a special
+/// register wherever it is used.
+template <class SharedMemory>
+LANESCOPE_DEVICE SharedMemory& held(SharedMemory& memory) {
+  std::uint32_t address = shared_address(&memory);
+  asm volatile("" : "+r"(address));
+  return *static_cast<SharedMemory*>(__cvta_shared_to_generic(address));
+}
+
 /// Between generic accesses and those of the asynchronous proxy, either way.
 LANESCOPE_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
 

@@ -3,11 +3,12 @@
 // The device vocabulary: all that a kernel may use besides plain C++. The same calls are CUDA
 // intrinsics and PTX under nvcc, and the SIMT machine of debug/simt elsewhere.
 //
-//   who am I       thread() lane() warp() block()
+//   who am I       thread() lane() warp() block() block_count()
 //   together       block_sync() warp_sync() shfl() shfl_xor() shfl_up() shfl_down() ballot()
 //   async copies   copy_async_16() commit_copies() wait_copies<N>()
 //   matrices       ldmatrix_x4() ldmatrix_x4_trans() mma_m16n8k16<T>()
 //   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
+//   the grid       atomic_add() next_ticket()
 //   numbers        widen() narrow<T>() pack<T>() e4m3x2_to_f16x2() fma() max() ex2() lg2()
 //   atomics        atomic_add()
 //

@@ -11,7 +11,7 @@
 //                   wait_stores_read<N>()
 //   products        matrix_descriptor() wgmma() wgmma_fence() wgmma_commit() wgmma_wait<N>()
 //   registers       decrease_registers<N>() increase_registers<N>()
-//   others          elect_one() stmatrix_x4() stmatrix_x4_trans()
+//   others          warpgroup() held() elect_one() stmatrix_x4() stmatrix_x4_trans()
 #include "kernels/device/device.h"
 #include "kernels/device/matrix_descriptor.h"
 #include "kernels/device/tensor_tile.h"

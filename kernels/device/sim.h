@@ -19,6 +19,7 @@ LANESCOPE_DEVICE int thread() { return simt::thread_index(); }
 LANESCOPE_DEVICE int lane() { return simt::thread_index() % 32; }
 LANESCOPE_DEVICE int warp() { return simt::thread_index() / 32; }
 LANESCOPE_DEVICE std::int64_t block() { return simt::block_index(); }
+LANESCOPE_DEVICE std::int64_t block_count() { return simt::block_count(); }
 
 LANESCOPE_DEVICE void block_sync(Here here = std::source_location::current()) {
   simt::block_barrier(here);
@@ -127,6 +128,8 @@ LANESCOPE_DEVICE void atomic_add(float& to, float x) {
   do sum = seen + x;
   while (!__atomic_compare_exchange(&to, &seen, &sum, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
+/// 0, 1, ... in the order in which lanes of the whole grid ask, once each: `all` times in a launch.
+LANESCOPE_DEVICE int next_ticket(int all) { return simt::next_ticket(all); }
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).
 LANESCOPE_DEVICE float ex2(float x) { return simt::ex2(x); }
 /// log2(x) (PTX ISA, lg2.approx.ftz.f32).

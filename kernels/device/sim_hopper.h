@@ -21,6 +21,15 @@ LANESCOPE_DEVICE std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(static_cast<const std::byte*>(pointer) - simt::shared_memory());
 }
 
+/// The warpgroup of the calling warp.
+LANESCOPE_DEVICE int warpgroup() { return simt::thread_index() / 128; }
+
+/// The block's shared memory, its address in a register.
+template <class SharedMemory>
+LANESCOPE_DEVICE SharedMemory& held(SharedMemory& memory) {
+  return memory;
+}
+
 /// Phases of `count` arrivals.
 LANESCOPE_DEVICE void mbarrier_init(Mbarrier& barrier, int count,
                                     Here here = std::source_location::current()) {

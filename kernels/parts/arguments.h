@@ -45,8 +45,10 @@ struct Work {
 LANESCOPE_DEVICE int first_row(const Work& w) { return w.q_begin; }
 LANESCOPE_DEVICE int row_count(const Attention& a, const Work&) { return a.len_q; }
 
-template <int Br, int Bc>
-LANESCOPE_DEVICE Work work_of(const Attention& a, std::int64_t block) {
+/// `Index`: std::int64_t, or int where the caller knows that it is wide enough, since a GPU divides
+/// such faster.
+template <int Br, int Bc, class Index>
+LANESCOPE_DEVICE Work work_of(const Attention& a, Index block) {
   const int q_tiles = (a.len_q + Br - 1) / Br;
   const auto sequence = static_cast<int>(block / q_tiles);
   Work w;
@@ -76,6 +78,11 @@ struct Mask {
   LANESCOPE_DEVICE bool sees(int row, int key) const { return visible(a, first_query + row, key); }
   /// Whether all rows from `row` on see all keys up to `key`.
   LANESCOPE_DEVICE bool all_see(int row, int key) const { return sees(row, key); }
+  /// Keys that `row` sees, the first ones; of one that sees none 0 or less.
+  LANESCOPE_DEVICE int keys_of(int row) const {
+    const int end = first_query + row + a.len_kv - a.len_q + 1;
+    return a.causal && end < a.len_kv ? end : a.len_kv;
+  }
 };
 
 /// First element of a head's rows; 64-bit, since B·H·S·D passes 2^31.

@@ -8,7 +8,10 @@ namespace lanescope::kernels {
 /// The stages of FlashAttention on wgmma.m64nNk16: Q, K and V come as boxes of tensors into
 /// swizzled shared memory, S, P and O stay in registers. A warpgroup owns 64 query rows of a block
 /// of Br, a warp 16 of them; its accumulators are the m16n8 fragments of mma side by side, so that
-/// softmax, mask and layout are those of `MmaStages`.
+/// their layout is that of `MmaStages`.
+///
+/// The maximum m of a row follows its scores only where they rise above it by more than
+/// `rescale_above`: seldom, so that O and l are seldom rescaled. P is 2^rescale_above at most.
 template <class T, int D, int Br, int Bc>
 struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   static_assert(Br % 64 == 0);
@@ -19,48 +22,142 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   using typename Base::Weights;
   using Queries = device::TensorTile<T, Br, D>;
   using Keys = device::TensorTile<T, Bc, D>;  ///< or values
+  static constexpr int rescale_above = 8;     ///< in base 2
+  static_assert(Base::rows == 2);
 
-  /// Starts S = Q·Kᵀ, as a group.
-  LANESCOPE_DEVICE static void start_qk(Queries& q, Keys& k, Scores& s) {
-    const int first_row = device::warp() / 4 * 64;
+  /// The row register that element i of S or O belongs to.
+  static constexpr int row_of_element(int i) { return i % 4 / 2; }
+
+  /// Starts S = Q·Kᵀ of the warpgroup's rows, as a group.
+  LANESCOPE_DEVICE static void start_qk(int warpgroup, Queries& q, Keys& k, Scores& s) {
+    const std::uint64_t q_rows = along_d(q, warpgroup * 64), k_rows = along_d(k, 0);
     device::pin(s);
     device::wgmma_fence();
     LANESCOPE_UNROLL
     for (int d = 0; d < D; d += 16) {
-      device::wgmma<T, device::Major::row, device::Major::row>(s.x, along_d(q, first_row, d),
-                                                               along_d(k, 0, d), d > 0);
+      device::wgmma<T, device::Major::row, device::Major::row>(s.x, q_rows + from_d<Queries>(d),
+                                                               k_rows + from_d<Keys>(d), d > 0);
     }
     device::wgmma_commit();
   }
 
   /// Starts O = O + P·V, as a group.
   LANESCOPE_DEVICE static void start_pv(Weights& p, Keys& v, Output& o) {
+    const std::uint64_t v_rows = along_keys(v);
     device::pin(p);
     device::pin(o);
     device::wgmma_fence();
     LANESCOPE_UNROLL
     for (int kt = 0; kt < Bc / 16; ++kt) {
-      device::wgmma<T, device::Major::col>(o.x, p.fragment(0, kt), along_keys(v, kt * 16), true);
+      device::wgmma<T, device::Major::col>(o.x, p.fragment(0, kt), v_rows + from_key(kt * 16),
+                                           true);
     }
     device::wgmma_commit();
   }
 
-  /// The softmax of a tile while P of the one before is in use: its own stays in S's registers.
-  LANESCOPE_DEVICE static void softmax(float scale_log2, Scores& s, Rows& m, Rows& alpha, Rows& l) {
-    Base::softmax(scale_log2, s, m, alpha, l, [](int, int) {});
+  /// Tiles, from the first on, that the warpgroup's rows see whole: they need no mask.
+  LANESCOPE_DEVICE static int whole_tiles(int warpgroup, const Mask& mask) {
+    const int keys = mask.keys_of(warpgroup * 64);
+    return keys < 0 ? 0 : keys / Bc;
   }
-  LANESCOPE_DEVICE static void pack_weights(const Scores& s, Weights& p) {
+
+  /// S = −inf where the row does not see the key.
+  LANESCOPE_DEVICE static void mask_scores(const Mask& mask, int first_key, Scores& s) {
+    const int lane = device::lane();
+    const int warp_row = device::warp() * 16;
+    int seen[Base::rows];  // columns of the tile, counted from the lane's first
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      seen[r] = mask.keys_of(warp_row + r * 8 + lane / 4) - first_key - lane % 4 * 2;
+    }
+    LANESCOPE_UNROLL
+    for (int i = 0; i < Scores::count; ++i) {
+      if (i / 4 * 8 + i % 2 >= seen[row_of_element(i)]) s[i] = device::minus_infinity;
+    }
+  }
+
+  /// top = c · max_j S_j   m = top where top > m_prev + rescale_above, else m_prev
+  /// alpha = 2^(m_prev − m), 1 where m stays   with c = scale · log2(e)
+  /// A row's scores lie in the four lanes of a quad, which agree on m and alpha. Whether a row of
+  /// the warp rises.
+  LANESCOPE_DEVICE static bool raise_maximum(float scale_log2, const Scores& s, Rows& m,
+                                             Rows& alpha) {
+    Rows top;
+    bool rises = false;
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      float even = device::minus_infinity, odd = device::minus_infinity;  // two shorter chains
+      LANESCOPE_UNROLL
+      for (int nt = 0; nt < Bc / 8; ++nt) {
+        float& longest = nt % 2 == 0 ? even : odd;
+        longest = device::max(longest, device::max(s.at(0, nt, 2 * r), s.at(0, nt, 2 * r + 1)));
+      }
+      top[r] = device::max(even, odd);
+    }
+    LANESCOPE_UNROLL
+    for (int distance = 1; distance < 4; distance *= 2) {
+      LANESCOPE_UNROLL
+      for (int r = 0; r < Base::rows; ++r) {
+        top[r] = device::max(top[r], device::shfl_xor(top[r], distance));
+      }
+    }
+    alpha.fill(1.0f);
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      top[r] = top[r] * scale_log2;
+      rises = rises || top[r] > m[r] + rescale_above;
+    }
+    if (device::ballot(rises) == 0) return false;
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      if (!(top[r] > m[r] + rescale_above)) continue;
+      alpha[r] = rescale(m[r], top[r]);
+      m[r] = top[r];
+    }
+    return true;
+  }
+
+  /// P_j = 2^(c · S_j − m)   l = l·alpha + Σ P_j
+  /// l is summed over the columns of the lane alone: that of the row is `row_sums`.
+  LANESCOPE_DEVICE static void weigh(float scale_log2, Scores& s, const Rows& m, const Rows& alpha,
+                                     Rows& l, Weights& p) {
+    const float shift[] = {shift_of(m[0]), shift_of(m[1])};
+    float sum[] = {0.0f, 0.0f, 0.0f, 0.0f};  // two chains per row
+    LANESCOPE_UNROLL
+    for (int i = 0; i < Scores::count; ++i) {
+      s[i] = device::ex2(device::fma(s[i], scale_log2, -shift[row_of_element(i)]));
+      sum[i % 4] = sum[i % 4] + s[i];
+    }
     LANESCOPE_UNROLL
     for (int nt = 0; nt < Bc / 8; ++nt) {
       LANESCOPE_UNROLL
       for (int r = 0; r < Base::rows; ++r) Base::pack_weights(s, r, nt, p);
     }
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      l[r] = device::fma(l[r], alpha[r], sum[2 * r] + sum[2 * r + 1]);
+    }
   }
 
+  /// l of the rows, from what the lanes of each have.
+  LANESCOPE_DEVICE static Rows row_sums(const Rows& l) {
+    Rows sums = l;
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      sums[r] = sums[r] + device::shfl_xor(sums[r], 1);
+      sums[r] = sums[r] + device::shfl_xor(sums[r], 2);
+    }
+    return sums;
+  }
+
+  /// Whether a row of the warp has an alpha but 1.
+  LANESCOPE_DEVICE static bool rescales(const Rows& alpha) {
+    return device::ballot(alpha[0] != 1.0f || alpha[1] != 1.0f) != 0;
+  }
   /// O = O·alpha
   LANESCOPE_DEVICE static void rescale_output(const Rows& alpha, Output& o) {
     LANESCOPE_UNROLL
-    for (int i = 0; i < Output::count; ++i) o[i] = o[i] * alpha[Base::row_register(i)];
+    for (int i = 0; i < Output::count; ++i) o[i] = o[i] * alpha[row_of_element(i)];
   }
 
   /// The thread that wrote an element of shared memory: the one that issues the copies.
@@ -69,17 +166,25 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
  private:
   static constexpr int eight_rows = 8 * 128;  ///< bytes: the swizzle's pattern
 
-  /// Rows from `row` on, columns [d, d + 16): the product sums over d.
+  /// Rows from `row` on, columns [0, 16): the product sums over d.
   template <class TileType>
-  LANESCOPE_DEVICE static std::uint64_t along_d(TileType& tile, int row, int d) {
-    const std::uint32_t begin = device::shared_address(&tile.x[d / 64][row][0]) +
-                                static_cast<std::uint32_t>(d % 64 * sizeof(T));
-    return device::matrix_descriptor(begin, 16, eight_rows, device::Swizzle::b128);
+  LANESCOPE_DEVICE static std::uint64_t along_d(TileType& tile, int row) {
+    return device::matrix_descriptor(device::shared_address(&tile.x[0][row][0]), 16, eight_rows,
+                                     device::Swizzle::b128);
   }
-  /// Rows [key, key + 16), all columns: the product sums over the rows.
-  LANESCOPE_DEVICE static std::uint64_t along_keys(Keys& tile, int key) {
-    return device::matrix_descriptor(device::shared_address(&tile.x[0][key][0]), Keys::box_bytes,
+  /// Rows [0, 16), all columns: the product sums over the rows.
+  LANESCOPE_DEVICE static std::uint64_t along_keys(Keys& tile) {
+    return device::matrix_descriptor(device::shared_address(&tile.x[0][0][0]), Keys::box_bytes,
                                      eight_rows, device::Swizzle::b128);
+  }
+  /// What is added to these for the columns from d on, and for the rows from `key` on: the address
+  /// is the lowest field, in units of 16 bytes.
+  template <class TileType>
+  static constexpr std::uint64_t from_d(int d) {
+    return static_cast<std::uint64_t>(d / 64 * TileType::box_bytes + d % 64 * sizeof(T)) / 16;
+  }
+  static constexpr std::uint64_t from_key(int key) {
+    return static_cast<std::uint64_t>(key) * 128 / 16;
   }
 };
 

@@ -24,6 +24,14 @@ struct Seam {
   std::int64_t block;
   Trace trace;  ///< one of kernels/trace/trace.h
 
+  /// The seams of another block, for blocks that take up more than one.
+  LANESCOPE_DEVICE Seam of(std::int64_t other) const {
+    return {injected, left, other, trace.of(other)};
+  }
+  /// Whether anyone looks at site X: what a kernel holds in another form is made for those alone.
+  template <SiteId X>
+  static constexpr bool shows = leaves(G, X) || Trace::is_on;
+
   /// seam(tile, site::s(s), site::m_prev(m)) fills the values that this gate takes from the
   /// reference, keeps those that it leaves as its result, and traces all. tile: 0 at a site that
   /// is there once per block.

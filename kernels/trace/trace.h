@@ -13,16 +13,21 @@ namespace simt {
 void pass_site(SiteId site, int tile);
 }
 
-// The sinks of what passes a seam. A kernel does not know which one it was given.
+// The sinks of what passes a seam, in one block; `of` gives that of another. A kernel does not know
+// which one it was given.
 
 /// Nothing: the call vanishes.
 struct NoTrace {
+  static constexpr bool is_on = false;
+  LANESCOPE_DEVICE NoTrace of(std::int64_t) const { return {}; }
   template <SiteId X, class V>
   LANESCOPE_DEVICE void operator()(int, const AtSite<X, V>&) const {}
 };
 
 /// Nothing but how far the lane has come, for the memory checker of the SIMT machine.
 struct ProgressTrace {
+  static constexpr bool is_on = false;
+  ProgressTrace of(std::int64_t) const { return {}; }
   template <SiteId X, class V>
   void operator()(int tile, const AtSite<X, V>&) const {
     simt::pass_site(X, tile);
@@ -39,8 +44,11 @@ struct TracedBy {
 /// Slots of the trace buffer, for the sites that `Traced` holds.
 template <class Sites, class Traced>
 struct BufferTrace {
+  static constexpr bool is_on = true;
   Slots slots;
   std::int64_t block;
+
+  LANESCOPE_DEVICE BufferTrace of(std::int64_t other) const { return {slots, other}; }
 
   template <SiteId X, class V>
   LANESCOPE_DEVICE void operator()(int tile, const AtSite<X, V>& at) const {
@@ -59,8 +67,11 @@ struct BufferTrace {
 /// Lines of different lanes come in any order; whoever prints them sorts them by their labels.
 template <Gate G, class Sites>
 struct PrintTrace {
+  static constexpr bool is_on = true;
   Window window;
   std::int64_t block;
+
+  LANESCOPE_DEVICE PrintTrace of(std::int64_t other) const { return {window, other}; }
 
   template <SiteId X, class V>
   LANESCOPE_DEVICE void operator()(int tile, const AtSite<X, V>& at) const {

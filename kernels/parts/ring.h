@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kernels/device/portable.h"
+
+namespace lanescope::kernels {
+
+/// Place in a ring of `Slots` places, and the parity of the phases of its mbarriers: those of the
+/// first time round are 0.
+template <int Slots>
+struct Ring {
+  int slot = 0;
+  int parity = 0;
+
+  LANESCOPE_DEVICE void advance() {
+    if (++slot == Slots) {
+      slot = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+}  // namespace lanescope::kernels

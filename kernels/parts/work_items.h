@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/parts/arguments.h"
+
+namespace lanescope::kernels {
+
+// What persistent blocks take their work from: a work item is what is a block elsewhere, Br query
+// rows of one head, and its seams are those of that block.
+
+/// Heads whose K and V stay in the L2 together: 32 MiB of an H200's, by twos.
+inline int heads_of_section(const Attention& a, int row_bytes) {
+  constexpr std::int64_t l2_bytes = 32 << 20;
+  const std::int64_t bytes = 2LL * a.len_kv * row_bytes * a.heads_kv / a.heads;
+  const int all = a.batch * a.heads;
+  int heads = 2;
+  while (heads < all && 2 * heads * bytes <= l2_bytes) heads *= 2;
+  return heads < all ? heads : all;
+}
+
+struct Item {
+  int block = -1;  ///< none
+  Work work = {};
+};
+
+template <int Br>
+LANESCOPE_DEVICE int item_count(const Attention& a) {
+  return a.batch * a.heads * ((a.len_q + Br - 1) / Br);
+}
+
+/// The block that item `index` is. Causal: the last rows of a head have most to do; those of the
+/// heads of a section come first, then those before them.
+template <int Br>
+LANESCOPE_DEVICE int block_of_item(const Attention& a, int section, int index) {
+  if (!a.causal) return index;
+  const int q_tiles = (a.len_q + Br - 1) / Br;
+  const int first = index / (section * q_tiles) * section, within = index % (section * q_tiles);
+  const int left = a.batch * a.heads - first, heads = left < section ? left : section;
+  return (first + within % heads) * q_tiles + q_tiles - 1 - within / heads;
+}
+
+template <int Br, int Bc>
+LANESCOPE_DEVICE Item item_of(const Attention& a, int section, int index) {
+  const int block = block_of_item<Br>(a, section, index);
+  return {block, work_of<Br, Bc>(a, block)};
+}
+
+}  // namespace lanescope::kernels

@@ -23,13 +23,14 @@ const Run runs[] = {
     {{2, 4, 2, 20, 70, 32, false}, "random"}, {{1, 2, 1, 16, 64, 32, false}, "large"}};
 
 /// What all runs say together, as `locate` puts them together: match, variant or diverged.
-std::string verdict_of_all(const std::string& style, std::string& differences) {
+std::string verdict_of_all(const std::string& style, std::string& differences,
+                           ElementType dtype = ElementType::f16) {
   std::optional<Recurrence> all;
   double least = std::numeric_limits<double>::infinity();
   for (const Run& run : runs) {
     // Rows that share a maximum vanish where their scores are far below it: wrong outputs.
     if (style.starts_with("maximum_of") && std::string_view(run.input) == "large") continue;
-    const Dump dump = recurrent_dump(run.problem, style, run.input);
+    const Dump dump = recurrent_dump(run.problem, style, run.input, 16, 16, dtype);
     const DiffReport report = diff_against_reference(dump);
     if (report.match) {
       least = std::min(least, least_rise(dump));
@@ -77,11 +78,40 @@ TEST_CASE("another recurrence is named, not called a bug") {
 
 TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
   for (const std::string& bug : testing::recurrence_bugs()) {
-    INFO(bug);
-    std::string differences;
-    CHECK(verdict_of_all(bug, differences) == "diverged");
-    INFO(differences);
+    for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+      INFO(bug << " " << name_of(dtype));
+      std::string differences;
+      const std::string verdict = verdict_of_all(bug, differences, dtype);
+      INFO(differences);
+      CHECK(verdict == "diverged");
+    }
   }
+}
+
+TEST_CASE("a threshold is settled where it was seen from both sides and P fits") {
+  Recurrence lazy;
+  lazy.kept = true;
+  lazy.kept_up_to = 7;
+  CHECK_FALSE(lazy.is_settled());  // it was never passed
+  lazy.taken_from = 9;
+  CHECK(lazy.is_settled());
+  Recurrence other = lazy;
+  other.kept_up_to = 10;  // where the first took it
+  CHECK_FALSE(lazy.agrees(other));
+  other.taken_from = 20;
+  lazy.taken_from = std::numeric_limits<double>::infinity();
+  REQUIRE(lazy.agrees(other));
+  lazy.merge(other);
+  CHECK(lazy.kept_up_to == 10);
+  CHECK(lazy.taken_from == 20);
+  lazy.kept_up_to = 18;  // 2^18 is no f16
+  CHECK_FALSE(lazy.is_settled());
+  Recurrence rows;
+  rows.rows_per_maximum = 4;
+  Recurrence more = rows;
+  CHECK(rows.agrees(more));
+  more.rows_per_maximum = 16;
+  CHECK_FALSE(rows.agrees(more));
 }
 
 }  // namespace

@@ -88,6 +88,13 @@ TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
   }
 }
 
+TEST_CASE("a kernel that declares its recurrence is held to it") {
+  Dump dump = recurrent_dump(runs[0].problem, "backwards");
+  REQUIRE(diff_against_reference(dump).recurrence);
+  dump.info.rescale_above = 8;
+  CHECK_FALSE(diff_against_reference(dump).recurrence);
+}
+
 TEST_CASE("a threshold is settled where it was seen from both sides and P fits") {
   Recurrence lazy;
   lazy.kept = true;

@@ -131,12 +131,6 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     int index = static_cast<int>(device::block());
     while (true) {
       const Item item = index < items ? item_of<Br, Bc>(a, a.section, index) : Item{};
-      device::mbarrier_wait(smem.item_empty[0], next.parity ^ 1);
-      smem.item[0] = item;
-      device::mbarrier_arrive(smem.item_full[0]);
-      next.advance();
-      if (index >= items) return;
-
       const Work& work = item.work;
       const int head = work.batch * a.heads + work.head;
       const int head_kv = work.batch * a.heads_kv + work.head_kv;
@@ -158,6 +152,11 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
           q.advance();
         }
       }
+      device::mbarrier_wait(smem.item_empty[0], next.parity ^ 1);
+      smem.item[0] = item;
+      device::mbarrier_arrive(smem.item_full[0]);
+      next.advance();
+      if (index >= items) return;
       for (int tile = 0; tile < work.tiles; ++tile) {
         if constexpr (runs<G, Stage::qk>) {
           if (tile + 1 < work.tiles) load_k(tile + 1);
@@ -206,9 +205,33 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     LANESCOPE_DEVICE Consumer(const Attention& attention, SharedMemory& memory, int own_warpgroup)
         : a(attention), smem(memory), warpgroup(own_warpgroup) {}
 
-    /// S = Q·Kᵀ may be issued.
+    /// The tiles that the gate has copied: Q, K and V are there, and may be overwritten.
+    LANESCOPE_DEVICE void wait_for_queries() {
+      if constexpr (runs<G, Stage::qk>) {
+        device::mbarrier_wait(smem.q_full[0], q.parity);
+        q.advance();
+      }
+    }
+    LANESCOPE_DEVICE void leave_queries() {
+      if constexpr (runs<G, Stage::qk>) release(smem.q_empty[0]);
+    }
     LANESCOPE_DEVICE void wait_for_keys() {
       if constexpr (runs<G, Stage::qk>) device::mbarrier_wait(smem.k_full[k.slot], k.parity);
+    }
+    LANESCOPE_DEVICE void leave_keys() {
+      if constexpr (runs<G, Stage::qk>) {
+        release(smem.k_empty[k.slot]);
+        k.advance();
+      }
+    }
+    LANESCOPE_DEVICE void wait_for_values() {
+      if constexpr (runs<G, Stage::pv>) device::mbarrier_wait(smem.v_full[v.slot], v.parity);
+    }
+    LANESCOPE_DEVICE void leave_values() {
+      if constexpr (runs<G, Stage::pv>) {
+        release(smem.v_empty[v.slot]);
+        v.advance();
+      }
     }
     /// Issues S = Q·Kᵀ.
     LANESCOPE_DEVICE void start_scores(const Seam& seam, int tile) {
@@ -218,9 +241,8 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     /// S is there.
     LANESCOPE_DEVICE void finish_scores(const Seam& seam, const Mask& mask, int whole, int tile) {
       device::pin(s);
+      leave_keys();
       if constexpr (runs<G, Stage::qk>) {
-        release(smem.k_empty[k.slot]);
-        k.advance();
         if (tile >= whole) Stages::mask_scores(mask, tile * Bc, s);
       }
       seam(tile, site::s(s), site::m_prev(m));
@@ -249,7 +271,7 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     }
     /// Issues O = O + P·V.
     LANESCOPE_DEVICE void start_output(const Seam& seam, int tile) {
-      if constexpr (runs<G, Stage::pv>) device::mbarrier_wait(smem.v_full[v.slot], v.parity);
+      wait_for_values();
       seam(tile, site::v_smem(smem.v[v.slot]));
       if constexpr (runs<G, Stage::pv>) Stages::start_pv(p, smem.v[v.slot], o);
     }
@@ -257,10 +279,7 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     LANESCOPE_DEVICE void finish_output(const Seam& seam, int tile) {
       device::wgmma_wait<0>();
       device::pin(o);
-      if constexpr (runs<G, Stage::pv>) {
-        release(smem.v_empty[v.slot]);
-        v.advance();
-      }
+      leave_values();
       seam(tile, site::o(o));
     }
 
@@ -273,10 +292,7 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
       l.fill(0.0f);
       o.fill(0.0f);
       if (work.tiles > 0) {
-        if constexpr (runs<G, Stage::qk>) {
-          device::mbarrier_wait(smem.q_full[0], q.parity);
-          q.advance();
-        }
+        wait_for_queries();
         seam(0, site::q_smem(smem.q));
         wait_for_keys();
         start_scores(seam, 0);
@@ -296,12 +312,31 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
           finish_output(seam, tile - 1);
           weigh(seam, tile);
         }
-        if constexpr (runs<G, Stage::qk>) release(smem.q_empty[0]);
+        leave_queries();
         start_output(seam, work.tiles - 1);
         finish_output(seam, work.tiles - 1);
       }
       if constexpr (runs<G, Stage::epilogue>) {
         MmaEpilogue<Stages>::run(a, work, o, m, Stages::row_sums(l), seam);
+      }
+    }
+    /// An item that ends before the warpgroup's rows: its tiles go by.
+    LANESCOPE_DEVICE void pass_over(const Work& work, const Seam& seam) {
+      if (work.tiles == 0) return;
+      wait_for_queries();
+      seam(0, site::q_smem(smem.q));
+      leave_queries();
+      for (int tile = 0; tile < work.tiles; ++tile) {
+        wait_for_keys();
+        if (tile > 0) {
+          take_turn(warpgroup);
+          pass_turn(warpgroup);
+        }
+        seam(tile, site::k_smem(smem.k[k.slot]));
+        leave_keys();
+        wait_for_values();
+        seam(tile, site::v_smem(smem.v[v.slot]));
+        leave_values();
       }
     }
     /// What the producer says is next.
@@ -321,7 +356,12 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     Consumer<Seam> c(a, smem, warpgroup);
     if (warpgroup == warpgroups - 1) pass_turn(warpgroup);  // to the first
     for (Item item = c.next_item(); item.block >= 0; item = c.next_item()) {
-      c.run(item.work, seam.of(item.block));
+      const bool has_rows = item.work.q_begin + warpgroup * 64 < a.len_q;
+      if (has_rows) {
+        c.run(item.work, seam.of(item.block));
+      } else {
+        c.pass_over(item.work, seam.of(item.block));
+      }
     }
     if (warpgroup == 0) take_turn(warpgroup);  // that the last one passed
   }
@@ -330,7 +370,12 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
   LANESCOPE_DEVICE static void run(const Arguments& a, SharedMemory& memory,
                                    const Seam<G, Sites, Trace>& seam) {
     SharedMemory& smem = device::held(memory);
-    if (device::thread() == 0) init_barriers(smem);
+    if (device::thread() == 0) {
+      device::prefetch(a.q_map);
+      device::prefetch(a.k_map);
+      device::prefetch(a.v_map);
+      init_barriers(smem);
+    }
     device::block_sync();  // the barriers are there
     const int warpgroup = device::warpgroup();
     if (warpgroup < warpgroups) {

@@ -129,6 +129,11 @@ const char* make_tensor_map(TensorMap& map, const void* base, const std::int64_t
   return result == CUDA_SUCCESS ? nullptr : "cuTensorMapEncodeTiled refuses the tensor";
 }
 
+/// The map will be used soon (PTX ISA, prefetch.tensormap).
+LANESCOPE_DEVICE void prefetch(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map.opaque) : "memory");
+}
+
 /// The box whose first element has these coordinates, dimension 0 first, to shared memory, zeros
 /// outside of the tensor. Its bytes arrive at `barrier`. One lane calls it (PTX ISA,
 /// cp.async.bulk.tensor).

@@ -88,6 +88,9 @@ const char* make_tensor_map(TensorMap& map, const void* base, const std::int64_t
   return simt::fault_of(map);
 }
 
+/// The map will be used soon.
+LANESCOPE_DEVICE void prefetch(const TensorMap&) {}
+
 /// The box whose first element has these coordinates, dimension 0 first, to shared memory, zeros
 /// outside of the tensor. Its bytes arrive at `barrier`. One lane calls it.
 template <int Rank>

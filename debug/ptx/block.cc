@@ -179,30 +179,51 @@ void Block::note_exit() {
   }
 }
 
-/// One line per place where lanes are.
+/// What the lanes of a split do, and of what they wait for how far it has come.
+std::string Block::describe_split(const Split& split) const {
+  std::string text = " lanes " + simt::describe_lanes(split.mask) +
+                     (split.state == Split::State::ready ? " run in " : " wait in ") +
+                     program_.describe(split.pc);
+  if (split.state == Split::State::polls && split.waits_for) {
+    text += " for " + split.waits_for->story();
+  }
+  if (split.state == Split::State::at_barrier) {
+    const Barrier& barrier = barriers_[static_cast<std::size_t>(split.barrier)];
+    text += " for barrier " + std::to_string(split.barrier) + ": " +
+            std::to_string(barrier.arrived) + " of " +
+            std::to_string(barrier.expected != 0 ? barrier.expected : alive()) +
+            " threads have come";
+  }
+  return text;
+}
+
+/// One line per place where lanes are; warps in a row that are at one are told together.
 std::string Block::describe_places() const {
-  std::string text;
-  int lines = 0;
+  struct Line {
+    int first, last;
+    std::string text;
+  };
+  std::vector<Line> lines;
   for (const auto& warp : warps_) {
     for (const Split& split : warp->splits()) {
-      if (++lines > 16) return text + "\n  ...";
-      text += "\n  warp " + std::to_string(warp->index()) + " lanes " +
-              simt::describe_lanes(split.mask) +
-              (split.state == Split::State::ready ? " run in " : " wait in ") +
-              program_.describe(split.pc);
-      if (split.state == Split::State::polls && split.waits_for) {
-        text += " for " + split.waits_for->story();
-      }
-      if (split.state == Split::State::at_barrier) {
-        const Barrier& barrier = barriers_[static_cast<std::size_t>(split.barrier)];
-        text += " for barrier " + std::to_string(split.barrier) + ": " +
-                std::to_string(barrier.arrived) + " of " +
-                std::to_string(barrier.expected != 0 ? barrier.expected : alive()) +
-                " threads have come";
+      const std::string text = describe_split(split);
+      const int index = warp->index();
+      if (!lines.empty() && lines.back().text == text && lines.back().last == index - 1) {
+        lines.back().last = index;
+      } else {
+        lines.push_back({index, index, text});
       }
     }
   }
-  return text;
+  constexpr std::size_t most = 16;
+  std::string all;
+  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) {
+    const auto& [first, last, text] = lines[i];
+    all += first == last ? "\n  warp " + std::to_string(first)
+                         : "\n  warps " + std::to_string(first) + "-" + std::to_string(last);
+    all += text;
+  }
+  return lines.size() > most ? all + "\n  ..." : all;
 }
 
 }  // namespace lanescope::ptx

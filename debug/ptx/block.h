@@ -97,6 +97,7 @@ class Block final : public simt::AsyncHost {
   int alive() const;
   /// Nothing can go on: a copy lands, or who asks for something in vain is told so.
   bool move_on();
+  std::string describe_split(const Split& split) const;
   std::string describe_places() const;
 
   const Grid& grid_;

@@ -148,6 +148,8 @@ bool decode_half(Decoder& decoder);
 bool decode_compare(Decoder& decoder);
 bool decode_convert(Decoder& decoder);
 bool decode_move(Decoder& decoder);
+/// mov of a special register.
+void decode_special(Decoder& decoder, std::string_view name, Type type);
 bool decode_memory(Decoder& decoder);
 bool decode_atomic(Decoder& decoder);
 bool decode_control(Decoder& decoder);

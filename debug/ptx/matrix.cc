@@ -1,4 +1,4 @@
-// PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions": ldmatrix, stmatrix, mma.
+// PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions": mma.
 
 #include "debug/ptx/matrix.h"
 
@@ -16,96 +16,6 @@
 
 namespace lanescope::ptx {
 namespace {
-
-using Access = simt::BlockChecker::Access;
-
-/// What nobody wrote of a matrix whose rows lie there goes to the lanes that get it.
-template <bool transposed>
-void follow_matrix(Warp& warp, Place place, std::byte* const* rows) {
-  Unwritten taken;
-  for (int lane = 0; lane < 32; ++lane) {
-    const int row = lane / 4, col = lane % 4 * 2;
-    for (int half = 0; half < 2; ++half) {
-      const std::byte* at = transposed ? rows[col + half] + 2 * row : rows[row] + 2 * (col + half);
-      if (const std::uint32_t source = warp.unwritten_source(lane, at, 2)) {
-        taken.lanes |= 1u << lane;
-        taken.source = source - 1;
-      }
-    }
-  }
-  warp.set_unwritten(place, ~0u, taken);
-}
-
-/// Row r of matrix m lies where lane 8·m + r says. A register of lane t holds the elements
-/// (t / 4, 2·(t % 4) + {0, 1}) of its matrix, or of that transposed.
-template <bool transposed, bool loads>
-Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
-  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
-  demand_whole(warp);
-  const int count = in.vector;
-  const std::uint32_t rows = count == 4 ? ~0u : (1u << (8 * count)) - 1;
-  Pointers pointers;
-  warp.locate(in, rows, 16, pointers);
-  if (loads) {
-    warp.check_load(rows, 16, pointers, false);
-  } else {
-    warp.check(Access::write, rows, 16, pointers);
-  }
-  const Place* places =
-      &warp.program().operands[in.operands + (loads ? 0 : in.source_count - in.vector)];
-  for (int m = 0; m < count; ++m) {
-    auto* registers = warp.lanes<std::uint32_t>(places[m]);
-    std::uint16_t matrix[8][8];
-    for (std::size_t row = 0; loads && row < 8; ++row) {
-      std::memcpy(matrix[row], pointers[static_cast<std::size_t>(8 * m) + row], 16);
-    }
-    for (int lane = 0; lane < 32; ++lane) {
-      const int row = lane / 4, col = lane % 4 * 2;
-      std::uint16_t& low = transposed ? matrix[col][row] : matrix[row][col];
-      std::uint16_t& high = transposed ? matrix[col + 1][row] : matrix[row][col + 1];
-      if (loads) {
-        registers[lane] = low | static_cast<std::uint32_t>(high) << 16;
-      } else {
-        low = static_cast<std::uint16_t>(registers[lane]);
-        high = static_cast<std::uint16_t>(registers[lane] >> 16);
-      }
-    }
-    if (loads && warp.follows_unwritten()) {
-      follow_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);
-    }
-    for (std::size_t row = 0; !loads && row < 8; ++row) {
-      std::memcpy(pointers[static_cast<std::size_t>(8 * m) + row], matrix[row], 16);
-    }
-  }
-  return Flow::next;
-}
-
-void decode_matrices(Decoder& d, bool loads) {
-  d.modifiers.ignore({"sync", "aligned"});
-  if (!d.modifiers.take("m8n8")) d.refuse("this shape");
-  const int count = d.modifiers.choose({"x1", "x2", "x4"}, -1);
-  if (count < 0) d.fail(".x1, .x2 or .x4 is missing");
-  d.in.vector = static_cast<std::uint8_t>(1 << count);
-  const bool transposed = d.modifiers.take("trans");
-  d.in.space =
-      d.modifiers.choose({"shared", "shared::cta"}, -1) < 0 ? Space::generic : Space::shared;
-  if (d.demand_type() != Type::b16) d.refuse("of this type");
-  d.demand_operands(2);
-  if (!loads) d.address(d.operand(0));
-  const std::vector<Operand> elements = d.elements(d.operand(loads ? 0 : 1));
-  if (elements.size() != d.in.vector) d.fail("it takes another number of registers");
-  for (const Operand& element : elements) {
-    loads ? d.result_of(element, 32) : d.source_of(element, Type::b32);
-  }
-  if (loads) d.address(d.operand(1));
-  d.in.meets = true;
-  if (loads) {
-    d.in.carries = d.in.addresses = true;
-    d.in.act = transposed ? move_matrices<true, true> : move_matrices<false, true>;
-  } else {
-    d.in.act = transposed ? move_matrices<true, false> : move_matrices<false, false>;
-  }
-}
 
 /// The registers of an mma: d, a, b, c as they stand.
 struct Fragments {

@@ -13,5 +13,7 @@ void demand_whole(Warp& warp);
 void take_fragment(Decoder& decoder, std::size_t operand, std::size_t count, bool result,
                    const char* name);
 void decode_wmma(Decoder& decoder);
+/// ldmatrix and stmatrix.
+void decode_matrices(Decoder& decoder, bool loads);
 
 }  // namespace lanescope::ptx

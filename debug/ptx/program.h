@@ -46,15 +46,16 @@ struct Instruction {
   std::uint8_t vector = 1;  ///< elements of a load or store
   Space space = Space::generic;
   Type type = Type::b32;
-  bool meets = false;         ///< lanes that have parted meet here
-  bool selects = false;       ///< s[0] or s[1], by the predicate s[2]
-  bool carries = false;       ///< follows itself what of its operands nobody wrote
-  bool addresses = false;     ///< s[0] is an address
-  bool branches = false;      ///< to `target`
-  bool moves = false;         ///< copies registers
-  bool may_fail = false;      ///< of one that polls: it may end with nothing come
-  bool wide_address = false;  ///< of 64 bits
-  std::uint8_t floats = 0;    ///< sources, where they and the result are all .f32
+  bool meets = false;           ///< lanes that have parted meet here
+  bool selects = false;         ///< s[0] or s[1], by the predicate s[2]
+  bool carries = false;         ///< follows itself what of its operands nobody wrote
+  bool addresses = false;       ///< s[0] is an address
+  bool branches = false;        ///< to `target`
+  bool moves = false;           ///< copies registers
+  bool issues_product = false;  ///< a wgmma.mma_async
+  bool may_fail = false;        ///< of one that polls: it may end with nothing come
+  bool wide_address = false;    ///< of 64 bits
+  std::uint8_t floats = 0;      ///< sources, where they and the result are all .f32
   std::uint8_t result_count = 0, source_count = 0;
   Place d = no_place, d2 = no_place, d3 = no_place, d4 = no_place;  ///< results
   Place s[4] = {};                                                  ///< sources

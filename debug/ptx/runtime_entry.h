@@ -22,6 +22,8 @@ struct RunSettings {
 
 /// The file of the machine's CUDA runtime, whose name is that of CUDA's own.
 inline constexpr const char* runtime_library = "libcudart.so.13";
+/// That of the driver, which programs may be linked with too.
+inline constexpr const char* driver_library = "libcuda.so.1";
 
 /// What the program asks of that library where it has loaded it. The library has the machine in
 /// it, whose structures the program shares.

@@ -168,10 +168,10 @@ class AsyncBlock {
   bool arrive(int id, int threads, bool waits, const Caller& caller);
   const Waitable& named(int id) const { return named_[id]; }
 
-  /// Copies of a box between global and shared memory, from or to this offset. The barrier gets the
+  /// Copies of a box between global and shared memory, from or to this offset. `full` gets the
   /// bytes of a whole box; a store is in the lane's open bulk group.
   void load(std::size_t to, const TensorMap& map, const std::int64_t* at, int rank,
-            MbarrierState& barrier, const Caller& caller);
+            MbarrierState& full, const Caller& caller);
   void store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
              const Caller& caller);
   void commit_stores(int thread);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "debug/ptx/exec_wish.h"
+#include "debug/ptx/runtime_entry.h"
 #include "debug/text/json.h"
 #include "gates/build/module_build.h"
 #include "gates/commands/command.h"
@@ -101,13 +103,14 @@ class Preloaded {
   int file_ = -1;
 };
 
-/// The library goes before all others, so that neither a path in the program nor CUDA's own hides
-/// it. Returns the status that waitpid gives.
+/// The library, and the driver's beside it, go before all others, so that neither a path in the
+/// program nor CUDA's own hides it. Returns the status that waitpid gives.
 int run_to_end(const std::vector<std::string>& words, const std::string& library,
                const std::string& wish) {
   std::vector<std::string> variables = {std::string(ptx::exec_variable) + "=" + wish};
-  const Preloaded preloaded(library);
-  std::string preload = "LD_PRELOAD=" + preloaded.name();
+  const Preloaded runtime(library);
+  const Preloaded driver(std::filesystem::path(library).replace_filename(ptx::driver_library));
+  std::string preload = "LD_PRELOAD=" + runtime.name() + ":" + driver.name();
   for (char** variable = environ; *variable; ++variable) {
     const std::string text = *variable;
     if (text.starts_with("LD_PRELOAD=")) {

@@ -1,0 +1,170 @@
+// Products of warpgroups in kernels given as PTX: what they compute, what stops them, and what the
+// memory checker says of them.
+
+#include <bit>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/ptx_hopper.h"
+
+using namespace lanescope;
+using namespace lanescope::ptx_hopper;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A, 64 rows of 32 bytes, and B, 8 rows, without swizzle: chunks of 16 bytes, eight rows of the
+/// first, then of the second. %rd7 and %rd8 are their descriptors.
+const std::string operands =
+    "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], [%rd3], 2304, "
+    "[%r9];\n"
+    "shr.u32 %r10, %r8, 4; cvt.u64.u32 %rd7, %r10; or.b64 %rd7, %rd7, 0x1000080000;\n"
+    "add.u64 %rd8, %rd7, 128; setp.ne.u32 %p3, 0, 0;\n";
+std::string product(const std::string& types, const std::string& tail) {
+  return "wgmma.mma_async.sync.aligned.m64n8" + types + " {%f0, %f1, %f2, %f3}, %rd7, %rd8, %p3, " +
+         tail + ";\n";
+}
+const std::string fence = "wgmma.fence.sync.aligned;\n",
+                  commit = "wgmma.commit_group.sync.aligned;\n",
+                  wait_all = "wgmma.wait_group.sync.aligned 0;\n";
+const std::string keep =
+    "mul.wide.u32 %rd9, %r0, 16; add.s64 %rd9, %rd9, %rd0;\n"
+    "st.global.v4.f32 [%rd9], {%f0, %f1, %f2, %f3};\n";
+
+/// The bytes of both operands whose 16-bit, or 8-bit, element (row, k) is element(row, k), rows of
+/// B from 64 on.
+template <class T, class F>
+std::vector<std::uint32_t> tiles(F&& element) {
+  std::vector<std::uint32_t> words(576);
+  auto* bytes = reinterpret_cast<std::byte*>(words.data());
+  for (int row = 0; row < 72; ++row) {
+    for (int k = 0; k < 32 / static_cast<int>(sizeof(T)); ++k) {
+      const int byte = k * static_cast<int>(sizeof(T));
+      const T value = element(row, k);
+      std::memcpy(bytes + row / 8 * 256 + byte / 16 * 128 + row % 8 * 16 + byte % 16, &value,
+                  sizeof value);
+    }
+  }
+  return words;
+}
+
+float accumulator(const Result& result, int row, int col) {
+  const int lane = row % 8 * 4 + col / 2, warp = row / 16, i = row / 8 % 2 * 2 + col % 2;
+  return std::bit_cast<float>(result.out[static_cast<std::size_t>((warp * 32 + lane) * 4 + i)]);
+}
+
+}  // namespace
+
+TEST_CASE("ptx hopper: products of warpgroups", "[ptx]") {
+  // 1, 2 and −1 as f16 and as e4m3.
+  const auto number = [](int row, int k) { return (row * 5 + k * 3 + row / 9) % 3; };
+  static constexpr float values[] = {1, 2, -1};
+  static constexpr std::uint16_t halves[] = {0x3c00, 0x4000, 0xbc00};
+  static constexpr std::uint8_t bytes[] = {0x38, 0x40, 0xb8};
+  const std::string before = init("1") + expect("2304") + operands + wait + fence;
+  const auto check = [&](const Result& result, int depth, float sign) {
+    CHECK(result.fault == "");
+    CHECK(result.kinds.empty());
+    for (int row = 0; row < 64; ++row) {
+      for (int col = 0; col < 8; ++col) {
+        float want = 0;
+        for (int k = 0; k < depth; ++k)
+          want += values[number(row, k)] * values[number(64 + col, k)];
+        REQUIRE(accumulator(result, row, col) == sign * want);
+      }
+    }
+  };
+  const auto f16 = tiles<std::uint16_t>([&](int row, int k) { return halves[number(row, k)]; });
+  const auto e4m3 = tiles<std::uint8_t>([&](int row, int k) { return bytes[number(row, k)]; });
+  const std::string after = commit + wait_all + keep;
+  for (const std::uint64_t schedule : {0, 1, 2}) {
+    check(run(before + product("k16.f32.f16.f16", "1, 1, 0, 0") + after, true, schedule, f16), 16,
+          1);
+    check(run(before + product("k16.f32.f16.f16", "1, -1, 0, 0") + after, true, schedule, f16), 16,
+          -1);
+    check(run(before + product("k32.f32.e4m3.e4m3", "1, 1") + after, true, schedule, e4m3), 32, 1);
+    // Twice, the second time added.
+    check(run(before + product("k16.f32.f16.f16", "1, 1, 0, 0") + "setp.eq.u32 %p3, 0, 0;\n" +
+                  product("k16.f32.f16.f16", "1, 1, 0, 0") + after,
+              true, schedule, f16),
+          16, 2);
+  }
+  // A from registers: ones, so that each row is the sums of B's rows.
+  const Result sums = run(before + "mov.u32 %r20, 0x3c003c00;\n" + fence +
+                              "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, "
+                              "%f3}, {%r20, %r20, %r20, "
+                              "%r20}, %rd8, %p3, 1, 1, 0;\n" +
+                              after,
+                          true, 0, f16);
+  CHECK(sums.fault.empty());
+  CHECK(sums.kinds.empty());
+  float want = 0;
+  for (int k = 0; k < 16; ++k) want += values[number(66, k)];
+  CHECK(accumulator(sums, 40, 2) == want);
+}
+
+TEST_CASE("ptx hopper: the registers and operands of a product under way", "[ptx]") {
+  const std::string before = init("1") + expect("2304") + operands + wait;
+  const std::string one = product("k16.f32.f16.f16", "1, 1, 0, 0");
+  CHECK(run(before + fence + one + commit + wait_all + keep, true).kinds.empty());
+  CHECK(run(before + one + commit + wait_all + keep, true).found(Kind::missing_register_fence));
+  CHECK(run(before + fence + one + commit + wait_all + "add.f32 %f1, %f1, %f1;\n" + one + commit +
+                wait_all + keep,
+            true)
+            .found(Kind::missing_register_fence));
+  CHECK(run(before + fence + one + commit + "add.f32 %f5, %f1, %f1;\n" + wait_all + keep, true)
+            .found(Kind::register_in_flight));
+  CHECK(run(before + fence + one + commit + "wgmma.wait_group.sync.aligned 1;\n" + keep, true)
+            .found(Kind::register_in_flight));
+  CHECK(run(before + fence + one + commit + "st.shared.u32 [%r7], %r0;\n" + wait_all + keep, true)
+            .found(Kind::operand_overwritten));
+  // Written by lanes, with the fence between the proxies and without.
+  const std::string written = before + "st.shared.u32 [%r7], %r0;\n";
+  CHECK(run(written + "bar.sync 0;\n" + fence + one + commit + wait_all + keep, true)
+            .found(Kind::missing_proxy_fence));
+  CHECK(run(written + "fence.proxy.async.shared::cta; bar.sync 0;\n" + fence + one + commit +
+                wait_all + keep,
+            true)
+            .kinds.empty());
+  // A warp that does not come.
+  CHECK_THAT(
+      run(before + "setp.ge.u32 %p4, %r0, 96; @%p4 ret;\n" + fence + one + commit + wait_all).fault,
+      ContainsSubstring("not all four warps of the warpgroup have issued"));
+  CHECK_THAT(
+      run(before + "cvt.u64.u32 %rd10, %r0; add.u64 %rd7, %rd7, %rd10;\n" + fence + one).fault,
+      ContainsSubstring("the descriptor of B is another than lane 0's") ||
+          ContainsSubstring("the descriptor of A is another than lane 0's"));
+  CHECK_THAT(run(before +
+                 "mov.u32 %r11, %r0; shr.u32 %r11, %r11, 5; cvt.u64.u32 %rd10, %r11; "
+                 "add.u64 %rd7, %rd7, %rd10;\n" +
+                 fence + one)
+                 .fault,
+             ContainsSubstring("different shapes or descriptors"));
+  CHECK_THAT(
+      run("mov.u64 %rd7, 0x3fff; mov.u64 %rd8, 0; setp.ne.u32 %p3, 0, 0;\n" + fence + one).fault,
+      ContainsSubstring("an operand leaves the block's shared memory"));
+}
+
+TEST_CASE("ptx hopper: what is not executed is refused by name", "[ptx]") {
+  const auto refusal = [](const std::string& types, const std::string& tail) {
+    return run(product(types, tail)).fault;
+  };
+  CHECK_THAT(refusal("k16.f16.f16.f16", "1, 1, 0, 0"), ContainsSubstring("accumulators of f16"));
+  CHECK_THAT(refusal("k8.f32.tf32.tf32", "1, 1"), ContainsSubstring("of these types"));
+  CHECK_THAT(refusal("k32.f32.e4m3.e5m2", "1, 1"), ContainsSubstring("of these types"));
+  CHECK_THAT(refusal("k32.f32.f16.f16", "1, 1, 0, 0"), ContainsSubstring("not known bit for bit"));
+  CHECK_THAT(refusal("k16.f32.f16.f16", "1, 2, 0, 0"), ContainsSubstring("imm-scale is 1 or -1"));
+  CHECK_THAT(refusal("k16.f32.f16.f16", "1, 1, 0"), ContainsSubstring("operands"));
+  CHECK_THAT(
+      run("wgmma.mma_async.sync.aligned.m64n7k16.f32.f16.f16 {%f0}, %rd7, %rd8, %p3, 1, 1, 0, "
+          "0;\n")
+          .fault,
+      ContainsSubstring("no shape m64nNkK"));
+  CHECK_THAT(run("mov.u32 %r1, 1; mapa.shared::cluster.u32 %r2, %r9, %r1;\n").fault,
+             ContainsSubstring("rank 1 of a cluster of one block"));
+  CHECK(run("mov.u32 %r1, 0; mapa.shared::cluster.u32 %r2, %r9, %r1;\n").fault.empty());
+  CHECK_THAT(run("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r9];\n").fault,
+             ContainsSubstring("copies that arrive at an mbarrier"));
+}

@@ -15,7 +15,7 @@ void Warp::make_numbers(const Instruction& in, std::uint32_t mask) {
   for (int i = 0; i < in.floats; ++i) std::memcpy(operands[i], lanes<float>(in.s[i]), 128);
   in.lanes(registers_, in, mask);
   // What is computed of values that nobody wrote says nothing.
-  if (!unwritten_.empty()) mask &= ~unwritten_[in.d / 4].lanes;
+  if (!unwritten_.empty()) mask &= ~unwritten_[slot_of(in.d)].lanes;
   const float* results = lanes<float>(in.d);
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1) || std::isfinite(results[lane])) continue;

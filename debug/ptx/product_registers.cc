@@ -8,15 +8,18 @@
 namespace lanescope::ptx {
 
 void Warp::begin_products() {
-  product_registers_.clear();
+  for (const std::uint32_t slot : product_slots_) product_registers_[slot] = {true, 0, 0};
+  if (!product_registers_.empty() || program_.products.empty()) return;
+  product_registers_.resize(slot_of(static_cast<Place>(program_.register_bytes)) + 1);
   for (const Instruction& in : program_.code) {
     if (!in.issues_product) continue;
-    product_registers_.resize(program_.register_bytes / 4 + 1);
     const Place* operands = program_.operands.data() + in.operands;
     const int fragment =
         program_.products[static_cast<std::size_t>(in.immediate)].a_in_registers ? 4 : 0;
     for (int i = 0; i < in.result_count + fragment; ++i) {
-      product_registers_[operands[i] / 4].is_one = true;
+      ProductRegister& known = product_registers_[slot_of(operands[i])];
+      if (!known.is_one) product_slots_.push_back(slot_of(operands[i]));
+      known.is_one = true;
     }
   }
 }
@@ -30,7 +33,7 @@ void Warp::note_product(const Place* accumulators, int count, const Place* fragm
     checker.touch_register(simt::Kind::missing_register_fence, true, place_number(), 0, first);
   }
   const auto take = [&](Place place) {
-    ProductRegister& known = product_registers_[place / 4];
+    ProductRegister& known = product_registers_[slot_of(place)];
     if (known.touched != 0 && !told) {
       checker.touch_register(simt::Kind::missing_register_fence, true, place_number(),
                              known.touched, first);
@@ -45,11 +48,11 @@ void Warp::note_product(const Place* accumulators, int count, const Place* fragm
 
 void Warp::note_products_waited() {
   if (product_registers_.empty()) return;
-  for (ProductRegister& known : product_registers_) known.issued = 0;
+  for (const std::uint32_t slot : product_slots_) product_registers_[slot].issued = 0;
   const auto note = [&](const simt::RegisterArray& array, std::uint32_t place) {
     for (const std::uint32_t* at : array.first) {
       const auto offset = reinterpret_cast<const std::byte*>(at) - registers_;
-      product_registers_[static_cast<std::size_t>(offset) / 4].issued = place;
+      product_registers_[slot_of(static_cast<Place>(offset))].issued = place;
     }
   };
   for (const auto& group : block_.async().products(index_).groups) {
@@ -61,14 +64,14 @@ void Warp::note_products_waited() {
 }
 
 void Warp::note_product_fence() {
-  for (ProductRegister& known : product_registers_) known.touched = 0;
+  for (const std::uint32_t slot : product_slots_) product_registers_[slot].touched = 0;
 }
 
 void Warp::follow_products(const Instruction& in, std::uint32_t mask) {
   if (mask == 0 || in.issues_product) return;
   const Place* operands = program_.operands.data() + in.operands;
   for (int i = 0; i < in.result_count + in.source_count; ++i) {
-    ProductRegister& known = product_registers_[operands[i] / 4];
+    ProductRegister& known = product_registers_[slot_of(operands[i])];
     if (!known.is_one) continue;
     const bool writes = i < in.result_count;
     if (known.issued != 0) {
@@ -80,7 +83,7 @@ void Warp::follow_products(const Instruction& in, std::uint32_t mask) {
       known.touched = place_number();
     } else if (writes) {
       const Place from = in.source_count > 0 ? operands[in.result_count] : no_place;
-      known.touched = from == no_place ? 0 : product_registers_[from / 4].touched;
+      known.touched = from == no_place ? 0 : product_registers_[slot_of(from)].touched;
     }
   }
 }

@@ -18,6 +18,9 @@ struct Instruction;
 /// (2, 4 or 8 each); of a predicate a mask of 32 bits.
 using Place = std::uint32_t;
 inline constexpr Place no_place = ~0u;
+/// Each begins a slot of its own: what is known of a register is kept by that.
+inline constexpr Place slot_bytes = 64;
+inline constexpr std::uint32_t slot_of(Place place) { return place / slot_bytes; }
 
 /// Does one instruction on the lanes of `mask`, which is not 0: those whose results depend on
 /// nothing but the lane's own registers.

@@ -18,9 +18,9 @@ std::uint64_t align_up(std::uint64_t at, std::uint64_t align) {
   return (at + align - 1) / align * align;
 }
 
-/// Bytes of a register: a predicate's mask, or 32 lanes.
+/// Bytes of a register: a slot that begins with a predicate's mask, or 32 lanes.
 Place bytes_of_register(Type type) {
-  if (type == Type::pred) return 4;
+  if (type == Type::pred) return slot_bytes;
   return static_cast<Place>(32 * std::max(2, bytes_of(type)));
 }
 

@@ -18,7 +18,7 @@ namespace lanescope::ptx {
 
 void Warp::set_unwritten(Place place, std::uint32_t mask, Unwritten value) {
   if (place < carry_place) return;  // nobody reads it
-  Unwritten& known = unwritten_[place / 4];
+  Unwritten& known = unwritten_[slot_of(place)];
   known.lanes = (known.lanes & ~mask) | (value.lanes & mask);
   if ((value.lanes & mask) != 0) known.source = value.source;
 }
@@ -59,30 +59,30 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
   take(doubt_, in.branches ? 0 : mask);
   std::uint32_t written = mask;  // lanes of the results
   if (in.guard != no_place) {
-    const Unwritten guard = unwritten_[in.guard / 4];
+    const Unwritten guard = unwritten_[slot_of(in.guard)];
     if (in.lanes) {
       take(guard, active);
       written |= guard.lanes & active;
     } else if (in.branches && in.target > pc()) {
       if ((guard.lanes & active) != 0) doubt({guard.lanes & active, guard.source}, in.target);
     } else {
-      unwritten_[in.guard / 4].lanes &= ~active;
+      unwritten_[slot_of(in.guard)].lanes &= ~active;
       tell_use(guard, active);
     }
   }
   if (in.carries) {
-    if (in.s[0] != no_place && in.addresses) tell_use(unwritten_[in.s[0] / 4], mask);
+    if (in.s[0] != no_place && in.addresses) tell_use(unwritten_[slot_of(in.s[0])], mask);
     return;
   }
   const Place* operands = program_.operands.data() + in.operands;
   if (in.selects) {
     const std::uint32_t first = predicate(in.s[2]);
-    take(unwritten_[in.s[0] / 4], mask & first);
-    take(unwritten_[in.s[1] / 4], mask & ~first);
-    take(unwritten_[in.s[2] / 4], mask);
+    take(unwritten_[slot_of(in.s[0])], mask & first);
+    take(unwritten_[slot_of(in.s[1])], mask & ~first);
+    take(unwritten_[slot_of(in.s[2])], mask);
   } else {
     for (int i = 0; i < in.source_count; ++i) {
-      take(unwritten_[operands[in.result_count + i] / 4], mask);
+      take(unwritten_[slot_of(operands[in.result_count + i])], mask);
     }
   }
   if (!in.lanes) {

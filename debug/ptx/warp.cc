@@ -34,9 +34,9 @@ void Warp::begin(std::uint32_t lanes) {
   if (block_.checker()) {
     // The registers lie between what nobody reads and the constants.
     doubt_ = {};
-    unwritten_.assign(program_.register_bytes / 4 + 1, {});
-    std::fill(unwritten_.begin() + carry_place / 4 + 1,
-              unwritten_.begin() + program_.constants_at / 4, Unwritten{~0u, 0});
+    unwritten_.assign(slot_of(static_cast<Place>(program_.register_bytes)) + 1, {});
+    std::fill(unwritten_.begin() + slot_of(carry_place) + 1,
+              unwritten_.begin() + slot_of(program_.constants_at), Unwritten{~0u, 0});
     begin_products();
   }
 }

@@ -143,7 +143,7 @@ class Warp {
   void check_store(int lane, std::byte* at, const std::byte* value, std::size_t bytes, bool orders);
   /// Whether values that nobody wrote are followed: under the memory checker (ptx/unwritten.cc).
   bool follows_unwritten() const { return !unwritten_.empty(); }
-  Unwritten unwritten(Place place) const { return unwritten_[place / 4]; }
+  Unwritten unwritten(Place place) const { return unwritten_[slot_of(place)]; }
   void set_unwritten(Place place, std::uint32_t mask, Unwritten value);
   /// What nobody wrote of these bytes, as 1 + an index into Block::unwritten_sources; 0: all is
   /// written.
@@ -231,14 +231,15 @@ class Warp {
   /// meet: what they compute until there is not written either.
   Unwritten doubt_;
   std::uint32_t doubt_until_ = 0;
-  std::vector<Unwritten> unwritten_;  ///< by Place / 4; empty without a checker
-  /// Registers of products, by Place / 4; empty where there are none, or no checker.
+  std::vector<Unwritten> unwritten_;  ///< by slot_of; empty without a checker
+  /// Registers of products, by slot_of; empty where there are none, or no checker.
   struct ProductRegister {
     bool is_one = false;
     std::uint32_t issued = 0;   ///< where the product in flight was issued; 0: there is none
     std::uint32_t touched = 0;  ///< where it was accessed since the last wgmma.fence; 0: nowhere
   };
   std::vector<ProductRegister> product_registers_;
+  std::vector<std::uint32_t> product_slots_;  ///< those that are one
   std::vector<std::byte> storage_;
 };
 

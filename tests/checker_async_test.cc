@@ -29,7 +29,7 @@ enum class Bug {
   no_wait_for_tile,
   tile_released_early,
   tile_released_twice,
-  one_warp_releases_for_all,
+  one_warp_releases_for_all,  // right: a product is complete for its whole warpgroup
   descriptor_swizzle,
   descriptor_stride,
   map_box_shifted,

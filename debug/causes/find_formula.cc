@@ -64,6 +64,16 @@ void try_scores(const Scene& scene, const Formulas& fits) {
   if (k) {
     const Array dot = scores(*k) / factor;
     const double scale = reference::softmax_scale(scene.info().problem);
+    const std::int64_t d = scene.info().problem.d;
+    for (std::int64_t end = 8; end < d; end += 8) {
+      Array s = factor * product_transposed(q->left_cols(end), k->left_cols(end));
+      for (reference::Index row = 0; row < s.rows(); ++row) {
+        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
+      }
+      fits(Cause::contribution_missing,
+           "s lacks the columns " + std::to_string(end) + " to " + std::to_string(d - 1) + " of d",
+           s);
+    }
     fits(Cause::wrong_scale, "s = Q.K without any factor", dot);
     fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing",
          factor / log2_e * dot);

@@ -117,6 +117,35 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
   findings.push_back(finding);
 }
 
+/// Rows of the input taken with another distance between them than it has.
+void find_loaded_stride(const Scene& scene, Findings& findings) {
+  const Inputs& inputs = scene.judge().inputs();
+  const bool queries = scene.site() == SiteId::q_smem;
+  const Tensor& tensor = queries ? inputs.q : scene.site() == SiteId::k_smem ? inputs.k : inputs.v;
+  const Problem& problem = scene.info().problem;
+  const std::int64_t d = problem.d, length = queries ? problem.len_q : problem.len_kv;
+  const std::int64_t from = queries ? scene.info().first_q_row(scene.place())
+                                    : scene.info().first_kv_row(scene.place(), scene.tile());
+  const std::int64_t head = from / length * length, first = from - head;
+  for (std::int64_t stride = d / 2; stride <= 4 * d; stride += stride < d + 16 ? 1 : d / 2) {
+    if (stride == d) continue;
+    int explained = 0, wrong = 0;
+    for (const Element& e : scene.elements()) {
+      if (!e.wrong || e.col >= d) continue;
+      ++wrong;
+      const std::int64_t at = head * d + (first + e.row) * stride + e.col;
+      explained += !e.unwritten && at < tensor.size() && tensor.at(at) == e.got;
+      if (wrong > 64 && explained < wrong / 4) break;
+    }
+    if (wrong < 16 || explained < 0.98 * wrong) continue;
+    Finding finding{Cause::wrong_stride, static_cast<double>(explained) / wrong, 1, true};
+    finding.evidence = {"its rows are read " + std::to_string(stride) +
+                        " elements apart, they lie " + std::to_string(d) + " apart"};
+    findings.push_back(finding);
+    return;
+  }
+}
+
 /// A site and tile whose values may turn up elsewhere.
 struct Place {
   SiteId site;
@@ -209,6 +238,7 @@ void find_source(const Scene& scene, Findings& findings) {
   if (scene.first().stage == Stage::load) {
     find_tail(scene, findings);
     find_old_rows(scene, findings);
+    find_loaded_stride(scene, findings);
     find_loaded_chunks(scene, findings);
   } else {
     find_other_sites(scene, findings);

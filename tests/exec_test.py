@@ -117,7 +117,8 @@ class ExecTest(ProgramTest):
         for name in ["two words", "a:b"]:
             folder = self.folder / name
             folder.mkdir()
-            (folder / "libcudart.so.13").symlink_to(self.module("libcudart.so.13").with_suffix(""))
+            for library in ["libcudart.so.13", "libcuda.so.1"]:
+                (folder / library).symlink_to(self.module(library).with_suffix(""))
             _, err = self.execute("", code=0, LANESCOPE_NINJA="", LANESCOPE_MODULES=str(folder))
             self.assertIn("launches checked, nothing found", err)
 

@@ -29,7 +29,8 @@ KEPT = {  # by a gate: what it takes, and what it leaves (reference/gate.h)
 SCALED = {"e4m3"}  # types whose kernels take arguments of their own
 TRACE = "    trace(tile, at);\n"  # in kernels/trace/seam.h
 MODULE = re.compile(r"^gates/((\w+)\.(\w+)\.(\w+)\.d(\d+)\.(\d+)x(\d+)\.cuda)\.untraced\.so:", re.MULTILINE)
-ARCH = re.compile(r" (-(?:arch|gencode)=\S+) .* -o gates/(\S+)\.untraced\.so ")  # in the command of a module
+# In the command of a module: of which its machine code is.
+ARCH = re.compile(r" '?-(?:arch=|gencode=arch=\w+,code=\[?)(sm_\w+)\S* .* -o gates/(\S+)\.untraced\.so ")
 EM_CUDA = 190
 
 
@@ -130,7 +131,7 @@ def main():
         def code(sources, modules, **more):
             place = folder / sources.name / "cubins"
             place.mkdir(exist_ok=True, parents=True)
-            return compile_code(sources, nvcc, [*flags, arch_of[modules[0][0]], f"-I{folder}", f"-I{build / 'gates'}"], place, modules, **more)
+            return compile_code(sources, nvcc, [*flags, f"-arch={arch_of[modules[0][0]]}", f"-I{folder}", f"-I{build / 'gates'}"], place, modules, **more)
 
         def compare(modules):
             """The code with seams, and the modules whose code is another without."""

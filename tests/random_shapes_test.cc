@@ -45,11 +45,11 @@ std::vector<Choice> choices(int count) {
   return all;
 }
 
-/// The tiles that a kernel is built for, its first one first.
+/// The tiles that a kernel is built for at the head dimension of all choices, its first one first.
 std::vector<std::string> tiles_of(const std::string& kernel) {
   std::vector<std::string> tiles;
   for (const ModuleName& m : declared_modules()) {
-    if (m.kernel != kernel) continue;
+    if (m.kernel != kernel || m.head_dim != 64) continue;
     const std::string tile = tile_text(m.br, m.bc);
     if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
   }

@@ -175,7 +175,7 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::scale_of_other_head, "scale_of_other_head",
      "the scale of another head, or of another input, was applied"},
     {Cause::wrong_scale, "wrong_scale", "off by a constant factor"},
-    {Cause::misplaced, "misplaced", "the right rows are stored at the place of others"},
+    {Cause::misplaced, "misplaced", "the right rows are stored at the place of others", true},
     {Cause::transposed, "transposed", "rows and columns are exchanged"},
     {Cause::wrong_stride, "wrong_stride",
      "a tile is read with another distance between its rows than it was stored with"},

@@ -86,7 +86,7 @@ std::vector<std::string> plain_words(const std::vector<std::string>& arguments) 
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--format") {
       ++i;
-    } else if (!arguments[i].starts_with("-")) {
+    } else if (!arguments[i].empty() && !arguments[i].starts_with("-")) {
       words.push_back(arguments[i]);
     }
   }

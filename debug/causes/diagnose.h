@@ -35,6 +35,9 @@ constexpr Cause cause_of(Stop::Kind kind) {
                                      : Cause::machine_rule;
 }
 
+/// Whether what is wrong at a site may be wrong at another because of it: V is multiplied at last.
+bool feeds(SiteId from, SiteId to);
+
 /// The cause of what a run under the memory checker found; `report` is not clean. The finding in
 /// the site where values are `wrong` first, or in the nearest one before it, goes first.
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std::nullopt);

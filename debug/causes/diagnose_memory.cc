@@ -103,7 +103,7 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
   for (const Site& site : report.sites) {
     if (site.id == item.site) elements = site.rows * site.cols;
   }
-  const bool behind = wrong && item.site && *item.site > *wrong;
+  const bool behind = wrong && item.site && !feeds(*item.site, *wrong);
   return std::tuple(behind, wrong && !behind ? distance_to(*wrong, item) : 0,
                     cause_of(item.finding.kind), -elements, item.site.value_or(SiteId{}));
 }
@@ -127,6 +127,10 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
 }
 
 }  // namespace
+
+bool feeds(SiteId from, SiteId to) {
+  return from <= to && (from != SiteId::v_smem || to == from || to >= SiteId::o);
+}
 
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   Diagnosis diagnosis;

@@ -214,7 +214,7 @@ class Search {
       return false;
     }
     const bool upstream =
-        !memory.first || !values.first || memory.first->site <= values.first->site;
+        !memory.first || !values.first || feeds(memory.first->site, values.first->site);
     // What is read in the wrong place may be what nobody wrote: that follows from it.
     const bool follows = memory.cause == Cause::uninitialised_read &&
                          ((values.predicts && is_sure()) || values.cause == Cause::wrong_stride);

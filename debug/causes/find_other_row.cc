@@ -66,7 +66,7 @@ constexpr std::size_t fewest_rows = 3;
 /// the wrong ones these are.
 Fit fit_of_known_rows(const Scene& scene, const std::vector<double>& values,
                       const std::vector<bool>& is_known, int& known) {
-  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  FitCount count;
   known = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Element& e = scene.elements()[i];
@@ -74,16 +74,9 @@ Fit fit_of_known_rows(const Scene& scene, const std::vector<double>& values,
     known += e.wrong;
     const bool hit =
         !e.unwritten && !std::isnan(values[i]) && scene.fits(e.row, e.col, e.got, values[i]);
-    if (e.wrong && (e.unwritten || !scene.fits(e.row, e.col, e.got, e.want))) {
-      ++decisive;
-      explained += hit;
-    } else {
-      ++right;
-      predicted += hit;
-    }
+    count.add(e.wrong && (e.unwritten || !scene.fits(e.row, e.col, e.got, e.want)), hit);
   }
-  return {decisive == 0 ? 0.0 : static_cast<double>(explained) / decisive,
-          right == 0 ? 1.0 : static_cast<double>(predicted) / right, decisive};
+  return count.fit();
 }
 
 /// A rule for all rows alike.

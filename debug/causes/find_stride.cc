@@ -36,24 +36,18 @@ Array read_with(const Strides& strides, const Array& tile) {
 
 /// How well values fit that are unknown, or NaN themselves, where they are predicted as NaN.
 Fit fit_known(const Scene& scene, const Array& values) {
-  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  FitCount count;
   for (const Element& e : scene.elements()) {
     const double value = values(e.row, e.col);
     if (std::isnan(value) && std::isfinite(e.got)) continue;
     const bool hit = std::isnan(value) ? std::isnan(e.got)
                                        : !e.unwritten && scene.fits(e.row, e.col, e.got, value);
-    if (e.wrong && !scene.fits(e.row, e.col, e.got, e.want)) {
-      // Where padding is read, anything may come of it: that alone is no evidence.
-      if (std::isnan(value)) continue;
-      ++decisive;
-      explained += hit;
-    } else {
-      ++right;
-      predicted += hit;
-    }
+    const bool decisive = e.wrong && !scene.fits(e.row, e.col, e.got, e.want);
+    // Where padding is read, anything may come of it: that alone is no evidence.
+    if (decisive && std::isnan(value)) continue;
+    count.add(decisive, hit);
   }
-  return {decisive == 0 ? 0.0 : static_cast<double>(explained) / decisive,
-          right == 0 ? 1.0 : static_cast<double>(predicted) / right, decisive};
+  return count.fit();
 }
 
 /// Whether the values are NaN exactly where padding would have been read.

@@ -130,22 +130,15 @@ std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
 }
 
 Fit Scene::fit(const std::vector<double>& values) const {
-  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  FitCount count;
   for (std::size_t i = 0; i < elements_.size(); ++i) {
     const Element& e = elements_[i];
     const bool hit = !e.unwritten && !std::isnan(values[i]) && fits(e.row, e.col, e.got, values[i]);
     // A value that nearly is what it should be tells one formula from another no better.
     const bool telling = e.unwritten || !fits(e.row, e.col, e.got, e.want);
-    if (e.wrong && telling) {
-      ++decisive;
-      explained += hit;
-    } else {
-      ++right;
-      predicted += hit;
-    }
+    count.add(e.wrong && telling, hit);
   }
-  return {decisive == 0 ? 0.0 : static_cast<double>(explained) / decisive,
-          right == 0 ? 1.0 : static_cast<double>(predicted) / right, decisive};
+  return count.fit();
 }
 
 std::vector<double> Scene::by_element(const Array& values) const {

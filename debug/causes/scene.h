@@ -44,6 +44,23 @@ struct Fit {
   int decisive = 0;  ///< wrong values that are far enough off to tell a cause
 };
 
+/// Counts what makes a Fit, value by value.
+class FitCount {
+ public:
+  /// `decisive`: the value is wrong, and far enough off; `hit`: what was predicted is what is held.
+  void add(bool decisive, bool hit) {
+    (decisive ? decisive_ : right_) += 1;
+    (decisive ? explained_ : predicted_) += hit;
+  }
+  Fit fit() const {
+    return {decisive_ == 0 ? 0.0 : static_cast<double>(explained_) / decisive_,
+            right_ == 0 ? 1.0 : static_cast<double>(predicted_) / right_, decisive_};
+  }
+
+ private:
+  int decisive_ = 0, explained_ = 0, right_ = 0, predicted_ = 0;
+};
+
 /// The scene of the fault: one site at its first failing block and tile, with everything that the
 /// stage received. Rows and columns are those of the tile; only rows that exist are looked at.
 class Scene {

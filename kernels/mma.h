@@ -2,10 +2,10 @@
 
 #include "kernels/parts/arguments.h"
 #include "kernels/parts/mma_epilogue.h"
+#include "kernels/parts/mma_site_table.h"
 #include "kernels/parts/mma_stages.h"
 #include "kernels/parts/mma_tile_loop.h"
 #include "kernels/trace/seam.h"
-#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -13,16 +13,8 @@ namespace lanescope::kernels {
 template <class T, int D, int Br, int Bc>
 struct MmaSites : MmaStages<T, D, Br, Bc, 4> {
   using Stages = MmaStages<T, D, Br, Bc, 4>;
-  using typename Stages::Output;
-  using typename Stages::Rows;
-  using typename Stages::Scores;
-  using typename Stages::Weights;
-  static constexpr auto table = site_table<D, Br, Bc, Stages::threads>(
-      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
-      unscaled(registers<Scores>(SiteId::s)), registers<Rows>(SiteId::m_prev),
-      registers<Rows>(SiteId::m), registers<Rows>(SiteId::alpha), registers<Weights, T>(SiteId::p),
-      registers<Rows>(SiteId::l), registers<Output>(SiteId::o), global<T>(SiteId::o_final),
-      global<float>(SiteId::lse));
+  static constexpr auto table = mma_site_table<Stages>(
+      alpha_of<Stages>(), global<T>(SiteId::o_final), global<float>(SiteId::lse));
 };
 
 /// FlashAttention-2 on mma.sync.m16n8k16 (kernels/parts/mma_stages.h), four warps over the query

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "kernels/parts/arguments.h"
+#include "kernels/parts/mma_site_table.h"
 #include "kernels/parts/mma_stages.h"
 #include "kernels/parts/mma_tile_loop.h"
 #include "kernels/parts/online_softmax.h"
 #include "kernels/parts/row_tile.h"
 #include "kernels/trace/seam.h"
-#include "kernels/trace/site_table.h"
 
 namespace lanescope::kernels {
 
@@ -14,17 +14,9 @@ namespace lanescope::kernels {
 template <class T, int D, int Br, int Bc>
 struct SplitkSites : MmaStages<T, D, Br, Bc, (Br < 64 ? Br / 16 : 4)> {
   using Stages = MmaStages<T, D, Br, Bc, (Br < 64 ? Br / 16 : 4)>;
-  using typename Stages::Output;
-  using typename Stages::Rows;
-  using typename Stages::Scores;
-  using typename Stages::Weights;
-  static constexpr auto table = site_table<D, Br, Bc, Stages::threads>(
-      shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),
-      unscaled(registers<Scores>(SiteId::s)), registers<Rows>(SiteId::m_prev),
-      registers<Rows>(SiteId::m), registers<Rows>(SiteId::alpha), registers<Weights, T>(SiteId::p),
-      registers<Rows>(SiteId::l), registers<Output>(SiteId::o), global<float>(SiteId::o_partial),
-      global<float>(SiteId::m_partial), global<float>(SiteId::l_partial),
-      global<T>(SiteId::o_final), global<float>(SiteId::lse));
+  static constexpr auto table = mma_site_table<Stages>(
+      alpha_of<Stages>(), global<float>(SiteId::o_partial), global<float>(SiteId::m_partial),
+      global<float>(SiteId::l_partial), global<T>(SiteId::o_final), global<float>(SiteId::lse));
 
   // The combine pass: 16 warps, warp w takes the rows w, w + 16, ... of a tile, a lane D / 32
   // neighbouring columns.

@@ -15,7 +15,7 @@ template <class T, int D, int Br, int Bc, int Warps>
 struct MmaStages {
   static_assert(Br % (16 * Warps) == 0 && Bc % 16 == 0 && D % 64 == 0);
   using Element = T;
-  static constexpr int head_dim = D, bc = Bc;
+  static constexpr int head_dim = D, br = Br, bc = Bc;
   static constexpr int warps = Warps;
   static constexpr int threads = 32 * Warps;
   static constexpr int Mt = Br / (16 * Warps);  ///< m16 tiles of a warp

@@ -19,6 +19,53 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
+/// Addresses that an access may use: of `bytes` each, at a multiple of `bytes`.
+struct Range {
+  std::uint64_t begin, size, bytes;
+};
+
+/// The addresses of the lanes of a register, and which lanes lie outside of the range.
+template <class Address>
+[[gnu::always_inline]] inline std::uint32_t compute_addresses(const std::byte* base,
+                                                              std::uint64_t offset,
+                                                              const Range& range,
+                                                              std::uint64_t (&addresses)[32]) {
+  const auto* lanes = reinterpret_cast<const Address*>(base);
+  const std::uint64_t begin = range.begin, odd = range.bytes - 1;
+  const std::uint64_t most = range.size >= range.bytes ? range.size - range.bytes : 0;
+  std::uint64_t outside = range.size >= range.bytes ? 0 : ~std::uint64_t{0};
+  for (int i = 0; i < 32; ++i) {
+    const std::uint64_t address = lanes[i] + offset;
+    addresses[i] = address;
+    const bool strays = (address - begin > most) | ((address & odd) != 0);
+    outside |= (std::uint64_t{0} - static_cast<std::uint64_t>(strays)) & std::uint64_t{1} << i;
+  }
+  return static_cast<std::uint32_t>(outside);
+}
+
+using ComputeAddresses = std::uint32_t (*)(const std::byte*, std::uint64_t, const Range&,
+                                           std::uint64_t (&)[32]);
+template <class Address>
+std::uint32_t addresses_portable(const std::byte* base, std::uint64_t offset, const Range& range,
+                                 std::uint64_t (&addresses)[32]) {
+  return compute_addresses<Address>(base, offset, range, addresses);
+}
+#if defined(__x86_64__)
+template <class Address>
+[[gnu::target("avx2")]] std::uint32_t addresses_avx2(const std::byte* base, std::uint64_t offset,
+                                                     const Range& range,
+                                                     std::uint64_t (&addresses)[32]) {
+  return compute_addresses<Address>(base, offset, range, addresses);
+}
+#endif
+template <class Address>
+ComputeAddresses addresses_function() {
+#if defined(__x86_64__)
+  if (has_wide_lanes()) return addresses_avx2<Address>;
+#endif
+  return addresses_portable<Address>;
+}
+
 }  // namespace
 
 void Warp::fail(int lane, const std::string& what, FaultKind kind) {
@@ -91,27 +138,32 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
 
 void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
                   Pointers& pointers) {
+  static const ComputeAddresses wide = addresses_function<std::uint64_t>();
+  static const ComputeAddresses narrow = addresses_function<std::uint32_t>();
+  // Nearly all accesses: within shared memory, or where the last one was.
+  Range range{0, 0, bytes};
+  if (in.space == Space::shared) range = {shared_begin, shared_bytes_, bytes};
+  if (in.space == Space::global) range = {area_.begin, area_.end - area_.begin, bytes};
+  std::uint64_t addresses[32];
+  const std::uint32_t outside =
+      mask & (in.wide_address ? wide : narrow)(
+                 registers_ + in.s[0], static_cast<std::uint64_t>(in.immediate), range, addresses);
+  const std::uint64_t to_host =
+      in.space == Space::shared ? std::bit_cast<std::uint64_t>(shared_) - shared_begin : 0;
+  for (std::size_t i = 0; i < 32; ++i) {
+    pointers[i] = std::bit_cast<std::byte*>(addresses[i] + to_host);
+  }
   const bool lenient = block_.checker() != nullptr;  // it tells of what is misaligned
-  const std::uint64_t odd = bytes - 1;
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    const std::uint64_t address = address_of(in, lane);
-    std::byte*& pointer = pointers[static_cast<std::size_t>(lane)];
-    if ((address & odd) != 0 && !lenient) {
+  for (std::uint32_t left = outside; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const auto i = static_cast<std::size_t>(lane);
+    if (addresses[i] % bytes != 0 && !lenient) {
       fail(lane,
-           "misaligned address " + hex(address) + ": a multiple of " + std::to_string(bytes) +
+           "misaligned address " + hex(addresses[i]) + ": a multiple of " + std::to_string(bytes) +
                " is needed",
            FaultKind::misaligned_address);
     }
-    // Nearly all accesses: within shared memory, or where the last one was.
-    const std::uint64_t offset = address - shared_begin;
-    if (in.space == Space::shared && offset < shared_bytes_ && bytes <= shared_bytes_ - offset) {
-      pointer = shared_ + offset;
-    } else if (in.space == Space::global && area_.holds(address, bytes)) {
-      pointer = std::bit_cast<std::byte*>(address);
-    } else {
-      pointer = locate(in.space, address, bytes, lane);
-    }
+    pointers[i] = locate(in.space, addresses[i], bytes, lane);
   }
 }
 

@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "debug/ptx/decoder.h"
+#include "debug/simt/branch_free.h"
 #include "debug/simt/numerics.h"
 
 namespace lanescope::ptx {
 namespace {
 
+namespace branch_free = simt::branch_free;
 using simt::canonical;
 
 // .approx without .ftz scales what the unit would flush, as ptxas has it.
@@ -16,9 +18,14 @@ using simt::canonical;
 template <bool ftz>
 struct Ex2 {
   static float apply(float x) {
-    if (ftz || !(x < -126)) return simt::ex2(x);
-    const float half = simt::ex2(x * 0.5f);
-    return half * half;
+    if (ftz) return branch_free::ex2(x);
+    const std::uint32_t scaled = branch_free::all_if(x < -126);
+    const float result = branch_free::ex2(choose(scaled, x * 0.5f, x));
+    return choose(scaled, result * result, result);
+  }
+  static float choose(std::uint32_t first, float a, float b) {
+    return std::bit_cast<float>((std::bit_cast<std::uint32_t>(a) & first) |
+                                (std::bit_cast<std::uint32_t>(b) & ~first));
   }
 };
 template <bool ftz>

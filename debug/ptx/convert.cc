@@ -6,6 +6,7 @@
 
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/rounding.h"
+#include "debug/simt/branch_free.h"
 #include "debug/simt/numerics.h"
 
 namespace lanescope::ptx {
@@ -178,15 +179,16 @@ struct Cast {
   }
 };
 struct ToF16 {
-  static std::uint16_t apply(float x) { return simt::f32_to_f16(x); }
+  static std::uint16_t apply(float x) { return simt::branch_free::f32_to_f16(x); }
 };
 struct FromF16 {
   static float apply(std::uint16_t x) {
-    return (x & 0x7fff) > 0x7c00 ? std::bit_cast<float>(0x7fffffffu) : simt::f16_to_f32(x);
+    return (x & 0x7fff) > 0x7c00 ? std::bit_cast<float>(0x7fffffffu)
+                                 : simt::branch_free::f16_to_f32(x);
   }
 };
 struct ToBf16 {
-  static std::uint16_t apply(float x) { return simt::f32_to_bf16(x); }
+  static std::uint16_t apply(float x) { return simt::branch_free::f32_to_bf16(x); }
 };
 template <class One>
 struct ToPair {

@@ -78,24 +78,14 @@ Flow multiply_halves(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
   const Fragments at = fragments_of(warp, in, 4, 4, 2);
-  std::uint16_t a[16][16], b[16][8];
-  float c[16][8];
+  simt::MmaRegisters registers;
   for (int i = 0; i < 4; ++i) {
-    const auto* registers = warp.lanes<std::uint32_t>(at.a[i]);
-    for (int lane = 0; lane < 32; ++lane) {
-      std::memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8], &registers[lane], 4);
-    }
+    registers.a[i] = warp.lanes<std::uint32_t>(at.a[i]);
+    registers.c[i] = warp.lanes<float>(at.c[i]);
+    registers.d[i] = warp.lanes<float>(at.d[i]);
   }
-  for (int i = 0; i < 2; ++i) {
-    const auto* registers = warp.lanes<std::uint32_t>(at.b[i]);
-    for (int lane = 0; lane < 32; ++lane) {
-      b[lane % 4 * 2 + i * 8][lane / 4] = static_cast<std::uint16_t>(registers[lane]);
-      b[lane % 4 * 2 + i * 8 + 1][lane / 4] = static_cast<std::uint16_t>(registers[lane] >> 16);
-    }
-  }
-  gather_accumulator(warp, at.c, c);
-  simt::multiply_accumulate(type, warp.block().grid().tensor_core, a, b, c);
-  scatter_accumulator(warp, at.d, c);
+  for (int i = 0; i < 2; ++i) registers.b[i] = warp.lanes<std::uint32_t>(at.b[i]);
+  simt::multiply_accumulate(type, warp.block().grid().tensor_core, registers);
   follow_product(warp, at, 4, 2);
   return Flow::next;
 }

@@ -1,6 +1,7 @@
 // PTX ISA, "Data Movement and Conversion Instructions": ld, st, and cp.async.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <mutex>
 
@@ -15,20 +16,45 @@ namespace {
 /// The kind of an access that other blocks may look for.
 constexpr std::uint8_t orders = 1;
 
+/// Whether all lanes access memory one behind the other.
+bool is_contiguous(std::uint32_t mask, std::size_t bytes, const Pointers& pointers) {
+  if (mask != ~0u) return false;
+  std::uintptr_t differs = 0;
+  for (std::size_t i = 0; i < 32; ++i) {
+    differs |= std::bit_cast<std::uintptr_t>(pointers[i]) ^
+               (std::bit_cast<std::uintptr_t>(pointers[0]) + i * bytes);
+  }
+  return differs == 0;
+}
+
 /// T: an element in memory, R: a lane of its register.
 template <class T, class R>
 Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
   if (mask == 0) return Flow::next;
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
-  const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
-  warp.check_load(mask, sizeof(T) * in.vector, pointers, in.kind == orders);
+  std::unique_lock<std::mutex> held;
+  if (warp.block().checker()) {
+    if (in.kind == orders) held = warp.hold_order();
+    warp.check_load(mask, sizeof(T) * in.vector, pointers, in.kind == orders);
+  }
+  const Place* places = &warp.program().operands[in.operands];
+  for (std::size_t i = 0; i < in.vector && warp.follows_unwritten(); ++i) {
+    warp.note_loaded(places[i], mask, pointers, i * sizeof(T), sizeof(T));
+  }
+  if (in.vector == 1 && is_contiguous(mask, sizeof(T), pointers)) {
+    T values[32];
+    std::memcpy(values, pointers[0], sizeof values);
+    R* d = warp.lanes<R>(places[0]);
+    for (int lane = 0; lane < 32; ++lane) {
+      d[lane] = static_cast<R>(values[lane]);  // NOLINT(bugprone-signed-char-misuse)
+    }
+    return Flow::next;
+  }
   for (std::size_t i = 0; i < in.vector; ++i) {
-    const Place place = warp.program().operands[in.operands + i];
-    warp.note_loaded(place, mask, pointers, i * sizeof(T), sizeof(T));
-    R* d = warp.lanes<R>(place);
-    for (std::size_t lane = 0; lane < 32; ++lane) {
-      if (!(mask >> lane & 1)) continue;
+    R* d = warp.lanes<R>(places[i]);
+    for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(left));
       T value;
       std::memcpy(&value, pointers[lane] + i * sizeof(T), sizeof(T));
       d[lane] = static_cast<R>(value);  // NOLINT(bugprone-signed-char-misuse): with its sign
@@ -64,16 +90,23 @@ Flow store(Warp& warp, const Instruction& in, std::uint32_t mask) {
   if (mask == 0) return Flow::next;
   Pointers pointers;
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
-  const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
   const Place* places = &warp.program().operands[in.operands + in.source_count - in.vector];
   if (warp.block().checker()) {
+    const auto held = in.kind == orders ? warp.hold_order() : std::unique_lock<std::mutex>();
     store_checked<T, R>(warp, in, mask, pointers, places);
+    return Flow::next;
+  }
+  if (in.vector == 1 && is_contiguous(mask, sizeof(T), pointers)) {
+    const R* s = warp.lanes<R>(places[0]);
+    T values[32];
+    for (int lane = 0; lane < 32; ++lane) values[lane] = static_cast<T>(s[lane]);
+    std::memcpy(pointers[0], values, sizeof values);
     return Flow::next;
   }
   for (std::size_t i = 0; i < in.vector; ++i) {
     const R* s = warp.lanes<R>(places[i]);
-    for (std::size_t lane = 0; lane < 32; ++lane) {
-      if (!(mask >> lane & 1)) continue;
+    for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(left));
       const T value = static_cast<T>(s[lane]);
       std::memcpy(pointers[lane] + i * sizeof(T), &value, sizeof(T));
     }

@@ -1,6 +1,7 @@
 // PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions": ldmatrix, stmatrix.
 
 #include <cstring>
+#include <utility>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
@@ -53,17 +54,14 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
     for (std::size_t row = 0; loads && row < 8; ++row) {
       std::memcpy(matrix[row], pointers[static_cast<std::size_t>(8 * m) + row], 16);
     }
-    for (int lane = 0; lane < 32; ++lane) {
-      const int row = lane / 4, col = lane % 4 * 2;
-      std::uint16_t& low = transposed ? matrix[col][row] : matrix[row][col];
-      std::uint16_t& high = transposed ? matrix[col + 1][row] : matrix[row][col + 1];
-      if (loads) {
-        registers[lane] = low | static_cast<std::uint32_t>(high) << 16;
-      } else {
-        low = static_cast<std::uint16_t>(registers[lane]);
-        high = static_cast<std::uint16_t>(registers[lane] >> 16);
+    // Lane by lane the registers are the rows of the matrix one behind the other, or its columns.
+    if (!loads) std::memcpy(matrix, registers, sizeof matrix);
+    if (transposed) {
+      for (int row = 0; row < 8; ++row) {
+        for (int col = 0; col < row; ++col) std::swap(matrix[row][col], matrix[col][row]);
       }
     }
+    if (loads) std::memcpy(registers, matrix, sizeof matrix);
     if (loads && warp.follows_unwritten()) {
       follow_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);
     }

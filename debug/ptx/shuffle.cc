@@ -20,6 +20,14 @@ Members members_of(Warp& warp, Place place) {
   return members;
 }
 
+/// Warp::converge, done at once where all lanes are here and each names all.
+Flow converge(Warp& warp, Place place) {
+  const auto* members = warp.lanes<std::uint32_t>(place);
+  std::uint32_t all = warp.split().mask;
+  for (int lane = 0; lane < 32; ++lane) all &= members[lane];
+  return all == ~0u ? Flow::next : warp.converge(members_of(warp, place));
+}
+
 /// Runs f(lanes of the split with the same members) for each such set.
 template <class F>
 void each_group(Warp& warp, const Members& members, F&& f) {
@@ -46,7 +54,7 @@ enum class Direction : std::uint8_t { up, down, butterfly, index };
 
 /// s[0]: a, s[1]: b, s[2]: c, s[3]: the members.
 Flow shuffle(Warp& warp, const Instruction& in, std::uint32_t) {
-  if (const Flow flow = warp.converge(members_of(warp, in.s[3])); flow != Flow::next) return flow;
+  if (const Flow flow = converge(warp, in.s[3]); flow != Flow::next) return flow;
   const std::uint32_t mask = warp.split().mask;
   std::uint32_t a[32], result[32] = {}, in_range = 0;
   const Unwritten given = warp.follows_unwritten() ? warp.unwritten(in.s[0]) : Unwritten{};

@@ -82,10 +82,10 @@ struct RegisterArray {
   bool operator==(const RegisterArray&) const = default;
 };
 
-/// What products of a warp accumulate, while they are under way: [16][n].
+/// What products of a warp accumulate, while they are under way: n columns of 16 rows.
 struct Accumulators {
   int n;
-  std::vector<float> x;
+  std::unique_ptr<float[][16]> x;
   RegisterArray registers;
 };
 

@@ -64,10 +64,10 @@ float add_row(const std::uint8_t* a, const std::uint8_t* b, float c) {
 
 }  // namespace
 
-void multiply_accumulate_e4m3(const std::uint8_t (&a)[16][32], const std::uint8_t (&b)[8][32],
-                              float (&c)[16][8]) {
-  for (int i = 0; i < 16; ++i) {
-    for (int j = 0; j < 8; ++j) c[i][j] = add_row(a[i], b[j], c[i][j]);
+void multiply_accumulate_e4m3(const std::uint8_t (&a)[16][32], const std::uint8_t (*b)[32],
+                              int count, float (*c)[16]) {
+  for (int n = 0; n < count; ++n) {
+    for (int i = 0; i < 16; ++i) c[n][i] = add_row(a[i], b[n], c[n][i]);
   }
 }
 

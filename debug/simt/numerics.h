@@ -67,19 +67,37 @@ inline constexpr const RuleSet& hopper = rule_sets[0];
 /// c += a·b for row-major a[16][16], b[16][8], c[16][8]; a and b hold the bits of f16 or bf16.
 void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                          const std::uint16_t (&b)[16][8], float (&c)[16][8]);
+/// The same of `count` columns b[n][16], c[n][16]; 8 divides it.
+void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
+                         const std::uint16_t (*b)[16], int count, float (*c)[16]);
 
-/// c += a·b for row-major a[16][32] and columns b[8][32] of e4m3, as wgmma does it: 32 products and
-/// c, each truncated to 13 fraction bits below the largest exponent, and so is the sum.
-void multiply_accumulate_e4m3(const std::uint8_t (&a)[16][32], const std::uint8_t (&b)[8][32],
-                              float (&c)[16][8]);
+/// The registers of an mma.m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16 with
+/// floating-point type"), of each its 32 lanes; d may be c.
+struct MmaRegisters {
+  const std::uint32_t *a[4], *b[2];
+  const float* c[4];
+  float* d[4];
+};
+/// d = a·b + c.
+void multiply_accumulate(ElementType type, TensorCoreRule rule, const MmaRegisters& registers);
 
-// The two forms of the first, which give the same bits: it takes the second where the CPU has AVX2.
-void multiply_accumulate_portable(ElementType type, TensorCoreRule rule,
-                                  const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
-                                  float (&c)[16][8]);
-void multiply_accumulate_avx2(ElementType type, TensorCoreRule rule,
-                              const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
-                              float (&c)[16][8]);
-bool has_avx2();
+/// c += a·b for row-major a[16][32] and columns b[n][32] of e4m3 and c[n][16], as wgmma does it: 32
+/// products and c, each truncated to 13 fraction bits below the largest exponent, and so is the
+/// sum.
+void multiply_accumulate_e4m3(const std::uint8_t (&a)[16][32], const std::uint8_t (*b)[32],
+                              int count, float (*c)[16]);
+
+// The forms of the second, which give the same bits. In integers: of eight columns and any numbers.
+void multiply_in_integers(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
+                          const std::uint16_t (*b)[16], float (*c)[16]);
+/// What a CPU may have.
+enum class VectorForm : std::uint8_t { portable, avx2, avx512 };
+bool has(VectorForm form);
+VectorForm widest_form();
+/// In floats: of the columns before eight with numbers that are not finite or too far from 1.
+/// Returns how many those are.
+int multiply_in_floats(VectorForm form, ElementType type, TensorCoreRule rule,
+                       const std::uint16_t (&a)[16][16], const std::uint16_t (*b)[16], int count,
+                       float (*c)[16]);
 
 }  // namespace lanescope::simt

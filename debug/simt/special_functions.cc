@@ -1,9 +1,9 @@
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "debug/simt/branch_free.h"
 #include "debug/simt/numerics.h"
 #include "debug/simt/special_function_tables.h"
 
@@ -14,45 +14,9 @@ constexpr std::uint32_t fraction_mask = 0x7fffff;
 constexpr int offset_bits = 17;  // of the 23-bit fraction: 6 bits choose the row, 17 go on
 constexpr float canonical_nan = std::bit_cast<float>(0x7fffffffu);
 
-/// The squarer drops the low bits of each partial product before it adds them up. Not constexpr: a
-/// compiler takes seconds for the table, the program none.
-std::uint32_t truncated_square(std::uint32_t r) {
-  std::uint32_t sum = 0;
-  for (int i = 0; i < offset_bits; ++i) {
-    if (r >> i & 1) sum += r >> (18 - i);
-  }
-  return sum >> 1;
-}
-
-const std::array<std::uint32_t, 1 << offset_bits> square = [] {
-  std::array<std::uint32_t, 1 << offset_bits> table{};
-  for (std::uint32_t r = 0; r < table.size(); ++r) table[r] = truncated_square(r);
-  return table;
-}();
-
 }  // namespace
 
-float ex2(float x) {
-  if (std::isnan(x)) return canonical_nan;
-  if (x >= 128) return std::numeric_limits<float>::infinity();
-  if (x < -126) return 0;  // flushed: the result would be below 2^-126
-  // x as a 7.23 fixed-point number, truncated toward zero.
-  const auto magnitude = static_cast<std::uint32_t>(std::fabs(x) * 0x1p23f);
-  auto exponent = static_cast<int>(magnitude >> 23);
-  std::uint32_t fraction = magnitude & fraction_mask;
-  if (x < 0) {
-    exponent = fraction == 0 ? -exponent : -exponent - 1;
-    if (fraction != 0) fraction = ~fraction & fraction_mask;
-  }
-  const Row& row = ex2_rows[fraction >> offset_bits];
-  const std::uint32_t r = fraction & ((1u << offset_bits) - 1);
-  const std::int64_t significand = ((std::int64_t{row.t0} << 13) + std::int64_t{row.t1} * r +
-                                    std::int64_t{row.t2} * square[r] + 0x77e2) >>
-                                   15;
-  if (exponent < -126) return 0;
-  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23 |
-                              (static_cast<std::uint32_t>(significand) & fraction_mask));
-}
+float ex2(float x) { return branch_free::ex2(x); }
 
 float lg2(float x) {
   if (std::isnan(x)) return canonical_nan;
@@ -68,7 +32,7 @@ float lg2(float x) {
   const std::uint32_t r = bits & ((1u << offset_bits) - 1);
   // log2 as a number with 36 fraction bits.
   std::int64_t v = ((std::int64_t{row.t0} << 12) + std::int64_t{row.t1} * r +
-                    std::int64_t{2} * row.t2 * square[r] + 0x3345) >>
+                    std::int64_t{2} * row.t2 * branch_free::truncated_square(r) + 0x3345) >>
                    2;
   v += exponent * (std::int64_t{1} << 36);
   const bool negative = v < 0;
@@ -92,7 +56,7 @@ float rcp(float x) {
   const Row& row = rcp_rows[fraction >> 16];
   const std::uint32_t r = fraction & 0xffff;
   const std::int64_t v = ((std::int64_t{row.t0} << 13) + std::int64_t{row.t1} * r +
-                          std::int64_t{row.t2} * square[2 * r] + 0x47e7) >>
+                          std::int64_t{row.t2} * branch_free::truncated_square(2 * r) + 0x47e7) >>
                          15;
   const int exponent = static_cast<int>(bits >> 23 & 255) - 127;
   const float result = std::ldexp(static_cast<float>(v), -24 - exponent);
@@ -115,7 +79,7 @@ float rsqrt(float x) {
   const Row& row = rsqrt_rows[fraction >> offset_bits];
   const std::uint32_t r = fraction & ((1u << offset_bits) - 1);
   const std::int64_t v = ((std::int64_t{row.t0} << 14) + std::int64_t{row.t1} * r +
-                          std::int64_t{4} * row.t2 * square[r] + 0x7fff) >>
+                          std::int64_t{4} * row.t2 * branch_free::truncated_square(r) + 0x7fff) >>
                          16;
   return std::ldexp(static_cast<float>(v), -half - 24);
 }
@@ -146,7 +110,7 @@ float sin_from(float x, bool quarter) {
   const Row& row = sin_rows[fraction >> offset_bits];
   const std::uint32_t r = fraction & ((1u << offset_bits) - 1);
   auto v = static_cast<std::uint64_t>((std::int64_t{row.t0} << 11) + std::int64_t{row.t1} * r +
-                                      std::int64_t{row.t2} * square[r]);
+                                      std::int64_t{row.t2} * branch_free::truncated_square(r));
   const int excess = 64 - std::countl_zero(v) - 24;
   if (excess > 0) v = v >> excess << excess;
   const float result = std::ldexp(static_cast<float>(v), -37);

@@ -1,4 +1,6 @@
-#include <algorithm>
+// Products of matrices in integers, term by term: of any numbers. Most are done in
+// tensor_core_columns.cc.
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -116,65 +118,36 @@ void replace_non_finite(ElementType type, const std::uint16_t (&a)[16],
   if (std::isinf(sum)) result = static_cast<float>(sum);
 }
 
-[[gnu::always_inline]] inline void multiply(ElementType type, TensorCoreRule rule,
-                                            const std::uint16_t (&a)[16][16],
-                                            const std::uint16_t (&b)[16][8], float (&c)[16][8]) {
+}  // namespace
+
+void multiply_in_integers(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
+                          const std::uint16_t (*b)[16], float (*c)[16]) {
   Left left;
   Right right;
   bool finite = split<256>(type, a[0], left.significand[0], left.exponent[0]);
+  std::uint16_t rows_of_b[16][8];
+  for (int n = 0; n < 8; ++n) {
+    for (int k = 0; k < 16; ++k) rows_of_b[k][n] = b[n][k];
+  }
   std::int32_t significand[16][8], exponent[16][8];
-  finite &= split<128>(type, b[0], significand[0], exponent[0]);
+  finite &= split<128>(type, rows_of_b[0], significand[0], exponent[0]);
   std::memcpy(right.significand, significand, sizeof significand);
   std::memcpy(right.exponent, exponent, sizeof exponent);
-  for (const auto& row : c) {
-    for (const float value : row) finite &= std::isfinite(value);
-  }
   const int fraction_bits = type == ElementType::f16 ? 20 : 14;
   for (int i = 0; i < 16; ++i) {
-    float before[8];
-    std::copy_n(c[i], 8, before);
+    float row[8], before[8];
+    for (int n = 0; n < 8; ++n) {
+      row[n] = before[n] = c[n][i];
+      finite &= std::isfinite(row[n]);
+    }
     for (int k = 0; k < 16; k += rule.k_block) {
       add_group(left.significand[i], left.exponent[i], right, k, k + rule.k_block, fraction_bits,
-                rule.fraction_bits, c[i]);
+                rule.fraction_bits, row);
     }
-    for (int n = 0; n < 8 && !finite; ++n) replace_non_finite(type, a[i], b, n, before[n], c[i][n]);
-  }
-}
-
-}  // namespace
-
-void multiply_accumulate_portable(ElementType type, TensorCoreRule rule,
-                                  const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
-                                  float (&c)[16][8]) {
-  multiply(type, rule, a, b, c);
-}
-
-#if defined(__x86_64__)
-bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2");
-  return has;
-}
-[[gnu::target("avx2")]] void multiply_accumulate_avx2(ElementType type, TensorCoreRule rule,
-                                                      const std::uint16_t (&a)[16][16],
-                                                      const std::uint16_t (&b)[16][8],
-                                                      float (&c)[16][8]) {
-  multiply(type, rule, a, b, c);
-}
-#else
-bool has_avx2() { return false; }
-void multiply_accumulate_avx2(ElementType type, TensorCoreRule rule,
-                              const std::uint16_t (&a)[16][16], const std::uint16_t (&b)[16][8],
-                              float (&c)[16][8]) {
-  multiply(type, rule, a, b, c);
-}
-#endif
-
-void multiply_accumulate(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],
-                         const std::uint16_t (&b)[16][8], float (&c)[16][8]) {
-  if (has_avx2()) {
-    multiply_accumulate_avx2(type, rule, a, b, c);
-  } else {
-    multiply_accumulate_portable(type, rule, a, b, c);
+    for (int n = 0; n < 8; ++n) {
+      if (!finite) replace_non_finite(type, a[i], rows_of_b, n, before[n], row[n]);
+      c[n][i] = row[n];
+    }
   }
 }
 

@@ -104,12 +104,12 @@ std::shared_ptr<Accumulators> AsyncBlock::accumulators_of(int warp, const Regist
   }
   auto own = std::make_shared<Accumulators>();
   own->n = what.n;
-  own->x.resize(static_cast<std::size_t>(16 * what.n));
+  own->x = std::make_unique<float[][16]>(static_cast<std::size_t>(what.n));
   own->registers = d;
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < what.n / 2; ++i) {
       const int row = lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      own->x[static_cast<std::size_t>(row * what.n + col)] = std::bit_cast<float>(*d.at(lane, i));
+      own->x[static_cast<std::size_t>(col)][row] = std::bit_cast<float>(*d.at(lane, i));
       *d.at(lane, i) = in_flight_pattern;
     }
   }
@@ -166,23 +166,15 @@ void AsyncBlock::carry_out(int warp, const IssuedProduct& issued) {
     for (std::uint16_t& x : row) x ^= what.negates ? signs : std::uint16_t{0};
   }
   gather(what.b, what.b_is_transposed, 0, what.n, rows_of_b[0]);
-  for (int n = 0; n < what.n; n += 8) {
-    float c[16][8] = {};
-    float* d = &issued.d->x[static_cast<std::size_t>(n)];
-    for (int i = 0; i < 16 && what.accumulates; ++i) std::copy_n(d + i * what.n, 8, c[i]);
-    if (what.type == ElementType::e4m3) {
-      std::uint8_t bytes_of_a[16][32], columns[8][32];
-      std::memcpy(bytes_of_a, a, sizeof a);
-      std::memcpy(columns, rows_of_b[n], sizeof columns);
-      multiply_accumulate_e4m3(bytes_of_a, columns, c);
-    } else {
-      std::uint16_t b[16][8];
-      for (int k = 0; k < 16; ++k) {
-        for (int j = 0; j < 8; ++j) b[k][j] = rows_of_b[n + j][k];
-      }
-      multiply_accumulate(what.type, host_.tensor_core(), a, b, c);
-    }
-    for (int i = 0; i < 16; ++i) std::copy_n(c[i], 8, d + i * what.n);
+  float(*d)[16] = issued.d->x.get();
+  if (!what.accumulates) std::fill_n(d[0], 16 * what.n, 0.0f);
+  if (what.type == ElementType::e4m3) {
+    std::uint8_t bytes_of_a[16][32];
+    std::memcpy(bytes_of_a, a, sizeof a);
+    const auto* columns = reinterpret_cast<const std::uint8_t(*)[32]>(rows_of_b);
+    multiply_accumulate_e4m3(bytes_of_a, columns, what.n, d);
+  } else {
+    multiply_accumulate(what.type, host_.tensor_core(), a, rows_of_b, what.n, d);
   }
 }
 
@@ -193,7 +185,7 @@ void put_back(const Accumulators& d) {
     for (int i = 0; i < d.n / 2; ++i) {
       const int row = lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
       *d.registers.at(lane, i) =
-          std::bit_cast<std::uint32_t>(d.x[static_cast<std::size_t>(row * d.n + col)]);
+          std::bit_cast<std::uint32_t>(d.x[static_cast<std::size_t>(col)][row]);
     }
   }
 }

@@ -20,7 +20,7 @@ bool names(const Diagnosis& diagnosis, const std::string& cause) {
   if (!diagnosis.certain) return false;
   if (name_of(diagnosis.cause) == cause) return true;
   // Several that come to the same numbers here are all named.
-  return diagnosis.ambiguous && std::any_of(diagnosis.suspects.begin(), diagnosis.suspects.end(),
+  return !diagnosis.rivals.empty() && std::any_of(diagnosis.suspects.begin(), diagnosis.suspects.end(),
                                             [&](const Finding& suspect) {
                                               return suspect.certain() &&
                                                      name_of(suspect.cause) == cause;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <sstream>
 #include <tuple>
 
@@ -42,6 +43,14 @@ void sort_by_cost(Findings& findings, const Scene& scene) {
                    [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
 }
 
+/// Whether zeros stand for all values that are wrong: so they would by any formula whose operands
+/// are zero.
+bool only_zeros(const Scene& scene) {
+  return std::all_of(scene.elements().begin(), scene.elements().end(), [](const Element& e) {
+    return !e.wrong || (!e.unwritten && e.got == 0 && std::isfinite(e.want));
+  });
+}
+
 Findings all_findings(const Scene& scene) {
   Findings findings;
   for (const auto detector :
@@ -51,6 +60,9 @@ Findings all_findings(const Scene& scene) {
         find_wide_reduction, find_permutation,  find_product,    find_input_scale,
         find_scale,          find_source,       find_known_flaw, find_lost_precision}) {
     detector(scene, findings);
+  }
+  for (Finding& finding : findings) {
+    if (finding.formula && finding.certain() && only_zeros(scene)) finding.explained *= 0.9;
   }
   sort_by_cost(findings, scene);
   return findings;
@@ -83,14 +95,27 @@ void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
   sort_by_cost(findings, scene);
 }
 
-/// Whether another cause explains as much with as few words.
-bool ambiguous(const Findings& findings, const Scene& scene) {
-  if (findings.empty() || !findings[0].formula || !findings[0].certain()) return false;
+/// Other causes that explain as much as the first of `findings` with as few words.
+Findings rivals_of(const Findings& findings, const Scene& scene) {
+  Findings rivals;
+  if (findings.empty() || !findings[0].formula || !findings[0].certain()) return rivals;
   const double limit = cost_of(findings[0], scene) + same_bits;
-  return std::any_of(findings.begin() + 1, findings.end(), [&](const Finding& other) {
-    return other.formula && other.certain() && other.cause != findings[0].cause &&
-           cost_of(other, scene) < limit;
-  });
+  std::copy_if(findings.begin() + 1, findings.end(), std::back_inserter(rivals),
+               [&](const Finding& other) {
+                 return other.formula && other.certain() && other.cause != findings[0].cause &&
+                        cost_of(other, scene) < limit;
+               });
+  return rivals;
+}
+
+/// What is wrong is `finding`.
+void settle_on(const Finding& finding, Diagnosis& diagnosis) {
+  diagnosis.cause = finding.cause;
+  diagnosis.certain = finding.certain();
+  diagnosis.predicts = finding.certain() && finding.formula;
+  diagnosis.shows = finding.shows;
+  diagnosis.evidence = finding.evidence;
+  if (finding.stage) diagnosis.first->stage = *finding.stage;
 }
 
 }  // namespace
@@ -118,13 +143,9 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   const Scene scene(dump, *report.first);
   Findings findings = all_findings(scene);
   keep_what_lasts(dump, scene, findings);
-  diagnosis.ambiguous = ambiguous(findings, scene);
+  diagnosis.rivals = rivals_of(findings, scene);
   if (!findings.empty() && findings[0].explained >= 0.5) {
-    diagnosis.cause = findings[0].cause;
-    diagnosis.certain = findings[0].certain();
-    diagnosis.predicts = findings[0].certain() && findings[0].formula;
-    diagnosis.evidence = findings[0].evidence;
-    if (findings[0].stage) diagnosis.first->stage = *findings[0].stage;
+    settle_on(findings[0], diagnosis);
     findings.erase(findings.begin());
   }
   for (const Finding& finding : findings) {
@@ -135,6 +156,15 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
     if (diagnosis.suspects.size() < suspects_kept) diagnosis.suspects.push_back(finding);
   }
   return diagnosis;
+}
+
+void refute(Diagnosis& diagnosis, const DumpInfo& right) {
+  std::vector<Finding>& rivals = diagnosis.rivals;
+  std::erase_if(rivals, [&](const Finding& rival) { return rival.shows && rival.shows(right); });
+  if (rivals.empty() || !diagnosis.shows || !diagnosis.shows(right)) return;
+  const Finding best = rivals.front();
+  settle_on(best, diagnosis);
+  std::erase_if(rivals, [&](const Finding& rival) { return rival.cause == best.cause; });
 }
 
 }  // namespace lanescope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +19,13 @@ struct Diagnosis {
               ///< that of the bug, where the site is an output that tells
   Cause cause = Cause::unexplained;
   bool certain = false;
-  bool predicts = false;   ///< the values follow from the cause, one by one
-  bool by_end = false;     ///< the cause is how the run ended: it yields to one that has a place
-  bool ambiguous = false;  ///< several formulas fit: a problem with more tiles may tell them apart
-  std::vector<std::string> evidence;      ///< each a fact that the dump shows
-  std::vector<Finding> suspects;          ///< the next best, without the cause itself
+  bool predicts = false;  ///< the values follow from the cause, one by one
+  bool by_end = false;    ///< the cause is how the run ended: it yields to one that has a place
+  std::vector<std::string> evidence;  ///< each a fact that the dump shows
+  std::vector<Finding> suspects;      ///< the next best, without the cause itself
+  std::vector<Finding> rivals;  ///< of them, those that explain as much with as few words: another
+                                ///< problem may tell them apart
+  std::function<bool(const DumpInfo& other)> shows;  ///< of the cause, as in Finding
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
 };
 
@@ -44,5 +47,8 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std:
 
 /// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
 Diagnosis diagnose(const Dump& dump, const DiffReport& report);
+
+/// Takes back what would show in a run that is `right`: rivals, or the cause for the best of them.
+void refute(Diagnosis& diagnosis, const DumpInfo& right);
 
 }  // namespace lanescope

@@ -108,6 +108,16 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
                     cause_of(item.finding.kind), -elements, item.site.value_or(SiteId{}));
 }
 
+/// As many bytes of an output are never written as are written twice: its rows, or parts of them,
+/// are stored at the place of others.
+bool is_misplaced(const CheckReport& report, const CheckReport::Item& twice) {
+  if (twice.finding.kind != Kind::written_twice) return false;
+  return std::any_of(report.items.begin(), report.items.end(), [&](const CheckReport::Item& item) {
+    return item.finding.kind == Kind::never_written && item.region == twice.region &&
+           item.finding.count * item.finding.bytes == twice.finding.count * twice.finding.bytes;
+  });
+}
+
 std::string what_of(const CheckReport::Item& item) {
   if (!item.element.empty()) return item.element;
   return item.region.empty() ? "far from every buffer" : item.region;
@@ -147,10 +157,15 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     return diagnosis;
   }
   const CheckReport::Item& first = diagnosis.memory.front();
-  diagnosis.cause = cause_of(first.finding.kind);
+  const bool misplaced = is_misplaced(report, first);
+  diagnosis.cause = misplaced ? Cause::misplaced : cause_of(first.finding.kind);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);
+  if (misplaced) {
+    diagnosis.evidence.push_back("as many bytes of " + first.region +
+                                 " are never written: what belongs there is stored in their place");
+  }
   for (std::size_t i = 1; i < diagnosis.memory.size(); ++i) {
     if (i > 3) {
       diagnosis.evidence.push_back(std::to_string(diagnosis.memory.size() - i) + " more findings");

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "debug/causes/detectors.h"
-#include "debug/causes/formulas.h"
+#include "debug/causes/linear.h"
 #include "reference/elementary.h"
 
 namespace lanescope {
@@ -121,7 +121,7 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
   const auto divided = [](const Array& x, const Array& by) -> Array {
     return x * (by == 0).select(0, 1 / by);
   };
-  fits(Cause::not_normalised, "O = sum of w_i O_i: not divided by l", o);
+  try_divisor(scene, o, l, true, fits);
   fits(Cause::normalised_twice, "O = sum of w_i O_i / l^2", divided(o, l.square()));
   for (const Mistake& mistake : mistakes(parts)) {
     const Factors both = [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; };
@@ -160,6 +160,36 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
   for (std::size_t by = 1; by < count; ++by) {
     attempt("(i + " + std::to_string(by) + ") % splits",
             [=](std::size_t i) { return (i + by) % count; });
+  }
+}
+
+/// What a lane holds of a row before goes into the next of its rows: the sum l, and with it the
+/// maximum.
+void try_carried(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Formulas fits(scene, findings);
+  for (reference::Index step = 1; step < scene.rows(); step *= 2) {
+    for (const bool with_maximum : {true, false}) {
+      Array top = parts.top, l = 0 * top, o = 0 * parts.o[0];
+      for (reference::Index row = 0; row < scene.rows(); ++row) {
+        if (row >= step) {
+          if (with_maximum) top(row) = std::max(top(row), top(row - step));
+          l(row) = l(row - step);
+        }
+        for (std::size_t i = 0; i < parts.count(); ++i) {
+          const double weight = std::exp2(parts.m[i](row) - top(row));
+          l(row) += parts.l[i](row) * weight;
+          for (reference::Index col = 0; col < o.cols(); ++col) {
+            o(row, col) += parts.o[i](row, col) * weight;
+          }
+        }
+      }
+      const std::string text = std::string(with_maximum ? "m and l go" : "l goes") +
+                               " on from row i - " + std::to_string(step) +
+                               " to row i: what was reduced was not cleared from row to row";
+      const Array value =
+          scene.site() == SiteId::lse ? (top + log2(l)) * ln_2 : o * (l == 0).select(0, 1 / l);
+      fits(Cause::reduction_too_wide, text, value);
+    }
   }
 }
 
@@ -208,10 +238,7 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
   const Array& m = parts.top;
-  fits(Cause::lse_without_maximum, "lse = ln l: the maximum is missing", log2(l) * ln_2);
-  fits(Cause::lse_without_sum, "lse = m ln 2: log2 l is missing", m * ln_2);
-  fits(Cause::wrong_base, "lse = m + log2 l, in base 2", m + log2(l));
-  fits(Cause::wrong_base, "lse = m + ln l: m is in base 2", m + log2(l) * ln_2);
+  try_lse_terms(scene, m, l, fits);
   for (const Mistake& mistake : mistakes(parts)) {
     const Array sum_of =
         sum(parts.l, [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; });
@@ -231,6 +258,7 @@ void find_combine(const Scene& scene, Findings& findings) {
     try_output(scene, *parts, findings);
     try_exchange(scene, *parts, findings);
   }
+  try_carried(scene, *parts, findings);
   try_other_blocks(scene, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "debug/causes/detectors.h"
-#include "debug/causes/formulas.h"
+#include "debug/causes/linear.h"
 #include "reference/elementary.h"
 
 namespace lanescope {
@@ -259,7 +259,7 @@ void try_epilogue(const Scene& scene, const Formulas& fits) {
   if (o) *o *= factor;
   if (o_before) *o_before *= factor;
   if (scene.site() == SiteId::o_final && o) {
-    fits(Cause::not_normalised, "O = o: not divided by l", *o);
+    try_divisor(scene, *o, *l, true, fits);
     fits(Cause::normalised_twice, "O = o / l^2", scaled(*o, 1 / l->square()));
     fits(Cause::wrong_formula, "O = o * l", scaled(*o, *l));
     if (l_before) {
@@ -275,22 +275,19 @@ void try_epilogue(const Scene& scene, const Formulas& fits) {
     }
     if (m) fits(Cause::wrong_formula, "o was divided by m", scaled(*o, 1 / *m));
   } else if (scene.site() == SiteId::lse && m) {
-    const Array log = log2(*l);
-    fits(Cause::lse_without_maximum, "lse = ln l: the maximum is missing", log * ln_2);
-    fits(Cause::lse_without_sum, "lse = m ln 2: log2 l is missing", *m * ln_2);
-    fits(Cause::wrong_base, "lse = m + log2 l, in base 2", *m + log);
-    fits(Cause::wrong_base, "lse = m + ln l: m is in base 2", *m + log * ln_2);
-    fits(Cause::wrong_base, "lse = m ln 2 + log2 l: the sum is in base 2", *m * ln_2 + log);
-    fits(Cause::wrong_base, "lse = (m + ln l) ln 2", (*m + log * ln_2) * ln_2);
-    fits(Cause::wrong_base, "lse = (m + log2 l) log2(e)", (*m + log) * log2_e);
-    fits(Cause::wrong_formula, "lse = (m - log2 l) ln 2: the sign is wrong", (*m - log) * ln_2);
+    try_lse_terms(scene, *m, *l, fits);
     fits(Cause::wrong_formula, "lse holds l", *l);
-    fits(Cause::lse_without_sum, "lse holds m", *m);
     fits(Cause::wrong_formula, "lse = m ln 2 + l: the logarithm is missing", *m * ln_2 + *l);
     if (l_before) {
       fits(Cause::stale_operand, "lse takes l of before the last tile",
            (*m + log2(*l_before)) * ln_2);
     }
+  } else if (scene.site() == SiteId::o_partial && o) {
+    try_divisor(scene, *o, *l, false, fits);
+  } else if (scene.site() == SiteId::l_partial) {
+    fits(Cause::wrong_formula, "l_partial holds log2 l", log2(*l));
+    fits(Cause::wrong_formula, "l_partial holds ln l", log2(*l) * ln_2);
+    fits(Cause::wrong_formula, "l_partial holds 1 / l", 1 / *l);
   }
 }
 

@@ -205,6 +205,7 @@ void find_other_row(const Scene& scene, Findings& findings) {
   } else if (scene.site() == SiteId::o_final && o && l) {
     const double factor = scene.reference().output_factor().value;
     attempt("l", [&](Index r, Index x, Index c) { return (*o)(r, c) / (*l)(x)*factor; });
+    attempt("o", [&](Index r, Index x, Index c) { return (*o)(x, c) / (*l)(r)*factor; });
   } else if (scene.site() == SiteId::m_partial || scene.site() == SiteId::l_partial) {
     attempt("the value", [&](Index, Index x, Index) { return scene.want()(x); });
   } else if (scene.site() == SiteId::lse) {

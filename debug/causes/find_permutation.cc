@@ -106,6 +106,12 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
   const double share = static_cast<double>(explained) / scene.wrong_count();
   if (share < 0.5) return std::nullopt;
   Finding finding{view.cause, share};
+  // Who changes places leaves its own: what is held twice was rather read from there.
+  std::set<std::int64_t> displaced;
+  for (const auto& [group, source] : map) displaced.insert(group);
+  const bool exchanged = std::all_of(
+      map.begin(), map.end(), [&](const auto& pair) { return displaced.contains(pair.second); });
+  if (!exchanged) finding.bits += free_number_bits;
   if (view.cause == Cause::transposed) {
     finding.evidence = {std::string("row and column are exchanged in the ") + view.what};
   } else {

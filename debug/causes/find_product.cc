@@ -47,8 +47,9 @@ void find_counts(const Scene& scene, const ProductOperand& e, Findings& findings
 
 /// Right numbers in the wrong place of the operand.
 void find_places(const ProductOperand& e, Findings& findings) {
-  for (const Index height : {Index(0), Index(8), Index(1)}) {
-    const Index width = height == 0 ? 1 : 8, rows = height == 0 ? e.used.rows() : height;
+  constexpr std::pair<Index, Index> shapes[] = {{0, 1}, {8, 8}, {1, 8}, {8, 1}};
+  for (const auto& [height, width] : shapes) {
+    const Index rows = height == 0 ? e.used.rows() : height;
     if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
     std::vector<std::pair<std::int64_t, std::int64_t>> map;
     std::vector<std::string> examples;
@@ -96,7 +97,7 @@ void find_places(const ProductOperand& e, Findings& findings) {
       finding.evidence = examples;
       finding.evidence.insert(finding.evidence.begin(),
                               "the operand of the product was put together of the wrong " +
-                                  std::string(height == 8 ? "8x8 blocks" : "chunks of 8"));
+                                  std::string(height == width ? "8x8 blocks" : "chunks of 8"));
     }
     findings.push_back(finding);
     return;

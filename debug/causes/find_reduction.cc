@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "debug/causes/detectors.h"
@@ -99,9 +100,36 @@ void try_columns(const Scene& scene, const Reduction& reduction, std::optional<F
   }
 }
 
+/// Each lane divided its part of a row of O by a sum of its own: these are parts of l where what
+/// they are of it adds up to 1.
+void try_divisors(const Scene& scene, Findings& findings) {
+  std::map<std::pair<int, std::int64_t>, const Element*> largest;  // of each row and lane
+  for (const Element& e : scene.elements()) {
+    if (e.holder.lane < 0 || e.unwritten || e.got == 0) continue;
+    const Element*& own = largest[{e.row, e.holder.lane}];
+    if (!own || std::abs(e.want) > std::abs(own->want)) own = &e;
+  }
+  std::map<int, double> sums;  // of the lanes' parts of l
+  std::vector<double> values;
+  for (const auto& [place, e] : largest) sums[place.first] += e->want / e->got;
+  for (const Element& e : scene.elements()) {
+    const auto own = largest.find({e.row, e.holder.lane});
+    const bool adds_up = own != largest.end() && std::abs(sums[e.row] - 1) < 0.01;
+    values.push_back(adds_up ? e.want * own->second->got / own->second->want : e.want);
+  }
+  const Fit fit = scene.fit(values);
+  if (fit.decisive < 16 || fit.explained < 0.9) return;
+  Finding finding{Cause::incomplete_reduction, fit.explained, fit.consistent, true};
+  finding.evidence = {
+      "each lane divides its columns of a row by another sum, and these add up to l: l was not "
+      "reduced over the lanes of the row"};
+  findings.push_back(finding);
+}
+
 }  // namespace
 
 void find_reduction(const Scene& scene, Findings& findings) {
+  if (scene.site() == SiteId::o_final) return try_divisors(scene, findings);
   const Reduction reduction(scene);
   if (!reduction.possible()) return;
   std::optional<Finding> best;

@@ -119,17 +119,16 @@ void try_stored(const Scene& scene, Findings& findings) {
             if (at < written.size()) written[at].push_back(want(row, col));
           }
         }
-        int decisive = 0, explained = 0;
+        FitCount count;
         for (const Element& e : scene.elements()) {
           const auto& all = written[static_cast<std::size_t>(e.row * own + e.col)];
           if (all.empty()) continue;
-          decisive += e.wrong;
-          explained +=
-              e.wrong && !e.unwritten && std::any_of(all.begin(), all.end(), [&](double value) {
-                return scene.fits(e.row, e.col, e.got, value);
-              });
+          count.add(e.wrong, !e.unwritten && std::any_of(all.begin(), all.end(), [&](double value) {
+                      return scene.fits(e.row, e.col, e.got, value);
+                    }));
         }
-        if (decisive < 16 || explained < 0.98 * decisive) continue;
+        const Fit fit = count.fit();
+        if (fit.decisive < 16 || fit.explained < 0.98 || fit.consistent < 0.98) continue;
         Finding finding{Cause::wrong_stride, 1, 1, true};
         finding.evidence = {std::string(name_of(scene.site())) + " has its rows every " +
                             std::to_string(own) + " elements and is written every " +

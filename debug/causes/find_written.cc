@@ -54,12 +54,11 @@ void find_zeros(const Scene& scene, Findings& findings) {
     telling += e.wrong;
   }
   if (telling == 0 || 2 * zeros < telling) return;
-  Finding finding{Cause::written_zero, static_cast<double>(zeros) / telling};
-  finding.bits += zeros;  // how they are wrong, not why
+  // How they are wrong, not why: never certain, so that other problems are asked.
+  Finding finding{Cause::written_zero, 0.9 * zeros / telling};
   finding.evidence = {share_text(zeros, telling) +
                       " wrong values are zero: " + extent_text(scene, is_zero)};
   if (scene.first().stage == Stage::load) {
-    finding.explained *= 0.9;
     finding.evidence.push_back("zeros also lie beyond the end: other places may have been loaded");
   }
   findings.push_back(finding);

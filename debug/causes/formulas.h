@@ -24,13 +24,16 @@ class Formulas {
  public:
   Formulas(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
 
-  /// `free_numbers`: how many the formula takes from what the kernel holds.
+  /// `free_numbers`: how many the formula takes from what the kernel holds; `error`: what `value`
+  /// may be off by, beyond the rounding of the site.
   void operator()(Cause cause, const std::string& text, const Scene::Array& value,
-                  int free_numbers = 0) const {
+                  int free_numbers = 0, const Scene::Array& error = {}) const {
     if (value.rows() != scene_.rows()) return;
-    const Scene::Array own = value.cols() == 1 ? value : value.left_cols(scene_.cols());
-    const std::vector<double> values = scene_.by_element(own);
-    const Fit fit = scene_.fit(values);
+    const auto by_element = [&](const Scene::Array& x) {
+      return scene_.by_element(x.cols() == 1 ? x : x.left_cols(scene_.cols()));
+    };
+    const std::vector<double> values = by_element(value);
+    const Fit fit = error.size() == 0 ? scene_.fit(values) : scene_.fit(values, by_element(error));
     if (fit.explained < 0.5) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
     finding.bits += free_numbers * free_number_bits;

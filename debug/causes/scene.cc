@@ -129,14 +129,16 @@ std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
   return Array::Constant(reference_.rows(), 1, id == SiteId::l ? 0.0 : -infinity);
 }
 
-Fit Scene::fit(const std::vector<double>& values) const {
+Fit Scene::fit(const std::vector<double>& values, const std::vector<double>& error) const {
   FitCount count;
   for (std::size_t i = 0; i < elements_.size(); ++i) {
     const Element& e = elements_[i];
-    const bool hit = !e.unwritten && !std::isnan(values[i]) && fits(e.row, e.col, e.got, values[i]);
+    const auto is_held = [&](double value) {
+      const double own = tolerance(e.row, e.col, value) + (error.empty() ? 0 : error[i]);
+      return !e.unwritten && !std::isnan(value) && compare(e.got, value, own).holds;
+    };
     // A value that nearly is what it should be tells one formula from another no better.
-    const bool telling = e.unwritten || !fits(e.row, e.col, e.got, e.want);
-    count.add(e.wrong && telling, hit);
+    count.add(e.wrong && !is_held(e.want), is_held(values[i]));
   }
   return count.fit();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct Finding {
   /// Where the bug is, if that is not the stage that makes the site.
   std::optional<Stage> stage = {};
   std::vector<std::string> evidence = {};
+  /// Whether values of another problem would be wrong, too; empty: nobody knows.
+  std::function<bool(const DumpInfo& other)> shows = {};
 
   /// Whether nearly all wrong values follow from it.
   bool certain() const { return explained >= 0.98; }
@@ -110,8 +113,8 @@ class Scene {
   std::int64_t last_tile() const { return reference_.needed_tiles() - 1; }
   const reference::OnlineBlock& reference() const { return reference_; }
 
-  /// How well `values`, in the order of elements(), fit.
-  Fit fit(const std::vector<double>& values) const;
+  /// How well `values`, in the order of elements(), fit; each may be off by its `error`.
+  Fit fit(const std::vector<double>& values, const std::vector<double>& error = {}) const;
   /// `values` [rows, cols or 1] in the order of elements().
   std::vector<double> by_element(const Array& values) const;
 

@@ -37,19 +37,20 @@ class Search {
     const auto problems = std::ssize(probes) + to_check;
     Progress progress("locating", problems, "problems");
     std::int64_t tried = 0;
-    bool checked = false;
     for (const Probe& probe : probes) {
       progress.at(tried++, problems);
       build_ahead(probes, probe);
-      if (!attempt(probe)) continue;
-      const bool open =
-          !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
-      if (open && !std::exchange(checked, true) && check(probe)) break;
-      doubt_trace();
-      if (is_sure() || probe.about == as_given) break;
+      if (attempt(probe)) {
+        const bool open =
+            !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
+        if (open && check(probe)) break;
+        doubt_trace();
+      }
+      if (location_.diagnosis && (is_sure() || probe.about == as_given)) break;
     }
     if (!location_.diagnosis) settle_variant();
     if (location_.diagnosis) {
+      if (!is_sure()) location_.diagnosis->certain = false;
       add_dependence();
       if (location_.diagnosis->memory.empty()) {
         confirm_stage(failed_, combines_, location_);
@@ -76,7 +77,10 @@ class Search {
   }
 
  private:
-  bool is_sure() const { return location_.diagnosis->certain && !location_.diagnosis->ambiguous; }
+  bool is_sure() const { return is_sure(*location_.diagnosis); }
+  static bool is_sure(const Diagnosis& diagnosis) {
+    return diagnosis.certain && diagnosis.rivals.empty();
+  }
 
   struct Tile {
     int br, bc;
@@ -132,9 +136,14 @@ class Search {
     location_.runs.push_back({text, probe.about, report.match, false, variant});
     traits_.push_back({text, traits, report.match || variant, variant});
     if (report.match) least_rise_ = std::min(least_rise_, least_rise(dump));
+    if (report.match) {
+      right_.push_back(dump.info);
+      if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
+    }
     if (report.match || report.unsettled || variant) return false;
     Diagnosis diagnosis = diagnose(dump, report);
-    if (location_.diagnosis && !(diagnosis.certain && !diagnosis.ambiguous)) return false;
+    for (const DumpInfo& right : right_) refute(diagnosis, right);
+    if (location_.diagnosis && !is_sure(diagnosis)) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
     failed_ = probe.options;
@@ -313,7 +322,8 @@ class Search {
   std::string refused_;               ///< why a problem was left out
   std::string kernel_, module_name_;  ///< of the last run
   std::vector<RunTraits> traits_;
-  Probe variant_probe_;  ///< the first with another recurrence
+  std::vector<DumpInfo> right_;  ///< of the runs that match
+  Probe variant_probe_;          ///< the first with another recurrence
   double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match
   RunOptions failed_;      ///< of the probe whose diagnosis it is
   bool combines_ = false;  ///< the kernel has a combine pass

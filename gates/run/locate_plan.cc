@@ -108,7 +108,7 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) 
   add("several tiles", length_text(br, 3 * bc), false);
   add("enough rows to solve a product for its operands", length_text(128, 128), false);
   add("the maximum rises in every tile", length_text(br, 3 * bc), false, "rising");
-  add("a ragged tail", length_text(side + br / 2 + 4, side + bc / 2 + 5), false, "random", true);
+  add("a ragged tail", length_text(side + br / 2 + 4, side + 5), false, "random", true);
   add("causal", length_text(side, side), true);
   add("causal, ragged, several tiles", length_text(2 * side + 1, 2 * side + 1), true, "random",
       true);

@@ -43,8 +43,8 @@ void sort_by_cost(Findings& findings, const Scene& scene) {
                    [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
 }
 
-/// Whether zeros stand for all values that are wrong: so they would by any formula whose operands
-/// are zero.
+/// Whether zeros stand for all values that are wrong: so they would by any rule whose operands are
+/// zero.
 bool only_zeros(const Scene& scene) {
   return std::all_of(scene.elements().begin(), scene.elements().end(), [](const Element& e) {
     return !e.wrong || (!e.unwritten && e.got == 0 && std::isfinite(e.want));
@@ -62,17 +62,18 @@ Findings all_findings(const Scene& scene) {
     detector(scene, findings);
   }
   for (Finding& finding : findings) {
-    if (finding.formula && finding.certain() && only_zeros(scene)) finding.explained *= 0.9;
+    if (finding.certain() && only_zeros(scene)) finding.explained *= 0.9;
   }
   sort_by_cost(findings, scene);
   return findings;
 }
 
 /// Formulas that only fit by the special values of the first tile (alpha = 0, m_prev = -inf) do not
-/// fit the wrong values of the next ones: those that do come first.
+/// fit the wrong values of the next ones: those that do come first. Of zeros, the next tiles tell.
 void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
   Divergence later = scene.first();
   if (scene.tile() < 0 || later.judgement != Judgement::local) return;
+  const bool zeros = only_zeros(scene);
   const auto lasts = [&](const Findings& others, const Finding& finding) {
     return std::any_of(others.begin(), others.end(), [&](const Finding& other) {
       return other.cause == finding.cause && other.certain();
@@ -87,9 +88,9 @@ void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
       return finding.formula && finding.certain() && lasts(others, finding);
     });
     for (Finding& finding : findings) {
-      if (any && finding.formula && finding.certain() && !lasts(others, finding)) {
-        finding.explained *= 0.9;
-      }
+      const bool lasting = lasts(others, finding);
+      if (any && finding.formula && finding.certain() && !lasting) finding.explained *= 0.9;
+      if (zeros && lasting && finding.explained > 0.8) finding.explained = 1;
     }
   }
   sort_by_cost(findings, scene);

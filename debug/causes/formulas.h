@@ -18,6 +18,9 @@ inline Scene::Array log2(const Scene::Array& x) {
   return x.map([](double y) { return std::log2(y); });
 }
 
+/// What it takes to say which formula it is where that is none of a class with a name.
+constexpr double other_formula_bits = 8;
+
 /// Tries formulas on the scene and keeps those that give most of the wrong values: everywhere, or
 /// in an extent of the tile, the right ones standing outside of it.
 class Formulas {
@@ -37,6 +40,7 @@ class Formulas {
     if (fit.explained < 0.5) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
     finding.bits += free_numbers * free_number_bits;
+    if (cause == Cause::wrong_formula) finding.bits += other_formula_bits;
     finding.evidence = {text};
     if (finding.certain() && fit.consistent < 0.98) {
       if (const std::optional<Extent> extent = extent_of(scene_, values)) {

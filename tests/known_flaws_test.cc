@@ -20,11 +20,11 @@ bool names(const Diagnosis& diagnosis, const std::string& cause) {
   if (!diagnosis.certain) return false;
   if (name_of(diagnosis.cause) == cause) return true;
   // Several that come to the same numbers here are all named.
-  return !diagnosis.rivals.empty() && std::any_of(diagnosis.suspects.begin(), diagnosis.suspects.end(),
-                                            [&](const Finding& suspect) {
-                                              return suspect.certain() &&
-                                                     name_of(suspect.cause) == cause;
-                                            });
+  return !diagnosis.rivals.empty() &&
+         std::any_of(diagnosis.suspects.begin(), diagnosis.suspects.end(),
+                     [&](const Finding& suspect) {
+                       return suspect.certain() && name_of(suspect.cause) == cause;
+                     });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "debug/causes/linear.h"
 
-#include <array>
+#include <algorithm>
 
 #include "reference/elementary.h"
 
@@ -16,8 +16,8 @@ struct Constant {
   std::string text;
 };
 
-/// `x`, or the known number that it is but for rounding; true where it is one.
-bool snap(double scale, double& x, std::string& text) {
+/// `x`, or the known number that it is but for `error`; true where it is one.
+bool snap(double scale, double error, double& x, std::string& text) {
   const Constant known[] = {{0, "0"},
                             {1, ""},
                             {2, "2"},
@@ -33,7 +33,8 @@ bool snap(double scale, double& x, std::string& text) {
   for (const Constant& constant : known) {
     for (const double sign : {1.0, -1.0}) {
       const double value = sign * constant.value;
-      if (std::abs(x - value) > 1e-4 * std::max(std::abs(value), 0.1)) continue;
+      const double size = std::max(std::abs(value), 0.1);
+      if (std::abs(x - value) > std::clamp(error, 1e-4 * size, 1e-2 * size)) continue;
       x = value;
       text = (sign < 0 ? "-" : "") + (constant.text.empty() && sign < 0 ? "1" : constant.text);
       return true;
@@ -50,7 +51,7 @@ std::string term(const std::string& factor, const std::string& what) {
 }  // namespace
 
 std::optional<Linear> linear_fit(const Array& a, const Array& b, const Array& c, double scale) {
-  double aa = 0, ab = 0, bb = 0, ac = 0, bc = 0;
+  double aa = 0, ab = 0, bb = 0, ac = 0, bc = 0, cc = 0;
   int count = 0;
   for (Index row = 0; row < c.rows(); ++row) {
     if (!std::isfinite(a(row)) || !std::isfinite(b(row)) || !std::isfinite(c(row))) continue;
@@ -59,13 +60,17 @@ std::optional<Linear> linear_fit(const Array& a, const Array& b, const Array& c,
     bb += b(row) * b(row);
     ac += a(row) * c(row);
     bc += b(row) * c(row);
+    cc += c(row) * c(row);
     ++count;
   }
   const double determinant = aa * bb - ab * ab;
   if (count < 4 || !(determinant > 1e-6 * aa * bb)) return std::nullopt;
   Linear fit{(ac * bb - bc * ab) / determinant, (bc * aa - ac * ab) / determinant, {}, {}, 0, {}};
-  fit.free_numbers += !snap(scale, fit.x, fit.x_text);
-  fit.free_numbers += !snap(scale, fit.y, fit.y_text);
+  // Of what is left, the standard errors of x and y.
+  const double left = std::max(0.0, cc - fit.x * ac - fit.y * bc) / (count - 2);
+  const auto error = [&](double squares) { return 4 * std::sqrt(left * squares / determinant); };
+  fit.free_numbers += !snap(scale, error(bb), fit.x, fit.x_text);
+  fit.free_numbers += !snap(scale, error(aa), fit.y, fit.y_text);
   // What is not there is not there where it is infinite either.
   fit.value = (fit.x == 0 ? 0 * c : a * fit.x) + (fit.y == 0 ? 0 * c : b * fit.y);
   return fit;

@@ -1,0 +1,301 @@
+// Causes that explain the same values: which of them is named, and when it is certain.
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "debug/causes/diagnose.h"
+#include "debug/causes/mask_rules.h"
+#include "debug/dump/site_slots.h"
+#include "reference/elementary.h"
+#include "tests/support/catch.h"
+#include "tests/support/synthetic_dump.h"
+
+namespace lanescope {
+namespace {
+
+using reference::Array;
+using testing::synthetic_dump;
+using testing::tensor_of;
+
+Array held(const Dump& dump, SiteId id, std::int64_t block, std::int64_t tile, std::int64_t rows) {
+  return SiteSlots(dump, *dump.find_site(name_of(id))).elements(block, tile, rows);
+}
+
+/// Every slot of a tile becomes value(row, col).
+void set(Dump& dump, SiteId id, std::int64_t block, std::int64_t tile,
+         const std::function<double(int, int)>& value) {
+  const SiteSlots slots(dump, *dump.find_site(name_of(id)));
+  Tensor& tensor = tensor_of(dump, id);
+  for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+    tensor.set(slots.first(block, tile) + slot, value(slots.row(slot), slots.col(slot)));
+  }
+}
+
+/// Every element of an output becomes value(row, col).
+void set_output(Dump& dump, SiteId id, const std::function<double(int, int)>& value) {
+  Tensor& tensor = tensor_of(dump, id);
+  const auto cols = static_cast<int>(id == SiteId::lse ? 1 : dump.info.problem.d);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    tensor.set(i, value(static_cast<int>(i) / cols, static_cast<int>(i) % cols));
+  }
+}
+
+Diagnosis diagnosis_of(const Dump& dump) { return diagnose(dump, diff_against_reference(dump)); }
+
+bool is_certain(const Diagnosis& diagnosis, Cause cause) {
+  return diagnosis.cause == cause && diagnosis.certain && diagnosis.rivals.empty();
+}
+
+std::string joined(const Diagnosis& diagnosis) {
+  std::string text = std::string(name_of(diagnosis.cause)) + "\n";
+  for (const std::string& line : diagnosis.evidence) text += line + "\n";
+  for (const Finding& rival : diagnosis.rivals)
+    text += std::string("or ") + name_of(rival.cause) + "\n";
+  return text;
+}
+
+/// A dump whose scores of all blocks and tiles are masked by `sees`, in place of the right mask.
+Dump masked(const Problem& problem, const std::function<bool(int query, int key)>& sees) {
+  Dump dump = synthetic_dump({.problem = problem});
+  const auto& info = dump.info;
+  for (std::int64_t block = 0; block < info.block_count(); ++block) {
+    const BlockPlace place = info.place(block);
+    for (std::int64_t tile = 0; tile < info.kv_tiles(); ++tile) {
+      if (SiteSlots(dump, *dump.find_site("s")).untouched(block, tile)) continue;
+      const Array q = held(dump, SiteId::q_smem, block, 0, info.rows(place));
+      const Array k = held(dump, SiteId::k_smem, block, tile, info.bc);
+      const Array right = held(dump, SiteId::s, block, tile, info.rows(place));
+      const double factor = reference::log2_e / std::sqrt(static_cast<double>(problem.d));
+      set(dump, SiteId::s, block, tile, [&](int row, int col) -> double {
+        if (row >= right.rows()) return 0;
+        const int key = static_cast<int>(info.key_of(place, tile)) + col;
+        if (!sees(static_cast<int>(info.query_of(place, row)), key)) return -reference::infinity;
+        if (std::isfinite(right(row, col))) return right(row, col);
+        double dot = 0;
+        for (reference::Index i = 0; i < q.cols(); ++i) dot += q(row, i) * k(col, i);
+        return static_cast<float>(factor * dot);
+      });
+    }
+  }
+  return dump;
+}
+
+constexpr Problem ragged{1, 1, 1, 32, 37, 32, false}, causal{1, 1, 1, 70, 70, 32, true},
+    fewer_queries{1, 1, 1, 60, 70, 32, true};
+
+TEST_CASE("a mask is named by all scores, the few that tell masks apart among them") {
+  struct Case {
+    Problem problem;
+    std::function<bool(int, int)> sees;
+    Cause cause;
+    const char* words;
+  };
+  const Case cases[] = {
+      {causal, [](int query, int key) { return key < 70 && key <= query + query % 32 / 16 * 16; },
+       Cause::mask_misaligned, "rows before a group of 16 count twice"},
+      {{1, 1, 1, 72, 64, 32, true},
+       [](int query, int key) { return key % 32 <= query - 8; },
+       Cause::mask_misaligned,
+       "counted from the tile's first"},
+      {causal, [](int query, int key) { return key - key / 32 * 16 <= query; },
+       Cause::mask_misaligned, "the keys of tile 1 are counted from 16"},
+      {causal, [](int query, int key) { return key <= query + 2; }, Cause::mask_off_by_one, "+ 2"},
+      // All but the first row see all: a rule that has that row wrong is another one.
+      {{1, 1, 1, 32, 64, 32, true},
+       [](int query, int key) { return query > 0 || key <= 32; },
+       Cause::mask_wrong,
+       "should be masked"},
+  };
+  for (const Case& c : cases) {
+    const Diagnosis diagnosis = diagnosis_of(masked(c.problem, c.sees));
+    INFO(joined(diagnosis));
+    CHECK(is_certain(diagnosis, c.cause));
+    CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring(c.words));
+  }
+}
+
+TEST_CASE("masks that come to the same are rivals until runs that are right refute them") {
+  // Nothing is masked at the end: no mask, or one whose keys are counted from the tile's first.
+  const auto all = [](int, int) { return true; };
+  Diagnosis diagnosis = diagnosis_of(masked(ragged, all));
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause == Cause::tail_mask_missing);
+  REQUIRE_FALSE(diagnosis.rivals.empty());
+  const DumpInfo right = synthetic_dump({.problem = causal}).info;
+  refute(diagnosis, right);
+  INFO(joined(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::tail_mask_missing));
+
+  // The cause itself is refuted: the best rival takes its place.
+  diagnosis = diagnosis_of(masked(ragged, all));
+  diagnosis.shows = [](const DumpInfo&) { return true; };
+  for (Finding& rival : diagnosis.rivals) rival.shows = {};
+  refute(diagnosis, right);
+  CHECK(is_certain(diagnosis, Cause::mask_misaligned));
+}
+
+TEST_CASE("a mask shows in tiles that a block visits alone") {
+  const DumpInfo info = synthetic_dump({.problem = fewer_queries}).info;
+  for (const MaskRule& rule : mask_rules(info)) {
+    INFO(rule.text);
+    // Behind the last key that a row sees, there is none that the causal mask would let through.
+    CHECK(rule.shows(info) == (rule.cause != Cause::tail_mask_missing));
+  }
+}
+
+constexpr Problem three_tiles{1, 1, 1, 32, 96, 32, false};
+
+TEST_CASE("zeros are explained by the tiles where they are none") {
+  // At tile 0, alpha is 0: so is whatever it is multiplied with.
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  Array l = Array::Zero(32, 1);
+  for (std::int64_t tile = 0; tile < 3; ++tile) {
+    const auto of = [&](SiteId id) { return held(dump, id, 0, tile, 32); };
+    const Array p = (of(SiteId::s) - of(SiteId::m)).map([](double x) { return std::exp2(x); });
+    l = of(SiteId::alpha) * (l + p.row_sums());
+    set(dump, SiteId::l, 0, tile, [&](int row, int) { return l(row); });
+  }
+  Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::rescaled_twice));
+
+  // Zeros in all tiles: any operand may have been zero.
+  dump = synthetic_dump({.problem = three_tiles});
+  for (std::int64_t tile = 0; tile < 3; ++tile) {
+    set(dump, SiteId::p, 0, tile, [](int, int) { return 0; });
+  }
+  diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK_FALSE(diagnosis.certain);
+}
+
+TEST_CASE("values that stand twice were read twice, not exchanged") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  const Array k = held(dump, SiteId::k_smem, 0, 1, 32);
+  set(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return k(row, col % 16); });
+  Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause == Cause::wrong_source);
+  set(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return k(row, col ^ 16); });
+  diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause == Cause::permuted);
+}
+
+TEST_CASE("a row of zeros does not make a stride") {
+  Dump dump = synthetic_dump({.problem = ragged});
+  const Array k = held(dump, SiteId::k_smem, 0, 1, 32);
+  set(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return row == 4 ? 0 : k(row, col); });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause == Cause::written_zero);
+  CHECK_FALSE(diagnosis.certain);
+}
+
+TEST_CASE("sums of the epilogue with other factors, known or not") {
+  using reference::ln_2;
+  const Dump right = synthetic_dump({.problem = three_tiles});
+  const Array m = held(right, SiteId::m, 0, 2, 32), l = held(right, SiteId::l, 0, 2, 32),
+              o = held(right, SiteId::o, 0, 2, 32);
+  const auto check = [&](SiteId site, const std::function<double(int, int)>& value, Cause cause,
+                         const std::string& words) {
+    Dump dump = right;
+    set_output(dump, site, value);
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    INFO(joined(diagnosis));
+    CHECK(is_certain(diagnosis, cause));
+    CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring(words));
+  };
+  const auto lse = [&](double x, double y) {
+    return [&m, &l, x, y](int row, int) { return x * m(row) + y * std::log2(l(row)); };
+  };
+  check(SiteId::lse, lse(0, ln_2), Cause::lse_without_maximum, "lse = ln 2 log2 l");
+  check(SiteId::lse, lse(ln_2, 0), Cause::lse_without_sum, "lse = ln 2 m");
+  check(SiteId::lse, lse(1, 1), Cause::wrong_base, "lse = m + log2 l");
+  check(SiteId::lse, lse(ln_2 * ln_2, ln_2), Cause::wrong_base, "lse = ln 2 ln 2 m");
+  check(SiteId::lse, lse(ln_2 / std::sqrt(32.0), ln_2), Cause::wrong_formula, "/ sqrt(d) m");
+  check(SiteId::lse, lse(0.37, ln_2), Cause::wrong_formula, "lse = 0.37");
+  const auto output = [&](double x, double y) {
+    return [&l, &o, x, y](int row, int col) { return o(row, col) / (x * l(row) + y); };
+  };
+  check(SiteId::o_final, output(0, 1), Cause::not_normalised, "divided by 1, not by l");
+  check(SiteId::o_final, output(1, 1), Cause::wrong_formula, "divided by l + 1");
+  check(
+      SiteId::o_final, [&](int row, int col) { return o(row ^ 1, col) / l(row); },
+      Cause::operand_of_other_row, "row i xor 1");
+}
+
+TEST_CASE("a sum that each lane keeps for itself adds up to the row's") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  const Array l = held(dump, SiteId::l, 0, 2, 32), o = held(dump, SiteId::o, 0, 2, 32);
+  constexpr double share[] = {0.1, 0.2, 0.3, 0.4};  // of the lanes of a row, two columns each
+  const auto divide = [&](double more) {
+    set_output(dump, SiteId::o_final, [&](int row, int col) {
+      return o(row, col) / (l(row) * (share[col % 8 / 2] + more));
+    });
+    return diagnosis_of(dump);
+  };
+  Diagnosis diagnosis = divide(0);
+  INFO(joined(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::incomplete_reduction));
+  diagnosis = divide(0.05);
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause != Cause::incomplete_reduction);
+}
+
+TEST_CASE("chunks of V that were read from elsewhere in their row") {
+  const Problem problem{1, 1, 1, 96, 32, 32, false};
+  Dump dump = synthetic_dump({.problem = problem});
+  for (std::int64_t block = 0; block < 3; ++block) {
+    const Array p = held(dump, SiteId::p, block, 0, 32),
+                v = held(dump, SiteId::v_smem, block, 0, 32);
+    Array read = v;
+    for (reference::Index row = 0; row < 32; ++row) {
+      for (reference::Index col = 0; col < 32; ++col) {
+        read(row, col) = v(row, col ^ (row % 4 * 8));
+      }
+    }
+    const Array o = product(p, read);
+    set(dump, SiteId::o, block, 0, [&](int row, int col) { return o(row, col); });
+  }
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::permuted));
+  CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring("chunks of 8"));
+}
+
+TEST_CASE("a tile that is visited again after the last one") {
+  const Problem problem{1, 1, 1, 32, 64, 32, false};
+  Dump dump = synthetic_dump({.problem = problem});
+  const Array p = held(dump, SiteId::p, 0, 1, 32), v = held(dump, SiteId::v_smem, 0, 1, 32),
+              o = held(dump, SiteId::o, 0, 1, 32), l = held(dump, SiteId::l, 0, 1, 32);
+  const Array more = product(p, v), sum = p.row_sums();
+  set_output(dump, SiteId::o_final, [&](int row, int col) {
+    return (o(row, col) + more(row, col)) / (l(row) + sum(row));
+  });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::contribution_repeated));
+  CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring("tile 1 is visited again"));
+}
+
+TEST_CASE("what is written twice while as much is never written is stored at the wrong place") {
+  const auto item = [](simt::Kind kind, std::int64_t count, int bytes) {
+    CheckReport::Item item;
+    item.finding.kind = kind;
+    item.finding.count = count;
+    item.finding.bytes = bytes;
+    item.region = "o";
+    item.site = SiteId::o_final;
+    return item;
+  };
+  CheckReport report;
+  report.items = {item(simt::Kind::written_twice, 256, 16),
+                  item(simt::Kind::never_written, 2048, 2)};
+  CHECK(diagnose(report).cause == Cause::misplaced);
+  report.items[1].finding.count = 2000;
+  CHECK(diagnose(report).cause == Cause::written_twice);
+}
+
+}  // namespace
+}  // namespace lanescope

@@ -165,6 +165,4 @@ TEST_CASE("ptx hopper: what is not executed is refused by name", "[ptx]") {
   CHECK_THAT(run("mov.u32 %r1, 1; mapa.shared::cluster.u32 %r2, %r9, %r1;\n").fault,
              ContainsSubstring("rank 1 of a cluster of one block"));
   CHECK(run("mov.u32 %r1, 0; mapa.shared::cluster.u32 %r2, %r9, %r1;\n").fault.empty());
-  CHECK_THAT(run("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r9];\n").fault,
-             ContainsSubstring("copies that arrive at an mbarrier"));
 }

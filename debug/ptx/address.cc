@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 #include "debug/ptx/lanes.h"
 #include "debug/ptx/warp.h"
 
@@ -107,6 +108,7 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
   };
   switch (space) {
     case Space::shared: {
+      if (address >> rank_shift != 0) return locate_in_cluster(address, bytes, lane);
       // The memory checker names what is just outside, and goes on.
       const std::size_t guard = block_.checker() ? simt::guard_bytes : 0;
       if (guard == 0 || address < shared_begin - std::min<std::size_t>(guard, shared_begin) ||
@@ -134,6 +136,38 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
     if (area->holds(address, bytes)) area_ = {area->begin, area->end, area};
   }
   return std::bit_cast<std::byte*>(address);
+}
+
+std::byte* Warp::locate_in_cluster(std::uint64_t address, std::size_t bytes, int lane) {
+  Cluster& cluster = block_.cluster();
+  const std::uint64_t rank = (address >> rank_shift) - 1;
+  const std::uint64_t offset = (address & ((1u << rank_shift) - 1)) - shared_begin;
+  if (rank >= static_cast<std::uint64_t>(cluster.size())) {
+    fail(lane, hex(address) + " is no address of a cluster's shared memory",
+         FaultKind::illegal_address);
+  }
+  Block& owner = cluster.block(static_cast<int>(rank));
+  if (offset > owner.shared_bytes() || bytes > owner.shared_bytes() - offset) {
+    fail(lane,
+         hex(address) + " is outside of the shared memory of the block of rank " +
+             std::to_string(rank) + ", which has " + std::to_string(owner.shared_bytes()) +
+             " bytes",
+         FaultKind::illegal_address);
+  }
+  if (owner.alive() == 0) {
+    fail(lane,
+         "the block of rank " + std::to_string(rank) +
+             " has exited, and its shared memory is gone: a barrier.cluster before its end is "
+             "missing",
+         FaultKind::illegal_address);
+  }
+  return owner.shared() + offset;
+}
+
+Block* Warp::other_block_of(const std::byte* at) const {
+  if (block_.cluster().size() == 1) return nullptr;
+  Block* owner = block_.cluster().owner_of(at);
+  return owner == &block_ ? nullptr : owner;
 }
 
 void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
@@ -218,6 +252,10 @@ void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t 
                       std::size_t alignment, bool orders) {
   simt::BlockChecker& checker = *block_.checker();
   if (is_private(at)) return;
+  if (Block* other = other_block_of(at)) {
+    if (access != Access::read) other->checker()->write_from_outside(at, bytes);
+    return;
+  }
   if (!checker.in_shared(at, bytes)) {
     const auto address = std::bit_cast<std::uint64_t>(at);
     const GlobalMemory::Area* area = find_area(address, bytes);

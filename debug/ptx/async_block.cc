@@ -2,8 +2,10 @@
 // it.
 
 #include <string>
+#include <utility>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 
 namespace lanescope::ptx {
 
@@ -69,6 +71,28 @@ bool Block::move_on() {
   return any;
 }
 
+void Block::arrive_at_cluster(int thread) {
+  if (checker_) checker_->clocks().give(cluster_arrivals_, thread);
+}
+
+void Block::leave_cluster_barrier(int thread) {
+  if (checker_) checker_->clocks().take(cluster_completed_, thread);
+}
+
+void Block::open_cluster_barrier() {
+  ++progress_;
+  cluster_completed_ = std::exchange(cluster_arrivals_, {});
+  for (const auto& warp : warps_) warp->wake_from(cluster_.barrier());
+}
+
+void Warp::wake_from(const simt::Waitable& what) {
+  for (Split& split : splits_) {
+    if (split.state == Split::State::polls && split.waits_for == &what) {
+      split.state = Split::State::ready;
+    }
+  }
+}
+
 bool Warp::wake(std::uint32_t lanes, bool in_vain) {
   bool any = false;
   for (Split& split : splits_) {
@@ -90,6 +114,14 @@ bool Warp::access_global(Access access, int lane, const std::byte* at, std::size
   }
   if (block_.checker()) check_lane(access, lane, at, bytes, 1, false);
   return true;
+}
+
+Warp::SharedPlace Warp::shared_place(Space space, std::uint64_t address, std::size_t bytes,
+                                     int lane) {
+  const std::byte* at = locate(space, address, bytes, lane);
+  Block* other = other_block_of(at);
+  if (!other) return {&block_, shared_offset(space, address, bytes, lane)};
+  return {other, static_cast<std::size_t>(at - other->shared())};
 }
 
 std::size_t Warp::shared_offset(Space space, std::uint64_t address, std::size_t bytes, int lane) {

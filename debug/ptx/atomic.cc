@@ -121,7 +121,7 @@ void decode_update(Decoder& d, bool returns) {
   if (d.modifiers.take("async")) d.refuse("asynchronous reductions");
   d.modifiers.ignore({"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys",
                       "noftz", "L2::cache_hint"});
-  const int space = d.modifiers.choose({"global", "shared", "shared::cta"}, -1);
+  const int space = d.modifiers.choose({"global", "shared", "shared::cta", "shared::cluster"}, -1);
   d.in.space = space < 0 ? Space::generic : space == 0 ? Space::global : Space::shared;
   const int operation = d.modifiers.choose(
       {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}, -1);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
+#include "debug/ptx/cluster.h"
 #include "debug/simt/describe.h"
 #include "reference/site.h"
 
@@ -27,11 +27,14 @@ void each_lane_of(const Barrier::Arrival& arrival, F&& f) {
 
 }  // namespace
 
-Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order)
+Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order,
+             Cluster& cluster, int rank)
     : grid_(grid),
       program_(program),
       sitting_(sitting),
       order_of_blocks_(order),
+      cluster_(cluster),
+      rank_(rank),
       shared_bytes_((program.shared_bytes + grid.dynamic_shared + 3) / 4 * 4) {
   constexpr std::size_t guard = simt::guard_bytes;
   std::size_t space = shared_bytes_ + shared_alignment + guard;
@@ -49,60 +52,61 @@ std::int64_t Block::instructions() const {
       [](std::int64_t sum, const auto& warp) { return sum + warp->instructions(); });
 }
 
-void Block::run(std::int64_t block) {
-  block_ = block;
-  const auto x = static_cast<std::int64_t>(grid_.blocks[0]);
-  const auto y = static_cast<std::int64_t>(grid_.blocks[1]);
-  coordinates_ = {static_cast<std::uint32_t>(block % x), static_cast<std::uint32_t>(block / x % y),
-                  static_cast<std::uint32_t>(block / x / y)};
-  order_.seed(grid_.schedule + static_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15u);
-  if (checker_) checker_->begin(block);
+void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
+  coordinates_ = coordinates;
+  block_ = coordinates[0] + std::int64_t{grid_.blocks[0]} *
+                                (coordinates[1] + std::int64_t{grid_.blocks[1]} * coordinates[2]);
+  order_.seed(grid_.schedule + static_cast<std::uint64_t>(block_) * 0x9e3779b97f4a7c15u);
+  if (checker_) checker_->begin(block_);
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();
   time = 0;
   for (Barrier& barrier : barriers_) barrier = {};
+  cluster_arrivals_ = cluster_completed_ = {};
   async_.reset();
   rounds_in_vain_ = 0;
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
-  sitting_.begin_block(block);
   std::int64_t threads = grid_.thread_count();
   for (const auto& warp : warps_) {
     warp->begin(threads >= 32 ? ~0u : (1u << threads) - 1);
     threads -= std::min<std::int64_t>(threads, 32);
   }
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  began_ = std::chrono::steady_clock::now();
+}
+
+bool Block::run_ready() {
   std::vector<Warp*> ready;
-  while (true) {
-    ready.clear();
-    for (const auto& warp : warps_) {
-      if (warp->ready()) ready.push_back(warp.get());
-    }
-    if (ready.empty()) {
-      if (move_on()) continue;
-      break;
-    }
-    // Copies come as late as they can, with a schedule at any time.
-    const bool lands = async_ && !async_->idle() && grid_.schedule != 0 && order_() % 4 == 0;
-    if (lands) async_->land_one(order_());
-    // Any warp that is ready may be next, as on a GPU.
-    if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
-    for (Warp* warp : ready) {
-      sitting_.run_lane(warp->index() * 32);
-      if (warp->ready()) warp->run(turns_at_once);
-      const double limit = grid_.timeout_seconds;
-      if (limit > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > limit) {
-        char text[64];
-        std::snprintf(text, sizeof text,
-                      "block %lld did not end in %g s:", static_cast<long long>(block), limit);
-        fail(text + describe_places(), FaultKind::timeout);
-      }
+  for (const auto& warp : warps_) {
+    if (warp->ready()) ready.push_back(warp.get());
+  }
+  if (ready.empty()) return false;
+  sitting_.begin_block(block_);
+  // Copies come as late as they can, with a schedule at any time.
+  const bool lands = async_ && !async_->idle() && grid_.schedule != 0 && order_() % 4 == 0;
+  if (lands) async_->land_one(order_());
+  // Any warp that is ready may be next, as on a GPU.
+  if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
+  for (Warp* warp : ready) {
+    sitting_.run_lane(warp->index() * 32);
+    if (warp->ready()) warp->run(turns_at_once);
+    const double limit = grid_.timeout_seconds;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began_;
+    if (limit > 0 && taken.count() > limit) {
+      char text[64];
+      std::snprintf(text, sizeof text,
+                    "block %lld did not end in %g s:", static_cast<long long>(block_), limit);
+      fail(text + describe_places(), FaultKind::timeout);
     }
   }
+  return true;
+}
+
+void Block::end() {
   if (alive() > 0) {
-    fail((async_ ? "deadlock: what lanes wait for never comes"
-                 : "deadlock: lanes wait for lanes that wait elsewhere or have exited") +
-         describe_places());
+    const bool waits_for_others = async_ || cluster_.size() > 1;
+    fail((waits_for_others ? "deadlock: what lanes wait for never comes"
+                           : "deadlock: lanes wait for lanes that wait elsewhere or have exited") +
+         cluster_.describe_places());
   }
   if (checker_ && checker_->overflowed()) {
     fail("lanes meet more often than the memory checker can count");
@@ -168,8 +172,9 @@ Vote Block::open(int id) {
   return barrier.vote;
 }
 
-void Block::note_exit() {
+void Block::note_exit(int at_cluster_barrier) {
   ++progress_;
+  cluster_.note_exit(at_cluster_barrier);
   const int left = alive();
   for (int id = 0; id < static_cast<int>(barriers_.size()); ++id) {
     const Barrier& barrier = barriers_[static_cast<std::size_t>(id)];

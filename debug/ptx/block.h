@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -39,19 +40,36 @@ struct Barrier {
   Vote vote;
 };
 
-/// Runs the blocks of a grid, one after the other, on the calling thread.
+class Cluster;
+
+/// Runs blocks of a grid, one after the other, as one of those of its cluster.
 class Block final : public simt::AsyncHost {
  public:
-  Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order);
+  Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order,
+        Cluster& cluster, int rank);
 
-  /// Throws Fault.
-  void run(std::int64_t block);
+  // A block's run, as its cluster calls it. They throw Fault.
+
+  void begin(const std::array<std::uint32_t, 3>& coordinates);
+  /// Runs what is ready. Whether anything was.
+  bool run_ready();
+  /// Nothing can go on: a copy lands, or who asks for something in vain is told so. Whether
+  /// something can now.
+  bool move_on();
+  /// Nothing goes on any more: all lanes have exited, or wait for each other.
+  void end();
+
   std::int64_t instructions() const;
 
   const Grid& grid() const { return grid_; }
   const Program& program() const { return program_; }
   std::int64_t index() const { return block_; }
   std::array<std::uint32_t, 3> coordinates() const { return coordinates_; }
+  Cluster& cluster() { return cluster_; }
+  int rank() const { return rank_; }
+  int alive() const;  ///< lanes that have not exited
+  /// A line per place where lanes are.
+  std::string describe_places() const;
   std::byte* shared() { return shared_; }
   std::size_t shared_bytes() const override { return shared_bytes_; }
   simt::BlockChecker* checker() override { return checker_ ? &*checker_ : nullptr; }
@@ -71,8 +89,13 @@ class Block final : public simt::AsyncHost {
   /// comes back.
   std::optional<Vote> arrive(Warp& warp, int id, const Barrier::Arrival& arrival, int counted,
                              int expected, int votes);
-  /// Lanes of a warp have exited: barriers may be complete without them.
-  void note_exit();
+  /// Lanes of a warp have exited: barriers may be complete without them. `at_cluster_barrier`: of
+  /// those how many had come to that.
+  void note_exit(int at_cluster_barrier);
+  /// The cluster's barrier: a lane comes to it, waits no longer, and what all do when it opens.
+  void arrive_at_cluster(int thread);
+  void leave_cluster_barrier(int thread);
+  void open_cluster_barrier();
   [[noreturn]] void fail(const std::string& what, FaultKind kind = FaultKind::launch_failure);
 
   /// What the block has under way: Hopper's barriers, copies and products.
@@ -94,20 +117,19 @@ class Block final : public simt::AsyncHost {
 
  private:
   Vote open(int id);
-  int alive() const;
-  /// Nothing can go on: a copy lands, or who asks for something in vain is told so.
-  bool move_on();
   std::string describe_split(const Split& split) const;
-  std::string describe_places() const;
 
   const Grid& grid_;
   const Program& program_;
   simt::Sitting& sitting_;
   BlockOrder& order_of_blocks_;
+  Cluster& cluster_;
+  const int rank_;
   NumbersMade numbers_;
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;
+  simt::Carried cluster_arrivals_, cluster_completed_;  ///< of the cluster's barrier
   std::unique_ptr<std::byte[]> memory_;
   std::byte* shared_ = nullptr;
   std::size_t shared_bytes_;
@@ -118,6 +140,7 @@ class Block final : public simt::AsyncHost {
   std::uint64_t progress_told_ = 0;
   int rounds_in_vain_ = 0;
   std::mt19937_64 order_;
+  std::chrono::steady_clock::time_point began_;
   std::int64_t block_ = 0;
   std::array<std::uint32_t, 3> coordinates_{};
 };

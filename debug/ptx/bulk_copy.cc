@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/tensor_map.h"
@@ -37,15 +38,39 @@ void each_lane(std::uint32_t mask, F&& f) {
 /// Sources in s[]: the address in shared memory, that of the tensor map or of global memory, the
 /// mbarrier of a load; then coordinates, or the bytes of a plain copy, in the order of the
 /// operands.
-enum class CopyKind : std::uint8_t { load, store };
+enum class CopyKind : std::uint8_t { load, store, multicast };
 
-simt::MbarrierState& barrier_of(Warp& warp, const Instruction& in, const simt::Caller& caller) {
+/// Loads into the shared memory of a block of the cluster; a multicast into that of all blocks in
+/// the mask `blocks`, at the same offsets.
+void load(Warp& warp, const Instruction& in, const simt::TensorMap& map, const std::int64_t* at,
+          int rank, Place blocks, simt::Caller caller) {
   const int lane = caller.thread % 32;
+  const auto to = warp.shared_place(in.space, warp.address_of(in, lane), 1, lane);
   const std::uint32_t address = warp.lanes<std::uint32_t>(in.s[2])[lane];
-  return warp.block().async().barrier(warp.shared_offset(Space::shared, address, 8, lane), caller);
+  const auto barrier = warp.shared_place(Space::shared, address, 8, lane);
+  if (to.block != barrier.block) {
+    warp.fail(lane, "the copy and its mbarrier lie in different blocks of the cluster");
+  }
+  Cluster& cluster = warp.block().cluster();
+  std::uint32_t ranks = 1u << to.block->rank();
+  if (blocks != no_place) ranks = warp.lanes<std::uint16_t>(blocks)[lane];
+  if (ranks >> cluster.size() != 0) {
+    warp.fail(lane, "the mask of a multicast names rank " +
+                        std::to_string(std::bit_width(ranks) - 1) + " of a cluster of " +
+                        std::to_string(cluster.size()));
+  }
+  each_lane(ranks, [&](int number) {
+    Block& block = cluster.block(number);
+    if (block.alive() == 0) {
+      warp.fail(lane, "the block of rank " + std::to_string(number) + " has exited");
+    }
+    caller.from_outside = &block != &warp.block();
+    simt::AsyncBlock& async = block.async();
+    async.load(to.offset, map, at, rank, async.barrier(barrier.offset, caller), caller);
+  });
 }
 
-/// `vector` coordinates lie in s[3] and behind, in Program::operands from `target` on.
+/// `vector` coordinates lie in Program::operands from `target` on, behind them a multicast's mask.
 Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
   simt::AsyncBlock& async = warp.block().async();
   each_lane(mask, [&](int lane) {
@@ -61,16 +86,17 @@ Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
       const Place place = warp.program().operands[in.target + i];
       at[i] = warp.lanes<std::int32_t>(place)[lane];
     }
-    const std::size_t shared = warp.shared_offset(in, 1, lane);
     if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
-      return async.store(*map, at, in.vector, shared, caller);
+      return async.store(*map, at, in.vector, warp.shared_offset(in, 1, lane), caller);
     }
-    async.load(shared, *map, at, in.vector, barrier_of(warp, in, caller), caller);
+    const bool several = in.kind == static_cast<std::uint8_t>(CopyKind::multicast);
+    const Place blocks = several ? warp.program().operands[in.target + in.vector] : no_place;
+    load(warp, in, *map, at, in.vector, blocks, caller);
   });
   return Flow::next;
 }
 
-/// The bytes in s[3].
+/// The bytes in s[3]; a multicast's mask in Program::operands at `target`.
 Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
   simt::AsyncBlock& async = warp.block().async();
   each_lane(mask, [&](int lane) {
@@ -91,11 +117,11 @@ Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
                               {static_cast<int>(bytes)},
                               simt::Swizzle::none};
     const std::int64_t at[5] = {};
-    const std::size_t shared = warp.shared_offset(in, 1, lane);
     if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
-      return async.store(map, at, 1, shared, caller);
+      return async.store(map, at, 1, warp.shared_offset(in, 1, lane), caller);
     }
-    async.load(shared, map, at, 1, barrier_of(warp, in, caller), caller);
+    const bool several = in.kind == static_cast<std::uint8_t>(CopyKind::multicast);
+    load(warp, in, map, at, 1, several ? warp.program().operands[in.target] : no_place, caller);
   });
   return Flow::next;
 }
@@ -161,66 +187,73 @@ void take_barrier(Decoder& d, const Operand& operand) {
   if (wide || offset != 0) d.refuse("an mbarrier's address of 64 bits, or with an offset");
 }
 
-/// What says nothing to this machine. A multicast to the blocks of a cluster of one block is none.
-bool take_words(Decoder& d) {
-  d.modifiers.ignore({"tile", "L2::cache_hint"});
-  return d.modifiers.take("multicast::cluster");
+/// The last operands of a load: the mask of a multicast, and how caches are to keep it, which says
+/// nothing here. Those before them are `count`.
+void take_last_operands(Decoder& d, std::size_t count) {
+  const bool several = d.modifiers.take("multicast::cluster");
+  const bool hinted = d.modifiers.take("L2::cache_hint");
+  d.demand_operands(count + (several ? 1 : 0) + (hinted ? 1 : 0));
+  d.in.kind = static_cast<std::uint8_t>(several ? CopyKind::multicast : CopyKind::load);
+  if (!several) return;
+  const Place mask = d.source(count, Type::b16);
+  d.program().program().operands.push_back(mask);
+}
+
+bool is_store(Decoder& d) {
+  return d.statement().opcode.find("global.shared") != std::string_view::npos;
 }
 
 void decode_tensor(Decoder& d) {
   const int rank = d.modifiers.choose({"1d", "2d", "3d", "4d", "5d"}, -1) + 1;
   if (rank == 0) d.fail("it names no number of dimensions");
-  const bool hinted = take_words(d);
+  d.modifiers.take("tile");
   for (const std::string_view word : d.modifiers.left()) {
     if (word.starts_with("im2col")) d.refuse("im2col");
     if (word.starts_with("tile::")) d.refuse("scattered rows");
     if (word.starts_with("cta_group")) d.refuse("of pairs of blocks");
   }
   d.modifiers.take("mbarrier::complete_tx::bytes");
-  if (d.modifiers.choose({"shared::cluster", "shared::cta"}, -1) >= 0 &&
-      d.modifiers.left().size() == 1 && d.modifiers.take("global")) {
-    const bool to_global = d.statement().opcode.find("global.shared") != std::string_view::npos;
-    if (to_global) d.fail(".bulk_group is missing");
-    d.demand_operands(3, hinted ? 5 : 4);
-    d.in.kind = static_cast<std::uint8_t>(CopyKind::load);
+  if (d.modifiers.choose({"shared::cluster", "shared::cta"}, -1) >= 0 && !is_store(d) &&
+      d.modifiers.take("global")) {
     take_map(d, d.operand(1), rank);
     take_barrier(d, d.operand(2));
     take_shared(d, d.operand(0));
+    take_last_operands(d, 3);
   } else if (d.modifiers.take("global") && d.modifiers.take("bulk_group")) {
-    d.demand_operands(2, 3);
+    d.demand_operands(d.modifiers.take("L2::cache_hint") ? 3 : 2);
     d.in.kind = static_cast<std::uint8_t>(CopyKind::store);
     take_map(d, d.operand(0), rank);
     take_shared(d, d.operand(1));
   } else {
-    d.fail("it copies from .global to .shared::cluster, or from .shared::cta to .global");
+    d.fail(is_store(d)
+               ? ".bulk_group is missing"
+               : "it copies from .global to .shared::cluster, or from .shared::cta to .global");
   }
   d.in.act = copy_tensor;
 }
 
 void decode_plain(Decoder& d) {
-  const bool multicast = take_words(d);
   d.modifiers.take("mbarrier::complete_tx::bytes");
-  const std::string_view opcode = d.statement().opcode;
   const bool has_global = d.modifiers.take("global");
   const bool has_shared = d.modifiers.choose({"shared::cluster", "shared::cta"}, -1) >= 0;
   if (!has_global || !has_shared) d.refuse("between the blocks of a cluster");
   Place bytes = no_place;
   bool wide = true;
   if (d.modifiers.take("bulk_group")) {
-    d.demand_operands(3, 4);
+    d.demand_operands(d.modifiers.take("L2::cache_hint") ? 4 : 3);
     if (d.modifiers.take("cp_mask")) d.refuse("of some bytes of each 16");
     d.in.kind = static_cast<std::uint8_t>(CopyKind::store);
     bytes = d.source(2, Type::u32);
     take_address(d, d.operand(0), Space::global, d.in.s[1], d.in.immediate2, wide);
     take_shared(d, d.operand(1));
   } else {
-    if (opcode.find("global.shared") != std::string_view::npos) d.fail(".bulk_group is missing");
-    d.demand_operands(4, multicast ? 6 : 5);
-    d.in.kind = static_cast<std::uint8_t>(CopyKind::load);
+    if (is_store(d)) d.fail(".bulk_group is missing");
     bytes = d.source(2, Type::u32);
     take_address(d, d.operand(1), Space::global, d.in.s[1], d.in.immediate2, wide);
     take_barrier(d, d.operand(3));
     take_shared(d, d.operand(0));
+    d.in.target = static_cast<std::uint32_t>(d.program().program().operands.size());
+    take_last_operands(d, 4);
   }
   if (!wide) d.fail("an address of global memory has 64 bits");
   d.in.s[3] = bytes;

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/device_calls.h"
 #include "debug/ptx/program_builder.h"
@@ -81,6 +82,21 @@ Flow barrier(Warp& warp, const Instruction& in, std::uint32_t) {
     return Flow::next;
   }
   return waits ? Flow::arrived : Flow::next;
+}
+
+template <bool aligned>
+Flow arrive_at_cluster(Warp& warp, const Instruction&, std::uint32_t) {
+  if (aligned && warp.converge_all() == Flow::waits) return Flow::waits;
+  warp.arrive_at_cluster();
+  return Flow::next;
+}
+
+template <bool aligned>
+Flow wait_for_cluster(Warp& warp, const Instruction&, std::uint32_t) {
+  if (aligned && warp.converge_all() == Flow::waits) return Flow::waits;
+  if (warp.leave_cluster_barrier()) return Flow::next;
+  warp.split().waits_for = &warp.block().cluster().barrier();
+  return Flow::polls;
 }
 
 void decode_branch(Decoder& d) {
@@ -162,16 +178,13 @@ void decode_call(Decoder& d) {
 
 void decode_barrier(Decoder& d, bool aligned) {
   if (d.modifiers.take("cluster")) {
-    // A block alone is a cluster of its own.
     const int kind = d.modifiers.choose({"arrive", "wait"}, 0);
-    d.modifiers.ignore({"release", "relaxed", "acquire", "aligned"});
-    if (kind == 0) {
-      d.in.act = do_nothing;
-      return;
-    }
-    d.in.s[0] = d.constant(0, 32);
-    d.in.act = barrier<true>;
+    d.modifiers.ignore({"release", "relaxed", "acquire"});
+    const bool all_meet = d.modifiers.take("aligned");
+    d.demand_operands(0);
     d.in.meets = true;
+    d.in.act = kind == 0 ? (all_meet ? arrive_at_cluster<true> : arrive_at_cluster<false>)
+                         : (all_meet ? wait_for_cluster<true> : wait_for_cluster<false>);
     return;
   }
   if (d.modifiers.take("warp")) d.fail("the machine does not know this instruction");
@@ -213,6 +226,35 @@ void ignore_all(Decoder& d) {
 }
 
 }  // namespace
+
+void Warp::arrive_at_cluster() {
+  Cluster& cluster = block_.cluster();
+  const std::uint32_t mask = current_->mask;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    std::uint32_t& phase = cluster_phase_[static_cast<std::size_t>(lane)];
+    if (phase != 0) fail(lane, "the lane comes a second time without barrier.cluster.wait");
+    phase = cluster.barrier().phase + 1;
+    block_.arrive_at_cluster(thread(lane));
+  }
+  cluster.arrive(std::popcount(mask));
+}
+
+bool Warp::leave_cluster_barrier() {
+  const std::uint32_t mask = current_->mask;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const std::uint32_t phase = cluster_phase_[static_cast<std::size_t>(lane)];
+    if (phase == 0) fail(lane, "the lane waits without barrier.cluster.arrive");
+    if (phase > block_.cluster().barrier().phase) return false;
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    cluster_phase_[static_cast<std::size_t>(lane)] = 0;
+    block_.leave_cluster_barrier(thread(lane));
+  }
+  return true;
+}
 
 void Warp::write_vote(const Instruction& in, std::uint32_t mask, const Vote& vote) {
   if (in.d == no_place) return;

@@ -17,11 +17,13 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;
 
-Error launch(const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared) {
+Error launch(const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
+             Dim3 cluster = {1, 1, 1}) {
   const LockedDevice locked;
   Device::Kernel* kernel = locked->find_kernel(function);
   if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
-  switch (locked->launch(*kernel, grid.sides(), block.sides(), shared, arguments)) {
+  switch (
+      locked->launch(*kernel, grid.sides(), block.sides(), shared, arguments, cluster.sides())) {
     case Device::Outcome::ok:
       return success;
     case Device::Outcome::refused_sides:
@@ -34,7 +36,7 @@ Error launch(const void* function, Dim3 grid, Dim3 block, void** arguments, std:
   }
 }
 
-/// Its blocks cannot wait for each other: they run one after the other.
+/// Its blocks cannot wait for each other: clusters run one after the other.
 Error refuse_cooperation() {
   std::fputs("lanescope: cooperative launches are not executed\n", stderr);
   return note(not_supported);
@@ -109,17 +111,14 @@ struct LaunchConfiguration {
 /// What its attributes say of order and of caches is so anyway: launches run one after the other.
 Error cudaLaunchKernelExC(const LaunchConfiguration* c, const void* function, void** arguments) {
   constexpr int cooperative = 2, cluster_dimension = 4;
+  Dim3 cluster = {1, 1, 1};
   for (unsigned i = 0; i < c->attribute_count; ++i) {
     const LaunchAttribute& attribute = c->attributes[i];
     const unsigned* sides = attribute.value;
     if (attribute.id == cooperative && sides[0] != 0) return refuse_cooperation();
-    if (attribute.id == cluster_dimension && sides[0] * sides[1] * sides[2] > 1) {
-      std::fprintf(stderr, "lanescope: clusters of %u x %u x %u blocks are not executed\n",
-                   sides[0], sides[1], sides[2]);
-      return note(not_supported);
-    }
+    if (attribute.id == cluster_dimension) cluster = {sides[0], sides[1], sides[2]};
   }
-  return launch(function, c->grid, c->block, arguments, c->shared);
+  return launch(function, c->grid, c->block, arguments, c->shared, cluster);
 }
 
 Error cudaLaunchCooperativeKernel(const void*, Dim3, Dim3, void**, std::size_t, Stream) {

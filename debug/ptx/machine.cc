@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 #include "debug/simt/checker.h"
 #include "debug/simt/last_words.h"
 #include "reference/error.h"
@@ -28,6 +29,16 @@ void demand_fits(const Grid& grid, const Program& program) {
     if (i > 0 && grid.blocks[side] > 65535) refuse("more than 65535 blocks along y or z");
   }
   if (grid.blocks[0] > 0x7fffffff) refuse("more than 2^31 - 1 blocks along x");
+  constexpr int most_of_cluster = 16;  // CUDA C++ Programming Guide, "Thread Block Clusters"
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (grid.cluster[i] == 0 || grid.blocks[i] % grid.cluster[i] != 0) {
+      refuse("a grid that its clusters do not divide");
+    }
+  }
+  if (grid.blocks_of_cluster() > most_of_cluster) {
+    refuse("clusters of " + std::to_string(grid.blocks_of_cluster()) +
+           " blocks, and a GPU takes 16");
+  }
   const std::int64_t most = program.max_threads > 0 ? program.max_threads : most_threads;
   if (grid.threads[0] > most_threads || grid.threads[1] > most_threads || grid.threads[2] > 64 ||
       grid.thread_count() > std::min(most, most_threads)) {
@@ -48,17 +59,22 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   if (grid.checker) grid.checker->begin(grid.dynamic_shared + program.shared_bytes, grid.is_first);
   BlockOrder order;
   std::mutex mutex;
-  std::vector<std::shared_ptr<Block>> runners;
+  std::vector<std::shared_ptr<Cluster>> runners;
+  const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
   const std::optional<simt::Fault> first =
-      simt::run_blocks(grid.block_count(), grid.workers, [&](simt::Sitting& sitting) {
-        auto runner = std::make_shared<Block>(grid, program, sitting, order);
+      simt::run_blocks(clusters, grid.workers, [&](simt::Sitting& sitting) {
+        auto runner = std::make_shared<Cluster>(grid, program, sitting, order);
         const std::lock_guard lock(mutex);
         runners.push_back(runner);
-        return [=](std::int64_t block) { runner->run(block); };
+        return [=](std::int64_t cluster) { runner->run(cluster); };
       });
+  std::vector<Block*> blocks;
   for (const auto& runner : runners) {
+    for (const auto& block : runner->blocks()) blocks.push_back(block.get());
+  }
+  for (Block* block : blocks) {
     if (!grid.numbers) break;
-    const NumbersMade& made = runner->numbers();
+    const NumbersMade& made = block->numbers();
     if (made.nan.before(grid.numbers->nan)) grid.numbers->nan = made.nan;
     if (made.infinity.before(grid.numbers->infinity)) grid.numbers->infinity = made.infinity;
   }
@@ -68,13 +84,14 @@ std::int64_t launch(const Grid& grid, const Program& program) {
         [&](std::uint32_t place) { return program.line_of(place - grid.first_place); });
   }
   if (first) {
-    const auto faulty = std::find_if(runners.begin(), runners.end(), [&](const auto& runner) {
-      return runner->index() == first->block();
+    const auto faulty = std::find_if(blocks.begin(), blocks.end(), [&](const Block* block) {
+      return block->index() == first->block();
     });
     throw KernelFault(*first, (*faulty)->fault());
   }
-  return std::accumulate(runners.begin(), runners.end(), std::int64_t{0},
-                         [](std::int64_t sum, const auto& r) { return sum + r->instructions(); });
+  return std::accumulate(
+      blocks.begin(), blocks.end(), std::int64_t{0},
+      [](std::int64_t sum, const Block* block) { return sum + block->instructions(); });
 }
 
 }  // namespace lanescope::ptx

@@ -35,6 +35,7 @@ struct NumbersMade {
 struct Grid {
   std::array<std::uint32_t, 3> blocks = {1, 1, 1};
   std::array<std::uint32_t, 3> threads = {32, 1, 1};  ///< of a block
+  std::array<std::uint32_t, 3> cluster = {1, 1, 1};   ///< blocks of a cluster
   std::size_t dynamic_shared = 0;                     ///< bytes that the launch adds
   const void* parameters = nullptr;                   ///< Program::parameter_bytes
   const GlobalMemory* memory = nullptr;
@@ -48,6 +49,7 @@ struct Grid {
   std::uint32_t first_place = 1;   ///< what the checker knows the first instruction by
 
   std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }
+  int blocks_of_cluster() const { return static_cast<int>(cluster[0] * cluster[1] * cluster[2]); }
   std::int64_t thread_count() const { return std::int64_t{threads[0]} * threads[1] * threads[2]; }
 };
 
@@ -69,7 +71,8 @@ struct LaunchError : UsageError {
   using UsageError::UsageError;
 };
 
-/// Runs a kernel: a block on one OS thread, its warps one after the other, blocks in parallel.
+/// Runs a kernel: a cluster of blocks on one OS thread, its warps one after the other, clusters in
+/// parallel.
 /// Returns the number of instructions that its warps have run. Throws the KernelFault of the
 /// lowest faulty block; LaunchError.
 std::int64_t launch(const Grid& grid, const Program& program);

@@ -1,5 +1,5 @@
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier", and the fences
-// between the proxies. Their scope says nothing here: a block alone is a cluster of its own.
+// between the proxies. Their scope says nothing here.
 
 #include <bit>
 
@@ -42,10 +42,12 @@ enum Arrives : std::uint8_t { arrives = 1, expects = 2, completes = 4 };
 /// s[1]: bytes or no_place, s[2]: the number of arrivals or no_place. The result is the phase that
 /// they are of: what a GPU leaves there nobody knows.
 Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  simt::AsyncBlock& async = warp.block().async();
   each_lane(mask, [&](int lane) {
-    const simt::Caller caller = warp.caller(lane);
-    simt::MbarrierState& barrier = barrier_of(warp, in, caller);
+    const auto place = warp.shared_place(in.space, warp.address_of(in, lane), 8, lane);
+    simt::Caller caller = warp.caller(lane);
+    caller.from_outside = place.block != &warp.block();
+    simt::AsyncBlock& async = place.block->async();
+    simt::MbarrierState& barrier = async.barrier(place.offset, caller);
     const std::uint32_t phase = barrier.phase;
     const std::int64_t bytes = in.s[1] == no_place ? 0 : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (in.kind & expects) async.expect(barrier, bytes, caller);

@@ -254,6 +254,31 @@ Flow wait_for_copies(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return Flow::next;
 }
 
+/// cp.async.mbarrier.arrive: the lane's copies until here arrive when they are done, which is now;
+/// kind 1 (.noinc): as one of the arrivals that the mbarrier counts.
+Flow arrive_with_copies(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    warp.complete_copies(1u << lane, true, 0);
+    const simt::Caller caller = warp.caller(lane);
+    simt::AsyncBlock& async = warp.block().async();
+    simt::MbarrierState& barrier = async.barrier(warp.shared_offset(in, 8, lane), caller);
+    if (in.kind == 1) async.arrive(barrier, caller);
+  }
+  return Flow::next;
+}
+
+void decode_arrival(Decoder& d) {
+  d.modifiers.ignore({"arrive"});
+  d.in.kind = d.modifiers.take("noinc") ? 1 : 0;
+  d.in.space =
+      d.modifiers.choose({"shared", "shared::cta"}, -1) < 0 ? Space::generic : Space::shared;
+  if (d.demand_type() != Type::b64) d.fail("an mbarrier is .b64");
+  d.demand_operands(1);
+  d.address(d.operand(0));
+  d.in.act = arrive_with_copies;
+}
+
 void decode_copy(Decoder& d) {
   if (d.modifiers.take("commit_group")) {
     d.demand_operands(0);
@@ -268,7 +293,7 @@ void decode_copy(Decoder& d) {
     d.in.act = wait_for_copies;
     return;
   }
-  if (d.modifiers.take("mbarrier")) d.refuse("copies that arrive at an mbarrier");
+  if (d.modifiers.take("mbarrier")) return decode_arrival(d);
   const bool hinted = d.modifiers.take("L2::cache_hint");
   ignore_hints(d);
   d.in.space = Space::shared;

@@ -1,6 +1,9 @@
 // PTX ISA, mov, cvta, isspacep and mapa.
 
+#include <bit>
+
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
@@ -141,18 +144,40 @@ void decode_isspacep(Decoder& d) {
   d.in.lanes = lane_operation<IsInWindow, bool, std::uint64_t, std::uint64_t>();
 }
 
-/// An address in the block of a rank of the cluster: a block alone is of rank 0.
+/// The address in the shared memory of the block of a rank, s[1], that an own one is in the
+/// block's: of .shared::cluster, or generic.
 Flow map_address(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    if (const std::uint32_t rank = warp.lanes<std::uint32_t>(in.s[1])[lane]; rank != 0) {
-      warp.fail(lane, "rank " + std::to_string(rank) + " of a cluster of one block");
+  constexpr std::uint64_t offset_bits = (1u << rank_shift) - 1;
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    const std::uint32_t rank = warp.lanes<std::uint32_t>(in.s[1])[lane];
+    const int size = warp.block().cluster().size();
+    if (rank >= static_cast<std::uint32_t>(size)) {
+      warp.fail(lane, "rank " + std::to_string(rank) + " of a cluster of " +
+                          (size == 1 ? "one block" : std::to_string(size) + " blocks"));
     }
+    const std::uint64_t above = std::uint64_t{rank + 1} << rank_shift;
     if (in.wide_address) {
-      warp.lanes<std::uint64_t>(in.d)[lane] = warp.lanes<std::uint64_t>(in.s[0])[lane];
+      const std::uint64_t own = warp.lanes<std::uint64_t>(in.s[0])[lane];
+      warp.lanes<std::uint64_t>(in.d)[lane] = (own & (window_mask | offset_bits)) | above;
     } else {
-      warp.lanes<std::uint32_t>(in.d)[lane] = warp.lanes<std::uint32_t>(in.s[0])[lane];
+      const std::uint32_t own = warp.lanes<std::uint32_t>(in.s[0])[lane];
+      warp.lanes<std::uint32_t>(in.d)[lane] =
+          static_cast<std::uint32_t>((own & offset_bits) | above);
     }
+  }
+  return Flow::next;
+}
+
+/// getctarank: the rank of the block whose shared memory an address lies in.
+Flow find_rank(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    const std::uint64_t address = in.wide_address ? warp.lanes<std::uint64_t>(in.s[0])[lane]
+                                                  : warp.lanes<std::uint32_t>(in.s[0])[lane];
+    const auto above = static_cast<std::uint32_t>((address & ~window_mask) >> rank_shift);
+    warp.lanes<std::uint32_t>(in.d)[lane] =
+        above == 0 ? static_cast<std::uint32_t>(warp.block().rank()) : above - 1;
   }
   return Flow::next;
 }
@@ -163,17 +188,11 @@ void decode_mapa(Decoder& d) {
   const Type type = d.demand_type();
   if (bits_of(type) != 32 && bits_of(type) != 64) d.fail("it is for .u32 and .u64");
   d.demand_operands(asks ? 2 : 3);
-  if (asks) {
-    d.in.d = d.result(0, Type::u32);
-    d.in.s[0] = d.constant(0, 32);
-    d.in.lanes = lane_operation<Copy, std::uint32_t, std::uint32_t>();
-    return;
-  }
   d.in.wide_address = bits_of(type) == 64;
-  d.in.d = d.result(0, type);
+  d.in.d = d.result(0, asks ? Type::u32 : type);
   d.in.s[0] = d.source(1, type);
-  d.in.s[1] = d.source(2, Type::u32);
-  d.in.act = map_address;
+  if (!asks) d.in.s[1] = d.source(2, Type::u32);
+  d.in.act = asks ? find_rank : map_address;
 }
 
 }  // namespace

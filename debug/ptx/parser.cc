@@ -227,8 +227,9 @@ void Parser::read_limits(Function& function) {
       function.max_threads = static_cast<int>(product);
       sides.resize(3, 1);
       if (word == ".reqntid") std::copy_n(sides.begin(), 3, function.threads.begin());
-    } else if (word == ".reqnctapercluster" && product > 1) {
-      lexer_.fail("clusters of blocks are not executed yet");
+    } else if (word == ".reqnctapercluster") {
+      sides.resize(3, 1);
+      std::copy_n(sides.begin(), 3, function.cluster.begin());
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -114,7 +115,8 @@ struct Program {
   std::size_t parameter_bytes = 0;
   std::vector<Variable> parameters;  ///< of the kernel, in their order
   std::vector<std::size_t> parameter_offsets;
-  int max_threads = 0;  ///< of a block; 0: any
+  std::array<std::uint32_t, 3> cluster = {0, 0, 0};  ///< blocks of one; 0: as the launch says
+  int max_threads = 0;                               ///< of a block; 0: any
 
   /// "my.cu:17", the line that an instruction was compiled for: of functions inlined into each
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo
@@ -127,6 +129,9 @@ struct Program {
 /// Shared memory begins behind what the system keeps of each block's (CUDA C++ Programming Guide:
 /// 1 KiB since sm_80), so that no variable has the address 0.
 inline constexpr std::uint64_t shared_begin = 1024;
+/// An address in the shared memory of a block of the cluster: its rank + 1 stands above these bits
+/// (PTX ISA, mapa). Without, it is one of the block's own.
+inline constexpr int rank_shift = 24;
 
 /// Where the generic addresses of a window start; host addresses lie below all of them, and are
 /// those of global memory.

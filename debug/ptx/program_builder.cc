@@ -62,6 +62,7 @@ Program ProgramBuilder::build(const std::string& name) {
   }
   program_.kernel_name = name;
   program_.max_threads = kernel->max_threads;
+  program_.cluster = kernel->cluster;
   std::vector<std::string> path;
   gather(*kernel, path);
 

@@ -184,7 +184,8 @@ Device::Outcome Device::run(const Grid& grid, const Program& program, std::strin
 
 Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                                const std::array<std::uint32_t, 3>& threads,
-                               std::size_t dynamic_shared, void* const* arguments) {
+                               std::size_t dynamic_shared, void* const* arguments,
+                               const std::array<std::uint32_t, 3>& cluster) {
   if (!failure_.empty()) return Outcome::failed;
   const Program& program = *kernel.program;
   std::vector<std::byte> parameters(program.parameter_bytes + 16);
@@ -197,6 +198,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   Grid grid;
   grid.blocks = blocks;
   grid.threads = threads;
+  grid.cluster = program.cluster[0] != 0 ? program.cluster : cluster;
   grid.dynamic_shared = dynamic_shared;
   grid.parameters = parameters.data();
   grid.memory = &memory_;

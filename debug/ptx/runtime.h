@@ -76,10 +76,11 @@ class Device {
     refused_sides,  ///< no device takes such a grid
     refused_memory  ///< more shared memory than the kernel may have
   };
-  /// Runs a kernel; `arguments[i]` points to its i-th parameter.
+  /// Runs a kernel; `arguments[i]` points to its i-th parameter. `cluster`: blocks of one, along
+  /// each side.
   Outcome launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                  const std::array<std::uint32_t, 3>& threads, std::size_t dynamic_shared,
-                 void* const* arguments);
+                 void* const* arguments, const std::array<std::uint32_t, 3>& cluster = {1, 1, 1});
   /// Why no device takes the last launch.
   const std::string& refusal() const { return refusal_; }
   /// What the failed kernel did.

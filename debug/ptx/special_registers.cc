@@ -36,6 +36,12 @@ enum class Special : std::uint8_t {
   total_shared,
   zero,
   one,
+  cluster_ctaid,
+  cluster_ctarank,
+  cluster_nctaid,
+  cluster_nctarank,
+  clusterid,
+  nclusterid,
 };
 
 std::uint64_t value_of(Warp& warp, Special special, int axis, int lane) {
@@ -81,6 +87,18 @@ std::uint64_t value_of(Warp& warp, Special special, int axis, int lane) {
       return warp.block().shared_bytes();
     case Special::one:
       return 1;
+    case Special::cluster_ctaid:
+      return warp.block().coordinates()[i] % grid.cluster[i];
+    case Special::cluster_ctarank:
+      return static_cast<std::uint64_t>(warp.block().rank());
+    case Special::cluster_nctaid:
+      return grid.cluster[i];
+    case Special::cluster_nctarank:
+      return static_cast<std::uint64_t>(grid.blocks_of_cluster());
+    case Special::clusterid:
+      return warp.block().coordinates()[i] / grid.cluster[i];
+    case Special::nclusterid:
+      return grid.blocks[i] / grid.cluster[i];
     default:
       return 0;
   }
@@ -124,13 +142,12 @@ void decode_special(Decoder& d, std::string_view name, Type type) {
       {"%smid", Special::zero},
       {"%gridid", Special::zero},
       {"%nsmid", Special::one},
-      // A block alone is a cluster of its own.
-      {"%cluster_ctaid", Special::zero},
-      {"%cluster_ctarank", Special::zero},
-      {"%cluster_nctaid", Special::one},
-      {"%cluster_nctarank", Special::one},
-      {"%clusterid", Special::ctaid},
-      {"%nclusterid", Special::nctaid}};
+      {"%cluster_ctaid", Special::cluster_ctaid},
+      {"%cluster_ctarank", Special::cluster_ctarank},
+      {"%cluster_nctaid", Special::cluster_nctaid},
+      {"%cluster_nctarank", Special::cluster_nctarank},
+      {"%clusterid", Special::clusterid},
+      {"%nclusterid", Special::nclusterid}};
   int axis = 0;
   std::string_view stem = name;
   if (name.ends_with(".x") || name.ends_with(".y") || name.ends_with(".z")) {

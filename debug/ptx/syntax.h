@@ -96,6 +96,7 @@ struct Function {
   std::vector<Variable> variables;        ///< its own .local, .shared and .param ones
   std::vector<Statement> statements;
   std::vector<std::vector<std::uint32_t>> target_lists;  ///< statements that brx.idx chooses from
+  std::array<std::uint32_t, 3> cluster = {0, 0, 0};      ///< .reqnctapercluster; 0: not given
   int max_threads = 0;                                   ///< .maxntid, all dimensions; 0: not given
   std::array<std::uint32_t, 3> threads{};                ///< .reqntid; zeroes: not given
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
 #include "debug/ptx/lanes.h"
 
 namespace lanescope::ptx {
@@ -31,6 +32,7 @@ void Warp::begin(std::uint32_t lanes) {
   starved_ = false;
   for (auto& queue : copies_) queue.clear();
   groups_committed.fill(0);
+  cluster_phase_.fill(0);
   if (block_.checker()) {
     // The registers lie between what nobody reads and the constants.
     doubt_ = {};
@@ -227,6 +229,11 @@ Flow Warp::return_from_call(std::uint32_t mask) {
 
 Flow Warp::exit(std::uint32_t mask) {
   if (mask == 0) return Flow::next;
+  int at_cluster_barrier = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    const bool came = cluster_phase_[lane] > block_.cluster().barrier().phase;
+    at_cluster_barrier += (mask >> lane & 1) != 0 && came ? 1 : 0;
+  }
   alive_ &= ~mask;
   current_->mask &= ~mask;
   ++current_->pc;
@@ -238,7 +245,7 @@ Flow Warp::exit(std::uint32_t mask) {
   for (Split& split : splits_) {
     if (split.state == Split::State::waits) split.state = Split::State::ready;
   }
-  block_.note_exit();
+  block_.note_exit(at_cluster_barrier);
   // choose() goes on: the current split may be gone.
   return Flow::gone;
 }

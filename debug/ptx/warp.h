@@ -115,8 +115,20 @@ class Warp {
   std::uint64_t address_of(const Instruction& in, int lane) const;
   /// Of these lanes, what polls is ready again; `in_vain`: where it may be told that nothing came.
   bool wake(std::uint32_t lanes, bool in_vain);
+  /// What waits for this is ready again.
+  void wake_from(const simt::Waitable& what);
+  /// barrier.cluster: all lanes of the split come to it; whether it has opened for them, after
+  /// which they have left it.
+  void arrive_at_cluster();
+  bool leave_cluster_barrier();
   /// A lane at the present instruction, as the asynchronous machine names it.
   simt::Caller caller(int lane);
+  /// Where an address lies in the shared memory of a block of the cluster.
+  struct SharedPlace {
+    Block* block;
+    std::size_t offset;
+  };
+  SharedPlace shared_place(Space space, std::uint64_t address, std::size_t bytes, int lane);
   /// Where an address lies in the block's shared memory; a fault where it does not.
   std::size_t shared_offset(Space space, std::uint64_t address, std::size_t bytes, int lane);
   std::size_t shared_offset(const Instruction& in, std::size_t bytes, int lane);
@@ -177,6 +189,10 @@ class Warp {
   void execute(std::int64_t& turns);
   void divide_off(std::uint32_t mask, std::uint32_t pc);
   void absorb_waiting();
+  /// The shared memory of another block of the cluster, by an address with that block's rank.
+  std::byte* locate_in_cluster(std::uint64_t address, std::size_t bytes, int lane);
+  /// The other block that it lies in, nullptr: none.
+  Block* other_block_of(const std::byte* at) const;
   /// Whether it lies where the kernel's parameters or the lanes' local memory lie.
   bool is_private(const std::byte* at) const;
   /// What the memory checker knows the present instruction by.
@@ -204,6 +220,9 @@ class Warp {
   void follow_products(const Instruction& in, std::uint32_t mask);
 
   std::array<std::vector<Copy>, 32> copies_;
+  /// The phase of the cluster's barrier that has to complete for a lane that came to it; 0: it has
+  /// not come.
+  std::array<std::uint32_t, 32> cluster_phase_{};
   Block& block_;
   const Program& program_;
   int index_;

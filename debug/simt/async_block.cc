@@ -90,7 +90,8 @@ MbarrierState& AsyncBlock::barrier(std::size_t offset, const Caller& caller) {
     host_.fail(caller, found->second.name + " was overwritten: its 8 bytes hold something else");
   }
   const BlockChecker* checker = host_.checker();
-  if (checker && !checker->clocks().past(caller.thread).holds(found->second.initialised)) {
+  if (checker && !caller.from_outside &&
+      !checker->clocks().past(caller.thread).holds(found->second.initialised)) {
     host_.fail(caller, "no barrier orders this behind the mbarrier_init of " + found->second.name);
   }
   return found->second;
@@ -168,10 +169,13 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller) {
   if (barrier.pending == 0) {
     host_.fail(caller, "one arrival too many: " + barrier.story());
   }
-  if (BlockChecker* checker = host_.checker()) {
-    checker->clocks().give(barrier.current, caller.thread);
+  // Of threads of other blocks no clocks are known here, and no names.
+  if (!caller.from_outside) {
+    if (BlockChecker* checker = host_.checker()) {
+      checker->clocks().give(barrier.current, caller.thread);
+    }
+    barrier.arrived.push_back({caller.thread, caller.here, place_of(caller)});
   }
-  barrier.arrived.push_back({caller.thread, caller.here, place_of(caller)});
   --barrier.pending;
   complete_if_due(barrier);
 }

@@ -169,7 +169,8 @@ class AsyncBlock {
   const Waitable& named(int id) const { return named_[id]; }
 
   /// Copies of a box between global and shared memory, from or to this offset. `full` gets the
-  /// bytes of a whole box; a store is in the lane's open bulk group.
+  /// bytes of a whole box; a store is in the lane's open bulk group. What a lane of another block
+  /// loads it has checked for itself in global memory.
   void load(std::size_t to, const TensorMap& map, const std::int64_t* at, int rank,
             MbarrierState& full, const Caller& caller);
   void store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,

@@ -103,7 +103,7 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
         earlier = {clocks_.now(work.thread), place};
       }
     }
-    if (kind == Kind::none || found != Kind::none) continue;
+    if (kind == Kind::none || found != Kind::none || work.from_outside) continue;
     found = kind;
     other = {kind != Kind::race_with_read && kind != Kind::operand_overwritten, earlier.place,
              block_, thread_behind(earlier.epoch)};

@@ -15,7 +15,8 @@ struct Caller {
   int thread;
   const char* name;  ///< "mbarrier_wait"
   Here here;
-  const void* pc;  ///< what the memory checker knows its place by
+  const void* pc;             ///< what the memory checker knows its place by
+  bool from_outside = false;  ///< a thread of another block of the cluster
 };
 
 /// What lanes can wait for.

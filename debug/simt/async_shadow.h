@@ -23,6 +23,8 @@ struct AsyncWork {
   std::uint32_t clock;
   std::uint32_t place;
   int thread;  ///< that issued it
+  /// By another block of the cluster: what orders it behind earlier accesses is not known.
+  bool from_outside = false;
 };
 
 /// What the asynchronous proxy has done to shared memory, by chunks of 16 bytes: who reads them,

@@ -65,6 +65,12 @@ bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
   return goes_on;
 }
 
+void BlockChecker::write_from_outside(const void* address, std::size_t bytes) {
+  constexpr Epoch known_to_all = epoch_of(1, 0);
+  const std::size_t offset = number(address) - number(shared_);
+  std::fill_n(&cells_[offset], bytes, Cell{{known_to_all, 0}, {}});
+}
+
 bool BlockChecker::is_unwritten(const void* address, std::size_t bytes) const {
   const std::size_t offset = number(address) - number(shared_);
   return std::any_of(&cells_[offset], &cells_[offset] + bytes,

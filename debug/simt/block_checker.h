@@ -46,6 +46,8 @@ class BlockChecker {
                   int thread);
   /// `thread` has waited for the copy into the `bytes` at `to`.
   void complete_copy(const void* to, std::size_t bytes, int thread);
+  /// Another block of the cluster writes to shared memory. Nothing is known of when.
+  void write_from_outside(const void* address, std::size_t bytes);
   /// An atomic access stands between the two.
   void acquire(const void* address, int thread) { clocks_.acquire(address, thread); }
   void release(const void* address, int thread) { clocks_.release(address, thread); }

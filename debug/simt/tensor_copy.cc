@@ -111,9 +111,9 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
   const int thread = caller.thread;
   const Box box = box_of(host_, map, at, rank, to, caller);
   const std::uint32_t place = place_of(caller);
-  check_global(host_, box, BlockChecker::Access::read, caller);
+  if (!caller.from_outside) check_global(host_, box, BlockChecker::Access::read, caller);
   if (checker) {
-    const AsyncWork work{full.agent, full.phase + 1, place, thread};
+    const AsyncWork work{full.agent, full.phase + 1, place, thread, caller.from_outside};
     if (!full.init_fenced) {
       checker->add_shared(Kind::unfenced_barrier, work, false, {}, full.offset, 8);
       full.init_fenced = true;  // said once

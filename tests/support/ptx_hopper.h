@@ -48,9 +48,10 @@ struct Result {
   bool found(Kind kind) const { return std::count(kinds.begin(), kinds.end(), kind) > 0; }
 };
 
-/// 128 threads; the input's words are 100, 101, ..., unless they are given.
+/// 128 threads, in each of `blocks` that form a cluster; the input's words are 100, 101, ...,
+/// unless they are given.
 inline Result run(const std::string& body, bool checked = false, std::uint64_t schedule = 0,
-                  std::vector<std::uint32_t> words = {}) {
+                  std::vector<std::uint32_t> words = {}, std::uint32_t blocks = 1) {
   constexpr std::size_t count = 1024, guard = simt::guard_bytes;
   if (words.empty()) {
     for (std::uint32_t i = 0; i < count; ++i) words.push_back(100 + i);
@@ -83,6 +84,7 @@ inline Result run(const std::string& body, bool checked = false, std::uint64_t s
     kernel.use(memory);
     if (checked) kernel.grid.checker = &checker;
     kernel.grid.threads[0] = 128;
+    kernel.grid.blocks[0] = kernel.grid.cluster[0] = blocks;
     kernel.grid.schedule = schedule;
     kernel.run({address(out), address(in), address(map)});
   } catch (const simt::Fault& fault) {

@@ -1,8 +1,7 @@
 #include <cuda_runtime.h>
 
-#include <algorithm>
+#include <array>
 #include <cstdio>
-#include <iterator>
 
 #include "gates/module/module_entry.h"
 #include "gates/module/time_cuda.h"
@@ -98,7 +97,8 @@ cudaError_t launch_passes(const ModuleRun& run, const KernelArguments<K>& argume
       int device = 0, multiprocessors = 0;
       cudaGetDevice(&device);
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-      blocks = std::min<std::int64_t>(blocks, multiprocessors * K::blocks_per_multiprocessor);
+      const std::int64_t room = std::int64_t{multiprocessors} * K::blocks_per_multiprocessor;
+      if (blocks > room) blocks = room;
     }
     kernel_entry<K><<<static_cast<unsigned>(blocks), K::threads, shared, stream>>>(arguments);
   }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <type_traits>
@@ -77,7 +76,8 @@ bool launch_passes(const ModuleRun& run) {
                       .tensor_core = run.rules->tensor_core,
                       .shared_element = locate_shared};
   if constexpr (launches_first<K, gate>) {
-    launch.blocks = is_persistent<K> ? std::min(run.blocks, multiprocessors) : run.blocks;
+    const bool fewer = is_persistent<K> && multiprocessors < run.blocks;
+    launch.blocks = fewer ? multiprocessors : run.blocks;
     launch.threads = K::threads;
     launch.shared_bytes = sizeof(typename K::SharedMemory);
     launch.is_last = !launches_second<K, gate>;

@@ -70,7 +70,7 @@ class WatchTest(unittest.TestCase):
         cls.addClassCleanup(scratch.cleanup)
         cls.root = pathlib.Path(scratch.name) / "lanescope"
         copy_sources(source_root, cls.root)
-        copy_objects(build, cls.root / "build")
+        copy_objects(source_root, build, cls.root / "build")
         cls.environment = {**os.environ, "PATH": f"{pathlib.Path(meson).parent}:{os.environ['PATH']}"}
         cls.environment.pop("LANESCOPE_BUILD", None)
         cls.kernel = cls.root / "kernels" / "parts" / "mma_stages.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "gates/this_build.h"
+#include "gates/build/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 /// `file` as the compiler names it, from the build's root on, as it lies below the source root.
 std::string short_name(const std::string& file) {
-  const fs::path path = (fs::path(LANESCOPE_BUILD_ROOT) / file).lexically_normal();
-  const fs::path below = path.lexically_relative(LANESCOPE_SOURCE_ROOT);
+  const fs::path path = (fs::path(this_build::build_root()) / file).lexically_normal();
+  const fs::path below = path.lexically_relative(this_build::source_root());
   return below.empty() || below.native().starts_with("..") ? path.string() : below.string();
 }
 

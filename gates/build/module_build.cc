@@ -11,9 +11,9 @@
 #include "debug/report/suggested_command.h"
 #include "gates/build/needed_libraries.h"
 #include "gates/build/ninja.h"
+#include "gates/build/this_build.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/machine_runtime.h"
-#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -22,16 +22,17 @@ namespace {
 /// Where modules lie: where they were built, or where LANESCOPE_MODULES says.
 std::filesystem::path module_folder() {
   const char* moved = std::getenv("LANESCOPE_MODULES");
-  return moved && *moved ? moved : LANESCOPE_MODULE_FOLDER;
+  return moved && *moved ? moved : this_build::module_folder();
 }
 
 /// What ninja calls a file of the build folder, or one like it that lies elsewhere.
 std::string target_of(const std::filesystem::path& file) {
-  const std::string inside = std::filesystem::relative(file, LANESCOPE_BUILD_ROOT).generic_string();
+  const std::string inside =
+      std::filesystem::relative(file, this_build::build_root()).generic_string();
   return inside.starts_with("..") ? "gates/" + file.filename().string() : inside;
 }
 
-std::string ninja_command() { return "ninja -C " + shell_word(LANESCOPE_BUILD_ROOT); }
+std::string ninja_command() { return "ninja -C " + shell_word(this_build::build_root()); }
 
 }  // namespace
 
@@ -54,7 +55,7 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
   for (const std::filesystem::path& file : files) {
     if (std::filesystem::exists(file)) continue;
     throw EnvironmentError(file.string() + " is not built: use the launcher " +
-                           shell_word(LANESCOPE_SOURCE_ROOT "/lanescope") + ", or " +
+                           shell_word(this_build::source_root() + "/lanescope") + ", or " +
                            ninja_command() + " " + shell_word(target_of(file)));
   }
 }

@@ -9,7 +9,7 @@
 
 #include "debug/dump/source_hash.h"
 #include "debug/text/nearest.h"
-#include "gates/this_build.h"
+#include "gates/build/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -59,7 +59,7 @@ std::filesystem::path catalogue_file() {
   for (const auto& folder : {program, program.parent_path(), program.parent_path() / "gates"}) {
     if (std::filesystem::exists(folder / "modules.txt", error)) return folder / "modules.txt";
   }
-  return std::filesystem::path(LANESCOPE_MODULE_FOLDER) / "modules.txt";
+  return std::filesystem::path(this_build::module_folder()) / "modules.txt";
 }
 
 const Catalogue& catalogue() {
@@ -255,7 +255,7 @@ std::vector<std::filesystem::path> sources_of(const std::string& kernel) {
   for (const KernelSources& declared : catalogue().sources) {
     if (declared.kernel != kernel) continue;
     for (const std::string& file : split(declared.files, ':')) {
-      files.push_back(std::filesystem::path(LANESCOPE_SOURCE_ROOT) / file);
+      files.push_back(std::filesystem::path(this_build::source_root()) / file);
     }
   }
   return files;
@@ -265,7 +265,7 @@ std::string hash_of_sources_at_hand(const std::string& kernel) {
   const char* moved = std::getenv("LANESCOPE_SOURCES");  // where the checkout lies now
   for (const KernelSources& declared : catalogue().sources) {
     if (declared.kernel == kernel) {
-      return hash_sources(moved && *moved ? moved : LANESCOPE_SOURCE_ROOT,
+      return hash_sources(moved && *moved ? moved : this_build::source_root(),
                           split(declared.files, ':'));
     }
   }

@@ -15,7 +15,7 @@
 
 #include "debug/text/progress.h"
 #include "gates/build/compile_errors.h"
-#include "gates/this_build.h"
+#include "gates/build/this_build.h"
 #include "reference/error.h"
 
 extern char** environ;
@@ -72,13 +72,13 @@ void keep_warnings(const std::vector<std::string>& targets, const std::string& w
   const std::vector<std::string> warnings = compile_warnings(words);
   for (const std::string& target : targets) {
     if (words.find(target) == words.npos) continue;  // it was up to date
-    std::ofstream file(std::string(LANESCOPE_BUILD_ROOT "/") + target + ".warnings");
+    std::ofstream file(this_build::build_root() + "/" + target + ".warnings");
     for (const std::string& warning : warnings) file << warning << "\n";
   }
 }
 
 std::string ninja_log() {
-  std::ifstream in(LANESCOPE_BUILD_ROOT "/.ninja_log");
+  std::ifstream in(this_build::build_root() + "/.ninja_log");
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
@@ -141,7 +141,7 @@ int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  std::vector<std::string> words = {ninja, "-C", LANESCOPE_BUILD_ROOT};
+  std::vector<std::string> words = {ninja, "-C", this_build::build_root()};
   words.insert(words.end(), targets.begin(), targets.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

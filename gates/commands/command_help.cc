@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "gates/build/this_build.h"
 #include "gates/commands/parser_parts.h"
-#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -75,7 +75,7 @@ Json table_of(const CLI::App& command, const Suggestions& suggestions) {
 }
 
 Json table_of_all(const CLI::App& app, const Suggestions& suggestions) {
-  Json all = {{"version", LANESCOPE_VERSION}};
+  Json all = {{"version", this_build::version()}};
   all.update(table_of(app, suggestions));
   all["commands"] = Json::array();
   for (const CLI::App* command : commands_of(app)) {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "debug/text/json.h"
+#include "gates/build/this_build.h"
 #include "gates/commands/parser_parts.h"
-#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -52,7 +52,7 @@ int read_command_line(int argc, char** argv, std::span<const NamedCommand> comma
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   CLI::App app{"A lab for fused attention kernels: build one stage, diff its intermediates"};
   app.name("lanescope");
-  app.set_version_flag("--version", LANESCOPE_VERSION);
+  app.set_version_flag("--version", this_build::version());
   app.require_subcommand(1);
   app.fallthrough();
 

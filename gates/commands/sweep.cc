@@ -12,12 +12,12 @@
 
 #include "debug/dump/file.h"
 #include "debug/report/suggested_command.h"
+#include "gates/build/this_build.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
 #include "gates/run/run_options.h"
 #include "gates/sweep/page.h"
-#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -113,7 +113,7 @@ ExitCode say_plan(const SweepOptions& options, const SweepPlan& plan) {
   }
   const char* moved = std::getenv("LANESCOPE_SOURCES");
   const std::string script =
-      std::string(moved && *moved ? moved : LANESCOPE_SOURCE_ROOT) + "/gates/sweep/dask_sweep.py";
+      (moved && *moved ? moved : this_build::source_root()) + "/gates/sweep/dask_sweep.py";
   if (!std::filesystem::exists(script)) {
     throw EnvironmentError("sweep: --dask needs " + script +
                            ", of the sources: LANESCOPE_SOURCES "

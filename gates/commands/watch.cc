@@ -15,13 +15,13 @@
 #include "gates/build/compile_errors.h"
 #include "gates/build/module_catalogue.h"
 #include "gates/build/module_file.h"
+#include "gates/build/this_build.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
 #include "gates/commands/source_watch.h"
 #include "gates/module/launch_description.h"
 #include "gates/process/program.h"
-#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -48,7 +48,8 @@ std::vector<fs::path> program_sources(const std::vector<fs::path>& of_module) {
   std::vector<fs::path> sources;
   for (const char* folder : {"debug", "gates", "reference"}) {
     std::error_code error;
-    for (fs::recursive_directory_iterator it(fs::path(LANESCOPE_SOURCE_ROOT) / folder, error), end;
+    for (fs::recursive_directory_iterator it(fs::path(this_build::source_root()) / folder, error),
+         end;
          !error && it != end; it.increment(error)) {
       const fs::path& path = it->path();
       if (path.extension() != ".cc" && path.extension() != ".h") continue;
@@ -62,7 +63,7 @@ std::vector<fs::path> program_sources(const std::vector<fs::path>& of_module) {
 }
 
 std::string name_below_root(const fs::path& file) {
-  const fs::path below = file.lexically_relative(LANESCOPE_SOURCE_ROOT);
+  const fs::path below = file.lexically_relative(this_build::source_root());
   return below.empty() || below.native().starts_with("..") ? file.string() : below.string();
 }
 
@@ -158,11 +159,11 @@ class Watch {
     const std::string name = name_below_root(*ours);
     if (ninja_.empty()) {
       log::warn(name + " may be part of lanescope itself: build it again, ninja -C " +
-                LANESCOPE_BUILD_ROOT + " gates/lanescope");
+                this_build::build_root() + " gates/lanescope");
       return {};
     }
     const ProgramOutcome built =
-        run_program({ninja_, "-C", LANESCOPE_BUILD_ROOT, "gates/lanescope"}, stop_);
+        run_program({ninja_, "-C", this_build::build_root(), "gates/lanescope"}, stop_);
     stopped_ |= built.stopped;
     if (stopped_) return {};
     if (built.code != 0) return "lanescope itself does not build\n" + words_of(built);

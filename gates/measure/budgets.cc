@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "gates/build/this_build.h"
 #include "gates/measure/resources.h"
-#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -13,7 +13,7 @@ namespace {
 std::filesystem::path budget_path(const std::string& kernel) {
   const char* moved = std::getenv("LANESCOPE_BUDGETS");
   const std::filesystem::path folder =
-      moved && *moved ? moved : LANESCOPE_SOURCE_ROOT "/kernels/budgets";
+      moved && *moved ? moved : this_build::source_root() + "/kernels/budgets";
   return folder / (kernel + ".txt");
 }
 

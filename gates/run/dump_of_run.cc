@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "gates/build/this_build.h"
 #include "gates/process/run_memory.h"
 #include "gates/run/partition.h"
-#include "gates/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -37,7 +37,7 @@ DumpSite describe(const Module& module, const Site& site) {
 
 DumpInfo info_of(const Module& module, const std::string& module_name, const RunRequest& request) {
   DumpInfo info;
-  info.lanescope_version = LANESCOPE_VERSION;
+  info.lanescope_version = this_build::version();
   info.kernel = module.kernel;
   info.gate = name_of(module.gate);
   info.backend = module.backend;

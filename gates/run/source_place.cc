@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "gates/build/module_catalogue.h"
-#include "gates/this_build.h"
+#include "gates/build/this_build.h"
 
 namespace lanescope {
 namespace {
@@ -32,7 +32,8 @@ std::optional<std::vector<std::string>> read_lines(const fs::path& path) {
 std::vector<Source> sources_at_hand(const std::string& kernel) {
   const std::vector<fs::path> files = sources_of(kernel);
   if (files.empty()) return {};
-  const fs::path root = LANESCOPE_SOURCE_ROOT, patched = fs::path(LANESCOPE_MODULE_FOLDER) / kernel;
+  const fs::path root = this_build::source_root(),
+                 patched = fs::path(this_build::module_folder()) / kernel;
   const auto name_of_file = [&](const fs::path& file) {
     const fs::path below = file.lexically_relative(root);
     return below.empty() || below.native().starts_with("..") ? file.string() : below.string();

@@ -6,8 +6,8 @@
 
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
+#include "gates/build/this_build.h"
 #include "gates/measure/bench.h"
-#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -42,7 +42,7 @@ std::optional<double> time_of_peer(const Cell& cell, const std::string& peer, in
 CellResult bench_cell(const Cell& cell, const std::string& peer, int repeats) {
   CellResult result;
   result.cell = cell;
-  result.version = LANESCOPE_VERSION;
+  result.version = this_build::version();
   const auto begin = std::chrono::steady_clock::now();
   try {
     std::vector<std::string> warnings;

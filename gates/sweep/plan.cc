@@ -10,7 +10,6 @@
 #include "debug/dump/dump.h"
 #include "gates/build/module_build.h"
 #include "gates/process/cuda_process.h"
-#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {

@@ -8,9 +8,9 @@
 
 #include "debug/judge/diff.h"
 #include "gates/build/module_build.h"
+#include "gates/build/this_build.h"
 #include "gates/run/check.h"
 #include "gates/run/launch.h"
-#include "gates/this_build.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -163,7 +163,7 @@ void CellRunner::check(const Cell& cell, CellResult& result) {
 CellResult CellRunner::run(const Cell& cell) {
   CellResult result;
   result.cell = cell;
-  result.version = LANESCOPE_VERSION;
+  result.version = this_build::version();
   result.host = host_name();
   result.time = time_text();
   const double cpu_begin = cpu_seconds();

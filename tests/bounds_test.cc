@@ -1,8 +1,8 @@
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "reference/arithmetic.h"
+#include "reference/elementary.h"
 #include "reference/inputs.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulated_kernel.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 TEST_CASE("bounds: the bound of a dot product holds for chains and for every matrix unit",
           "[quick]") {

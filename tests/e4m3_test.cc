@@ -10,6 +10,7 @@
 #include "debug/judge/diff.h"
 #include "debug/simt/numerics.h"
 #include "gates/run/run_options.h"
+#include "reference/elementary.h"
 #include "reference/inputs.h"
 #include "reference/quantise.h"
 #include "tests/support/files.h"
@@ -18,7 +19,7 @@
 namespace lanescope {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 /// (−1)^sign · 2^(exponent − 7) · (1 + fraction / 8), without the 1 and with 2^-6 where the
 /// exponent is 0 (OCP 8-bit floating point specification, section 5.2).

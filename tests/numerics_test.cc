@@ -16,6 +16,7 @@
 #include "gates/module/probes.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/infinity.h"
 #include "tests/support/skip.h"
 
 namespace simt = lanescope::simt;
@@ -23,7 +24,7 @@ using lanescope::ElementType;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
+using testing::inf;
 
 /// One product d = a·b + c where only the first row of a and the first column of b matter.
 struct Product {

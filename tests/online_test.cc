@@ -4,12 +4,12 @@
 #include "reference/online.h"
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "reference/attention.h"
+#include "reference/elementary.h"
 #include "reference/inputs.h"
 #include "tests/support/catch.h"
 #include "tests/support/reference_values.h"
@@ -20,7 +20,7 @@ namespace {
 using testing::difference;
 using testing::walk_of;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 TEST_CASE("reference: the recurrence ends where the textbook does, for any tile shape") {
   for (const std::string& kind : input_kinds()) {

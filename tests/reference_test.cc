@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <iostream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,7 +23,7 @@ namespace {
 using testing::difference;
 using testing::walk_of;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 /// A case that tests/data/make_reference_cases.py computed with NumPy.
 class StoredCase {

@@ -1,11 +1,11 @@
 #include "debug/report/report.h"
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "debug/report/suggested_command.h"
+#include "reference/elementary.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_dump.h"
 
@@ -17,7 +17,7 @@ using nlohmann::json;
 using testing::sample_dump;
 using testing::tensor_of;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using reference::infinity;
 
 /// Register 2 of lane 5 of warp 0 in block 2, tile 1 of the sample.
 Divergence at_s() {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reference/online.h"
+#include "tests/support/infinity.h"
 
 namespace lanescope::testing {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using reference::Accumulation;
 using reference::Array;
 using reference::Index;
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Toward zero, to 24 significant bits.
 double truncated(double x) {
@@ -75,7 +74,7 @@ class Emulation {
                block / info.q_tiles() / info.problem.heads,
                block / info.q_tiles() % info.problem.heads, block % info.q_tiles()),
         q_(truth_.q_tile()),
-        m_(Array::Constant(info.br, 1, -infinity)),
+        m_(Array::Constant(info.br, 1, -inf)),
         l_(Array::Zero(info.br, 1)),
         o_(Array::Zero(info.br, info.head_dim)) {}
 
@@ -115,7 +114,7 @@ class Emulation {
         const bool seen = at < problem.len_kv &&
                           (!problem.causal || at <= query + problem.len_kv - problem.len_q);
         const auto dot = static_cast<float>(accumulate(rule_, q_.row(row), k.row(key), 0));
-        s(row, key) = seen ? dot * factor : -infinity;
+        s(row, key) = seen ? dot * factor : -inf;
       }
     }
     return s;
@@ -128,7 +127,7 @@ class Emulation {
     const Array& seen = fault_ == Fault::stale_maximum ? s_before_ : tile.s;
     for (Index row = 0; row < info_.br; ++row) {
       if (seen.size() > 0) m_(row) = std::max(m_(row), seen.row(row).largest());
-      const auto shift = m_(row) == -infinity ? 0.0f : static_cast<float>(m_(row));
+      const auto shift = m_(row) == -inf ? 0.0f : static_cast<float>(m_(row));
       const float alpha = ex2(static_cast<float>(tile.m_prev(row)) - shift);
       float sum = 0;
       for (Index key = 0; key < info_.bc; ++key) {
@@ -162,7 +161,7 @@ class Emulation {
 
   void finish(EmulatedBlock& block) const {
     block.o_final = Array::Zero(info_.br, info_.head_dim);
-    block.lse = Array::Constant(info_.br, 1, -infinity);
+    block.lse = Array::Constant(info_.br, 1, -inf);
     for (Index row = 0; row < info_.br; ++row) {
       const auto l = static_cast<float>(l_(row)), m = static_cast<float>(m_(row));
       if (l == 0) continue;

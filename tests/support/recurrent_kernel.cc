@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "reference/inputs.h"
+#include "tests/support/infinity.h"
 
 namespace lanescope::testing {
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
 constexpr int lanes = 4;  // of a row
 

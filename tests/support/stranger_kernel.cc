@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "tests/support/infinity.h"
 
 namespace lanescope::testing {
 namespace {
-
-constexpr float inf = std::numeric_limits<float>::infinity();
 
 float load(const Tensor& tensor, ElementType as, std::int64_t row, std::int64_t col) {
   return static_cast<float>(value_of(as, tensor.bits(row * tensor.dims.back() + col)));

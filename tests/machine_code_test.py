@@ -2,11 +2,11 @@
 """machine_code_test.py ROOT BUILD NVCC NINJA: the machine code of every cuda module without tracing is the
 code of the same kernel without anything to trace.
 
-Those of a kernel and gate are compiled to one cubin, as a module each takes six times as long: from ROOT, and
-from a copy of ROOT for the gate, in which a `seam(...)` statement keeps the sites that the gate takes or leaves
-and what completes them, where it keeps none it is gone; and a seam does not trace. The sections that the GPU
-runs are compared byte by byte. Of one module of BUILD the code must be that of its cubin; and that with tracing
-on must differ, else the comparison could not fail.
+Those of a kernel and gate are compiled to one PTX, of which ptxas makes machine code, function by function, and as a
+module each takes ten times as long: from ROOT, and from a copy of ROOT for the gate, in which a `seam(...)` statement
+keeps the sites that the gate takes or leaves and what completes them, where it keeps none it is gone; and a seam does
+not trace. The functions are compared as text. Of one module of BUILD the PTX must be that of its function; and that
+with tracing on must differ, else the comparison could not fail.
 """
 
 import collections
@@ -14,7 +14,6 @@ import concurrent.futures
 import pathlib
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -31,35 +30,27 @@ TRACE = "    trace(tile, at);\n"  # in kernels/trace/seam.h
 MODULE = re.compile(r"^gates/((\w+)\.(\w+)\.(\w+)\.d(\d+)\.(\d+)x(\d+)\.cuda)\.untraced\.so:", re.MULTILINE)
 # In the command of a module: of which its machine code is.
 ARCH = re.compile(r" '?-(?:arch=|gencode=arch=\w+,code=\[?)(sm_\w+)\S* .* -o gates/(\S+)\.untraced\.so ")
-EM_CUDA = 190
 
 
-def code_sections(data):
-    """The .text sections of an ELF file, by name (System V ABI, chapter 4)."""
-    offset, = struct.unpack_from("<Q", data, 40)
-    size, count, names = struct.unpack_from("<HHH", data, 58)
-    headers = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
-    strings = headers[names][4]
-    sections = {}
-    for name, _, _, _, start, length in headers:
-        end = data.index(b"\0", strings + name)
-        text = data[strings + name:end].decode()
-        if text.startswith(".text"):
-            sections[text] = data[start:start + length]
-    return sections
+def functions(ptx):
+    """The kernels of a PTX by their mangled names, without comments and what a module leaves out of white space. Labels
+    are numbered by where their function stands."""
+    lines = (" ".join(line.split("//")[0].split()) for line in re.sub(r"(\$L__BB|__local_depot)\d+", r"\1", ptx).splitlines())
+    bare = "\n".join(filter(None, lines))
+    parts = re.split(r"(?m)^(?=\.(?:visible|weak|entry|func|global|const|extern)\b)", bare)
+    heads = [(re.match(r"[^(]*\.entry (\w+)", part), part) for part in parts]
+    return {head[1]: part.strip() for head, part in heads if head}
 
 
-def code_of_module(module):
-    """Those of the device code that a module carries, which -no-compress leaves as it is."""
-    data, at, sections = module.read_bytes(), 0, {}
-    while (at := data.find(b"\x7fELF", at + 1)) > 0:
-        if struct.unpack_from("<H", data, at + 18) == (EM_CUDA,):
-            sections.update(code_sections(data[at:]))
-    return sections
+def functions_of_module(module):
+    """Those of the PTX that a module carries, which -no-compress leaves as it is."""
+    data = module.read_bytes()
+    begin = data.index(b".version ")
+    return functions(data[begin:data.index(b"\0", begin)].decode())
 
 
 def compile_code(root, nvcc, flags, folder, modules, trace=0):
-    """The code sections of modules of one kernel and gate, by name. One source, whose own module is the first,
+    """The functions of modules of one kernel and gate, by name. One source, whose own module is the first,
     instantiates the others' kernels as well: headers would take more than half of the time."""
     name, kernel, gate, dtype, d, br, bc = modules[0]
     template = kernel.title().replace("_", "")
@@ -69,22 +60,22 @@ def compile_code(root, nvcc, flags, folder, modules, trace=0):
     source.write_text('#include "gates/module/module_cuda.cu"\nvoid lanescope_launch_all(const lanescope::ModuleRun& run, '
                       "cudaStream_t stream) {\n  using namespace lanescope;\n"
                       + launches + "}\n")
-    cubin = folder / f"{name}.{trace}.cubin"
+    ptx = folder / f"{name}.{trace}.ptx"
     subprocess.run(
-        [nvcc, "-std=c++20", *flags, "--expt-relaxed-constexpr", "-cubin", f"-I{root}",
+        [nvcc, "-std=c++20", *flags, "--expt-relaxed-constexpr", "-ptx", f"-I{root}",
          f'-DLANESCOPE_KERNEL_FILE="kernels/{kernel}.h"', '-DLANESCOPE_SOURCE_HASH_FILE="source_hash.h"',
          f"-DLANESCOPE_KERNEL={kernel}", f"-DLANESCOPE_TEMPLATE={template}", f"-DLANESCOPE_GATE={gate}",
          f"-DLANESCOPE_TYPE={dtype}", f"-DLANESCOPE_D={d}", f"-DLANESCOPE_BR={br}", f"-DLANESCOPE_BC={bc}",
          "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", f"-DLANESCOPE_TRACE={trace}",
-         "-o", str(cubin), str(source)], check=True)
-    return code_sections(cubin.read_bytes())
+         "-o", str(ptx), str(source)], check=True)
+    return functions(ptx.read_text())
 
 
-def own_sections(sections, module):
-    """Those of the kernels of one module, by the template arguments in their names; it has some."""
+def own_functions(all_functions, module):
+    """Those of one module, by the template arguments in their names; it has some."""
     dtype, d, br, bc = module[3:]
-    own = {name: code for name, code in sections.items() if f"{len(dtype)}{dtype}ELi{d}ELi{br}ELi{bc}E" in name}
-    assert own, f"{module[0]}: no machine code"
+    own = {name: code for name, code in all_functions.items() if f"{len(dtype)}{dtype}ELi{d}ELi{br}ELi{bc}E" in name}
+    assert own, f"{module[0]}: no kernel"
     return own
 
 
@@ -129,16 +120,14 @@ def main():
         bare = {gate: without_traces(root, folder / gate, gate) for gate in {gate for _, _, gate, *_ in modules}}
 
         def code(sources, modules, **more):
-            place = folder / sources.name / "cubins"
+            place = folder / sources.name / "ptx"
             place.mkdir(exist_ok=True, parents=True)
             return compile_code(sources, nvcc, [*flags, f"-arch={arch_of[modules[0][0]]}", f"-I{folder}", f"-I{build / 'gates'}"], place, modules, **more)
 
         def compare(modules):
             """The code with seams, and the modules whose code is another without."""
             off, bare_code = code(root, modules), code(bare[modules[0][2]], modules)
-            own, bare_own = ({m: own_sections(sections, m) for m in modules} for sections in (off, bare_code))
-            wrong = [m for m in modules if own[m] != bare_own[m]]
-            return off, wrong if wrong or off == bare_code else modules  # what they share
+            return off, [m for m in modules if own_functions(off, m) != own_functions(bare_code, m)]
 
         groups = collections.defaultdict(list)
         for module in modules:
@@ -146,11 +135,11 @@ def main():
         with concurrent.futures.ThreadPoolExecutor() as pool:
             compared = list(pool.map(compare, groups.values()))
         wrong = [module for _, some in compared for module in some]
-        first = own_sections(compared[0][0], modules[0])
-        assert first == code_of_module(build / control), f"{control}: the code of its cubin is another"
-        assert first != code(root, modules[:1], trace=1), "tracing on gives the same machine code as off"
+        first = own_functions(compared[0][0], modules[0])
+        assert first == functions_of_module(build / control), f"{control}: its PTX is another"
+        assert first != code(root, modules[:1], trace=1), "tracing on gives the same code as off"
     for module in wrong:
-        print("machine code differs:", module[0])
+        print("code differs:", module[0])
     print(f"{len(modules) - len(wrong)} of {len(modules)} modules: tracing off is no code at all")
     return 1 if wrong else 0
 

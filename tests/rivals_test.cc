@@ -215,11 +215,17 @@ TEST_CASE("sums of the epilogue with other factors, known or not") {
   check(SiteId::lse, lse(ln_2 * ln_2, ln_2), Cause::wrong_base, "lse = ln 2 ln 2 m");
   check(SiteId::lse, lse(ln_2 / std::sqrt(32.0), ln_2), Cause::wrong_formula, "/ sqrt(d) m");
   check(SiteId::lse, lse(0.37, ln_2), Cause::wrong_formula, "lse = 0.37");
+  check(
+      SiteId::lse, [&](int row, int) { return (m(row) + std::log2(l(row))) * ln_2 + 0.5; },
+      Cause::wrong_formula, "off by 0.5");
   const auto output = [&](double x, double y) {
     return [&l, &o, x, y](int row, int col) { return o(row, col) / (x * l(row) + y); };
   };
   check(SiteId::o_final, output(0, 1), Cause::not_normalised, "divided by 1, not by l");
   check(SiteId::o_final, output(1, 1), Cause::wrong_formula, "divided by l + 1");
+  check(
+      SiteId::o_final, [&](int row, int col) { return o(row, col) / (col % 2 == 0 ? 1 : l(row)); },
+      Cause::not_normalised, "in columns whose bit 0 is not set");
   check(
       SiteId::o_final, [&](int row, int col) { return o(row ^ 1, col) / l(row); },
       Cause::operand_of_other_row, "row i xor 1");
@@ -241,6 +247,25 @@ TEST_CASE("a sum that each lane keeps for itself adds up to the row's") {
   diagnosis = divide(0.05);
   INFO(joined(diagnosis));
   CHECK(diagnosis.cause != Cause::incomplete_reduction);
+}
+
+TEST_CASE("a lane that has a row alone divides by no part of its sum") {
+  Dump dump = synthetic_dump({.problem = three_tiles, .products = Products::fp32_fma});
+  const Array l = held(dump, SiteId::l, 0, 2, 32), o = held(dump, SiteId::o, 0, 2, 32);
+  set_output(dump, SiteId::o_final,
+             [&](int row, int col) { return o(row, col) / (l(row) + 0.01); });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause == Cause::wrong_formula);
+}
+
+TEST_CASE("values of another site, each another one, say less than the formula") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  const Array s = held(dump, SiteId::s, 0, 1, 32);
+  set(dump, SiteId::m, 0, 1, [&](int row, int) { return s.row_maxima()(row); });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis));
+  CHECK(diagnosis.cause == Cause::accumulator_lost);
 }
 
 TEST_CASE("chunks of V that were read from elsewhere in their row") {

@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "debug/causes/detectors.h"
@@ -109,13 +110,18 @@ void try_divisors(const Scene& scene, Findings& findings) {
     const Element*& own = largest[{e.row, e.holder.lane}];
     if (!own || std::abs(e.want) > std::abs(own->want)) own = &e;
   }
-  std::map<int, double> sums;  // of the lanes' parts of l
+  std::map<int, std::vector<double>> parts;  // of l, of the lanes of each row
   std::vector<double> values;
-  for (const auto& [place, e] : largest) sums[place.first] += e->want / e->got;
+  for (const auto& [place, e] : largest) parts[place.first].push_back(e->want / e->got);
+  const auto adds_up = [&](int row) {
+    const std::vector<double>& own = parts[row];
+    const double sum = std::accumulate(own.begin(), own.end(), 0.0);
+    return own.size() > 1 && std::abs(sum - 1) < 0.01;
+  };
   for (const Element& e : scene.elements()) {
     const auto own = largest.find({e.row, e.holder.lane});
-    const bool adds_up = own != largest.end() && std::abs(sums[e.row] - 1) < 0.01;
-    values.push_back(adds_up ? e.want * own->second->got / own->second->want : e.want);
+    const bool known = own != largest.end() && adds_up(e.row);
+    values.push_back(known ? e.want * own->second->got / own->second->want : e.want);
   }
   const Fit fit = scene.fit(values);
   if (fit.decisive < 16 || fit.explained < 0.9) return;

@@ -200,6 +200,7 @@ void find_other_sites(const Scene& scene, Findings& findings) {
   const double share = static_cast<double>(explained) / scene.wrong_count();
   if (explained < 3 || share < 0.5) return;
   Finding finding{Cause::stale_value, share};
+  finding.bits = symptom_bits * explained;  // which of them each holds is open
   for (const auto& [site, count] : sites) {
     if (2 * count < explained) continue;
     finding.evidence = {share_text(count, scene.wrong_count()) + " wrong values are values of " +

@@ -77,6 +77,13 @@ std::optional<Linear> linear_fit(const Array& a, const Array& b, const Array& c,
 }
 
 void try_lse_terms(const Scene& scene, const Array& m, const Array& l, const Formulas& fits) {
+  for (Index row = 0; row < scene.rows(); ++row) {
+    const double off = scene.got()(row) - scene.want()(row);
+    if (!std::isfinite(off) || !scene.wrong(row, 0)) continue;
+    fits(Cause::wrong_formula, "lse is off by " + value_text(off) + " in all rows: l has a factor",
+         scene.want() + off, 1);
+    break;
+  }
   const Array log = log2(l);
   const auto fit = linear_fit(m, log, scene.got(), reference::softmax_scale(scene.info().problem));
   if (!fit) return;
@@ -96,10 +103,11 @@ void try_lse_terms(const Scene& scene, const Array& m, const Array& l, const For
 
 void try_divisor(const Scene& scene, const Array& o, const Array& l, bool divided,
                  const Formulas& fits) {
-  Array divisor(l.rows(), 1);  // of each row, by least squares over its columns
+  Array divisor(l.rows(), 1);  // of each row, by least squares over its wrong columns
   for (Index row = 0; row < l.rows(); ++row) {
     double products = 0, squares = 0;
     for (Index col = 0; col < scene.cols(); ++col) {
+      if (!scene.wrong(row, col)) continue;
       products += scene.got()(row, col) * o(row, col);
       squares += o(row, col) * o(row, col);
     }

@@ -135,12 +135,20 @@ TEST_CASE("masks that come to the same are rivals until runs that are right refu
 }
 
 TEST_CASE("a mask shows in tiles that a block visits alone") {
-  const DumpInfo info = synthetic_dump({.problem = fewer_queries}).info;
+  DumpInfo info = synthetic_dump({.problem = fewer_queries}).info;
   for (const MaskRule& rule : mask_rules(info)) {
     INFO(rule.text);
     // Behind the last key that a row sees, there is none that the causal mask would let through.
     CHECK(rule.shows(info) == (rule.cause != Cause::tail_mask_missing));
   }
+  // Splits that have no key visit no tile.
+  info = synthetic_dump({.problem = Problem{1, 1, 1, 32, 64, 32, false}}).info;
+  info.splits = 4;
+  const MaskRule no_end = mask_rules(info).front();
+  REQUIRE(no_end.cause == Cause::tail_mask_missing);
+  CHECK_FALSE(no_end.shows(info));
+  info.problem.len_kv = 60;
+  CHECK(no_end.shows(info));
 }
 
 constexpr Problem three_tiles{1, 1, 1, 32, 96, 32, false};

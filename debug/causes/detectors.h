@@ -21,6 +21,8 @@ void find_mask(const Scene& scene, Findings& findings);
 /// Formulas close to the right one (a factor, a term, an operand more or less) that give the
 /// values.
 void find_formula(const Scene& scene, Findings& findings);
+/// The same of what a block stores: O = o / l, the log-sum-exp, partials.
+void find_epilogue(const Scene& scene, Findings& findings);
 /// Values that are cut off at a limit, or softly capped.
 void find_limit(const Scene& scene, Findings& findings);
 /// Bits of one 16-bit type that are taken for those of the other.

@@ -27,6 +27,9 @@ struct Diagnosis {
                                 ///< problem may tell them apart
   std::function<bool(const DumpInfo& other)> shows;  ///< of the cause, as in Finding
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
+
+  /// Certain, and nothing else explains as much.
+  bool sure() const { return certain && rivals.empty(); }
 };
 
 /// The cause where a run did not end.

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "debug/causes/detectors.h"
-#include "debug/causes/linear.h"
+#include "debug/causes/formulas.h"
 #include "reference/elementary.h"
 
 namespace lanescope {
@@ -249,48 +249,6 @@ void try_output(const Scene& scene, const Formulas& fits) {
   }
 }
 
-void try_epilogue(const Scene& scene, const Formulas& fits) {
-  const std::int64_t last = scene.last_tile();
-  auto o = scene.held(SiteId::o, last), o_before = scene.before(SiteId::o, last);
-  const auto l = scene.held(SiteId::l, last), m = scene.held(SiteId::m, last);
-  if (!l) return;
-  const auto l_before = scene.before(SiteId::l, last);
-  const double factor = scene.reference().output_factor().value;
-  if (o) *o *= factor;
-  if (o_before) *o_before *= factor;
-  if (scene.site() == SiteId::o_final && o) {
-    try_divisor(scene, *o, *l, true, fits);
-    fits(Cause::normalised_twice, "O = o / l^2", scaled(*o, 1 / l->square()));
-    fits(Cause::wrong_formula, "O = o * l", scaled(*o, *l));
-    if (l_before) {
-      fits(Cause::stale_operand, "o was divided by l of before the last tile",
-           scaled(*o, 1 / *l_before));
-    }
-    if (o_before) {
-      fits(Cause::stale_operand, "O is o of before the last tile, divided by l",
-           scaled(*o_before, 1 / *l));
-    }
-    if (const auto alpha = scene.held(SiteId::alpha, last)) {
-      fits(Cause::rescaled_twice, "O = alpha o / l", scaled(*o, *alpha / *l));
-    }
-    if (m) fits(Cause::wrong_formula, "o was divided by m", scaled(*o, 1 / *m));
-  } else if (scene.site() == SiteId::lse && m) {
-    try_lse_terms(scene, *m, *l, fits);
-    fits(Cause::wrong_formula, "lse holds l", *l);
-    fits(Cause::wrong_formula, "lse = m ln 2 + l: the logarithm is missing", *m * ln_2 + *l);
-    if (l_before) {
-      fits(Cause::stale_operand, "lse takes l of before the last tile",
-           (*m + log2(*l_before)) * ln_2);
-    }
-  } else if (scene.site() == SiteId::o_partial && o) {
-    try_divisor(scene, *o, *l, false, fits);
-  } else if (scene.site() == SiteId::l_partial) {
-    fits(Cause::wrong_formula, "l_partial holds log2 l", log2(*l));
-    fits(Cause::wrong_formula, "l_partial holds ln l", log2(*l) * ln_2);
-    fits(Cause::wrong_formula, "l_partial holds 1 / l", 1 / *l);
-  }
-}
-
 }  // namespace
 
 void find_formula(const Scene& scene, Findings& findings) {
@@ -302,8 +260,6 @@ void find_formula(const Scene& scene, Findings& findings) {
       return try_softmax(scene, fits);
     case Stage::pv:
       return try_output(scene, fits);
-    case Stage::epilogue:
-      return try_epilogue(scene, fits);
     default:
       return;
   }

@@ -10,8 +10,8 @@
 #include "debug/judge/find_recurrence.h"
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
-#include "gates/run/check.h"
 #include "gates/run/locate_dependence.h"
+#include "gates/run/locate_memory.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
 #include "gates/run/source_place.h"
@@ -43,8 +43,8 @@ class Search {
       if (attempt(probe)) {
         const bool open =
             !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
-        if (open && check(probe)) break;
-        doubt_trace();
+        if (open && check_memory(probe, location_)) break;
+        doubt_trace(outputs_right_, *location_.diagnosis);
       }
       if (location_.diagnosis && (is_sure() || probe.about == as_given)) break;
     }
@@ -65,7 +65,7 @@ class Search {
     for (const Probe& probe : probes) {
       if (!probe.checked) continue;
       progress.at(tried++, problems);
-      if (check(probe)) break;
+      if (check_memory(probe, location_)) break;
     }
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
     if (!location_.diagnosis && !is_module_path(given_.kernel)) {
@@ -77,10 +77,7 @@ class Search {
   }
 
  private:
-  bool is_sure() const { return is_sure(*location_.diagnosis); }
-  static bool is_sure(const Diagnosis& diagnosis) {
-    return diagnosis.certain && diagnosis.rivals.empty();
-  }
+  bool is_sure() const { return location_.diagnosis->sure(); }
 
   struct Tile {
     int br, bc;
@@ -143,7 +140,7 @@ class Search {
     if (report.match || report.unsettled || variant) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     for (const DumpInfo& right : right_) refute(diagnosis, right);
-    if (location_.diagnosis && !is_sure(diagnosis)) return false;
+    if (location_.diagnosis && !diagnosis.sure()) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
     failed_ = probe.options;
@@ -174,103 +171,6 @@ class Search {
     for (const Probe& probe : probes) {
       if (probe.broad) look(probe.options);
     }
-  }
-
-  /// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
-  /// what values show in the same site or behind it.
-  bool check(const Probe& probe) {
-    RunOptions options = probe.options;
-    options.backend = "sim";
-    CheckReport report;
-    try {
-      report = check_kernel(options);
-    } catch (const UsageError& error) {
-      if (is_module_path(location_.kernel)) {
-        if (location_.diagnosis) {
-          location_.diagnosis->evidence.push_back(
-              std::string("the memory checker was not asked: ") + error.what() +
-              "; what nvcc compiles it runs, other kernels with -Dextra_kernels=");
-        }
-        return false;
-      }
-      if (probe.about == as_given) throw;
-      return false;  // the kernel is not built for such a problem
-    }
-    const std::string text = options_text(probe.options, report.problem);
-    location_.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
-    if (report.clean()) return false;
-    std::optional<SiteId> wrong;
-    if (location_.diagnosis && location_.diagnosis->first) {
-      wrong = location_.diagnosis->first->site;
-    }
-    Diagnosis memory = diagnose(report, wrong);
-    if (!location_.diagnosis) {
-      location_.diagnosis = std::move(memory);
-      location_.options = text;
-      return true;
-    }
-    Diagnosis& values = *location_.diagnosis;
-    blame_reader(memory);
-    if (values.by_end && memory.cause == values.cause) {
-      // How the run ended shows that it happened, the checker who did it where.
-      memory.evidence.insert(memory.evidence.end(), values.evidence.begin(), values.evidence.end());
-      values = std::move(memory);
-      return true;
-    }
-    if (values.cause == Cause::crash) {
-      values.evidence.push_back(std::string("under the memory checker: ") + name_of(memory.cause));
-      for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
-      return false;
-    }
-    const bool upstream =
-        !memory.first || !values.first || feeds(memory.first->site, values.first->site);
-    // What is read in the wrong place may be what nobody wrote: that follows from it.
-    const bool follows = memory.cause == Cause::uninitialised_read &&
-                         ((values.predicts && is_sure()) || values.cause == Cause::wrong_stride);
-    if (memory.cause == values.cause || !upstream || follows) {
-      values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
-                                ": " + memory.evidence.front());
-      return false;
-    }
-    if (values.first) {
-      const Divergence& at = *values.first;
-      memory.evidence.push_back(
-          std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
-          (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
-          ", on; by values alone: " + name_of(values.cause) + (is_sure() ? "" : " (not certain)"));
-    }
-    location_.diagnosis = std::move(memory);
-    return true;
-  }
-
-  /// Nobody wrote what is read of a tile; yet the tile was whole where the stage got it: it reads
-  /// another one.
-  void blame_reader(Diagnosis& memory) const {
-    const std::optional<Divergence>& wrong = location_.diagnosis->first;
-    if (memory.cause != Cause::uninitialised_read || !memory.first || !wrong) return;
-    if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
-    memory.first = wrong;
-    memory.cause = Cause::stale_operand;
-    memory.certain = false;
-    memory.evidence.insert(memory.evidence.begin(),
-                           std::string(name_of(wrong->stage)) +
-                               " got its tiles whole, yet it reads one that nobody wrote: it "
-                               "takes another buffer than the one that was filled");
-  }
-
-  /// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
-  /// was traced before it was complete: the kernel may be right.
-  void doubt_trace() {
-    Diagnosis& values = *location_.diagnosis;
-    const bool unfinished =
-        values.cause == Cause::never_written || values.cause == Cause::stale_value;
-    if (!unfinished || !values.first || values.first->stage != Stage::load || !outputs_right_) {
-      return;
-    }
-    values.certain = false;
-    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
-                              "nothing: the trace point of " + name_of(values.first->site) +
-                              " may come before the barrier that completes the tile");
   }
 
   /// A run whose outputs are right though its inner values are another recurrence's: true where

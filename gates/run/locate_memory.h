@@ -1,0 +1,16 @@
+#pragma once
+
+#include "debug/report/locate_report.h"
+#include "gates/run/locate_plan.h"
+
+namespace lanescope {
+
+/// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
+/// what values show in the same site or behind it.
+bool check_memory(const Probe& probe, Location& location);
+
+/// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
+/// was traced before it was complete: the kernel may be right.
+void doubt_trace(bool outputs_right, Diagnosis& values);
+
+}  // namespace lanescope

@@ -3,33 +3,21 @@
 #include <cmath>
 #include <functional>
 
-#include "debug/causes/diagnose.h"
 #include "debug/causes/mask_rules.h"
-#include "debug/dump/site_slots.h"
 #include "reference/elementary.h"
 #include "tests/support/catch.h"
-#include "tests/support/synthetic_dump.h"
+#include "tests/support/diagnosed.h"
 
 namespace lanescope {
 namespace {
 
 using reference::Array;
+using testing::change;
+using testing::diagnosis_of;
+using testing::held;
+using testing::joined;
 using testing::synthetic_dump;
 using testing::tensor_of;
-
-Array held(const Dump& dump, SiteId id, std::int64_t block, std::int64_t tile, std::int64_t rows) {
-  return SiteSlots(dump, *dump.find_site(name_of(id))).elements(block, tile, rows);
-}
-
-/// Every slot of a tile becomes value(row, col).
-void set(Dump& dump, SiteId id, std::int64_t block, std::int64_t tile,
-         const std::function<double(int, int)>& value) {
-  const SiteSlots slots(dump, *dump.find_site(name_of(id)));
-  Tensor& tensor = tensor_of(dump, id);
-  for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
-    tensor.set(slots.first(block, tile) + slot, value(slots.row(slot), slots.col(slot)));
-  }
-}
 
 /// Every element of an output becomes value(row, col).
 void set_output(Dump& dump, SiteId id, const std::function<double(int, int)>& value) {
@@ -40,17 +28,16 @@ void set_output(Dump& dump, SiteId id, const std::function<double(int, int)>& va
   }
 }
 
-Diagnosis diagnosis_of(const Dump& dump) { return diagnose(dump, diff_against_reference(dump)); }
-
 bool is_certain(const Diagnosis& diagnosis, Cause cause) {
   return diagnosis.cause == cause && diagnosis.certain && diagnosis.rivals.empty();
 }
 
-std::string joined(const Diagnosis& diagnosis) {
-  std::string text = std::string(name_of(diagnosis.cause)) + "\n";
-  for (const std::string& line : diagnosis.evidence) text += line + "\n";
-  for (const Finding& rival : diagnosis.rivals)
+/// The cause, the evidence, the rivals.
+std::string told(const Diagnosis& diagnosis) {
+  std::string text = std::string(name_of(diagnosis.cause)) + "\n" + joined(diagnosis.evidence);
+  for (const Finding& rival : diagnosis.rivals) {
     text += std::string("or ") + name_of(rival.cause) + "\n";
+  }
   return text;
 }
 
@@ -66,7 +53,7 @@ Dump masked(const Problem& problem, const std::function<bool(int query, int key)
       const Array k = held(dump, SiteId::k_smem, block, tile, info.bc);
       const Array right = held(dump, SiteId::s, block, tile, info.rows(place));
       const double factor = reference::log2_e / std::sqrt(static_cast<double>(problem.d));
-      set(dump, SiteId::s, block, tile, [&](int row, int col) -> double {
+      change(dump, SiteId::s, block, tile, [&](int row, int col) -> double {
         if (row >= right.rows()) return 0;
         const int key = static_cast<int>(info.key_of(place, tile)) + col;
         if (!sees(static_cast<int>(info.query_of(place, row)), key)) return -reference::infinity;
@@ -108,9 +95,9 @@ TEST_CASE("a mask is named by all scores, the few that tell masks apart among th
   };
   for (const Case& c : cases) {
     const Diagnosis diagnosis = diagnosis_of(masked(c.problem, c.sees));
-    INFO(joined(diagnosis));
+    INFO(told(diagnosis));
     CHECK(is_certain(diagnosis, c.cause));
-    CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring(c.words));
+    CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring(c.words));
   }
 }
 
@@ -118,12 +105,12 @@ TEST_CASE("masks that come to the same are rivals until runs that are right refu
   // Nothing is masked at the end: no mask, or one whose keys are counted from the tile's first.
   const auto all = [](int, int) { return true; };
   Diagnosis diagnosis = diagnosis_of(masked(ragged, all));
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause == Cause::tail_mask_missing);
   REQUIRE_FALSE(diagnosis.rivals.empty());
   const DumpInfo right = synthetic_dump({.problem = causal}).info;
   refute(diagnosis, right);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::tail_mask_missing));
 
   // The cause itself is refuted: the best rival takes its place.
@@ -161,41 +148,41 @@ TEST_CASE("zeros are explained by the tiles where they are none") {
     const auto of = [&](SiteId id) { return held(dump, id, 0, tile, 32); };
     const Array p = (of(SiteId::s) - of(SiteId::m)).map([](double x) { return std::exp2(x); });
     l = of(SiteId::alpha) * (l + p.row_sums());
-    set(dump, SiteId::l, 0, tile, [&](int row, int) { return l(row); });
+    change(dump, SiteId::l, 0, tile, [&](int row, int) { return l(row); });
   }
   Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::rescaled_twice));
 
   // Zeros in all tiles: any operand may have been zero.
   dump = synthetic_dump({.problem = three_tiles});
   for (std::int64_t tile = 0; tile < 3; ++tile) {
-    set(dump, SiteId::p, 0, tile, [](int, int) { return 0; });
+    change(dump, SiteId::p, 0, tile, [](int, int) { return 0; });
   }
   diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK_FALSE(diagnosis.certain);
 }
 
 TEST_CASE("values that stand twice were read twice, not exchanged") {
   Dump dump = synthetic_dump({.problem = three_tiles});
   const Array k = held(dump, SiteId::k_smem, 0, 1, 32);
-  set(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return k(row, col % 16); });
+  change(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return k(row, col % 16); });
   Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause == Cause::wrong_source);
-  set(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return k(row, col ^ 16); });
+  change(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return k(row, col ^ 16); });
   diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause == Cause::permuted);
 }
 
 TEST_CASE("a row of zeros does not make a stride") {
   Dump dump = synthetic_dump({.problem = ragged});
   const Array k = held(dump, SiteId::k_smem, 0, 1, 32);
-  set(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return row == 4 ? 0 : k(row, col); });
+  change(dump, SiteId::k_smem, 0, 1, [&](int row, int col) { return row == 4 ? 0 : k(row, col); });
   const Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause == Cause::written_zero);
   CHECK_FALSE(diagnosis.certain);
 }
@@ -210,9 +197,9 @@ TEST_CASE("sums of the epilogue with other factors, known or not") {
     Dump dump = right;
     set_output(dump, site, value);
     const Diagnosis diagnosis = diagnosis_of(dump);
-    INFO(joined(diagnosis));
+    INFO(told(diagnosis));
     CHECK(is_certain(diagnosis, cause));
-    CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring(words));
+    CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring(words));
   };
   const auto lse = [&](double x, double y) {
     return [&m, &l, x, y](int row, int) { return x * m(row) + y * std::log2(l(row)); };
@@ -250,10 +237,10 @@ TEST_CASE("a sum that each lane keeps for itself adds up to the row's") {
     return diagnosis_of(dump);
   };
   Diagnosis diagnosis = divide(0);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::incomplete_reduction));
   diagnosis = divide(0.05);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause != Cause::incomplete_reduction);
 }
 
@@ -263,16 +250,16 @@ TEST_CASE("a lane that has a row alone divides by no part of its sum") {
   set_output(dump, SiteId::o_final,
              [&](int row, int col) { return o(row, col) / (l(row) + 0.01); });
   const Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause == Cause::wrong_formula);
 }
 
 TEST_CASE("values of another site, each another one, say less than the formula") {
   Dump dump = synthetic_dump({.problem = three_tiles});
   const Array s = held(dump, SiteId::s, 0, 1, 32);
-  set(dump, SiteId::m, 0, 1, [&](int row, int) { return s.row_maxima()(row); });
+  change(dump, SiteId::m, 0, 1, [&](int row, int) { return s.row_maxima()(row); });
   const Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(diagnosis.cause == Cause::accumulator_lost);
 }
 
@@ -289,12 +276,12 @@ TEST_CASE("chunks of V that were read from elsewhere in their row") {
       }
     }
     const Array o = product(p, read);
-    set(dump, SiteId::o, block, 0, [&](int row, int col) { return o(row, col); });
+    change(dump, SiteId::o, block, 0, [&](int row, int col) { return o(row, col); });
   }
   const Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::permuted));
-  CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring("chunks of 8"));
+  CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring("chunks of 8"));
 }
 
 TEST_CASE("a tile that is visited again after the last one") {
@@ -307,9 +294,9 @@ TEST_CASE("a tile that is visited again after the last one") {
     return (o(row, col) + more(row, col)) / (l(row) + sum(row));
   });
   const Diagnosis diagnosis = diagnosis_of(dump);
-  INFO(joined(diagnosis));
+  INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::contribution_repeated));
-  CHECK_THAT(joined(diagnosis), Catch::Matchers::ContainsSubstring("tile 1 is visited again"));
+  CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring("tile 1 is visited again"));
 }
 
 TEST_CASE("what is written twice while as much is never written is stored at the wrong place") {

@@ -7,26 +7,13 @@
 #include "debug/judge/by_value.h"
 #include "debug/judge/last_sites.h"
 #include "debug/judge/tile_view.h"
+#include "debug/report/report_parts.h"
 #include "debug/report/suggested_command.h"
 
 namespace lanescope {
 namespace {
 
-constexpr int digits = 9;              // tell any two floats apart
 constexpr std::size_t rows_shown = 4;  // of the worst rows: one screen holds the rest, too
-
-void write_header(Page& page, const DumpInfo& info) {
-  page.line(info.kernel + " " + info.gate + "  " + shape_option(info.problem) +
-                (info.problem.causal ? " causal" : "") + "  " + name_of(info.dtype) + "  tile " +
-                std::to_string(info.br) + " x " + std::to_string(info.bc) +
-                (info.splits > 1 ? "  " + std::to_string(info.splits) + " splits" : ""),
-            Colour::bold);
-  page.whole("input " + info.input + "  seed " + std::to_string(info.seed));
-}
-
-void write_machine(Page& page, const std::string& prefix, const DumpInfo& info) {
-  page.line(prefix + info.backend + "  " + info.device + "  " + info.module);
-}
 
 void write_sites(Page& page, const std::vector<SiteReport>& sites) {
   std::vector<std::vector<std::string>> rows = {{"stage", "site", "judged", "compared", "failed",
@@ -57,51 +44,8 @@ void write_sites(Page& page, const std::vector<SiteReport>& sites) {
   }
 }
 
-/// "tile 0, warp 1, lane 5, register 2", or the row and column where no register holds it.
-std::string slot_text(const Divergence& at) {
-  std::string text;
-  const auto part = [&](const char* name, std::int64_t value) {
-    if (value < 0) return;
-    text += std::string(text.empty() ? "" : ", ") + name + " " + std::to_string(value);
-  };
-  part("tile", at.tile);
-  part("warp", at.warp);
-  part("lane", at.lane);
-  part("register", at.reg);
-  if (at.reg < 0) {
-    part("row", at.row);
-    part("column", at.col);
-  }
-  return text;
-}
-
-std::string place_text(const Divergence& at) {
-  std::string text;
-  if (at.row >= 0) text += "row " + std::to_string(at.row) + " of the tile";
-  if (at.query >= 0) text += " (query " + std::to_string(at.query) + ")";
-  if (at.col >= 0) text += ", column " + std::to_string(at.col);
-  if (at.key >= 0) text += " (key " + std::to_string(at.key) + ")";
-  return text;
-}
-
 /// |got − want|, NaN where either is not finite and they differ.
 double error_of(const Divergence& at) { return std::abs(at.got - at.want); }
-
-std::string got_text(const Dump& dump, std::string_view name, const Divergence& at) {
-  std::string value = at.unwritten ? "never written" : number_text(at.got, digits);
-  const auto index = index_at(dump, name, at);
-  if (!index) return value;
-  const Tensor& tensor = *dump.find(name);
-  return left(value, 18) + hex_text(tensor.type, tensor.bits(*index));
-}
-
-void write_place(Page& page, const DumpInfo& info, const Divergence& at) {
-  if (at.block >= 0) {
-    page.field("block", std::to_string(at.block) + " (" + block_text(info, at.block) + ")");
-  }
-  page.field("slot", slot_text(at));
-  page.field("place", place_text(at));
-}
 
 void write_first(Page& page, const Dump& dump, const Divergence& at) {
   const DumpSite* site = dump.find_site(name_of(at.site));
@@ -160,12 +104,6 @@ void write_command(Page& page, const Dump& dump, std::string_view path, const Di
                " -o x.safetensors");
   }
   page.whole("  " + show_command_text(file, name_of(at.site), at));
-}
-
-void write_verdict(Page& page, const std::string& verdict, const std::string& reason) {
-  page.line();
-  const bool holds = verdict == "match" || verdict == "variant";
-  page.whole(verdict + ": " + reason, holds ? Colour::green : Colour::red);
 }
 
 std::int64_t total(const DiffReport& report, std::int64_t SiteReport::*count) {
@@ -293,63 +231,6 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
     page.whole("as the dump says, unchecked: " + claims);
   }
   write_verdict(page, verdict_of(report), verdict_reason(dump.info, report) + part_text(dump.info));
-  return page.text();
-}
-
-bool same_bits(const std::vector<BitReport>& reports) {
-  std::int64_t compared = 0, differing = 0;
-  for (const BitReport& report : reports) {
-    compared += report.compared;
-    differing += report.differing;
-  }
-  return compared > 0 && differing == 0;
-}
-
-std::string bits_text(const Dump& a, const Dump& b, const std::vector<BitReport>& reports,
-                      const Style& style) {
-  Page page(style);
-  const bool bitwise = same_kernel(a.info, b.info);
-  write_header(page, a.info);
-  if (!bitwise) write_header(page, b.info);
-  write_machine(page, "a  ", a.info);
-  write_machine(page, "b  ", b.info);
-  std::vector<std::vector<std::string>> rows = {{"tensor", "compared", "differing"}};
-  const auto differing_text = [&](const BitReport& report) -> std::string {
-    if (report.compared > 0) return std::to_string(report.differing);
-    return a.find(report.name) && b.find(report.name) ? "not comparable" : "only in one";
-  };
-  const BitReport* first = nullptr;
-  std::int64_t compared = 0;
-  for (const BitReport& report : reports) {
-    rows.push_back({report.name, std::to_string(report.compared), differing_text(report)});
-    compared += report.compared;
-    if (first == nullptr && report.first) first = &report;
-  }
-  page.line();
-  for (const std::string& line : table_lines(rows, 1)) page.line(line);
-  if (first == nullptr) {
-    write_verdict(page, same_bits(reports) ? "match" : "diverged",
-                  std::to_string(compared) +
-                      (bitwise ? " values, bit for bit" : " values, within the bounds of both"));
-    return page.text();
-  }
-  const Divergence& of_b = *first->first;
-  Divergence of_a = of_b;
-  const auto index = index_at(a, first->name, of_a);
-  of_a.got = of_b.want;
-  of_a.unwritten = index && is_unwritten(*a.find(first->name), *index);
-  page.line();
-  page.line("first difference", Colour::bold);
-  page.field("tensor", first->name);
-  write_place(page, a.info, of_b);
-  const auto held = [&](const Dump& dump, const Divergence& at) {
-    if (bitwise) return got_text(dump, first->name, at);
-    return at.unwritten ? std::string("never written") : number_text(at.got, digits);
-  };
-  page.field("a", held(a, of_a));
-  page.field("b", held(b, of_b));
-  if (!bitwise) page.field("allowed", number_text(of_b.bound, digits));
-  write_verdict(page, "diverged", first->name + ", " + slot_text(of_b));
   return page.text();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "debug/dump/dump.h"
+#include "reference/inputs.h"
 
 namespace lanescope::testing {
 
@@ -19,5 +20,9 @@ const std::vector<std::string>& recurrence_bugs();
 Dump recurrent_dump(const Problem& problem, const std::string& style,
                     const std::string& input = "random", int br = 16, int bc = 16,
                     ElementType dtype = ElementType::f16);
+
+/// Runs one block of it, into the tensors of `dump`.
+void run_recurrent_block(Dump& dump, const Inputs& inputs, std::int64_t block,
+                         const std::string& style);
 
 }  // namespace lanescope::testing

@@ -5,6 +5,8 @@
 
 #include "tests/support/infinity.h"
 
+#include "tests/support/plain_info.h"
+
 namespace lanescope::testing {
 namespace {
 
@@ -288,110 +290,12 @@ struct Kernel {
 
 }  // namespace
 
-const std::vector<StrangerBug>& stranger_bugs() {
-  static const std::vector<StrangerBug> bugs = {
-      {"causal_late", "mask_off_by_one"},
-      {"causal_early", "mask_off_by_one"},
-      {"causal_late_two", "mask_off_by_one"},
-      {"causal_upper_left", "mask_misaligned"},
-      {"causal_of_tile_start", "mask_misaligned"},
-      {"causal_of_sixteen_end", "mask_misaligned"},
-      {"causal_dropped", "causal_mask_missing"},
-      {"diagonal_unmasked", "causal_mask_missing"},
-      {"causal_unasked", "mask_wrong"},
-      {"window", "mask_wrong"},
-      {"tail_counted", "tail_mask_missing"},
-      {"ragged_tile_dropped", "tile_skipped"},
-      {"last_tile_dropped", "tile_skipped"},
-      {"first_tile_skipped", "tile_skipped"},
-      {"tile_two_skipped", "tile_skipped"},
-      {"tile_one_twice", "contribution_repeated"},
-      {"last_key_dropped", "mask_off_by_one"},
-      {"one_zero_key", "mask_off_by_one"},
-      {"masked_as_zero", "mask_value"},
-      {"masked_as_minus_five", "mask_value"},
-      {"masked_after_sum", "mask_value"},
-      {"scale_missing", "wrong_scale"},
-      {"scale_squared", "wrong_scale"},
-      {"scale_of_half_d", "wrong_scale"},
-      {"scale_times_1_1", "wrong_scale"},
-      {"scale_of_padded_d", "wrong_scale"},
-      {"log2e_missing", "wrong_base"},
-      {"log2e_twice", "wrong_base"},
-      {"soft_cap", "wrong_formula"},
-      {"sink", "wrong_formula"},
-      {"kv_head_modulo", "wrong_head"},
-      {"kv_head_zero", "wrong_head"},
-      {"kv_of_batch_zero", "wrong_head"},
-      {"v_of_head_zero", "wrong_head"},
-      {"k_of_head_modulo", "wrong_head"},
-      {"l_not_rescaled", "not_rescaled"},
-      {"o_not_rescaled", "not_rescaled"},
-      {"nothing_rescaled", "not_rescaled"},
-      {"l_rescaled_twice", "rescaled_twice"},
-      {"o_rescaled_twice", "rescaled_twice"},
-      {"o_rescaled_after", "rescaled_twice"},
-      {"l_rescaled_after", "rescaled_twice"},
-      {"l_restarted", "accumulator_lost"},
-      {"o_restarted", "accumulator_lost"},
-      {"p_of_own_peak", "wrong_formula"},
-      {"alpha_of_row_xor_8", "operand_of_other_row"},
-      {"alpha_of_row_xor_1", "operand_of_other_row"},
-      {"l_of_lane", "incomplete_reduction"},
-      {"l_of_lane_pair", "incomplete_reduction"},
-      {"l_of_lane_pair2", "incomplete_reduction"},
-      {"l_counts_four_times", "contribution_repeated"},
-      {"l_without_last_key", "contribution_missing"},
-      {"splits_mean", "wrong_formula"},
-      {"splits_without_l", "wrong_formula"},
-      {"split_dropped", "contribution_missing"},
-      {"split_twice", "contribution_repeated"},
-      {"depth_half", "contribution_missing"},
-      {"depth_last_sixteen", "contribution_missing"},
-      {"depth_first_sixteen", "contribution_missing"},
-      {"v_of_tile_before", "stale_operand"},
-      {"v_of_tile_zero", "stale_operand"},
-      {"k_of_tile_zero", "stale_operand"},
-      {"v_of_next_tile", "stale_operand"},
-      {"v_row_plus_one", "wrong_source"},
-      {"q_bits", "wrong_type"},
-      {"k_bits", "wrong_type"},
-      {"v_bits", "wrong_type"},
-      {"qkv_bits", "wrong_type"},
-      {"o_bits", "wrong_type"},
-      {"not_divided", "not_normalised"},
-      {"divided_twice", "normalised_twice"},
-      {"divided_by_row_xor_8", "operand_of_other_row"},
-      {"lse_base_two", "wrong_base"},
-      {"lse_maximum_base_two", "wrong_base"},
-      {"lse_without_maximum", "lse_without_maximum"},
-      {"lse_without_sum", "lse_without_sum"},
-      {"lse_unscaled_maximum", "wrong_scale"},
-      {"stored_bshd", "misplaced"},
-      {"stored_hbsd", "misplaced"},
-      {"stored_xor_8", "permuted"},
-  };
-  return bugs;
-}
-
 Dump stranger_dump(const Problem& problem, ElementType dtype, const std::string& input,
                    std::uint64_t seed, int br, int bc, const std::string& bug) {
   Dump dump;
-  DumpInfo& info = dump.info;
-  info.kernel = "stranger";
-  info.gate = "fused";
-  info.backend = "sim";
-  info.arch = "sm_90";
-  info.dtype = dtype;
-  info.products = Products::tensor_core;
-  info.problem = problem;
-  info.head_dim = static_cast<int>((problem.d + 15) / 16 * 16);
-  info.br = br;
-  info.bc = bc;
-  info.input = input;
-  info.seed = seed;
   const Inputs inputs = generate_inputs(problem, dtype, input, seed);
-  info.input_hash = hash_inputs(inputs);
+  dump.info = plain_info("stranger", problem, inputs, input, seed, br, bc);
+  const DumpInfo& info = dump.info;
   Tensor o(dtype, {problem.batch, problem.heads, problem.len_q, problem.d});
   Tensor lse(ElementType::f32, {problem.batch, problem.heads, problem.len_q});
   const Kernel kernel{problem, inputs, br, bc, bug, o, lse};

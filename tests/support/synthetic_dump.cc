@@ -6,25 +6,20 @@
 #include "reference/gate.h"
 #include "reference/inputs.h"
 #include "reference/online.h"
+#include "tests/support/plain_info.h"
 
 namespace lanescope::testing {
 namespace {
 
 using reference::Array;
 
-DumpInfo info_of(const Setup& setup) {
-  DumpInfo info;
-  info.kernel = "emulated";
+DumpInfo info_of(const Setup& setup, const Inputs& inputs) {
+  DumpInfo info = plain_info("emulated", setup.problem, inputs,
+                             setup.inputs ? "given" : setup.input, 0, setup.br, setup.bc);
   info.gate = setup.gate;
-  info.backend = "sim";
   info.arch = setup.arch;
-  info.dtype = setup.dtype;
   info.products = setup.products;
-  info.problem = setup.problem;
-  info.head_dim = static_cast<int>((setup.problem.d + 15) / 16 * 16);
-  info.br = setup.br;
-  info.bc = setup.bc;
-  info.input = setup.input;
+  if (!setup.traced) return info;
   info.blocks = setup.blocks.count() > 0 ? setup.blocks : Range{0, info.block_count()};
   info.tiles = setup.tiles.count() > 0 ? setup.tiles : Range{0, info.kv_tiles()};
   return info;
@@ -133,13 +128,11 @@ void store_rows(Tensor& tensor, std::int64_t first_row, std::int64_t rows, std::
 
 Dump synthetic_dump(const Setup& setup) {
   Dump dump;
-  dump.info = info_of(setup);
-  const DumpInfo& info = dump.info;
-  const Problem& problem = info.problem;
-  if (setup.inputs) dump.info.input = "given";
+  const Problem& problem = setup.problem;
   const Inputs inputs =
-      setup.inputs ? *setup.inputs : generate_inputs(problem, info.dtype, info.input, 0);
-  dump.info.input_hash = hash_inputs(inputs);
+      setup.inputs ? *setup.inputs : generate_inputs(problem, setup.dtype, setup.input, 0);
+  dump.info = info_of(setup, inputs);
+  const DumpInfo& info = dump.info;
   dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
   if (setup.traced) {
     for (DumpSite& entry : all_sites(info)) {
@@ -155,8 +148,6 @@ Dump synthetic_dump(const Setup& setup) {
       for (std::int64_t i = 0; i < tensor.size(); ++i) poison(tensor, i);
       dump.info.sites.push_back(std::move(entry));
     }
-  } else {
-    dump.info.blocks = dump.info.tiles = {};
   }
   Tensor o_final(info.dtype, {problem.batch, problem.heads, problem.len_q, problem.d});
   Tensor lse(ElementType::f32, {problem.batch, problem.heads, problem.len_q});

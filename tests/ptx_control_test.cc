@@ -21,7 +21,7 @@ std::string per_lane(const std::string& body) {
       1);
 }
 
-std::vector<std::uint32_t> run(const std::string& body, int threads = 32) {
+std::vector<std::uint32_t> run_body(const std::string& body, int threads = 32) {
   PtxKernel kernel(per_lane(body));
   std::vector<std::uint32_t> out(static_cast<std::size_t>(threads));
   kernel.use(out);
@@ -32,7 +32,7 @@ std::vector<std::uint32_t> run(const std::string& body, int threads = 32) {
 
 std::string fault_of(const std::string& body, int threads = 32) {
   try {
-    run(body, threads);
+    run_body(body, threads);
   } catch (const simt::Fault& fault) {
     return fault.what();
   }
@@ -42,7 +42,7 @@ std::string fault_of(const std::string& body, int threads = 32) {
 }  // namespace
 
 TEST_CASE("ptx: lanes that part in a branch meet again behind it", "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     and.b32 %r1, %r0, 1;
     setp.eq.u32 %p1, %r1, 0;
     @%p1 bra EVEN;
@@ -62,7 +62,7 @@ TEST_CASE("ptx: lanes that part in a branch meet again behind it", "[ptx]") {
 
 TEST_CASE("ptx: each lane leaves a loop in its own turn", "[ptx]") {
   // The sum of 1 to its own number, by a loop within a loop.
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     mov.u32 %r1, 0;
     mov.u32 %r2, 0;
   OUTER:
@@ -84,7 +84,7 @@ TEST_CASE("ptx: each lane leaves a loop in its own turn", "[ptx]") {
 
 TEST_CASE("ptx: a lane that waits for another of its warp gets what it waits for", "[ptx]") {
   // Each lane spins, at a lower place than what lets it go, until the lane before has counted on.
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     .shared .u32 turn;
     mov.u32 %r1, 0;
     setp.eq.u32 %p1, %r0, 0;
@@ -102,7 +102,7 @@ TEST_CASE("ptx: a lane that waits for another of its warp gets what it waits for
 }
 
 TEST_CASE("ptx: bar.warp.sync brings together lanes that come from several places", "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     .shared .u32 box[32];
     mov.u32 %r9, box;
     shl.b32 %r8, %r0, 2;
@@ -127,7 +127,7 @@ TEST_CASE("ptx: bar.warp.sync brings together lanes that come from several place
 
 TEST_CASE("ptx: lanes that are first at an aligned instruction wait there for the others",
           "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     setp.lt.u32 %p1, %r0, 16;
     mov.u32 %r1, 0;
     @%p1 bra LATE;
@@ -143,7 +143,7 @@ TEST_CASE("ptx: lanes that are first at an aligned instruction wait there for th
 }
 
 TEST_CASE("ptx: shfl.sync waits for the lanes of its mask, each half for its own", "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     setp.lt.u32 %p1, %r0, 16;
     selp.b32 %r1, 0xffff, 0xffff0000, %p1;
     and.b32 %r2, %r0, 3;
@@ -162,7 +162,7 @@ TEST_CASE("ptx: shfl.sync waits for the lanes of its mask, each half for its own
 }
 
 TEST_CASE("ptx: barriers meet the warps of a block, also where some have exited", "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     .shared .u32 box[128];
     shl.b32 %r8, %r0, 2;
     mov.u32 %r9, box;
@@ -180,7 +180,7 @@ TEST_CASE("ptx: barriers meet the warps of a block, also where some have exited"
     ld.shared.u32 %r1, [%r9];
     st.global.u32 [%rd1], %r1;
     ret;)",
-                       128);
+                            128);
   for (std::uint32_t i = 0; i < 96; ++i) {
     const std::uint32_t other = i ^ 64;
     CHECK(out[i] == (other >= 96 ? i : other));
@@ -188,7 +188,7 @@ TEST_CASE("ptx: barriers meet the warps of a block, also where some have exited"
 }
 
 TEST_CASE("ptx: bar.red counts the predicates of the block", "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     and.b32 %r1, %r0, 3;
     setp.eq.u32 %p1, %r1, 0;
     bar.red.popc.u32 %r2, 1, %p1;
@@ -200,7 +200,7 @@ TEST_CASE("ptx: bar.red counts the predicates of the block", "[ptx]") {
     add.u32 %r2, %r2, %r4;
     st.global.u32 [%rd1], %r2;
     ret;)",
-                       96);
+                            96);
   for (const std::uint32_t value : out) CHECK(value == 24 + 100);
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("ptx: functions are called, also by some lanes only", "[ptx]") {
 }
 
 TEST_CASE("ptx: brx.idx sends each lane its way", "[ptx]") {
-  const auto out = run(R"(
+  const auto out = run_body(R"(
     rem.u32 %r1, %r0, 3;
     WAYS: .branchtargets A, B, C;
     brx.idx %r1, WAYS;

@@ -5,18 +5,16 @@
 namespace lanescope::testing {
 namespace {
 
-constexpr int lanes = 4;  // of a row
-
 DumpSite site_of(SiteId id, Stage stage, Space space, ElementType type, Axes axes, int br, int bc,
                  int d) {
   const bool registers = space == Space::registers;
   const int cols = axes == Axes::query_key ? bc : axes == Axes::query ? 1 : d;
   DumpSite described{{id, stage, space, type, axes, space != Space::global, br, cols,
-                      registers ? br * lanes / 32 : 0, registers ? 1 : 0},
+                      registers ? br * lanes_of_row / 32 : 0, registers ? 1 : 0},
                      {},
                      {}};
-  for (int thread = 0; registers && thread < br * lanes; ++thread) {
-    described.coordinates.push_back(static_cast<std::int16_t>(thread / lanes));
+  for (int thread = 0; registers && thread < br * lanes_of_row; ++thread) {
+    described.coordinates.push_back(static_cast<std::int16_t>(thread / lanes_of_row));
     described.coordinates.push_back(0);
   }
   if (space == Space::shared) described.owners.assign(static_cast<std::size_t>(br * cols), -1);

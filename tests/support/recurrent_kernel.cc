@@ -10,7 +10,6 @@ namespace lanescope::testing {
 namespace {
 
 constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
-constexpr int lanes = 4;  // of a row
 
 using Values = std::vector<float>;
 
@@ -27,7 +26,7 @@ class Block {
         br_(info_.br),
         bc_(info_.bc),
         m_(size(br_), start()),
-        part_(size(br_) * lanes),
+        part_(size(br_) * lanes_of_row),
         o_(size(br_) * size(p_.d)) {}
 
   void run() {
@@ -129,7 +128,8 @@ class Block {
 
   void step(std::int64_t tile, bool first) {
     const Values s = scores(tile), top = tops(s), before = m_;
-    Values p(s.size()), alpha(size(br_)), traced_l(size(br_) * lanes), sums(size(br_)), parts_sum;
+    Values p(s.size()), alpha(size(br_)), traced_l(size(br_) * lanes_of_row), sums(size(br_)),
+        parts_sum;
     const Values shown_before = is("m_prev_shown_late") ? Values{} : before;
     for (std::int64_t row = 0; row < br_; ++row) {
       const float own =
@@ -175,21 +175,21 @@ class Block {
   void sum_up(std::int64_t row, const Values& p, const Values& alpha, Values& traced,
               Values& sums) {
     float old = 0, total = 0;
-    for (int lane = 0; lane < lanes; ++lane) {
-      float& part = part_[size(row * lanes + lane)];
+    for (int lane = 0; lane < lanes_of_row; ++lane) {
+      float& part = part_[size(row * lanes_of_row + lane)];
       old += part;
       float own = 0;
-      for (std::int64_t col = lane; col < bc_; col += lanes) own += p[size(row * bc_ + col)];
+      for (std::int64_t col = lane; col < bc_; col += lanes_of_row) own += p[size(row * bc_ + col)];
       part = part * alpha[size(row)] + own;
       total += part;
     }
     old_sum_.resize(size(br_));
     old_sum_[size(row)] = old;
     sums[size(row)] = total;
-    for (int lane = 0; lane < lanes; ++lane) {
-      float& shown = traced[size(row * lanes + lane)];
+    for (int lane = 0; lane < lanes_of_row; ++lane) {
+      float& shown = traced[size(row * lanes_of_row + lane)];
       shown = total;
-      if (has("sum_in_epilogue")) shown = part_[size(row * lanes + lane)];
+      if (has("sum_in_epilogue")) shown = part_[size(row * lanes_of_row + lane)];
       if (is("l_garbage_in_lanes") && lane > 0) shown = total * 3;
       if (is("l_shown_early")) shown = old;
     }
@@ -229,7 +229,7 @@ class Block {
   }
   static Values in_lanes(const Values& rows) {
     Values all;
-    for (const float x : rows) all.insert(all.end(), lanes, x);
+    for (const float x : rows) all.insert(all.end(), lanes_of_row, x);
     return all;
   }
 
@@ -239,7 +239,7 @@ class Block {
     put(SiteId::m_prev, tile, in_lanes(is("m_prev_shown_late") ? m_ : before));
     Values m = in_lanes(m_);
     if (is("m_wrong_in_a_lane")) {
-      for (std::size_t i = 3; i < m.size(); i += lanes) m[i] += 1;
+      for (std::size_t i = 3; i < m.size(); i += lanes_of_row) m[i] += 1;
     }
     put(SiteId::m, tile, m);
     put(SiteId::alpha, tile,
@@ -261,7 +261,7 @@ class Block {
     const bool divided = is("weights_divided") || is("output_divided");
     for (std::int64_t row = 0; row < info_.rows(at_); ++row) {
       float sum = 0;
-      for (int lane = 0; lane < lanes; ++lane) sum += part_[size(row * lanes + lane)];
+      for (int lane = 0; lane < lanes_of_row; ++lane) sum += part_[size(row * lanes_of_row + lane)];
       for (std::int64_t i = 0; i < p_.d; ++i) {
         const float x = o_[size(row * p_.d + i)];
         const float out = divided ? x : sum == 0 ? 0 : x / sum;

@@ -21,6 +21,8 @@ Dump recurrent_dump(const Problem& problem, const std::string& style,
                     const std::string& input = "random", int br = 16, int bc = 16,
                     ElementType dtype = ElementType::f16);
 
+inline constexpr int lanes_of_row = 4;  ///< that hold it
+
 /// Runs one block of it, into the tensors of `dump`.
 void run_recurrent_block(Dump& dump, const Inputs& inputs, std::int64_t block,
                          const std::string& style);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tests/support/infinity.h"
-
 #include "tests/support/plain_info.h"
 
 namespace lanescope::testing {

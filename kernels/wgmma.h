@@ -16,7 +16,7 @@ template <class T, int D, int Br, int Bc>
 struct WgmmaSites : WgmmaStages<T, D, Br, Bc> {
   using Stages = WgmmaStages<T, D, Br, Bc>;
   static constexpr auto table =
-      mma_site_table<Stages>(rescaled_above(Stages::rescale_above, alpha_of<Stages>()),
+      mma_site_table<Stages>(rescaled(Stages::rescale, alpha_of<Stages>()),
                              global<T>(SiteId::o_final), global<float>(SiteId::lse));
 };
 

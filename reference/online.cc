@@ -108,7 +108,7 @@ TileState OnlineBlock::step(std::int64_t tile, const Array* m_held) {
   if (walk_.injected == Injected::scores) {
     s = Bounded::exact(round_values(s.value, ElementType::f32));
   }
-  Softmax next = softmax(s, softmax_factor(), m_, l_, {walk_.rescale_above, m_held}, arithmetic);
+  Softmax next = softmax(s, softmax_factor(), m_, l_, {walk_.rescale, m_held}, arithmetic);
   state.s = widened(s, walk_.bc, -infinity);
   state.m_prev = m_;
   state.m = next.m;

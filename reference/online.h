@@ -25,8 +25,8 @@ struct Walk {
   Arithmetic arithmetic;
   /// Whether s is held as the products are and gets its factor in the softmax.
   bool unscaled_scores = false;
-  /// Rise::above of the softmax.
-  int rescale_above = 0;
+  /// Rise::rule of the softmax.
+  RescaleRule rescale = {};
   Injected injected = Injected::nothing;
   ElementType injected_p = ElementType::f32;
   std::int64_t splits = 1;

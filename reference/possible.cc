@@ -93,7 +93,7 @@ Scores scores_of(const Block& b, Index row) {
   const double largest = scores.value.abs().largest() + scores.error.largest();
   const double residue = factor.none() ? 0 : unit * largest;
   if (largest >= 0x1p126 || residue > 60) return {};
-  add_rounding(scores, b.tiles, residue, b.walk.rescale_above);
+  add_rounding(scores, b.tiles, residue, b.walk.rescale.above);
   return scores;
 }
 
@@ -147,7 +147,7 @@ Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
   o.error += relative * magnitude.min(largest) + (static_cast<double>(keys) * absolute * largest +
                                                   static_cast<double>(b.tiles) * dot_flush) /
                                                      scores.least_l;
-  const double most_l = static_cast<double>(keys) * power_of_2(b.walk.rescale_above);
+  const double most_l = static_cast<double>(keys) * power_of_2(b.walk.rescale.above);
   if ((largest * most_l >= 0x1p126).any()) o.error.fill_row(0, anything);
   return o;
 }

@@ -12,7 +12,7 @@ Reach::Reach(const OnlineBlock& block)
     : score_factor_(block.score_factor().value),
       softmax_factor_(block.softmax_factor().value),
       output_factor_(block.output_factor().value),
-      largest_p_(power_of_2(block.walk().rescale_above)) {
+      largest_p_(power_of_2(block.walk().rescale.above)) {
   const Array q = block.q_tile().top_rows(block.rows());
   q_norm_ = q.square().row_sums().sqrt();
   keys_ = Array::Zero(q.rows(), 1);

@@ -22,7 +22,7 @@ enum class Products : std::uint8_t { fp32_fma, tensor_core };
 ///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory
 ///   s       scores Q·Kᵀ · scale · log2(e), or Q·Kᵀ (Site::unscaled); masked positions −inf
 ///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it. Of a kernel
-///           that rescales seldom (Site::rescale_above) it stays where it would rise by less
+///           that rescales seldom (Site::rescale) it stays as long as its rule says
 ///   alpha   2^(m_prev − m);  p: 2^(scaled s − m);  l: running row sum of p
 ///   o       unnormalised output after this tile
 ///   o_partial m_partial l_partial   o, m and l after the last tile of a block that sees only a
@@ -55,6 +55,19 @@ constexpr bool is_partial(SiteId id) {
   return id == SiteId::o_partial || id == SiteId::m_partial || id == SiteId::l_partial;
 }
 
+/// When the row maximum m follows the scores. It always does where `above` is 0 (FlashAttention-2);
+/// else it stays as long as P = 2^(s − m) is not too large, so that O and l are seldom rescaled:
+/// O / l and lse are what they are for any m.
+struct RescaleRule {
+  int above = 0;  ///< in base 2
+  /// false: m follows where a score is over m + above (as in FlashAttention-4's forward).
+  /// true: where a sum of a row's P is over 2^above, or no number: one of the four that the lanes
+  /// of an m16n8 accumulator have, of the keys j with the same j / 2 % 4; and from −inf, always.
+  bool by_sums = false;
+
+  constexpr bool operator==(const RescaleRule&) const = default;
+};
+
 /// One traced place of one kernel: its stage, memory space, type, tile shape and lane layout.
 struct Site {
   SiteId id;
@@ -67,8 +80,8 @@ struct Site {
   int cols;       ///< of the tile
   int warps;      ///< registers: warps that hold it, else 0
   int regs;       ///< registers: elements per lane, else 0
-  bool unscaled = false;  ///< of s: the softmax multiplies with scale · log2(e)
-  int rescale_above = 0;  ///< of alpha: m rises only by more than this, in base 2
+  bool unscaled = false;     ///< of s: the softmax multiplies with scale · log2(e)
+  RescaleRule rescale = {};  ///< of alpha
 
   /// Bytes of one (block, tile) in the trace buffer.
   constexpr std::int64_t bytes() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <vector>
 
 #include "reference/elementary.h"
 #include "reference/stages.h"
@@ -114,32 +115,85 @@ inline Bounded row_maximum(const Bounded& s, const Bounded& m_prev) {
   return {top, top.is_inf().select(0, (high - top).max(top - low))};
 }
 
-/// `top`, the maximum up to a tile, where it rises above m_prev by more than rise.above, else
-/// m_prev. A kernel compares with m_prev + above, rounded: u·|m_prev + above|. As far as that and
-/// the errors of both leave it open, it is what the kernel holds, or either.
-inline Bounded followed(const Rise& rise, const Bounded& top, const Bounded& m_prev) {
-  if (rise.above == 0) return top;
-  Bounded m = top;
+/// Whether a row's maximum follows: for sure, for sure not, or errors leave it open, when `nominal`
+/// is what it does without them.
+struct Rises {
+  bool nominal, open;
+};
+
+/// Where a score is more than `above` over m_prev. A kernel compares with m_prev + above, rounded:
+/// u·|m_prev + above|.
+inline Rises rises_by_score(int above, const Bounded& top, const Bounded& m_prev, Index row) {
+  const double high = top.value(row), low = m_prev.value(row), limit = low + above;
+  // The maximum is m_prev itself, or both are the same infinity: nothing rises.
+  const double over = high > low ? high - limit : -above;
+  const double error = top.error(row) + m_prev.error(row) + unit * std::abs(limit);
+  return {over > 0, std::isfinite(over) && std::abs(over) <= error};
+}
+
+/// Where a sum of 2^(s − m_prev) is over 2^above (RescaleRule::by_sums), of s in base 2. It is
+/// added up in any order.
+inline Rises rises_by_sums(int above, const Bounded& s, const Bounded& m_prev, Index row) {
+  const double m = m_prev.value(row), m_error = m_prev.error(row);
+  if (m == -infinity) return {true, false};
+  const double keys = static_cast<double>(s.value.cols());
+  const double far_below = m - m_error + above - std::log2(2 * keys);
+  bool is_far_below = true;  // then all of them add up to less; a NaN is not
+  for (Index key = 0; key < s.value.cols(); ++key) {
+    is_far_below = is_far_below && s.value(row, key) + s.error(row, key) <= far_below;
+  }
+  if (is_far_below) return {false, false};
+  double sum[4] = {}, off[4] = {};
+  for (Index key = 0; key < s.value.cols(); ++key) {
+    const double error = s.error(row, key) + m_error;
+    const Number p = ex2(s.value(row, key) - m, error, error);
+    sum[key / 2 % 4] += p.value;
+    off[key / 2 % 4] += p.error;
+  }
+  const double limit = power_of_2(above), rounding = gamma(s.value.cols());
+  Rises rises{false, false};
+  for (int part = 0; part < 4; ++part) {
+    if (!(sum[part] <= limit)) rises.nominal = true;
+    const double error = off[part] + rounding * (sum[part] + off[part]);
+    if (!(sum[part] - error <= limit)) return {true, false};
+    if (sum[part] + error > limit) rises.open = true;
+  }
+  return rises;
+}
+
+/// The maximum behind a tile, and the rows in which it is the one before for sure: alpha is 1
+/// there, if both are infinite too.
+struct Followed {
+  Bounded m;
+  std::vector<bool> stays;
+};
+
+/// `top`, the maximum up to a tile of scores s in base 2, where the rule says that it follows, else
+/// m_prev. As far as errors leave that open, it is what the kernel holds, or either.
+inline Followed followed(const Rise& rise, const Bounded& s, const Bounded& top,
+                         const Bounded& m_prev) {
+  Followed all{top, std::vector<bool>(static_cast<std::size_t>(top.value.rows()))};
+  if (rise.rule.above == 0) return all;
+  Bounded& m = all.m;
   for (Index row = 0; row < m.value.rows(); ++row) {
-    const double high = top.value(row), low = m_prev.value(row), limit = low + rise.above;
-    // The maximum is m_prev itself, or both are the same infinity: nothing rises.
-    const double above = high > low ? high - limit : -rise.above;
-    const double error = top.error(row) + m_prev.error(row) + unit * std::abs(limit);
-    bool rises = above > 0;
-    if (std::isfinite(above) && std::abs(above) <= error) {
+    const double high = top.value(row), low = m_prev.value(row);
+    Rises rises = rise.rule.by_sums ? rises_by_sums(rise.rule.above, s, m_prev, row)
+                                    : rises_by_score(rise.rule.above, top, m_prev, row);
+    if (rises.open) {
       if (!rise.held) {
-        m.value(row) = rises ? high : low;
+        m.value(row) = rises.nominal ? high : low;
         m.error(row) = high - low + top.error(row) + m_prev.error(row);
         continue;
       }
       const double held = (*rise.held)(row);
-      rises = std::abs(held - high) < std::abs(held - low);
+      rises.nominal = std::abs(held - high) < std::abs(held - low);
     }
-    if (rises) continue;
+    if (rises.nominal) continue;
     m.value(row) = low;
     m.error(row) = m_prev.error(row);
+    all.stays[static_cast<std::size_t>(row)] = true;
   }
-  return m;
+  return all;
 }
 
 }  // namespace lanescope::reference::stage_errors

@@ -63,7 +63,9 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
   const Index rows = s.value.rows(), keys = s.value.cols();
   const Bounded x = in_base_2(s, factor);
   Softmax out;
-  out.m = followed(rise, row_maximum(rounded_in_base_2(s, factor), m_prev), m_prev);
+  const Followed maxima =
+      followed(rise, x, row_maximum(rounded_in_base_2(s, factor), m_prev), m_prev);
+  out.m = maxima.m;
   out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
   out.p = Bounded::exact(Array::Zero(rows, keys));
   // 2^(−inf − −inf) is what kernels guard against: a row without a visible key subtracts 0.
@@ -71,7 +73,9 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
 
   for (Index row = 0; row < rows; ++row) {
     const bool empty = out.m.value(row) == -infinity;
-    const Number alpha = empty ? Number{0, 1} : weight(m_prev, out.m, row);
+    const Number alpha = empty                                         ? Number{0, 1}
+                         : maxima.stays[static_cast<std::size_t>(row)] ? Number{1, 0}
+                                                                       : weight(m_prev, out.m, row);
     out.alpha.value(row) = alpha.value;
     out.alpha.error(row) = alpha.error;
   }

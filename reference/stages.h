@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "reference/arithmetic.h"
+#include "reference/site.h"
 
 namespace lanescope::reference {
 
@@ -31,11 +32,9 @@ struct Factor {
 Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor& factor,
            const Arithmetic& arithmetic);
 
-/// When the row maximum follows the scores: only where they rise above it by more than `above`, in
-/// base 2. 0: always (FlashAttention-2). Above 0, m stays where the rise is smaller; then p is up
-/// to 2^above, and O / l and lse are what they are for any m (as in FlashAttention-4's forward).
+/// When the row maximum follows the scores; where it need not, it stays, and p is up to 2^above.
 struct Rise {
-  int above = 0;
+  RescaleRule rule;
   /// [rows, 1]: the m that a kernel holds behind the tile, or null. Where errors leave it open
   /// whether a row rises, the way that the kernel took is followed; without it, m may be either.
   const Array* held = nullptr;

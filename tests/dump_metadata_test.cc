@@ -26,7 +26,7 @@ std::string metadata_error(const std::string& key, const std::string& value) {
 TEST_CASE("dump metadata: every field of the metadata comes back") {
   DumpInfo want = sample_dump().info;
   want.incomplete = "a crash";
-  want.rescale_above = 8;
+  want.rescale = {12, true};
   want.stop = {Stop::Kind::crash, 2, 0, -1, true};
   const DumpInfo got = info_of(metadata_of(want));
   CHECK(got.lanescope_version == want.lanescope_version);
@@ -40,7 +40,7 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   CHECK(got.dtype == want.dtype);
   CHECK(got.products == want.products);
   CHECK(got.unscaled_scores == want.unscaled_scores);
-  CHECK(got.rescale_above == want.rescale_above);
+  CHECK(got.rescale == want.rescale);
   CHECK(got.problem == want.problem);
   CHECK(got.head_dim == want.head_dim);
   CHECK(got.br == want.br);

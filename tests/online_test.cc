@@ -182,34 +182,78 @@ TEST_CASE("reference: rows that see no key have O = 0 and lse = -infinity") {
 }
 
 TEST_CASE("reference: m follows large rises alone, and the result is the textbook's", "[quick]") {
-  for (const std::string& kind : input_kinds()) {
-    const Problem problem{1, 1, 1, 40, 300, 32, true};
-    const Inputs inputs = generate_inputs(problem, ElementType::f16, kind, 1);
-    const AttentionResult want = attention(inputs, problem);
-    Walk walk = walk_of(40, 16, 32);
-    OnlineBlock always(inputs, problem, walk, 0, 0, 0);
-    walk.rescale_above = 8;
-    OnlineBlock seldom(inputs, problem, walk, 0, 0, 0);
-    int stayed = 0;
-    for (std::int64_t tile = 0; tile < seldom.needed_tiles(); ++tile) {
-      const TileState all = always.step(tile), few = seldom.step(tile);
-      for (Index row = 0; row < 40; ++row) {
-        INFO(kind << " tile " << tile << " row " << row);
-        const double before = few.m_prev.value(row), m = few.m.value(row), top = all.m.value(row);
-        CHECK((m == before || m > before + 8));
-        CHECK((m == -infinity ? top == -infinity : (m <= top && top <= m + 8)));
-        if (m == before && m > -infinity) CHECK(few.alpha.value(row) == 1);
-        stayed += m < top;
-        CHECK((few.p.value.row(row) <= 256).all());
-        CHECK(few.l.value(row) ==
-              Approx(all.l.value(row) * (m > -infinity ? std::exp2(top - m) : 1)));
+  for (const RescaleRule rule : {RescaleRule{8, false}, RescaleRule{6, true}}) {
+    for (const std::string& kind : input_kinds()) {
+      const Problem problem{1, 1, 1, 40, 300, 32, true};
+      const Inputs inputs = generate_inputs(problem, ElementType::f16, kind, 1);
+      const AttentionResult want = attention(inputs, problem);
+      Walk walk = walk_of(40, 16, 32);
+      OnlineBlock always(inputs, problem, walk, 0, 0, 0);
+      walk.rescale = rule;
+      OnlineBlock seldom(inputs, problem, walk, 0, 0, 0);
+      int stayed = 0, followed = 0;
+      for (std::int64_t tile = 0; tile < seldom.needed_tiles(); ++tile) {
+        const TileState all = always.step(tile), few = seldom.step(tile);
+        for (Index row = 0; row < 40; ++row) {
+          INFO(kind << " by sums: " << rule.by_sums << " tile " << tile << " row " << row);
+          const double before = few.m_prev.value(row), m = few.m.value(row), top = all.m.value(row);
+          const double least = rule.by_sums ? rule.above - 2 : rule.above;  // of four keys a lane
+          CHECK((m == before || m > before + least));
+          CHECK((m == -infinity ? top == -infinity : (m <= top && top <= m + rule.above)));
+          if (m == before && m > -infinity) CHECK(few.alpha.value(row) == 1);
+          if (before > -infinity) (m == before ? stayed : followed) += m < top || m != before;
+          double sum[4] = {};
+          for (Index key = 0; key < 16; ++key) sum[key / 2 % 4] += few.p.value(row, key);
+          const double largest =
+              rule.by_sums ? *std::max_element(sum, sum + 4) : few.p.value.row(row).largest();
+          CHECK(largest <= std::exp2(rule.above) * (1 + 1e-12));
+          CHECK(few.l.value(row) ==
+                Approx(all.l.value(row) * (m > -infinity ? std::exp2(top - m) : 1)));
+        }
       }
+      const bool rises =
+          kind == "random" || kind == "rising" || kind == "large" || kind == "counting";
+      CHECK((stayed > 0) == rises);
+      if (kind == "rising") CHECK(followed > 0);
+      const Outputs got = seldom.finish();
+      CHECK(difference(got.o_final.value, want.o, 0, 0.01) < 1e-11);
+      CHECK(difference(got.lse.value, want.lse, 0, 1) < 1e-13);
     }
-    CHECK((stayed > 0) ==
-          (kind == "random" || kind == "rising" || kind == "large" || kind == "counting"));
-    const Outputs got = seldom.finish();
-    CHECK(difference(got.o_final.value, want.o, 0, 0.01) < 1e-11);
-    CHECK(difference(got.lse.value, want.lse, 0, 1) < 1e-13);
+  }
+}
+
+TEST_CASE("reference: m follows a sum of P that is too large, or no number", "[quick]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Bounded l_prev = Bounded::exact(Array::Constant(6, 1, 1));
+  Bounded m_prev = Bounded::exact(Array::Zero(6, 1));
+  m_prev.value(5) = -infinity;
+  Bounded s = Bounded::exact(Array::Constant(6, 16, -infinity));
+  s.value(0, 0) = s.value(0, 9) = 11.5;  // one lane's: their sum is 2^12.5
+  s.value(1, 0) = s.value(1, 2) = 11.5;  // of two lanes: 2^11.5 each
+  s.value(2, 3) = s.value(2, 10) = 11;   // 2^12 is not too large: open, for ex2 is not exact
+  s.value(3, 15) = nan;
+  s.value(3, 14) = 3;
+  s.value(4, 5) = 130;   // P is no fp32
+  s.value(5, 5) = -200;  // the first score of the row
+  const auto of = [&](const Array* held) {
+    return softmax(s, Factor{}, m_prev, l_prev, {{12, true}, held}, Arithmetic{});
+  };
+  const Softmax got = of(nullptr);
+  CHECK(got.m.value(0) == 11.5);
+  CHECK(got.m.value(1) == 0);
+  CHECK(got.m.error(1) == 0);
+  CHECK(got.m.error(2) == 11);
+  CHECK(got.m.value(3) == 3);
+  CHECK(got.m.value(4) == 130);
+  CHECK(got.m.value(5) == -200);
+  for (const Index row : {0, 3, 4, 5}) CHECK(got.m.error(row) == 0);
+  for (const double took : {0.0, 11.0}) {
+    const Array held = Array::Constant(6, 1, took);
+    const Softmax followed = of(&held);
+    CHECK(followed.m.value(2) == took);
+    CHECK(followed.m.error(2) == 0);
+    CHECK(followed.m.value(0) == 11.5);  // not open: whatever is held
+    CHECK(followed.m.value(1) == 0);
   }
 }
 
@@ -220,7 +264,7 @@ TEST_CASE("reference: where errors leave a rise open, m is either, or what a ker
   s.value(2) = 7.99;
   const Arithmetic arithmetic;
   const auto of = [&](const Array* held) {
-    return softmax(s, Factor{}, m_prev, l_prev, {8, held}, arithmetic);
+    return softmax(s, Factor{}, m_prev, l_prev, {{8}, held}, arithmetic);
   };
   const Softmax open = of(nullptr);
   CHECK(open.m.error(0) > 8);

@@ -91,7 +91,7 @@ TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
 TEST_CASE("a kernel that declares its recurrence is held to it") {
   Dump dump = recurrent_dump(runs[0].problem, "backwards");
   REQUIRE(diff_against_reference(dump).recurrence);
-  dump.info.rescale_above = 8;
+  dump.info.rescale.above = 8;
   CHECK_FALSE(diff_against_reference(dump).recurrence);
 }
 

@@ -116,22 +116,24 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
          row_max(*s));
     for (const auto& [what, scores] : wrongly_scaled(scene)) {
       fits(Cause::wrong_scale, "m is the maximum of the scores " + what,
-           scene.raised(*m_prev, row_max(scores)));
+           scene.raised(*m_prev, scores, row_max(scores)));
     }
-    if (scene.info().rescale_above > 0) {
+    if (const RescaleRule& rule = scene.info().rescale; rule.above > 0) {
+      const std::string limit = std::to_string(rule.above);
       fits(Cause::wrong_formula,
-           "m follows every rise, not only those by more than " +
-               std::to_string(scene.info().rescale_above),
+           "m follows every rise, not only those " +
+               (rule.by_sums ? "that take a lane's sum of p over 2^" + limit
+                             : "by more than " + limit),
            m_prev->max(row_max(*s)));
     }
     fits(Cause::wrong_formula, "m is the minimum of the scores", s->row_minima());
     fits(Cause::wrong_formula, "m is a maximum with 0",
-         scene.raised(*m_prev, row_max(*s).max(0)).max(0));
+         scene.raised(*m_prev, *s, row_max(*s).max(0)).max(0));
     fits(Cause::wrong_formula, "m is the minimum of m_prev and the maximum of the scores",
          m_prev->min(row_max(*s)));
     fits(
         Cause::wrong_formula, "m is the maximum of the magnitudes",
-        scene.raised(*m_prev,
+        scene.raised(*m_prev, *s,
                      row_max(s->map([](double x) { return std::isfinite(x) ? std::abs(x) : x; }))));
     return;
   }

@@ -179,9 +179,10 @@ void find_other_row(const Scene& scene, Findings& findings) {
   };
   if (scene.site() == SiteId::m && s && m_prev) {
     const Array top = s->row_maxima();
-    attempt("m_prev", [&](Index r, Index x, Index) { return scene.raised((*m_prev)(x), top(r)); });
+    attempt("m_prev",
+            [&](Index r, Index x, Index) { return scene.raised((*m_prev)(x), *s, r, top(r)); });
     attempt("the maximum of the scores",
-            [&](Index r, Index x, Index) { return scene.raised((*m_prev)(r), top(x)); });
+            [&](Index r, Index x, Index) { return scene.raised((*m_prev)(r), *s, r, top(x)); });
   } else if (scene.site() == SiteId::alpha && m && m_prev) {
     attempt("m", [&](Index r, Index x, Index) { return std::exp2((*m_prev)(r) - (*m)(x)); });
     attempt("m_prev", [&](Index r, Index x, Index) { return std::exp2((*m_prev)(x) - (*m)(r)); });

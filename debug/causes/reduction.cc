@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "reference/rescale_rule.h"
+
 namespace lanescope {
 
 using reference::infinity;
@@ -9,7 +11,7 @@ using Array = Scene::Array;
 
 Reduction::Reduction(const Scene& scene) {
   const std::int64_t tile = scene.tile();
-  above_ = scene.info().rescale_above;
+  rule_ = scene.info().rescale;
   is_maximum_ = scene.site() == SiteId::m;
   const auto s = scene.scores(tile), m = scene.held(SiteId::m, tile);
   auto start = scene.held(SiteId::m_prev, tile);
@@ -18,6 +20,10 @@ Reduction::Reduction(const Scene& scene) {
   if (is_maximum_) {
     terms_ = *s;
     start_ = *start;
+    for (reference::Index row = 0; rule_.by_sums && row < start_.rows(); ++row) {
+      rises_.push_back(reference::rises(rule_, start_(row), infinity, s->cols(),
+                                        [&](reference::Index key) { return (*s)(row, key); }));
+    }
   } else {
     const auto l_prev = scene.before(SiteId::l, tile);
     if (!m || !l_prev) return;

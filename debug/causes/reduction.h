@@ -22,7 +22,7 @@ class Reduction {
   template <class Keep>
   double over(reference::Index row, const Keep& keep, double times = 1) const {
     const double value = reduce(start_(row), row, keep, times);
-    return is_maximum_ && value <= start_(row) + above_ ? start_(row) : value;
+    return is_maximum_ && !follows(row, value) ? start_(row) : value;
   }
   /// The same without what the row brings along from the tiles before.
   template <class Keep>
@@ -44,8 +44,13 @@ class Reduction {
     return value;
   }
 
+  bool follows(reference::Index row, double top) const {
+    return rule_.by_sums ? rises_[static_cast<std::size_t>(row)] : top > start_(row) + rule_.above;
+  }
+
   bool possible_ = false, is_maximum_ = false;
-  double above_ = 0;  ///< what m must rise by
+  RescaleRule rule_;         ///< by which m follows
+  std::vector<bool> rises_;  ///< where that goes by sums
   Scene::Array terms_, start_;
 };
 

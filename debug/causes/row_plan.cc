@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reference/elementary.h"
+#include "reference/rescale_rule.h"
 
 namespace lanescope {
 namespace {
@@ -123,10 +124,21 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     own = std::max(own, scores[i]);
   }
   // The maximum follows from one tile to the next as the kernel declares it.
-  const double above = info().rescale_above * std::log(2.0);
-  const auto followed = [above](double m, double top) { return top > m + above ? top : m; };
+  const auto followed = [&](double m, double top, const std::vector<double>& row,
+                            std::size_t tile) {
+    const std::size_t width = static_cast<std::size_t>(plan.tile);
+    const std::size_t first = std::min(tile * width, row.size());
+    const std::size_t keys = std::min(width, row.size() - first);
+    const auto score = [&](reference::Index key) {
+      return row[first + static_cast<std::size_t>(key)] * reference::log2_e;
+    };
+    return reference::rises(info().rescale, m * reference::log2_e, top * reference::log2_e,
+                            static_cast<reference::Index>(keys), score)
+               ? std::max(m, top)
+               : m;
+  };
   for (std::size_t tile = 0; tile < tiles; ++tile) {
-    running[tile] = sums.m = followed(sums.m, peak[tile]);
+    running[tile] = sums.m = followed(sums.m, peak[tile], scores, tile);
   }
   const auto brought = [&](Rescale rule, double score, std::size_t tile) {
     const double now = running[tile], before = tile > 0 ? running[tile - 1] : -infinity;
@@ -159,7 +171,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       if (tile < tiles) other[tile] = std::max(other[tile], theirs[i]);
     }
     for (std::size_t tile = 1; tile < tiles; ++tile) {
-      other[tile] = followed(other[tile - 1], other[tile]);
+      other[tile] = followed(other[tile - 1], other[tile], theirs, tile);
     }
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "debug/judge/compare.h"
 #include "reference/elementary.h"
+#include "reference/rescale_rule.h"
 
 namespace lanescope {
 namespace {
@@ -114,13 +115,17 @@ std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {
   });
 }
 
-double Scene::raised(double m_prev, double top) const {
-  const double limit = m_prev + info().rescale_above;
-  return top > limit ? top : m_prev;
+double Scene::raised(double m_prev, const Array& s, reference::Index row, double top) const {
+  const auto score = [&](reference::Index key) { return s(row, key); };
+  return reference::rises(info().rescale, m_prev, top, s.cols(), score) ? top : m_prev;
 }
 
-Scene::Array Scene::raised(const Array& m_prev, const Array& top) const {
-  return m_prev.map(top, [&](double low, double high) { return raised(low, high); });
+Scene::Array Scene::raised(const Array& m_prev, const Array& s, const Array& top) const {
+  Array m = m_prev;
+  for (reference::Index row = 0; row < m.rows(); ++row) {
+    m(row) = raised(m_prev(row), s, row, top(row));
+  }
+  return m;
 }
 
 std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {

@@ -104,9 +104,11 @@ class Scene {
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
   /// The scores of `tile` as the softmax takes them: in base 2, rounded to fp32.
   std::optional<Array> scores(std::int64_t tile) const;
-  /// What m_prev and the largest of the scores make of m, [rows, 1] each.
-  Array raised(const Array& m_prev, const Array& top) const;
-  double raised(double m_prev, double top) const;
+  /// What m_prev and `top`, the largest of the scores, make of m, [rows, 1] each, by the kernel's
+  /// rule; s: the scores that it goes by, in base 2. [rows, keys]
+  Array raised(const Array& m_prev, const Array& s, const Array& top) const;
+  /// The same of one row, that of s.
+  double raised(double m_prev, const Array& s, reference::Index row, double top) const;
   /// m, l or o after the tile before; what they start from for tile 0.
   std::optional<Array> before(SiteId id, std::int64_t tile) const;
   /// The last tile that was traced and holds a key.

@@ -84,7 +84,7 @@ struct DumpInfo {
   ElementType dtype = ElementType::f16;
   Products products = Products::fp32_fma;
   bool unscaled_scores = false;  ///< Site::unscaled of s, wherever s is not in the dump too
-  int rescale_above = 0;         ///< Site::rescale_above of alpha, likewise
+  RescaleRule rescale;           ///< Site::rescale of alpha, likewise
   Problem problem;
   int head_dim = 64;  ///< D of the module; columns from problem.d on are zero padding
   int br = 64;        ///< query rows of a tile

@@ -238,8 +238,9 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
                                   {"compile_flags", info.compile_flags},
                                   {"incomplete", info.incomplete},
                                   {"sites", sites.dump()}};
-  if (info.rescale_above > 0) {
-    metadata.emplace_back("rescale_above", std::to_string(info.rescale_above));
+  if (info.rescale.above > 0) {
+    metadata.emplace_back("rescale_above", std::to_string(info.rescale.above));
+    metadata.emplace_back("rescale_by", info.rescale.by_sums ? "sums" : "scores");
   }
   if (info.stop.kind != Stop::Kind::none) {
     metadata.emplace_back("stop", stop_json(info.stop).dump());
@@ -267,7 +268,11 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
   info.products = enum_of<Products>(strings.text("products"), "kind of products");
   info.unscaled_scores = strings.one_of("scores", "scaled", "unscaled") == "unscaled";
-  if (strings.has("rescale_above")) info.rescale_above = strings.number("rescale_above", 64);
+  if (strings.has("rescale_above")) {
+    info.rescale.above = strings.number("rescale_above", 64);
+    info.rescale.by_sums =
+        strings.has("rescale_by") && strings.one_of("rescale_by", "scores", "sums") == "sums";
+  }
   info.problem = problem_of(strings.json("shape"));
   info.head_dim = tile.small("head_dim");
   info.br = tile.small("br");

@@ -124,10 +124,9 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
   if (!s || !m_prev) return;
   const std::optional<Array> m = held(SiteId::m, tile);
   const Array l_prev = l_before_.value_or(Array::Zero(reference_.rows(), 1));
-  const reference::Softmax local =
-      softmax(Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
-              Bounded::exact(l_prev), {judge_.walk().rescale_above, m ? &*m : nullptr},
-              judge_.walk().arithmetic);
+  const reference::Softmax local = softmax(
+      Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
+      Bounded::exact(l_prev), {judge_.walk().rescale, m ? &*m : nullptr}, judge_.walk().arithmetic);
   const auto as_shifted = [&](const Bounded& x) { return shifted(x, local.m.error); };
   judge(SiteId::m, tile, Judgement::local, local.m);
   judge(SiteId::alpha, tile, Judgement::local, as_shifted(local.alpha));

@@ -50,7 +50,7 @@ bool same_quantity(SiteId id, const DumpInfo& a, const DumpInfo& b) {
   if (id == SiteId::s && a.unscaled_scores != b.unscaled_scores) return false;
   // What refers to a maximum that follows otherwise.
   const bool by_maximum = id > SiteId::s && !is_output(id);
-  if (by_maximum && a.rescale_above != b.rescale_above) return false;
+  if (by_maximum && !(a.rescale == b.rescale)) return false;
   const bool scaled = (a.dtype == ElementType::e4m3) != (b.dtype == ElementType::e4m3);
   const bool elements = id == SiteId::q_smem || id == SiteId::k_smem || id == SiteId::v_smem ||
                         id == SiteId::o || id == SiteId::o_partial;

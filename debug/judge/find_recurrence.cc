@@ -190,7 +190,7 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
       judge.lacks_outputs()) {
     return std::nullopt;
   }
-  if (info.rescale_above > 0) return std::nullopt;  // a kernel is held to what it declares
+  if (info.rescale.above > 0) return std::nullopt;  // a kernel is held to what it declares
   std::vector<std::vector<Visit>> blocks;
   for (std::int64_t block = info.blocks.begin; block < info.blocks.end; ++block) {
     auto visits = visits_of(judge, block);

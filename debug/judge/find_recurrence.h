@@ -10,7 +10,7 @@ namespace lanescope {
 /// The recurrence that gives every value of `dump`, a checked one of fused or softmax_only, from
 /// right scores to right outputs, the simplest one; `report` is its diff. Nothing where none does,
 /// where outputs are wrong, or sites that no recurrence makes (loads, partials), or where the
-/// kernel declares a recurrence of its own (Site::rescale_above).
+/// kernel declares a recurrence of its own (Site::rescale).
 std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& report);
 
 /// The least rise of the row maximum from a tile to the next that `m` took, in base 2; infinity

@@ -50,7 +50,7 @@ Judge::Judge(const Dump& dump)
                           .operands = operands,
                           .p_type = p_type},
            .unscaled_scores = info.unscaled_scores,
-           .rescale_above = info.rescale_above,
+           .rescale = info.rescale,
            .injected = injected_by(gate_),
            .injected_p = p ? p->site().type : p_type,
            .splits = info.splits,

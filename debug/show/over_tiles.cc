@@ -96,7 +96,7 @@ std::vector<std::string> broken_invariants(const Dump& dump, const Selection& at
   const bool row_state = is_row_state(at.site->site.id);
   if (!row_state && at.site->site.id != SiteId::p) return {};
   const Trace trace(dump, at.block);
-  const double most = std::exp2(dump.info.rescale_above);
+  const double most = std::exp2(dump.info.rescale.above);
   std::map<std::string, std::vector<std::int64_t>> broken;
   for (const Place& place : places) {
     if (place.row < 0) continue;

@@ -49,7 +49,7 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.unscaled_scores = std::any_of(module.sites, module.sites + module.site_count,
                                      [](const Site& site) { return site.unscaled; });
   for (const Site& site : std::span(module.sites, static_cast<std::size_t>(module.site_count))) {
-    info.rescale_above = std::max(info.rescale_above, site.rescale_above);
+    if (site.rescale.above > 0) info.rescale = site.rescale;
   }
   info.problem = request.problem;
   info.head_dim = module.head_dim;

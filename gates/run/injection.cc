@@ -77,7 +77,7 @@ void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs
   walk.splits = info.splits;
   walk.heads_per_tile = info.heads_per_tile;
   walk.unscaled_scores = info.unscaled_scores;
-  walk.rescale_above = info.rescale_above;
+  walk.rescale = info.rescale;
   for (const Site& site : layout.sites()) {
     if (site.id == SiteId::p) walk.injected_p = site.type;
   }

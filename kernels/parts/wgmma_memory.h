@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/device/hopper.h"
 #include "kernels/parts/work_items.h"
 
@@ -12,7 +14,10 @@ template <class Stages>
 struct WgmmaMemory {
   using Queries = typename Stages::Queries;
   using Keys = typename Stages::Keys;
-  static constexpr int ring = Stages::head_dim == 64 ? 4 : 2;  ///< tiles of K and of V
+  static constexpr int most_bytes = 227 * 1024 - 1024;  ///< of a block, but for what is small
+  static constexpr int fitting = (most_bytes - Queries::bytes) / (2 * Keys::bytes);
+  static constexpr int ring = fitting < 4 ? fitting : 4;  ///< tiles of K and of V
+  static_assert(ring >= 2);
 
   Queries q;
   Keys k[ring];
@@ -21,6 +26,8 @@ struct WgmmaMemory {
   device::Mbarrier k_full[ring], k_empty[ring], v_full[ring], v_empty[ring];
   device::Mbarrier item_full[1], item_empty[1];
   Item item[1];  ///< that the block works on next
+  /// Of each warp, whether its sums of P are too large, of tiles by turns.
+  std::uint32_t too_large[2][Stages::warps];
 
   /// Tells the memory checker the names of its tiles.
   template <class Visit>
@@ -42,6 +49,7 @@ struct WgmmaMemory {
     visit("item_full", item_full);
     visit("item_empty", item_empty);
     visit("item", item);
+    visit("too_large", too_large);
   }
 
   /// By one lane, before any other comes to them.

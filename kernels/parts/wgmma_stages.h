@@ -10,8 +10,11 @@ namespace lanescope::kernels {
 /// of Br, a warp 16 of them; its accumulators are the m16n8 fragments of mma side by side, so that
 /// their layout is that of `MmaStages`.
 ///
-/// The maximum m of a row follows its scores only where they rise above it by more than
-/// `rescale_above`: seldom, so that O and l are seldom rescaled. P is 2^rescale_above at most.
+/// m of a row is the maximum of its first tile, and follows its scores only where P = 2^(S − m)
+/// becomes large (RescaleRule), so that O and l are seldom rescaled. By sums: nothing but a lane's
+/// sum of P, which l needs anyway, is looked at; where it is over 2^12, the tile's softmax is done
+/// once more, with the maximum. For D = 256, whose products take longer than its softmax, and whose
+/// tiles of K have to go at once, the maximum is taken at every tile.
 template <class T, int D, int Br, int Bc>
 struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   static_assert(Br % 64 == 0);
@@ -22,7 +25,8 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   using typename Base::Weights;
   using Queries = device::TensorTile<T, Br, D>;
   using Keys = device::TensorTile<T, Bc, D>;  ///< or values
-  static constexpr int rescale_above = 8;     ///< in base 2
+  static constexpr RescaleRule rescale = D < 256 ? RescaleRule{12, true} : RescaleRule{8, false};
+  static_assert(rescale.above < 16);  // P is an f16
   static_assert(Base::rows == 2);
 
   /// The row register that element i of S or O belongs to.
@@ -76,14 +80,10 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     }
   }
 
-  /// top = c · max_j S_j   m = top where top > m_prev + rescale_above, else m_prev
-  /// alpha = 2^(m_prev − m), 1 where m stays   with c = scale · log2(e)
-  /// A row's scores lie in the four lanes of a quad, which agree on m and alpha. Whether a row of
-  /// the warp rises.
-  LANESCOPE_DEVICE static bool raise_maximum(float scale_log2, const Scores& s, Rows& m,
-                                             Rows& alpha) {
+  /// c · max_j S_j with c = scale · log2(e), of the rows. Their scores lie in the four lanes of a
+  /// quad, which agree on all that is of a row.
+  LANESCOPE_DEVICE static Rows row_maxima(float scale_log2, const Scores& s) {
     Rows top;
-    bool rises = false;
     LANESCOPE_UNROLL
     for (int r = 0; r < Base::rows; ++r) {
       float even = device::minus_infinity, odd = device::minus_infinity;  // two shorter chains
@@ -101,41 +101,85 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
         top[r] = device::max(top[r], device::shfl_xor(top[r], distance));
       }
     }
-    alpha.fill(1.0f);
     LANESCOPE_UNROLL
-    for (int r = 0; r < Base::rows; ++r) {
-      top[r] = top[r] * scale_log2;
-      rises = rises || top[r] > m[r] + rescale_above;
-    }
-    if (device::ballot(rises) == 0) return false;
-    LANESCOPE_UNROLL
-    for (int r = 0; r < Base::rows; ++r) {
-      if (!(top[r] > m[r] + rescale_above)) continue;
-      alpha[r] = rescale(m[r], top[r]);
-      m[r] = top[r];
-    }
-    return true;
+    for (int r = 0; r < Base::rows; ++r) top[r] = top[r] * scale_log2;
+    return top;
   }
 
-  /// P_j = 2^(c · S_j − m)   l = l·alpha + Σ P_j
-  /// l is summed over the columns of the lane alone: that of the row is `row_sums`.
-  LANESCOPE_DEVICE static void weigh(float scale_log2, Scores& s, const Rows& m, const Rows& alpha,
-                                     Rows& l, Weights& p) {
+  /// Σ P_j, P_j = 2^(c · S_j − m), over the columns of the lane; keep(i, P) is called for each.
+  template <class Keep>
+  LANESCOPE_DEVICE static Rows lane_sums(float scale_log2, const Scores& s, const Rows& m,
+                                         const Keep& keep) {
     const float shift[] = {shift_of(m[0]), shift_of(m[1])};
     float sum[] = {0.0f, 0.0f, 0.0f, 0.0f};  // two chains per row
     LANESCOPE_UNROLL
     for (int i = 0; i < Scores::count; ++i) {
-      s[i] = device::ex2(device::fma(s[i], scale_log2, -shift[row_of_element(i)]));
-      sum[i % 4] = sum[i % 4] + s[i];
+      const float p = device::ex2(device::fma(s[i], scale_log2, -shift[row_of_element(i)]));
+      sum[i % 4] = sum[i % 4] + p;
+      keep(i, p);
     }
+    Rows sums;
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) sums[r] = sum[2 * r] + sum[2 * r + 1];
+    return sums;
+  }
+
+  /// P, in S's registers and as the operand of P·V, and the lane's sums.
+  LANESCOPE_DEVICE static Rows weigh(float scale_log2, Scores& s, const Rows& m, Weights& p) {
+    const Rows sums = lane_sums(scale_log2, s, m, [&](int i, float x) { s[i] = x; });
     LANESCOPE_UNROLL
     for (int nt = 0; nt < Bc / 8; ++nt) {
       LANESCOPE_UNROLL
       for (int r = 0; r < Base::rows; ++r) Base::pack_weights(s, r, nt, p);
     }
+    return sums;
+  }
+
+  /// In which rows of a lane m follows.
+  struct Rises {
+    bool row[Base::rows];
+    /// In any of the warp.
+    LANESCOPE_DEVICE bool any() const { return device::ballot(row[0] || row[1]) != 0; }
+  };
+  /// Where the maximum is more than the threshold over m.
+  LANESCOPE_DEVICE static Rises rises_over(float threshold, const Rows& top, const Rows& m) {
+    return {top[0] > m[0] + threshold, top[1] > m[1] + threshold};
+  }
+  /// Where a lane's sum is too large or no number, and in a row that has no maximum yet.
+  LANESCOPE_DEVICE static Rises rises_by_lane(const Rows& sum, const Rows& m) {
+    constexpr float largest = 1 << rescale.above;
+    Rises lane;
     LANESCOPE_UNROLL
     for (int r = 0; r < Base::rows; ++r) {
-      l[r] = device::fma(l[r], alpha[r], sum[2 * r] + sum[2 * r + 1]);
+      lane.row[r] = !(sum[r] <= largest) || m[r] == device::minus_infinity;
+    }
+    return lane;
+  }
+  /// The same of any lane of the row.
+  LANESCOPE_DEVICE static Rises rises_by_sums(const Rows& sum, const Rows& m) {
+    Rises rises = rises_by_lane(sum, m);
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      rises.row[r] = (device::ballot(rises.row[r]) >> device::lane() / 4 * 4 & 15) != 0;
+    }
+    return rises;
+  }
+  /// A row whose maximum is no more than this over m has no sum that is too large.
+  static constexpr float sure_threshold = rescale.above - 6;
+  static_assert(Bc / 4 <= 1 << 6);
+
+  /// m = max(m_prev, top)   factor = 2^(m_prev − m)   alpha = alpha·factor   l = l·factor
+  /// in the rows that rise.
+  LANESCOPE_DEVICE static void raise(const Rows& top, const Rises& rises, Rows& m, Rows& alpha,
+                                     Rows& l) {
+    LANESCOPE_UNROLL
+    for (int r = 0; r < Base::rows; ++r) {
+      if (!rises.row[r]) continue;
+      const float m_prev = m[r];
+      m[r] = device::max(m_prev, top[r]);
+      const float factor = lanescope::kernels::rescale(m_prev, m[r]);
+      alpha[r] = alpha[r] * factor;
+      l[r] = l[r] * factor;
     }
   }
 

@@ -91,10 +91,9 @@ constexpr Site unscaled(Site site) {
   return site;
 }
 
-/// alpha of a kernel whose m follows the scores only where they rise above it by more than
-/// `threshold`, in base 2.
-constexpr Site rescaled_above(int threshold, Site site) {
-  site.rescale_above = threshold;
+/// alpha of a kernel whose m follows the scores by this rule alone.
+constexpr Site rescaled(RescaleRule rule, Site site) {
+  site.rescale = rule;
   return site;
 }
 

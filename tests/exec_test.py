@@ -54,7 +54,8 @@ class ExecTest(ProgramTest):
         for code in [0, 5]:
             out, err = self.execute("", code, code=code)
             self.assertEqual(out, SAID)
-            self.assertRegex(err, rf"^info: 3 launches checked, nothing found; the program's exit code: {code}\n$")
+            self.assertRegex(err, rf"^info: 3 launches checked, nothing found; the program's exit code: {code}; "
+                                  r"[\d.e-]+ M warp instructions in [\d.e-]+ CPU-s\n$")
         for options in [["--threads", "1"], ["--schedule", "7"], ["--arch", "ampere"]]:
             done = self.result_of("exec", *options, self.own, "much shared allowed", "3")
             self.assertEqual((done.returncode, done.stdout), (3, SAID), done.stderr)

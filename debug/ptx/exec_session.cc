@@ -87,6 +87,11 @@ void ExecSession::write(ExecEvent event, const std::string& text) {
   ::close(file);
 }
 
+void ExecSession::note_work(const Work& work) {
+  write(ExecEvent::work,
+        std::to_string(work.instructions) + " " + std::to_string(work.cpu_seconds));
+}
+
 void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
                               const simt::Checker& checker, const Program* program,
                               const std::string& fault, bool refused) {

@@ -23,6 +23,8 @@ class ExecSession {
 
   RunSettings settings() const;
   void note_module() { write(ExecEvent::module, {}); }
+  /// What all launches so far have cost.
+  void note_work(const Work& work);
   /// A launch has ended, or has not begun. `fault`: why not, where it did not; `program`: of a
   /// kernel that was decoded.
   void note_launch(const std::string& kernel, const Grid& grid, const simt::Checker& checker,

@@ -35,6 +35,7 @@ enum class ExecEvent : char {
   module = 'm',   ///< a module was loaded
   clean = 'c',    ///< a launch in which nothing was found
   finding = 'f',  ///< one in which something was; behind it the launch as JSON
+  work = 'w',     ///< behind it what launches have cost so far: instructions, CPU seconds
   refused = 'r',  ///< the same where the machine does not execute the kernel
 };
 

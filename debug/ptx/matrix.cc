@@ -17,15 +17,6 @@
 namespace lanescope::ptx {
 namespace {
 
-/// The registers of an mma: d, a, b, c as they stand.
-struct Fragments {
-  const Place *d, *a, *b, *c;
-};
-Fragments fragments_of(Warp& warp, const Instruction& in, int d, int a, int b) {
-  const Place* all = &warp.program().operands[in.operands];
-  return {all, all + d, all + d + a, all + d + a + b};
-}
-
 /// PTX ISA, "Matrix Fragments for mma.m16n8k16": c and d of every m16n8.
 template <class T>
 void gather_accumulator(Warp& warp, const Place* places, T (&c)[16][8]) {
@@ -44,49 +35,24 @@ void scatter_accumulator(Warp& warp, const Place* places, const T (&c)[16][8]) {
   }
 }
 
-/// An element is unwritten where a value of its row of a, of its column of b, or of c is.
-void follow_product(Warp& warp, const Fragments& at, int a_count, int b_count) {
-  if (!warp.follows_unwritten()) return;
-  std::uint32_t rows = 0, cols = 0, source = 0;
-  const auto each_lane = [](std::uint32_t lanes, auto&& f) {
-    for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
-  };
-  const auto take = [&](Place place, auto&& f) {
-    const Unwritten value = warp.unwritten(place);
-    if (value.lanes != 0) source = value.source;
-    each_lane(value.lanes, f);
-  };
-  for (int i = 0; i < a_count; ++i) {
-    take(at.a[i], [&](int lane) { rows |= 1u << (lane / 4 + i % 2 * 8); });
-  }
-  for (int i = 0; i < b_count; ++i) take(at.b[i], [&](int lane) { cols |= 1u << lane / 4; });
-  Unwritten results[4];
-  for (int i = 0; i < 4; ++i) {
-    const Unwritten c = warp.unwritten(at.c[i]);
-    results[i] = c.lanes != 0 ? c : Unwritten{0, source};
-    for (int lane = 0; (rows | cols) != 0 && lane < 32; ++lane) {
-      const int row = lane / 4 + i / 2 * 8, col = lane % 4 * 2 + i % 2;
-      if ((rows >> row & 1) != 0 || (cols >> col & 1) != 0) results[i].lanes |= 1u << lane;
-    }
-  }
-  for (int i = 0; i < 4; ++i) warp.set_unwritten(at.d[i], ~0u, results[i]);
-}
-
-/// m16n8k16 of f16 or bf16, accumulated in fp32.
-template <ElementType type>
+/// m16n8k16 of f16 or bf16, accumulated in fp32; an m16n8k8 is one with zeroes.
+template <ElementType type, int k>
 Flow multiply_halves(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
-  const Fragments at = fragments_of(warp, in, 4, 4, 2);
+  static constexpr std::uint32_t zeroes[32] = {};
+  const Fragments at = fragments_of(warp, in, 4, k / 4, k / 8);
   simt::MmaRegisters registers;
   for (int i = 0; i < 4; ++i) {
-    registers.a[i] = warp.lanes<std::uint32_t>(at.a[i]);
+    registers.a[i] = i < k / 4 ? warp.lanes<std::uint32_t>(at.a[i]) : zeroes;
     registers.c[i] = warp.lanes<float>(at.c[i]);
     registers.d[i] = warp.lanes<float>(at.d[i]);
   }
-  for (int i = 0; i < 2; ++i) registers.b[i] = warp.lanes<std::uint32_t>(at.b[i]);
+  for (int i = 0; i < 2; ++i) {
+    registers.b[i] = i < k / 8 ? warp.lanes<std::uint32_t>(at.b[i]) : zeroes;
+  }
   simt::multiply_accumulate(type, warp.block().grid().tensor_core, registers);
-  follow_product(warp, at, 4, 2);
+  follow_product(warp, at, k / 4, k / 8);
   return Flow::next;
 }
 
@@ -173,9 +139,15 @@ WarpOperation choose_bytes(Type a, Type b) {
                        : multiply_bytes<K, std::uint8_t, std::uint8_t>;
 }
 
+template <ElementType type>
+WarpOperation choose_halves(int k) {
+  return k == 16 ? multiply_halves<type, 16> : multiply_halves<type, 8>;
+}
+
 void decode_product(Decoder& d) {
   d.modifiers.ignore({"sync", "aligned", "row", "col", "row", "col"});
-  const int shape = d.modifiers.choose({"m16n8k16", "m16n8k32"}, -1);
+  if (decode_scalar_product(d)) return;
+  const int shape = d.modifiers.choose({"m16n8k16", "m16n8k32", "m16n8k8"}, -1);
   const bool finite = d.modifiers.take("satfinite");
   if (shape < 0) d.refuse("of this shape: what a GPU computes is not known bit for bit");
   // .dtype.atype.btype.ctype; e4m3 is no type of registers.
@@ -184,14 +156,14 @@ void decode_product(Decoder& d) {
   const Type a = e4m3 ? Type::b8 : d.demand_type(), b = e4m3 ? Type::b8 : d.demand_type();
   const Type from = d.demand_type();
   const bool bytes = (a == Type::s8 || a == Type::u8) && (b == Type::s8 || b == Type::u8);
-  const int k = shape == 0 ? 16 : 32;
-  if (bytes && to == Type::s32 && from == Type::s32) {
+  const int k = shape == 0 ? 16 : shape == 1 ? 32 : 8;
+  if (bytes && to == Type::s32 && from == Type::s32 && k >= 16) {
     d.in.kind = finite ? 1 : 0;
     d.in.act = k == 16 ? choose_bytes<16>(a, b) : choose_bytes<32>(a, b);
-  } else if (to == Type::f32 && from == Type::f32 && k == 16 && a == b &&
+  } else if (to == Type::f32 && from == Type::f32 && k <= 16 && a == b &&
              (a == Type::f16 || a == Type::bf16)) {
     d.in.act =
-        a == Type::f16 ? multiply_halves<ElementType::f16> : multiply_halves<ElementType::bf16>;
+        a == Type::f16 ? choose_halves<ElementType::f16>(k) : choose_halves<ElementType::bf16>(k);
   } else if (to == Type::f32 && from == Type::f32 && k == 32 && e4m3) {
     d.in.act = multiply_e4m3;
   } else {
@@ -200,14 +172,48 @@ void decode_product(Decoder& d) {
   d.demand_operands(4);
   const bool narrow = bytes || e4m3;
   take_fragment(d, 0, 4, true, "d");
-  take_fragment(d, 1, narrow ? static_cast<std::size_t>(k) / 8 : 4, false, "a");
-  take_fragment(d, 2, narrow ? static_cast<std::size_t>(k) / 16 : 2, false, "b");
+  take_fragment(d, 1, static_cast<std::size_t>(k) / (narrow ? 8 : 4), false, "a");
+  take_fragment(d, 2, static_cast<std::size_t>(k) / (narrow ? 16 : 8), false, "b");
   take_fragment(d, 3, 4, false, "c");
   d.in.carries = true;
   d.in.meets = true;
 }
 
 }  // namespace
+
+Fragments fragments_of(Warp& warp, const Instruction& in, int d, int a, int b) {
+  const Place* all = &warp.program().operands[in.operands];
+  return {all, all + d, all + d + a, all + d + a + b};
+}
+
+void follow_product(Warp& warp, const Fragments& at, int a_count, int b_count, bool packed) {
+  if (!warp.follows_unwritten()) return;
+  std::uint32_t rows = 0, cols = 0, source = 0;
+  const auto each_lane = [](std::uint32_t lanes, auto&& f) {
+    for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
+  };
+  const auto take = [&](Place place, auto&& f) {
+    const Unwritten value = warp.unwritten(place);
+    if (value.lanes != 0) source = value.source;
+    each_lane(value.lanes, f);
+  };
+  for (int i = 0; i < a_count; ++i) {
+    take(at.a[i], [&](int lane) { rows |= 1u << (lane / 4 + i % 2 * 8); });
+  }
+  for (int i = 0; i < b_count; ++i) take(at.b[i], [&](int lane) { cols |= 1u << lane / 4; });
+  Unwritten results[4];
+  const int count = packed ? 2 : 4;
+  for (int i = 0; i < count; ++i) {
+    const Unwritten c = warp.unwritten(at.c[i]);
+    results[i] = c.lanes != 0 ? c : Unwritten{0, source};
+    for (int lane = 0; (rows | cols) != 0 && lane < 32; ++lane) {
+      const int row = lane / 4 + (packed ? i : i / 2) * 8, pair = lane % 4 * 2;
+      const std::uint32_t its_cols = packed ? 3u << pair : 1u << (pair + i % 2);
+      if ((rows >> row & 1) != 0 || (cols & its_cols) != 0) results[i].lanes |= 1u << lane;
+    }
+  }
+  for (int i = 0; i < count; ++i) warp.set_unwritten(at.d[i], ~0u, results[i]);
+}
 
 void demand_whole(Warp& warp) {
   if (warp.split().mask == ~0u) return;

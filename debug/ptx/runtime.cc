@@ -1,5 +1,7 @@
 #include "debug/ptx/runtime.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -16,6 +18,13 @@ namespace {
 
 /// Of a block whose kernel has not asked for more (CUDA C++ Programming Guide, "Shared Memory").
 constexpr std::size_t shared_of_default = std::size_t{48} << 10;
+
+/// Of this process.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 }  // namespace
 
@@ -166,7 +175,9 @@ std::pair<void*, std::size_t> Device::find_variable(const void* host) {
 
 Device::Outcome Device::run(const Grid& grid, const Program& program, std::string& fault) {
   try {
-    ptx::launch(grid, program);
+    const double begin = cpu_seconds();
+    work_.instructions += ptx::launch(grid, program);
+    work_.cpu_seconds += cpu_seconds() - begin;
     return Outcome::ok;
   } catch (const LaunchError& error) {
     fault = error.what();
@@ -229,7 +240,10 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
             ": cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
             "allows more";
   }
-  if (session_) session_->note_launch(kernel.name, grid, of_session, &program, fault, refused_);
+  if (session_) {
+    session_->note_launch(kernel.name, grid, of_session, &program, fault, refused_);
+    session_->note_work(work_);
+  }
   refusal_ = outcome == Outcome::ok ? "" : fault;
   return outcome;
 }

@@ -31,6 +31,8 @@ class Device {
   const std::string& failure() const { return failure_; }
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool refused() const { return refused_; }
+  /// Of all launches so far.
+  const Work& work() const { return work_; }
 
   /// Device memory, filled with what reads as NaN; nullptr where there is none left. `of_host`: the
   /// host uses it too, and does not say when.
@@ -119,6 +121,7 @@ class Device {
     std::string name;
   };
   std::map<const void*, VariableOf> variables_;
+  Work work_;
   std::string failure_, refusal_;
   bool refused_ = false;
   FaultKind fault_ = FaultKind::launch_failure;

@@ -15,6 +15,7 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
       },
       [] { return Device::instance().failure().c_str(); },
       [] { return Device::instance().refused(); },
+      [] { return Device::instance().work(); },
   };
   return &entry;
 }

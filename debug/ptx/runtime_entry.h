@@ -20,6 +20,12 @@ struct RunSettings {
   double timeout_seconds = 0;  ///< that a block may take, 0: any
 };
 
+/// What kernels have cost: instructions of warps, and CPU time in which they ran.
+struct Work {
+  std::int64_t instructions = 0;
+  double cpu_seconds = 0;
+};
+
 /// The file of the machine's CUDA runtime, whose name is that of CUDA's own.
 inline constexpr const char* runtime_library = "libcudart.so.13";
 /// That of the driver, which programs may be linked with too.
@@ -38,6 +44,7 @@ struct RuntimeEntry {
   const char* (*failure)();
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool (*refused)();
+  Work (*work)();
 };
 
 /// The type of the function `lanescope_runtime`, the one name of the library that is not CUDA's.

@@ -42,6 +42,7 @@ struct Execution {
 struct Tally {
   bool has_modules = false, refused = false;
   int launches = 0;
+  ptx::Work work;
   std::vector<std::string> findings;  ///< launches in which something was found, as JSON
 };
 
@@ -53,6 +54,10 @@ Tally read_tally(const std::string& path) {
     const auto event = static_cast<ptx::ExecEvent>(line[0]);
     if (event == ptx::ExecEvent::module) {
       tally.has_modules = true;
+      continue;
+    }
+    if (event == ptx::ExecEvent::work) {
+      std::istringstream(line.substr(1)) >> tally.work.instructions >> tally.work.cpu_seconds;
       continue;
     }
     ++tally.launches;
@@ -142,12 +147,21 @@ std::string end_of(int status) {
   return "the program's exit code: " + std::to_string(WEXITSTATUS(status));
 }
 
+/// ", 1.23 M warp instructions in 0.5 CPU-s"
+std::string work_text(const ptx::Work& work) {
+  if (work.instructions == 0) return "";
+  char text[80];
+  std::snprintf(text, sizeof text, "; %.3g M warp instructions in %.3g CPU-s",
+                static_cast<double>(work.instructions) * 1e-6, work.cpu_seconds);
+  return text;
+}
+
 std::string summary_of(const Tally& tally, int status) {
   std::string text = std::to_string(tally.launches) +
                      (tally.launches == 1 ? " launch" : " launches") + " checked, ";
   text += tally.findings.empty() ? "nothing found"
                                  : std::to_string(tally.findings.size()) + " with findings";
-  return text + "; " + end_of(status);
+  return text + "; " + end_of(status) + work_text(tally.work);
 }
 
 /// Of a program that ended by a signal what shells say.

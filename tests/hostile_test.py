@@ -116,7 +116,7 @@ class HostileTest(ProgramTest):
     def wrong_with(self, case):
         """What the program did other than the row says; nothing where all is as it should be."""
         words = self.filled(case)
-        command = [self.program, *words]
+        command = [self.whole_program, *words]
         if case.shell or case.redirect:
             quoted = shlex.join(map(str, command)).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
             begin = "" if case.redirect.startswith("|") else "exec "

@@ -73,7 +73,7 @@ class DaskTest(ProgramTest):
 
     def test_a_worker_is_killed_and_one_is_refused(self):
         other = self.folder / "other_lanescope"
-        shutil.copy(self.program.parent / "commands" / self.program.name, other)  # the whole program
+        shutil.copy(self.whole_program, other)
         with open(other, "ab") as file:
             file.write(b"\0")  # another build
         workers = [self.worker(f"worker{i}") for i in range(3)]

@@ -103,6 +103,11 @@ class ProgramTest(unittest.TestCase):
         with self.subTest(shlex.join(map(str, arguments))):
             self.assertRegex(self.call(*arguments, code=code, **options).stderr, words)
 
+    @property
+    def whole_program(self):
+        """The one with all commands, which `program` hands those over to that it has not."""
+        return self.program.parent / "commands" / self.program.name
+
     def backends(self):
         """Those that are built, and whether each answers."""
         return {entry["backend"]: entry["answers"] for entry in self.json_of("list")["backends"]}

@@ -188,7 +188,7 @@ def refuse_alike(python, root, build, environment):
         reader, program = json.loads(done.stdout), {}
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             def show(name):
-                return subprocess.run([build / "gates" / "lanescope", "show", files / name, "q"], capture_output=True, text=True, timeout=60)
+                return subprocess.run([build / "gates" / "commands" / "lanescope", "show", files / name, "q"], capture_output=True, text=True, timeout=60)
             for name, done in zip(reader, pool.map(show, reader)):
                 program[name] = done.stderr.strip() if done.returncode else None
     failures = []

@@ -48,7 +48,8 @@ void find_counts(const Scene& scene, const ProductOperand& e, Findings& findings
 /// Right numbers in the wrong place of the operand.
 void find_places(const ProductOperand& e, Findings& findings) {
   constexpr std::pair<Index, Index> shapes[] = {{0, 1}, {8, 8}, {1, 8}, {8, 1}};
-  for (const auto& [height, width] : shapes) {
+  for (const auto& shape : shapes) {
+    const Index height = shape.first, width = shape.second;
     const Index rows = height == 0 ? e.used.rows() : height;
     if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
     std::vector<std::pair<std::int64_t, std::int64_t>> map;

@@ -121,3 +121,25 @@ TEST_CASE("ptx: a contracted sum is rounded once", "[ptx]") {
   CHECK(result_of("mul.f32 %f8,%f0,%f1; neg.f32 %f7,%f8; sub.f32 %f9,%f2,%f7;", numbers) == fused);
   CHECK(result_of("mul.f32 %f8,%f0,%f1; neg.f32 %f7,%f8; sub.f32 %f9,%f7,%f2;", numbers) == -fused);
 }
+
+TEST_CASE("ptx: an approximation of a number that ptxas knows is exact", "[ptx]") {
+  const struct {
+    const char* body;
+    std::uint32_t bits;  ///< in the machine code
+  } cases[] = {{"mov.f32 %f8,0f43000000; rsqrt.approx.ftz.f32 %f9,%f8;", 0x3db504f3},
+               {"rsqrt.approx.f32 %f9,0f40400000;", 0x3f13cd3a},
+               {"mov.b32 %f8,0f40000000; sqrt.approx.ftz.f32 %f9,%f8;", 0x3fb504f3},
+               {"mov.f32 %f8,0f3E99999A; ex2.approx.ftz.f32 %f9,%f8;", 0x3f9d9624},
+               {"mov.f32 %f8,0f3F800000; cos.approx.ftz.f32 %f9,%f8;", 0x3f0a5140}};
+  for (const auto& [body, bits] : cases) {
+    INFO(body);
+    CHECK(std::bit_cast<std::uint32_t>(result_of(body, std::vector<float>(8))) == bits);
+  }
+  // Of one that is computed, or assigned twice, what the unit makes of it.
+  const std::vector<float> numbers = {128, 0, 0, 1, 0, 0, 0, 0};
+  const float unit = result_of("rsqrt.approx.ftz.f32 %f9,%f0;", numbers);
+  CHECK(std::bit_cast<std::uint32_t>(unit) != 0x3db504f3);
+  CHECK(result_of("mov.f32 %f8,0f43000000; @%p1 mov.f32 %f8,0f00000000;"
+                  "rsqrt.approx.ftz.f32 %f9,%f8;",
+                  numbers) == unit);
+}

@@ -1,7 +1,11 @@
 // PTX ISA, "Floating-Point Instructions": what a GPU has units for that are not exact.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
+#include <optional>
+#include <string_view>
 
 #include "debug/ptx/decoder.h"
 #include "debug/simt/branch_free.h"
@@ -57,6 +61,43 @@ struct Sin {
 struct Cos {
   static float apply(float x) { return simt::cos(x); }
 };
+/// What ptxas 13 puts in the place of an approximation of a number that it knows: the exact value,
+/// rounded to nearest.
+struct Exact {
+  std::string_view base;
+  double (*of)(double);
+};
+constexpr Exact exact_functions[] = {{"ex2", [](double x) { return std::exp2(x); }},
+                                     {"lg2", [](double x) { return std::log2(x); }},
+                                     {"rcp", [](double x) { return 1 / x; }},
+                                     {"rsqrt", [](double x) { return 1 / std::sqrt(x); }},
+                                     {"sqrt", [](double x) { return std::sqrt(x); }},
+                                     {"sin", [](double x) { return std::sin(x); }},
+                                     {"cos", [](double x) { return std::cos(x); }}};
+
+struct Same {
+  static float apply(float x) { return x; }
+};
+
+/// Where it is one of those: true. Of numbers that no GPU flushes, and results that are numbers.
+bool decode_known(Decoder& d) {
+  const auto known =
+      std::find_if(std::begin(exact_functions), std::end(exact_functions),
+                   [&](const Exact& exact) { return exact.base == d.modifiers.base(); });
+  if (known == std::end(exact_functions) || d.operand_count() != 2) return false;
+  const std::optional<std::uint64_t> bits = d.number_in(d.operand(1));
+  if (!bits) return false;
+  const auto x = std::bit_cast<float>(static_cast<std::uint32_t>(*bits));
+  const auto result = static_cast<float>(known->of(static_cast<double>(x)));
+  if (!std::isnormal(x) || !std::isnormal(result)) return false;
+  d.modifiers.ignore({"approx", "ftz"});
+  if (d.demand_type() != Type::f32) return false;
+  d.in.d = d.result(0, Type::f32);
+  d.in.s[0] = d.constant(std::bit_cast<std::uint32_t>(result), 32);
+  d.in.lanes = lane_operation<Same, float, float>();
+  return true;
+}
+
 template <template <bool> class Op>
 void decode_unit(Decoder& d) {
   if (!d.modifiers.take("approx")) d.fail(".approx is missing");
@@ -79,6 +120,7 @@ bool decode_approximate(Decoder& d) {
   const std::string_view base = d.modifiers.base();
   const auto& words = d.modifiers.left();
   const bool approx = std::find(words.begin(), words.end(), "approx") != words.end();
+  if (approx && *type == Type::f32 && decode_known(d)) return true;
   if (base == "ex2") {
     decode_unit<Ex2>(d);
   } else if (base == "lg2") {

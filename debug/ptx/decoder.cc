@@ -68,6 +68,28 @@ void Decoder::fail(const std::string& what) const {
 
 void Decoder::refuse(const std::string& why) const { fail("not executed: " + why); }
 
+std::optional<std::uint64_t> Decoder::number_in(const Operand& operand) const {
+  const auto is_plain = [](const Operand& number) {
+    return number.kind == Operand::Kind::real32 || number.kind == Operand::Kind::integer;
+  };
+  if (is_plain(operand)) return operand.bits;
+  if (operand.kind != Operand::Kind::reg) return std::nullopt;
+  const Statement* only = nullptr;
+  for (const Statement& statement : function_.statements) {
+    if (statement.operands.empty()) continue;
+    const Operand& first = statement.operands[0];
+    const auto is_it = [&](const Operand& part) {
+      return part.kind == Operand::Kind::reg && part.index == operand.index;
+    };
+    if (!is_it(first) && std::none_of(first.parts.begin(), first.parts.end(), is_it)) continue;
+    if (only || !is_it(first)) return std::nullopt;
+    only = &statement;
+  }
+  const bool is_mov = only && only->opcode.starts_with("mov.") && only->guard < 0;
+  if (!is_mov || only->operands.size() != 2 || !is_plain(only->operands[1])) return std::nullopt;
+  return only->operands[1].bits;
+}
+
 void Decoder::demand_operands(std::size_t least, std::size_t most) {
   if (operand_count() >= least && operand_count() <= most) return;
   fail("it has " + std::to_string(operand_count()) + " operands, and takes " +

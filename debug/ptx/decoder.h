@@ -69,6 +69,10 @@ class Decoder {
   const Statement& statement() const { return statement_; }
   ProgramBuilder& program() { return program_; }
 
+  /// The bits of an operand that is a number, or a register that nothing but one mov of a number
+  /// assigns to.
+  std::optional<std::uint64_t> number_in(const Operand& operand) const;
+
   /// An error unless there are so many operands.
   void demand_operands(std::size_t least, std::size_t most);
   void demand_operands(std::size_t count) { demand_operands(count, count); }

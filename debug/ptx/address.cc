@@ -302,41 +302,4 @@ bool Warp::is_private(const std::byte* at) const {
          static_cast<std::size_t>(at - parameters) < program_.parameter_bytes;
 }
 
-void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to,
-                        const Pointers& from, const std::array<std::uint8_t, 32>& valid) {
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    if (simt::BlockChecker* checker = block_.checker()) {
-      const auto i = static_cast<int>(lane);
-      if (valid[lane] > 0) check_lane(Access::read, i, from[lane], valid[lane], 1, false);
-      if (!checker->issue_copy(to[lane], from[lane], bytes, 0, place(), thread(i))) {
-        fail(i, "an access outside of every buffer", FaultKind::illegal_address);
-      }
-    }
-    copies_[lane].push_back({to[lane], from[lane], static_cast<std::uint8_t>(bytes), valid[lane],
-                             groups_committed[lane]});
-  }
-}
-
-/// The latest legal moment: what is not waited for has not arrived.
-void Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) {
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    const std::uint32_t committed = groups_committed[lane];
-    const std::uint32_t done = committed - std::min(committed, pending);
-    auto& queue = copies_[lane];
-    std::size_t count = 0;
-    for (; count < queue.size() && (all || queue[count].group < done); ++count) {
-      const Copy& copy = queue[count];
-      if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
-      std::memset(copy.to + copy.valid, 0, copy.bytes - static_cast<std::size_t>(copy.valid));
-      note_written(copy.to, copy.bytes);
-      if (simt::BlockChecker* checker = block_.checker()) {
-        checker->complete_copy(copy.to, copy.bytes, thread(static_cast<int>(lane)));
-      }
-    }
-    queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(count));
-  }
-}
-
 }  // namespace lanescope::ptx

@@ -155,9 +155,14 @@ bool decode_move(Decoder& decoder);
 /// mov of a special register.
 void decode_special(Decoder& decoder, std::string_view name, Type type);
 bool decode_memory(Decoder& decoder);
+void decode_copy_async(Decoder& decoder);
+/// How the memory system is to keep what is read or written: it says nothing about values. Blocks
+/// run on one machine, so an access of any scope is seen by all.
+void ignore_hints(Decoder& decoder);
 bool decode_atomic(Decoder& decoder);
 bool decode_control(Decoder& decoder);
 bool decode_warp(Decoder& decoder);
+bool decode_vote_of_warp(Decoder& decoder, std::string_view base);  ///< what that leaves
 bool decode_matrix(Decoder& decoder);
 bool decode_mbarriers(Decoder& decoder);
 bool decode_bulk_copy(Decoder& decoder);

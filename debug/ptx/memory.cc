@@ -1,4 +1,4 @@
-// PTX ISA, "Data Movement and Conversion Instructions": ld, st, and cp.async.
+// PTX ISA, "Data Movement and Conversion Instructions": ld and st.
 
 #include <algorithm>
 #include <bit>
@@ -148,17 +148,6 @@ Space take_space(Decoder& d) {
   return index < 0 ? Space::generic : spaces[index];
 }
 
-/// How the memory system is to keep what is read or written: it says nothing about values. Blocks
-/// run on one machine, so an access of any scope is seen by all.
-void ignore_hints(Decoder& d) {
-  d.modifiers.ignore({"weak", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs", "lu", "cv",
-                      "wb", "wt", "noftz"});
-  const std::vector<std::string_view> words = d.modifiers.left();
-  for (const std::string_view word : words) {
-    if (word.starts_with("L1::") || word.starts_with("L2::")) d.modifiers.take(word);
-  }
-}
-
 void decode_access(Decoder& d, bool loads) {
   const bool hinted = std::any_of(d.modifiers.left().begin(), d.modifiers.left().end(),
                                   [](std::string_view word) { return word == "L2::cache_hint"; });
@@ -210,116 +199,16 @@ void decode_access(Decoder& d, bool loads) {
   d.in.act = choose(loads, d.in.type, width);
 }
 
-/// cp.async: both addresses, then how many bytes, and how many of those are read.
-Flow copy_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  if (mask == 0) return Flow::next;
-  const auto bytes = static_cast<std::size_t>(in.vector);
-  Pointers to, from;
-  warp.locate(in, mask, bytes, to);
-  Instruction source = in;
-  source.s[0] = in.s[1];
-  source.immediate = in.immediate2;
-  source.wide_address = true;
-  std::array<std::uint8_t, 32> valid{};
-  from.fill(nullptr);
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    std::size_t size = bytes;
-    if (in.kind == 1) size = warp.lanes<std::uint32_t>(in.s[2])[lane];
-    if (in.kind == 2 && warp.predicate(in.s[2]) >> lane & 1) size = 0;
-    if (size > bytes) warp.fail(lane, "more bytes are to be read than copied");
-    const auto i = static_cast<std::size_t>(lane);
-    valid[i] = static_cast<std::uint8_t>(size);
-    if (size == 0) continue;
-    const std::uint64_t address = warp.address_of(source, lane);
-    if (address % bytes != 0)
-      warp.fail(lane,
-                "the source is misaligned: a multiple of " + std::to_string(bytes) + " is needed",
-                FaultKind::misaligned_address);
-    from[i] = warp.locate(Space::global, address, size, lane);
-  }
-  warp.issue_copies(mask, bytes, to, from, valid);
-  return Flow::next;
-}
-
-Flow commit_copies(Warp& warp, const Instruction&, std::uint32_t mask) {
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    if (mask >> lane & 1) ++warp.groups_committed[lane];
-  }
-  return Flow::next;
-}
-
-Flow wait_for_copies(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  warp.complete_copies(mask, in.kind == 1, static_cast<std::uint32_t>(in.immediate));
-  return Flow::next;
-}
-
-/// cp.async.mbarrier.arrive: the lane's copies until here arrive when they are done, which is now;
-/// kind 1 (.noinc): as one of the arrivals that the mbarrier counts.
-Flow arrive_with_copies(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  for (; mask != 0; mask &= mask - 1) {
-    const int lane = std::countr_zero(mask);
-    warp.complete_copies(1u << lane, true, 0);
-    const simt::Caller caller = warp.caller(lane);
-    simt::AsyncBlock& async = warp.block().async();
-    simt::MbarrierState& barrier = async.barrier(warp.shared_offset(in, 8, lane), caller);
-    if (in.kind == 1) async.arrive(barrier, caller);
-  }
-  return Flow::next;
-}
-
-void decode_arrival(Decoder& d) {
-  d.modifiers.ignore({"arrive"});
-  d.in.kind = d.modifiers.take("noinc") ? 1 : 0;
-  d.in.space =
-      d.modifiers.choose({"shared", "shared::cta"}, -1) < 0 ? Space::generic : Space::shared;
-  if (d.demand_type() != Type::b64) d.fail("an mbarrier is .b64");
-  d.demand_operands(1);
-  d.address(d.operand(0));
-  d.in.act = arrive_with_copies;
-}
-
-void decode_copy(Decoder& d) {
-  if (d.modifiers.take("commit_group")) {
-    d.demand_operands(0);
-    d.in.act = commit_copies;
-    return;
-  }
-  const int wait = d.modifiers.choose({"wait_group", "wait_all"}, -1);
-  if (wait >= 0) {
-    d.demand_operands(wait == 0 ? 1 : 0);
-    d.in.kind = static_cast<std::uint8_t>(wait);
-    if (wait == 0) d.in.immediate = static_cast<std::int64_t>(d.integer(0, "the number of groups"));
-    d.in.act = wait_for_copies;
-    return;
-  }
-  if (d.modifiers.take("mbarrier")) return decode_arrival(d);
-  const bool hinted = d.modifiers.take("L2::cache_hint");
-  ignore_hints(d);
-  d.in.space = Space::shared;
-  if (d.modifiers.choose({"shared", "shared::cta"}, -1) < 0 || !d.modifiers.take("global")) {
-    d.fail("it copies from .global to .shared");
-  }
-  d.demand_operands(3, hinted ? 5 : 4);
-  d.address(d.operand(1));
-  d.in.s[1] = d.in.s[0];
-  d.in.immediate2 = d.in.immediate;
-  if (!d.in.wide_address) d.fail("the source's address has 64 bits");
-  d.in.space = Space::shared;
-  d.address(d.operand(0));
-  const std::uint64_t bytes = d.integer(2, "the number of bytes");
-  if (bytes != 4 && bytes != 8 && bytes != 16) d.fail("it copies 4, 8 or 16 bytes");
-  d.in.vector = static_cast<std::uint8_t>(bytes);
-  if (d.operand_count() > (hinted ? 4u : 3u)) {
-    const Operand& last = d.operand(3);
-    const bool is_predicate = last.kind == Operand::Kind::reg && d.width_of(last) == 1;
-    d.in.kind = is_predicate ? 2 : 1;
-    d.in.s[2] = d.source_of(last, is_predicate ? Type::pred : Type::b32);
-  }
-  d.in.act = copy_async;
-}
-
 }  // namespace
+
+void ignore_hints(Decoder& d) {
+  d.modifiers.ignore({"weak", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs", "lu", "cv",
+                      "wb", "wt", "noftz"});
+  const std::vector<std::string_view> words = d.modifiers.left();
+  for (const std::string_view word : words) {
+    if (word.starts_with("L1::") || word.starts_with("L2::")) d.modifiers.take(word);
+  }
+}
 
 bool decode_memory(Decoder& d) {
   const std::string_view base = d.modifiers.base();
@@ -330,7 +219,7 @@ bool decode_memory(Decoder& d) {
     decode_access(d, false);
   } else if (base == "cp") {
     if (!d.modifiers.take("async")) d.fail("the machine does not know this instruction");
-    decode_copy(d);
+    decode_copy_async(d);
   } else {
     return false;
   }

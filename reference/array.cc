@@ -1,29 +1,16 @@
 #include "reference/array.h"
 
-#include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+
+#include "reference/eigen_matrix.h"
 
 namespace lanescope::reference {
 namespace {
 
 auto as_array(const Array& x) {
   return Eigen::Map<const Eigen::ArrayXXd>(x.data(), x.rows(), x.cols());
-}
-auto as_matrix(const Array& x) {
-  return Eigen::Map<const Eigen::MatrixXd>(x.data(), x.rows(), x.cols());
-}
-auto as_matrix(Array& x) { return Eigen::Map<Eigen::MatrixXd>(x.data(), x.rows(), x.cols()); }
-
-/// Pins the block sizes of Eigen's products, which follow the CPU's caches otherwise and with them
-/// the order of its additions.
-void pin_product_order() {
-  static const bool pinned = [] {
-    Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 4 << 20);
-    return true;
-  }();
-  static_cast<void>(pinned);
 }
 
 template <class Operation>
@@ -54,13 +41,6 @@ Mask where(const Array& a, const Array& b, const Condition& condition) {
   Mask mask(a.rows(), a.cols());
   for (Index i = 0; i < a.size(); ++i) mask.set(i, condition(a.data()[i], b.data()[i]));
   return mask;
-}
-
-template <class Vector>
-Array from_vector(const Vector& vector) {
-  Array result(vector.rows(), vector.cols());
-  std::copy(vector.data(), vector.data() + vector.size(), result.begin());
-  return result;
 }
 
 }  // namespace
@@ -254,15 +234,6 @@ Array product_transposed(const Array& a, const Array& b) {
   Array result(a.rows(), b.rows());
   as_matrix(result).noalias() = as_matrix(a) * as_matrix(b).transpose();
   return result;
-}
-
-std::optional<Array> solver(const Array& b, double least) {
-  if (b.rows() > b.cols()) return std::nullopt;
-  pin_product_order();
-  const Eigen::MatrixXd gram = as_matrix(b) * as_matrix(b).transpose();
-  const Eigen::LLT<Eigen::MatrixXd> factor(gram);
-  if (factor.info() != Eigen::Success || !(factor.rcond() >= least)) return std::nullopt;
-  return from_vector(Eigen::MatrixXd(factor.solve(as_matrix(b))));
 }
 
 }  // namespace lanescope::reference

@@ -2,7 +2,6 @@
 
 #include <cassert>
 #include <cstddef>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,8 @@ class Mask;
 
 /// A matrix of doubles, column after column. Operations are element by element and give arrays, not
 /// expressions; in those of two arrays, the second may have one column, which then goes with every
-/// column of the first. Products of matrices and sums are Eigen's; array.cc alone includes it.
+/// column of the first. Products of matrices and sums are Eigen's; eigen_matrix.h alone includes
+/// it.
 class Array {
  public:
   Array() = default;
@@ -167,9 +167,5 @@ Mask operator>=(const Array& a, double b);
 /// a·b and a·bᵀ, matrices. The order of additions does not depend on the machine.
 Array product(const Array& a, const Array& b);
 Array product_transposed(const Array& a, const Array& b);
-
-/// (b·bᵀ)⁻¹·b, [n, m], of b [n, m] with n <= m: X = c·(that)ᵀ solves X·b = c. Nothing where b does
-/// not determine X: the reciprocal condition number of b·bᵀ is below `least`.
-std::optional<Array> solver(const Array& b, double least);
 
 }  // namespace lanescope::reference

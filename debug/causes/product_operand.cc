@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "reference/solver.h"
+
 namespace lanescope {
 namespace {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "debug/simt/numerics.h"
+#include "debug/simt/transpose.h"
 
 /// Products of matrices in lanes of 16 rows, for numbers that are finite and whose terms lie in the
 /// range of fp32: there a term truncated to whole units is a product of floats, scaled by a power
@@ -15,7 +15,6 @@ namespace lanescope::simt::columns {
 // The 16 rows of a column, or eight or four of them.
 using ShortRows [[gnu::vector_size(32)]] = std::int16_t;
 using HalfOfShorts [[gnu::vector_size(16)]] = std::int16_t;
-using IntRows [[gnu::vector_size(32)]] = std::int32_t;
 using HalfOfInts [[gnu::vector_size(16)]] = std::int32_t;
 using FloatRows [[gnu::vector_size(32)]] = float;
 using HalfOfFloats [[gnu::vector_size(16)]] = float;
@@ -140,72 +139,31 @@ template <int k_block>
   }
 }
 
-/// c += a·b of eight columns. Returns whether it could be done.
+/// Whether products of numbers so large are of add_columns.
 template <ElementType type>
-[[gnu::always_inline]] inline bool add_columns(const LeftRows& a, const Extent& of_a,
-                                               const RightColumns& b, const Extent& of_b,
-                                               TensorCoreRule rule, FloatRows (&c)[8][2]) {
-  if (any(of_a.not_finite | of_b.not_finite)) return false;
-  if constexpr (type == ElementType::bf16) {
-    if (greatest(of_a.largest) + greatest(of_b.largest) > most_top) return false;
-  }
+[[gnu::always_inline]] inline bool can_add(const Extent& a, const Extent& b) {
+  if (any(a.not_finite | b.not_finite)) return false;
+  return type == ElementType::f16 || greatest(a.largest) + greatest(b.largest) <= most_top;
+}
+
+/// c += a·b of eight columns. Returns whether it could be done.
+using AddColumns = bool (*)(const LeftRows& a, const RightColumns& b, TensorCoreRule rule,
+                            FloatRows (&c)[8][2]);
+template <int k_block>
+[[gnu::always_inline]] inline bool add_in_blocks(const LeftRows& a, const RightColumns& b,
+                                                 int kept_bits, FloatRows (&c)[8][2]) {
   IntRows wrong = {};
-  const auto add = [&]<int k_block>(std::integral_constant<int, k_block>)
-      __attribute__((always_inline)) {
-    for (int n = 0; n < 8; ++n) {
-      for (int k = 0; k < 16; k += k_block) {
-        add_to_column<k_block>(a, b.value[n], b.exponent[n], k, rule.fraction_bits, c[n], wrong);
-      }
+  for (int n = 0; n < 8; ++n) {
+    for (int k = 0; k < 16; k += k_block) {
+      add_to_column<k_block>(a, b.value[n], b.exponent[n], k, kept_bits, c[n], wrong);
     }
-  };
-  if (rule.k_block == 16) {
-    add(std::integral_constant<int, 16>{});
-  } else if (rule.k_block == 8) {
-    add(std::integral_constant<int, 8>{});
-  } else {
-    return false;
   }
   return !any(reinterpret_cast<ShortRows>(wrong));
 }
-
-/// Eight rows of four numbers of 32 bits: the four columns.
-[[gnu::always_inline]] inline void transpose_rows(const void* from, IntRows (&columns)[4]) {
-  IntRows y[4];
-  std::memcpy(y, from, sizeof y);
-  IntRows t[4];  // rows i and i + 4
-  t[0] = __builtin_shufflevector(y[0], y[2], 0, 1, 2, 3, 8, 9, 10, 11);
-  t[1] = __builtin_shufflevector(y[0], y[2], 4, 5, 6, 7, 12, 13, 14, 15);
-  t[2] = __builtin_shufflevector(y[1], y[3], 0, 1, 2, 3, 8, 9, 10, 11);
-  t[3] = __builtin_shufflevector(y[1], y[3], 4, 5, 6, 7, 12, 13, 14, 15);
-  IntRows u[4];
-  u[0] = __builtin_shufflevector(t[0], t[1], 0, 8, 1, 9, 4, 12, 5, 13);
-  u[1] = __builtin_shufflevector(t[0], t[1], 2, 10, 3, 11, 6, 14, 7, 15);
-  u[2] = __builtin_shufflevector(t[2], t[3], 0, 8, 1, 9, 4, 12, 5, 13);
-  u[3] = __builtin_shufflevector(t[2], t[3], 2, 10, 3, 11, 6, 14, 7, 15);
-  for (int i = 0; i < 2; ++i) {
-    columns[2 * i] = __builtin_shufflevector(u[i], u[2 + i], 0, 1, 8, 9, 4, 5, 12, 13);
-    columns[2 * i + 1] = __builtin_shufflevector(u[i], u[2 + i], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-}
-/// The other way.
-[[gnu::always_inline]] inline void transpose_columns(const IntRows (&columns)[4], void* to) {
-  IntRows u[4];
-  for (int i = 0; i < 2; ++i) {
-    u[i] = __builtin_shufflevector(columns[2 * i], columns[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    u[2 + i] =
-        __builtin_shufflevector(columns[2 * i], columns[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  IntRows t[4];
-  for (int i = 0; i < 2; ++i) {
-    t[2 * i] = __builtin_shufflevector(u[2 * i], u[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13);
-    t[2 * i + 1] = __builtin_shufflevector(u[2 * i], u[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-  IntRows y[4];
-  y[0] = __builtin_shufflevector(t[0], t[1], 0, 1, 2, 3, 8, 9, 10, 11);
-  y[1] = __builtin_shufflevector(t[2], t[3], 0, 1, 2, 3, 8, 9, 10, 11);
-  y[2] = __builtin_shufflevector(t[0], t[1], 4, 5, 6, 7, 12, 13, 14, 15);
-  y[3] = __builtin_shufflevector(t[2], t[3], 4, 5, 6, 7, 12, 13, 14, 15);
-  std::memcpy(to, y, sizeof y);
+[[gnu::always_inline]] inline bool add_columns(const LeftRows& a, const RightColumns& b,
+                                               TensorCoreRule rule, FloatRows (&c)[8][2]) {
+  if (rule.k_block == 16) return add_in_blocks<16>(a, b, rule.fraction_bits, c);
+  return rule.k_block == 8 && add_in_blocks<8>(a, b, rule.fraction_bits, c);
 }
 
 /// Registers of a, whose elements (row lane / 4 + i % 2 · 8, k lane % 4 · 2 + {0, 1} + i / 2 · 8)
@@ -250,7 +208,7 @@ template <ElementType type>
   }
 }
 
-template <ElementType type>
+template <ElementType type, AddColumns add>
 [[gnu::always_inline]] inline bool multiply_registers(TensorCoreRule rule,
                                                       const MmaRegisters& registers) {
   LeftRows a;
@@ -258,13 +216,14 @@ template <ElementType type>
   Extent of_a, of_b;
   take_left<type>(registers.a, a, of_a);
   take_right<type>(registers.b, b, of_b);
+  if (!can_add<type>(of_a, of_b)) return false;
   FloatRows c[8][2];
   for (int i = 0; i < 4; ++i) {
     IntRows columns[4];
     transpose_rows(registers.c[i], columns);
     for (int j = 0; j < 4; ++j) std::memcpy(&c[2 * j + i % 2][i / 2], &columns[j], 32);
   }
-  if (!add_columns<type>(a, of_a, b, of_b, rule, c)) return false;
+  if (!add(a, b, rule, c)) return false;
   for (int i = 0; i < 4; ++i) {
     IntRows columns[4];
     for (int j = 0; j < 4; ++j) std::memcpy(&columns[j], &c[2 * j + i % 2][i / 2], 32);
@@ -274,7 +233,7 @@ template <ElementType type>
 }
 
 /// Does columns in eights up to those that it cannot do. Returns how many.
-template <ElementType type>
+template <ElementType type, AddColumns add>
 [[gnu::always_inline]] inline int multiply_columns(TensorCoreRule rule,
                                                    const std::uint16_t (&a)[16][16],
                                                    const std::uint16_t (*b)[16], int count,
@@ -300,7 +259,7 @@ template <ElementType type>
     }
     FloatRows sums[8][2];
     std::memcpy(sums, c[first], sizeof sums);
-    if (!add_columns<type>(rows, of_a, columns, of_b, rule, sums)) return first;
+    if (!can_add<type>(of_a, of_b) || !add(rows, columns, rule, sums)) return first;
     std::memcpy(c[first], sums, sizeof sums);
   }
   return count;

@@ -60,6 +60,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   if (checker_) checker_->begin(block_);
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();
+  row_tiles_.clear();
   time = 0;
   for (Barrier& barrier : barriers_) barrier = {};
   cluster_arrivals_ = cluster_completed_ = {};

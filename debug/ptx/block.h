@@ -76,6 +76,15 @@ class Block final : public simt::AsyncHost {
   simt::Sitting& sitting() { return sitting_; }
   BlockOrder& order() { return order_of_blocks_; }
   NumbersMade& numbers() { return numbers_; }
+  /// Which row tile a thread computes, as markers say it; as long as they do not, the one that has
+  /// the block's index.
+  std::int64_t row_tile(int thread) const {
+    return row_tiles_.empty() ? block_ : row_tiles_[static_cast<std::size_t>(thread)];
+  }
+  void set_row_tile(int thread, std::int64_t row_tile) {
+    if (row_tiles_.empty()) row_tiles_.assign(warps_.size() * 32, block_);
+    row_tiles_[static_cast<std::size_t>(thread)] = row_tile;
+  }
   std::uint32_t time = 0;  ///< BlockOrder
   /// Under the memory checker: reads of bytes that nobody wrote, whose values some register held;
   /// the first stands for registers that nothing was assigned to.
@@ -142,6 +151,7 @@ class Block final : public simt::AsyncHost {
   std::mt19937_64 order_;
   std::chrono::steady_clock::time_point began_;
   std::int64_t block_ = 0;
+  std::vector<std::int64_t> row_tiles_;  ///< by thread; empty: no marker said
   std::array<std::uint32_t, 3> coordinates_{};
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "debug/ptx/decoder.h"
+#include "debug/ptx/marker.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -49,11 +50,17 @@ struct Use {
 
 class Finder {
  public:
-  explicit Finder(const Function& function)
+  Finder(const Function& function, bool injects)
       : function_(function),
         occurrences_(static_cast<std::size_t>(function.register_count())),
         blocks_(function.statements.size()) {
-    for (std::uint32_t i = 0; i < function.statements.size(); ++i) note_registers(i);
+    for (std::uint32_t i = 0; i < function.statements.size(); ++i) {
+      if (!is_marker(function.statements[i])) {
+        note_registers(i);
+      } else if (injects && is_injection(function.statements[i])) {
+        note(function.statements[i].operands.back(), i, 0, false);
+      }
+    }
     divide_into_blocks();
   }
 
@@ -215,8 +222,8 @@ class Finder {
 
 }  // namespace
 
-std::map<std::uint32_t, Contraction> find_contractions(const Function& function) {
-  return Finder(function).find();
+std::map<std::uint32_t, Contraction> find_contractions(const Function& function, bool injects) {
+  return Finder(function, injects).find();
 }
 
 }  // namespace lanescope::ptx

@@ -20,6 +20,8 @@ struct Contraction {
 /// product is contracted where all its uses are sums of the same type and .ftz in the same basic
 /// block, also through mov and neg, and into all of them; else into none. Of two products in a sum
 /// that with fewer uses is contracted, of equals the first.
-std::map<std::uint32_t, Contraction> find_contractions(const Function& function);
+/// `injects`: a product that a marker may replace is not contracted.
+std::map<std::uint32_t, Contraction> find_contractions(const Function& function,
+                                                       bool injects = false);
 
 }  // namespace lanescope::ptx

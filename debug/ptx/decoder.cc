@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "debug/ptx/marker.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/simt/source_lines.h"
 #include "debug/text/text.h"
@@ -77,7 +78,8 @@ std::optional<std::uint64_t> Decoder::number_in(const Operand& operand) const {
   const Statement* only = nullptr;
   for (const Statement& statement : function_.statements) {
     if (statement.operands.empty()) continue;
-    const Operand& first = statement.operands[0];
+    if (is_marker(statement) && !is_injection(statement)) continue;
+    const Operand& first = is_marker(statement) ? statement.operands.back() : statement.operands[0];
     const auto is_it = [&](const Operand& part) {
       return part.kind == Operand::Kind::reg && part.index == operand.index;
     };

@@ -167,5 +167,6 @@ bool decode_matrix(Decoder& decoder);
 bool decode_mbarriers(Decoder& decoder);
 bool decode_bulk_copy(Decoder& decoder);
 bool decode_warpgroup(Decoder& decoder);
+bool decode_marker(Decoder& decoder);
 
 }  // namespace lanescope::ptx

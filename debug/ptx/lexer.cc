@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "debug/text/text.h"
+#include "kernels/trace/marker_words.h"
 #include "reference/error.h"
 
 namespace lanescope::ptx {
@@ -21,15 +22,17 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-Lexer::Lexer(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {
-  token_ = next(at_, line_, inline_asm_);
+Lexer::Lexer(std::string_view text, std::string name, std::uint32_t first_line)
+    : text_(text), name_(std::move(name)), line_(first_line) {
+  token_ = next(at_, line_, inline_asm_, &markers_);
 }
 
 void Lexer::fail_at(std::uint32_t line, const std::string& what) const {
   throw UsageError(name_ + ":" + std::to_string(line) + ": " + what);
 }
 
-void Lexer::skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm) const {
+void Lexer::skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm,
+                       std::vector<Token>* markers) const {
   while (at < text_.size()) {
     const char c = text_[at];
     if (c == '\n') ++line;
@@ -38,7 +41,13 @@ void Lexer::skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm) c
     } else if (text_.substr(at, 2) == "//") {
       if (text_.substr(at).starts_with("// begin inline asm")) inline_asm = true;
       if (text_.substr(at).starts_with("// end inline asm")) inline_asm = false;
+      const std::size_t begin = at;
       at = std::min(text_.find('\n', at), text_.size());
+      std::string_view comment = text_.substr(begin, at - begin);
+      comment.remove_prefix(std::min(comment.find_first_not_of("/ \t"), comment.size()));
+      if (markers && comment.starts_with(marker_word)) {
+        markers->push_back({Token::Kind::word, comment, line, inline_asm});
+      }
     } else if (text_.substr(at, 2) == "/*") {
       const std::size_t end = text_.find("*/", at + 2);
       if (end == std::string_view::npos) fail_at(line, "a comment /* has no end");
@@ -49,8 +58,9 @@ void Lexer::skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm) c
   }
 }
 
-Token Lexer::next(std::size_t& at, std::uint32_t& line, bool& inline_asm) const {
-  skip_blank(at, line, inline_asm);
+Token Lexer::next(std::size_t& at, std::uint32_t& line, bool& inline_asm,
+                  std::vector<Token>* markers) const {
+  skip_blank(at, line, inline_asm, markers);
   Token token;
   token.line = line;
   token.inline_asm = inline_asm;
@@ -101,10 +111,10 @@ Token Lexer::peek() const {
   std::size_t at = at_;
   std::uint32_t line = line_;
   bool inline_asm = inline_asm_;
-  return next(at, line, inline_asm);
+  return next(at, line, inline_asm, nullptr);
 }
 
-Token Lexer::take() { return std::exchange(token_, next(at_, line_, inline_asm_)); }
+Token Lexer::take() { return std::exchange(token_, next(at_, line_, inline_asm_, &markers_)); }
 
 bool Lexer::accept(char mark) {
   if (!token_.is(mark)) return false;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace lanescope::ptx {
 
@@ -28,13 +30,16 @@ struct Token {
 class Lexer {
  public:
   /// `name` is what errors call the text. Throws UsageError, as all that reads on does.
-  Lexer(std::string_view text, std::string name);
+  Lexer(std::string_view text, std::string name, std::uint32_t first_line = 1);
 
   const Token& token() const { return token_; }
   /// The token behind the present one.
   Token peek() const;
   /// Goes on to the next token, and returns the one that it leaves.
   Token take();
+  /// The comments that stood before the present token since the last call, and are markers
+  /// (kernels/trace/marker_words.h), as words.
+  std::vector<Token> take_markers() { return std::exchange(markers_, {}); }
   /// Goes on where the token is this mark or word.
   bool accept(char mark);
   bool accept(std::string_view word);
@@ -49,14 +54,17 @@ class Lexer {
   [[noreturn]] void fail_at(std::uint32_t line, const std::string& what) const;
 
  private:
-  Token next(std::size_t& at, std::uint32_t& line, bool& inline_asm) const;
-  void skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm) const;
+  Token next(std::size_t& at, std::uint32_t& line, bool& inline_asm,
+             std::vector<Token>* markers) const;
+  void skip_blank(std::size_t& at, std::uint32_t& line, bool& inline_asm,
+                  std::vector<Token>* markers) const;
 
   std::string_view text_;
   std::string name_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
   bool inline_asm_ = false;
+  std::vector<Token> markers_;
   Token token_;
 };
 

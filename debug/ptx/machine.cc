@@ -51,10 +51,23 @@ void demand_fits(const Grid& grid, const Program& program) {
   }
 }
 
+/// Without markers that say which row tile a block computes, blocks must be row tiles.
+void demand_row_tiles(const Grid& grid, const Program& program) {
+  if (!grid.markers || !program.traces || program.names_row_tiles) return;
+  if (grid.block_count() == grid.markers->row_tiles) return;
+  throw UsageError("the kernel " + program.kernel_name + " is launched with " +
+                   std::to_string(grid.block_count()) + " blocks, and the problem has " +
+                   std::to_string(grid.markers->row_tiles) + " row tiles of " +
+                   std::to_string(grid.markers->br) +
+                   " queries (br of the kernel): lanescope::row_tile(batch, head, index) says "
+                   "which of them a block computes");
+}
+
 }  // namespace
 
 std::int64_t launch(const Grid& grid, const Program& program) {
   demand_fits(grid, program);
+  demand_row_tiles(grid, program);
   simt::note_pass();
   if (grid.checker) grid.checker->begin(grid.dynamic_shared + program.shared_bytes, grid.is_first);
   BlockOrder order;

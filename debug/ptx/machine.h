@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "debug/ptx/global_memory.h"
+#include "debug/ptx/marker_run.h"
 #include "debug/ptx/program.h"
 #include "debug/simt/machine.h"
 #include "reference/error.h"
@@ -44,9 +45,10 @@ struct Grid {
   std::uint64_t schedule = 0;        ///< 0: warps run in their order; else a seed of another
   simt::Checker* checker = nullptr;  ///< memory checker
   simt::TensorCoreRule tensor_core = simt::hopper_rule;
-  NumbersMade* numbers = nullptr;  ///< where to note them, if at all
-  bool is_first = true;            ///< of several launches on the same buffers
-  std::uint32_t first_place = 1;   ///< what the checker knows the first instruction by
+  const MarkerRun* markers = nullptr;  ///< what its markers trace to and take from, if at all
+  NumbersMade* numbers = nullptr;      ///< where to note them, if at all
+  bool is_first = true;                ///< of several launches on the same buffers
+  std::uint32_t first_place = 1;       ///< what the checker knows the first instruction by
 
   std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }
   int blocks_of_cluster() const { return static_cast<int>(cluster[0] * cluster[1] * cluster[2]); }

@@ -6,6 +6,7 @@
 
 #include "debug/ptx/parser.h"
 #include "debug/text/text.h"
+#include "kernels/trace/marker_words.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -68,6 +69,7 @@ const typename Names::mapped_type* Parser::find(Names Scope::*names, std::string
 }
 
 void Parser::read_body() {
+  lexer_.take_markers();  // those before it are no part of it
   lexer_.expect('{');
   scopes_.assign(1, {});
   scope_ = 0;
@@ -79,6 +81,7 @@ void Parser::read_body() {
     scopes_[0].variables[function_->variables[i].name] = static_cast<int>(i);
   }
   while (true) {
+    for (const Token& comment : lexer_.take_markers()) read_marker(comment);
     if (lexer_.accept('{')) {
       if (scopes_.size() >= most_scopes) lexer_.fail("too many braces");
       scopes_.push_back({});
@@ -123,19 +126,44 @@ void Parser::read_statement() {
   if (lexer_.accept(':')) return read_label(word);
   if (word[0] == '.') lexer_.fail("the directive " + printable(word) + " is not read here");
   statement.opcode = word;
-  statement.location = location_;
-  // A function that wraps an instruction says less than where it is called. What fat binaries hold
-  // has lost the comments that mark asm statements.
-  if ((inline_asm || is_wrapped(word)) && location_ >= 0) {
-    const int caller = module_.locations[static_cast<std::size_t>(location_)].inlined_at;
-    if (caller >= 0) statement.location = caller;
-  }
+  // What fat binaries hold has lost the comments that mark asm statements.
+  statement.location = location_of_code(inline_asm || is_wrapped(word));
   if (!lexer_.token().is(';')) {
     do {
       statement.operands.push_back(read_operand());
     } while (lexer_.accept(','));
   }
   lexer_.expect(';');
+  function_->statements.push_back(std::move(statement));
+  statement_scopes_.push_back(scope_);
+}
+
+/// Where the code comes from. A function that wraps an instruction says less than where it is
+/// called.
+int Parser::location_of_code(bool wrapped) const {
+  if (!wrapped || location_ < 0) return location_;
+  const int caller = module_.locations[static_cast<std::size_t>(location_)].inlined_at;
+  return caller >= 0 ? caller : location_;
+}
+
+/// lanescope trace s f32 %r1, %r2, %r3, %f1: a statement whose opcode is the words.
+void Parser::read_marker(const Token& comment) {
+  Statement statement;
+  statement.line = comment.line;
+  statement.location = location_of_code(true);
+  std::string_view operands = comment.text;
+  if (!take_marker(operands)) {
+    lexer_.fail_at(comment.line, "there is no marker '" + printable(comment.text, 120) +
+                                     "' (kernels/trace/lanescope.h)");
+  }
+  statement.opcode = comment.text.substr(0, comment.text.size() - operands.size());
+  Lexer of_operands(operands, module_.name, comment.line);
+  std::swap(lexer_, of_operands);
+  do {
+    statement.operands.push_back(read_operand());
+  } while (lexer_.accept(','));
+  if (lexer_.token().kind != Token::Kind::end) lexer_.fail("the marker goes on behind its values");
+  std::swap(lexer_, of_operands);
   function_->statements.push_back(std::move(statement));
   statement_scopes_.push_back(scope_);
 }

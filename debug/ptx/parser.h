@@ -44,6 +44,8 @@ class Parser {
 
   void read_body();
   void read_statement();
+  void read_marker(const Token& comment);
+  int location_of_code(bool wrapped) const;
   void read_registers();
   void read_label(std::string_view name);
   Operand read_operand();

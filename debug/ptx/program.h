@@ -117,6 +117,9 @@ struct Program {
   std::vector<std::size_t> parameter_offsets;
   std::array<std::uint32_t, 3> cluster = {0, 0, 0};  ///< blocks of one; 0: as the launch says
   int max_threads = 0;                               ///< of a block; 0: any
+  bool traces = false;                               ///< there are markers that do
+  bool names_row_tiles = false;                      ///< there are markers that do
+  bool injects = false;                              ///< its markers may replace values
 
   /// "my.cu:17", the line that an instruction was compiled for: of functions inlined into each
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo
@@ -141,9 +144,10 @@ inline constexpr std::uint64_t param_window = std::uint64_t{3} << 60;
 inline constexpr std::uint64_t window_mask = std::uint64_t{15} << 60;
 
 /// Decodes the kernel `name`. `addresses`: where the module's .global and .const variables lie, as
-/// Module::variables has them. Throws UsageError for what the machine does not execute, with the
-/// opcode and its line, before anything runs.
+/// Module::variables has them. `injects`: markers replace values (MarkerRun), which a sum that is
+/// contracted with the product would pass by. Throws UsageError for what the machine does not
+/// execute, with the opcode and its line, before anything runs.
 Program decode(const Module& module, const std::string& name,
-               const std::vector<std::uint64_t>& addresses);
+               const std::vector<std::uint64_t>& addresses, bool injects = false);
 
 }  // namespace lanescope::ptx

@@ -39,12 +39,14 @@ Statement contracted(Statement sum, const Statement& product, const Contraction&
 }  // namespace
 
 Program decode(const Module& module, const std::string& name,
-               const std::vector<std::uint64_t>& addresses) {
-  return ProgramBuilder(module, addresses).build(name);
+               const std::vector<std::uint64_t>& addresses, bool injects) {
+  return ProgramBuilder(module, addresses, injects).build(name);
 }
 
-ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses)
-    : module_(module), addresses_(addresses) {
+ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses,
+                               bool injects)
+    : module_(module), addresses_(addresses), injects_(injects) {
+  program_.injects = injects;
   program_.module_name = module.name;
   program_.locations = module.locations;
   program_.files = module.files;
@@ -238,7 +240,7 @@ void ProgramBuilder::decode_function(const Function& function) {
     program_.origins.push_back({std::string(statement.opcode), statement.line, statement.location});
   };
   std::map<std::uint32_t, Contraction> contractions;
-  if (module_.contracts) contractions = find_contractions(function);
+  if (module_.contracts) contractions = find_contractions(function, injects_);
   for (std::uint32_t i = 0; i < function.statements.size(); ++i) {
     const auto contraction = contractions.find(i);
     std::string opcode;  // of a contracted sum
@@ -261,7 +263,8 @@ void ProgramBuilder::decode_function(const Function& function) {
                                    decode_half,    decode_compare,         decode_convert,
                                    decode_move,    decode_mbarriers,       decode_bulk_copy,
                                    decode_memory,  decode_atomic,          decode_control,
-                                   decode_warp,    decode_matrix,          decode_warpgroup};
+                                   decode_warp,    decode_matrix,          decode_warpgroup,
+                                   decode_marker};
     const bool known = std::any_of(std::begin(families), std::end(families),
                                    [&](Family decode_family) { return decode_family(decoder); });
     if (!known) decoder.fail("the machine does not know this instruction");

@@ -13,7 +13,7 @@ namespace lanescope::ptx {
 /// Makes a Program of a kernel and the functions that it calls.
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses);
+  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses, bool injects);
   Program build(const std::string& name);
 
   const Module& module() const { return module_; }
@@ -46,6 +46,7 @@ class ProgramBuilder {
 
   const Module& module_;
   const std::vector<std::uint64_t>& addresses_;
+  const bool injects_;
   Program program_;
   std::uint64_t dynamic_align_ = 1;         ///< of what the launch adds
   std::vector<const Function*> functions_;  ///< the kernel first

@@ -9,6 +9,8 @@
 #include <new>
 
 #include "debug/ptx/fat_binary.h"
+#include "debug/ptx/marked_text.h"
+#include "debug/ptx/marker_run.h"
 #include "debug/simt/checker.h"
 #include "reference/error.h"
 #include "reference/site.h"
@@ -85,8 +87,10 @@ void Device::add_variable(int module, const void* host, const char* name) {
 
 void Device::load(LoadedModule& loaded, int index) {
   if (loaded.module) return;
-  loaded.module = std::make_unique<Module>(
-      parse(ptx_of_fat_binary(loaded.fat_binary), "module " + std::to_string(index) + ".ptx"));
+  Module module =
+      parse(ptx_of_fat_binary(loaded.fat_binary), "module " + std::to_string(index) + ".ptx");
+  if (settings.marked_ptx) module = with_markers(std::move(module), settings.marked_ptx);
+  loaded.module = std::make_unique<Module>(std::move(module));
   place_variables(loaded);
 }
 
@@ -125,7 +129,9 @@ void Device::place_variables(LoadedModule& loaded) {
 
 void Device::decode_kernel(Kernel& kernel) {
   LoadedModule& loaded = modules_[static_cast<std::size_t>(kernel.module)];
-  kernel.program = std::make_unique<Program>(decode(*loaded.module, kernel.name, loaded.addresses));
+  if (!kernel.program) kernel.program = std::make_unique<Program>();
+  *kernel.program = decode(*loaded.module, kernel.name, loaded.addresses,
+                           settings.markers && settings.markers->injects);
 }
 
 Device::Kernel& Device::find_kernel(int module, const std::string& name) {
@@ -198,6 +204,10 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
                                std::size_t dynamic_shared, void* const* arguments,
                                const std::array<std::uint32_t, 3>& cluster) {
   if (!failure_.empty()) return Outcome::failed;
+  // What was decoded before this run was known takes no part in it.
+  if (settings.markers && settings.markers->injects != kernel.program->injects) {
+    decode_kernel(kernel);
+  }
   const Program& program = *kernel.program;
   std::vector<std::byte> parameters(program.parameter_bytes + 16);
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
@@ -218,6 +228,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.checker = checker;
   grid.tensor_core = settings.tensor_core;
   grid.timeout_seconds = settings.timeout_seconds;
+  grid.markers = settings.markers;
   NumbersMade numbers;
   if (session_) grid.numbers = &numbers;
   if (checker) {

@@ -11,6 +11,8 @@ struct LastWords;
 
 namespace lanescope::ptx {
 
+struct MarkerRun;
+
 /// How the device of a process runs kernels.
 struct RunSettings {
   int workers = 0;             ///< OS threads, 0: one per core
@@ -18,6 +20,10 @@ struct RunSettings {
   simt::Checker* checker = nullptr;
   simt::TensorCoreRule tensor_core = simt::hopper_rule;
   double timeout_seconds = 0;  ///< that a block may take, 0: any
+  /// What its markers trace to and take from, and the PTX that has them, which stands in for what
+  /// the module holds.
+  const MarkerRun* markers = nullptr;
+  const char* marked_ptx = nullptr;
 };
 
 /// What kernels have cost: instructions of warps, and CPU time in which they ran.

@@ -21,12 +21,19 @@ class ModuleFile {
   /// A module that lasts.
   explicit ModuleFile(const Module& module) : module_(&module) {}
 
+  /// The same, of which `adapted` is another description, which `owner` keeps.
+  void describe_as(const Module& adapted, std::shared_ptr<const void> owner) {
+    module_ = &adapted;
+    adapted_ = std::move(owner);
+  }
+
   const Module& operator*() const { return *module_; }
   const Module* operator->() const { return module_; }
 
  private:
   std::shared_ptr<void> library_;
   std::shared_ptr<const Module> on_machine_;  ///< the module as the machine runs it
+  std::shared_ptr<const void> adapted_;
   const Module* module_ = nullptr;
 };
 

@@ -16,7 +16,7 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 10;
+inline constexpr int module_abi = 11;
 
 /// What a device can do at best, as its driver says.
 struct ModuleDevice {
@@ -71,11 +71,13 @@ struct ModuleRun {
   ModuleBuffer v_scale;   ///< as k_scale
   ModuleBuffer injected;  ///< slots that the gate takes, window: all blocks and tiles
   // What it writes, in and out: unwritten elements keep their poison.
-  ModuleBuffer o;              ///< as q, of the operand type
-  ModuleBuffer lse;            ///< f32 [batch, heads, len_q]
-  ModuleBuffer partials;       ///< slots that the passes share, window: all; given to combine_only
-  ModuleBuffer left;           ///< slots that the gate leaves, window: all blocks and tiles
-  ModuleBuffer traced;         ///< slots of the trace buffer
+  ModuleBuffer o;         ///< as q, of the operand type
+  ModuleBuffer lse;       ///< f32 [batch, heads, len_q]
+  ModuleBuffer partials;  ///< slots that the passes share, window: all; given to combine_only
+  ModuleBuffer left;      ///< slots that the gate leaves, window: all blocks and tiles
+  ModuleBuffer traced;    ///< slots of the trace buffer
+  /// Of a marked kernel: the threads that traced the values (gates/run/marked_sites.h).
+  ModuleBuffer holders;
   Window all;                  ///< of injected, partials and left
   Window window;               ///< of traced
   int workers;                 ///< sim: OS threads, 0: one per core
@@ -140,6 +142,9 @@ struct Module {
   ModuleStatus (*run)(ModuleRun* run);
   /// Fills in the functions that it launches, `most` or fewer, and returns their number; sim: 0.
   int (*passes)(ModulePass* passes, int most);
+  /// The file of the PTX whose markers are its sites (gates/build/marked_module.h); nullptr: it has
+  /// none.
+  const char* marked_ptx = nullptr;
 };
 
 }  // namespace lanescope

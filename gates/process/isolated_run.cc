@@ -65,7 +65,8 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
   const ptx::RuntimeEntry* runtime = machine_runtime();
   if (runtime) {
     run.surviving = 1;  // what was written before a fault is kept
-    runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0},
+    runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
+                    module.marked_ptx},
                    record.words);
   }
   run_in_this_process(module, run, record);

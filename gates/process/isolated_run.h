@@ -9,6 +9,10 @@
 
 namespace lanescope {
 
+namespace ptx {
+struct MarkerRun;
+}
+
 /// What a module's process leaves besides the buffers: the head of a RunMemory.
 struct RunRecord;
 
@@ -23,6 +27,7 @@ struct IsolatedRun {
   double timeout_seconds = 0;
   std::FILE* printed = nullptr;  ///< takes what the kernel prints; nullptr: stderr
   simt::Checker* checker = nullptr;
+  const ptx::MarkerRun* markers = nullptr;  ///< of a marked kernel
 };
 
 /// How it ended.

@@ -9,6 +9,7 @@
 #include "gates/process/isolated_run.h"
 #include "gates/process/printed_trace.h"
 #include "gates/run/dump_of_run.h"
+#include "gates/run/marked_sites.h"
 #include "gates/run/run_buffers.h"
 #include "gates/run/run_plan.h"
 #include "reference/error.h"
@@ -67,9 +68,15 @@ RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& r
   if (request.checker) request.checker->watch(buffers.regions(plan));
   std::optional<PrintedTrace> text;
   if (prints(module)) text.emplace();
-  const IsolatedRun isolated{module_run_of(module, plan, request, buffers), buffers.memory(),
-                             request.timeout_seconds, text ? text->file() : nullptr,
-                             request.checker};
+  const ModuleRun run = module_run_of(module, plan, request, buffers);
+  std::optional<ptx::MarkerRun> markers;
+  if (module.marked_ptx) markers = marker_run_of(module, run);
+  const IsolatedRun isolated{run,
+                             buffers.memory(),
+                             request.timeout_seconds,
+                             text ? text->file() : nullptr,
+                             request.checker,
+                             markers ? &*markers : nullptr};
   RunEnd end = run_isolated(module, isolated);
   if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
     run_again(module, isolated, end);
@@ -115,6 +122,10 @@ Dump collect(const Module& module, RunPlan plan, const RunRequest& request, cons
                                {plan.partials, buffers.data(&ModuleRun::partials)},
                                {plan.traced, buffers.data(&ModuleRun::traced)}};
   add_sites(module, slots, buffers.data(&ModuleRun::o), buffers.data(&ModuleRun::lse), dump);
+  if (module.marked_ptx) {
+    const std::byte* holders = buffers.data(&ModuleRun::holders);
+    settle_marked(module, reinterpret_cast<const std::int16_t*>(holders), dump);
+  }
   return dump;
 }
 

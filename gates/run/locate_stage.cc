@@ -49,7 +49,7 @@ GateRun run_alone(RunOptions options, Gate gate, const std::string& about, Locat
 /// After a crash or a hang: runs every gate, to see which of them does not end either.
 void find_stage_that_stops(const RunOptions& failed, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
-  bool found = false, all_match = true;
+  bool any = false, found = false, all_match = true;
   for (const Gate gate : all_gates) {
     if (gate == Gate::fused) continue;
     std::optional<GateRun> alone;
@@ -58,6 +58,7 @@ void find_stage_that_stops(const RunOptions& failed, Location& location) {
     } catch (const UsageError&) {
       continue;  // this build, or this kernel, has no such gate
     }
+    any = true;
     const std::string name = name_of(gate);
     if (alone->dump.info.incomplete.empty()) {
       diagnosis.evidence.push_back(name + " alone ends, and " +
@@ -70,7 +71,7 @@ void find_stage_that_stops(const RunOptions& failed, Location& location) {
     if (!found && stop.first) diagnosis.first = stop.first;
     found = true;
   }
-  if (!found && all_match) {
+  if (any && !found && all_match) {
     diagnosis.evidence.push_back(
         "no stage alone does it: suspect what fused adds (loads, barriers, the epilogue)");
   }
@@ -89,7 +90,7 @@ bool is_named(const Location& location, Stage stage) {
 
 void find_others(const RunOptions& options, const Dump& dump, const DiffReport& report,
                  Location& location) {
-  if (is_module_path(location.kernel) || dump.info.broke_off()) return;
+  if (dump.info.broke_off()) return;
   std::vector<Stage> tried;
   for (const SiteReport& site : report.sites) {
     const bool own = site.judgement == Judgement::local && site.failed > site.unwritten &&
@@ -118,7 +119,6 @@ void find_others(const RunOptions& options, const Dump& dump, const DiffReport& 
 }
 
 void confirm_stage(const RunOptions& failed, bool combines, Location& location) {
-  if (is_module_path(location.kernel)) return;  // it is one gate
   Diagnosis& diagnosis = *location.diagnosis;
   if (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang) {
     return find_stage_that_stops(failed, location);
@@ -126,7 +126,13 @@ void confirm_stage(const RunOptions& failed, bool combines, Location& location) 
   if (!diagnosis.first) return;
   const std::optional<Gate> gate = gate_of(*diagnosis.first);
   if (!gate) return;
-  const DiffReport report = run_alone(failed, *gate, "the stage alone", location).report;
+  DiffReport report;
+  try {
+    report = run_alone(failed, *gate, "the stage alone", location).report;
+  } catch (const UsageError&) {
+    if (is_module_path(location.kernel)) return;  // it is one gate, or lacks markers of this one
+    throw;
+  }
   const std::string name = name_of(*gate);
   diagnosis.evidence.push_back(
       report.match ? name +

@@ -6,6 +6,7 @@
 
 #include "gates/process/isolated_run.h"
 #include "gates/run/injection.h"
+#include "gates/run/marked_sites.h"
 
 namespace lanescope {
 namespace {
@@ -71,6 +72,7 @@ std::vector<RunBuffers::Buffer> RunBuffers::list(const Module& module, const Run
           {&ModuleRun::injected, "injected slots", plan.taken.bytes(), input},
           {&ModuleRun::left, "left slots", plan.left.bytes(), output},
           {&ModuleRun::traced, "trace slots", plan.traced.bytes(), output},
+          {&ModuleRun::holders, "holders", holder_bytes(module), output, 2},
           {&ModuleRun::partials, "partials", plan.partials.bytes(), shared}};
 }
 

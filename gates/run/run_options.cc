@@ -9,6 +9,7 @@
 
 #include "debug/dump/input_file.h"
 #include "debug/text/nearest.h"
+#include "gates/build/marked_module.h"
 #include "gates/build/module_build.h"
 #include "gates/run/presets.h"
 #include "reference/error.h"
@@ -95,6 +96,13 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
   const auto demand = [&](bool holds, const std::string& what) {
     if (!holds) throw UsageError("the module " + options.kernel + " is " + what);
   };
+  // The memory checker sees no comments.
+  const auto ptx = ptx_beside(options.kernel);
+  if (ptx && on_machine && !options.untraced && !options.checked && !module->marked_ptx) {
+    if (const auto marked = marked_module(*module, read_markers(*ptx), gate, *ptx)) {
+      module.describe_as(marked->module, marked);
+    }
+  }
   demand(module->gate == gate, std::string("gate ") + name_of(module->gate));
   demand(!dtype || *dtype == module->dtype, std::string("for ") + name_of(module->dtype));
   demand(options.backend == "auto" || options.backend == module->backend,

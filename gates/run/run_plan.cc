@@ -10,11 +10,9 @@
 namespace lanescope {
 namespace {
 
-bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id) && !is_partial(site.id); }
 bool is_shared_by_passes(Gate gate, const Site& site) {
   return has(gate, site.id) && is_partial(site.id);
 }
-bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 bool is_no_site(Gate, const Site&) { return false; }
 
 void check_fits(const Module& module, const RunRequest& request) {
@@ -73,6 +71,9 @@ std::int64_t bytes_needed(const Module& module, const RunPlan& plan) {
 }
 
 }  // namespace
+
+bool is_taken(Gate gate, const Site& site) { return takes(gate, site.id) && !is_partial(site.id); }
+bool is_left(Gate gate, const Site& site) { return leaves(gate, site.id); }
 
 bool prints(const Module& module) { return std::string_view(module.trace) == "printf"; }
 

@@ -18,6 +18,10 @@ struct RunPlan {
   SlotLayout traced;    ///< the trace buffer; empty where the module does not fill one
 };
 
+/// The sites of a gate that RunPlan::taken and RunPlan::left hold.
+bool is_taken(Gate gate, const Site& site);
+bool is_left(Gate gate, const Site& site);
+
 /// Whether the module was built with -Dtrace=printf.
 bool prints(const Module& module);
 

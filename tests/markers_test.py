@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""markers_test.py PROGRAM NINJA: CUDA C++ kernels with markers (kernels/trace/lanescope.h), compiled as README.md
+says, have gates, sites and causes as those of the tree."""
+
+import itertools
+import shlex
+import struct
+import subprocess
+import unittest
+
+from support.program import DIVERGED, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
+
+MARKED = "/tmp/marked"  # what README.md calls the folder
+SITES = {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"}
+GATES = {"qk_only": {"s"}, "softmax_only": {"s", "m", "alpha", "p", "l"}, "pv_only": {"alpha", "p", "o"}, "fused": SITES}
+
+
+def compile_line():
+    """What a user types, from README.md."""
+    blocks = (ROOT / "README.md").read_text().split("```sh\n")[1:]
+    lines = [line for block in blocks for line in block.split("```")[0].splitlines() if MARKED in line]
+    line, = [line for line in lines if line.startswith("nvcc ")]
+    return line.split(" #")[0]
+
+
+class MarkersTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        demand_nvcc_13()
+        subprocess.run([cls.ninja, "-C", cls.program.parents[1], "gates/libcudart.so.13", "gates/commands/lanescope"], check=True,
+                       stdout=subprocess.DEVNULL)
+        cls.environment["LANESCOPE_NINJA"] = ""  # modules are given by their paths
+
+    def compile(self, source, name, *changes):
+        """The module of a kernel of tests/strangers with texts replaced by others."""
+        folder = self.folder / name
+        folder.mkdir()
+        text = (ROOT / "tests" / "strangers" / source).read_text()
+        for old, new in changes:
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, new)
+        copy = folder / f"{name}.cu"
+        copy.write_text(text)
+        line = compile_line().replace("tests/strangers/marked.cu", str(copy))
+        line = line.replace(f"{MARKED}/marked.so", str(folder / f"{name}.so")).replace(MARKED, str(folder))
+        subprocess.run(shlex.split(line), cwd=ROOT, check=True)
+        return folder / f"{name}.so"
+
+    def report(self, module, gate, *words, code=0):
+        return self.json_of("diff", module, gate, "--backend", "sim", *words, code=code)
+
+    def test_gates(self):
+        for source, name, load in [("marked.cu", "rows", set()), ("marked_mma.cu", "mma", {"k_smem", "v_smem"})]:
+            module = self.compile(source, name)
+            for gate, sites in GATES.items():
+                of_gate = {"qk_only": {"k_smem"}, "pv_only": {"v_smem"}, "softmax_only": set(), "fused": load}[gate]
+                for shape in ["b=2,h=4,hkv=2,s=70,d=64", "b=1,h=1,s=40,skv=25,d=40"]:
+                    report = self.report(module, gate, "--shape", shape, "--causal")
+                    self.assertEqual(report["verdict"], "match", report)
+                    self.assertEqual({site["site"] for site in report["sites"]}, sites | (of_gate & load))
+                    self.assertTrue(all(site["compared"] > 0 for site in report["sites"]))
+            self.refuses(USAGE, "there is no such gate of a marked kernel", "diff", module, "combine_only", "--backend", "sim")
+            self.call("check", module, "fused", "--backend", "sim", "--shape", "b=1,h=1,s=40,d=64")
+
+    def test_lanes(self):
+        """The dump says which lane held what."""
+        module = self.compile("marked_mma.cu", "mma_lanes")
+        self.call("run", module, "fused", "--backend", "sim", "--shape", "b=1,h=1,s=32,d=64", "-o", "x.safetensors")
+        file = (self.folder / "x.safetensors").read_bytes()
+        header, data = header_of(file)
+        for site, registers, cols in [("s", 8, 16), ("m", 2, 1), ("o", 32, 64)]:
+            tensor = header[f"{site}.coordinates"]
+            self.assertEqual(tensor["shape"], [2, 32, registers, 2])
+            begin, end = tensor["data_offsets"]
+            places = struct.iter_unpack("<hh", file[data + begin:data + end])
+            for warp, lane in itertools.product(range(2), range(32)):
+                held = list(itertools.islice(places, registers))
+                # PTX ISA, mma.m16n8k16: the accumulator's fragment
+                rows = [16 * warp + lane // 4, 16 * warp + lane // 4 + 8]
+                own = [0] if cols == 1 else [8 * n + 2 * (lane % 4) + i for n in range(cols // 8) for i in range(2)]
+                self.assertEqual(held, list(itertools.product(rows, own)))
+            shown = self.call("show", "x.safetensors", site, "--tile", "1", "--warp", "1").stdout
+            self.assertIn(f"{site}  f32, registers", shown)
+        self.assertIn("k_smem  f16, shared", self.call("show", "x.safetensors", "k_smem", "--tile", "1").stdout)
+        again = self.folder / "again.safetensors"
+        self.call("run", module, "fused", "--backend", "sim", "--shape", "b=1,h=1,s=32,d=64", "-o", again)
+        self.assertEqual(again.read_bytes(), (self.folder / "x.safetensors").read_bytes())
+
+    def test_bugs(self):
+        """(source, change, stage, site, tile and place that diff says first, cause that locate names)"""
+        bugs = {
+            "stale": ("marked.cu", ("    acc[1] *= alpha;\n", ""), "pv", "o", {"tile": 1, "row": 0, "col": 32, "lane": 0},
+                      "not_rescaled"),
+            "mask": ("marked.cu", ("key < visible ?", "key <= visible ?"), "qk", "s", {"tile": 0, "row": 0, "col": 1, "warp": 0},
+                     "mask_off_by_one"),
+            "lanes": ("marked.cu", ("for (int i = 16; i > 0; i /= 2) top", "for (int i = 8; i > 0; i /= 2) top"),
+                      "softmax", "m", {"tile": 0}, "incomplete_reduction"),
+            "sum": ("marked.cu", ("l = fmaf(l, alpha, sum);", "l = l + sum;"), "softmax", "l", {"tile": 1}, "not_rescaled"),
+            "quad": ("marked_mma.cu", ("      top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));\n", ""), "softmax", "m",
+                     {"tile": 0}, "incomplete_reduction"),
+            "keys": ("marked_mma.cu", ("k_smem[8 * n + g][16 * i", "k_smem[8 * (1 - n) + g][16 * i"), "qk", "s",
+                     {"tile": 0, "row": 0, "col": 0}, "permuted"),
+        }
+        for name, (source, change, stage, site, place, cause) in bugs.items():
+            with self.subTest(name):
+                module = self.compile(source, name, change)
+                first = self.report(module, "fused", "--shape", "b=1,h=1,s=70,d=64", "--causal", code=DIVERGED)["first"]
+                self.assertEqual((first["stage"], first["site"]), (stage, site), first)
+                self.assertEqual({key: first[key] for key in place}, place)
+                gates = {"qk": "qk_only", "softmax": "softmax_only", "pv": "pv_only"}
+                for of_stage, gate in gates.items():
+                    code = DIVERGED if of_stage == stage else 0
+                    self.report(module, gate, "--shape", "b=1,h=1,s=70,d=64", "--causal", code=code)
+                found = self.json_of("locate", module, "--backend", "sim", code=DIVERGED)
+                self.assertEqual((found["stage"], found["site"], found["cause"]), (stage, site, cause), found["evidence"])
+                self.assertRegex(" ".join(found["evidence"]), "alone diverges in the same stage")
+
+    def test_unwritten(self):
+        """A value that no lane traces was never written."""
+        module = self.compile("marked.cu", "unwritten", ("lanescope::trace(lanescope::s, tile, warp,",
+                                                         "if (lane != 7 || tile != 1) lanescope::trace(lanescope::s, tile, warp,"))
+        report = self.report(module, "fused", "--shape", "b=1,h=1,s=64,d=64", code=DIVERGED)
+        site, = [site for site in report["sites"] if (site["site"], site["judgement"]) == ("s", "local")]
+        self.assertEqual((site["unwritten"], site["failed"]), (64, 64))
+        self.assertEqual({key: report["first"][key] for key in ["site", "tile", "row", "col", "lane"]},
+                         {"site": "s", "tile": 1, "row": 0, "col": 7, "lane": 7})
+
+    def test_markers_that_are_missing_or_wrong(self):
+        module = self.compile("marked.cu", "wrong", ("    lanescope::inject(lanescope::s, tile, warp, lane, s);\n", ""),
+                              ("lanescope::trace(lanescope::l, tile, warp, 0, l);", "lanescope::trace(lanescope::l, tile, warp, 1, l);"))
+        shape = ["--backend", "sim", "--shape", "b=1,h=1,s=64,d=64"]
+        self.refuses(USAGE, r"no marker lanescope::inject\(lanescope::s, \.\.\.\), and the gate takes s", "diff", module,
+                     "softmax_only", *shape)
+        done = self.call("diff", module, "fused", *shape, code=DIVERGED)
+        self.assertRegex(done.stdout, r"lanescope trace l f32 at .*wrong\.cu:\d+: the marker says row 0, column 1 of l, and a tile "
+                                      r"has 8 x 1")
+        text = module.with_suffix(".ptx").read_text()
+        self.assertIn("// lanescope trace o f32", text)
+        module.with_suffix(".ptx").write_text(text.replace("// lanescope trace o f32", "// lanescope trace o b16"))
+        self.refuses(USAGE, r"wrong\.ptx:\d+: lanescope trace o b16: the register %f\d+ has 32 bits", "diff", module, "fused", *shape)
+        module.with_suffix(".ptx").write_text(text.replace("\tmul.", "\tadd."))
+        self.refuses(USAGE, r"wrong\.ptx is not what the module beside it was compiled to", "diff", module, "fused", *shape)
+
+    def test_ptx(self):
+        """What nvcc -ptx leaves, with a launch description."""
+        module = self.compile("marked.cu", "as_ptx").with_suffix(".ptx")
+        words = '''{"grid": ["batch * heads", "cdiv(len_q, 8)"], "block": 256, "br": 8, "bc": 32, "products": "fp32_fma",
+          "arguments": ["q", "k", "v", "o", "lse", "len_q", "len_kv", "heads", "heads / heads_kv", "scale", "causal"]}'''
+        module.with_suffix(".launch.json").write_text(words)
+        for gate in GATES:
+            report = self.report(module, gate, "--shape", "b=2,h=2,s=30,d=64", "--causal")
+            self.assertEqual(report["verdict"], "match")
+
+
+if __name__ == "__main__":
+    take_arguments(__doc__)
+    unittest.main(verbosity=2)

@@ -1,0 +1,223 @@
+// Markers: comments of a PTX text that name values. What the machine stores and takes at them, and
+// that nothing else comes of them.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "debug/ptx/contraction.h"
+#include "debug/ptx/marker_run.h"
+#include "kernels/trace/marker_words.h"
+#include "tests/support/catch.h"
+#include "tests/support/ptx_kernel.h"
+
+using namespace lanescope;
+
+namespace {
+
+const std::string marked_registers =
+    ".reg .f32 %f<8>; .reg .b32 %r<8>; .reg .b16 %h<4>; .reg .b64 %rd<4>; .reg .pred %p<4>;\n"
+    "mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r3, 1; ld.param.u64 %rd1, [p0];\n"
+    "cvt.rn.f32.u32 %f1, %r1;\n";
+
+/// A run of one warp whose site s, and m, of tiles of 2 x 32, are stored, or given.
+struct Marked {
+  explicit Marked(const std::string& body)
+      : kernel(ptx_module(marked_registers + body + "\nret;", 1)) {
+    place(SiteId::s, 2, 32, false);
+    place(SiteId::m, 2, 1, true);
+    run.heads = run.row_tiles = 4;
+    run.q_tiles = 1;
+    run.br = 2;
+    kernel.grid.markers = &run;
+    kernel.grid.blocks[0] = 4;
+  }
+  void place(SiteId id, int rows, int cols, bool of_lanes) {
+    auto& site = run.sites[static_cast<std::size_t>(id)];
+    auto& slots = site.shown;
+    slots.rows = rows;
+    slots.cols = cols;
+    slots.element = 4;
+    slots.per_tile = true;
+    slots.of_lanes = of_lanes;
+    slots.window = {0, 4, 0, 2, 0, 1, 0, 32};
+    auto& own = values[static_cast<std::size_t>(id)];
+    own.assign(static_cast<std::size_t>(slots.count()) * 8, poison32);
+    slots.base = reinterpret_cast<std::byte*>(own.data());
+    auto& holders = threads[static_cast<std::size_t>(id)];
+    holders.assign(static_cast<std::size_t>(slots.count()), -1);
+    site.holders = holders.data();
+  }
+  float value(SiteId id, int block, int tile, int row, int col, int lane = 0) {
+    const auto& slots = run.sites[static_cast<std::size_t>(id)].shown;
+    float number = 0;
+    std::memcpy(&number, slots.find(block, tile, row, col, lane), sizeof number);
+    return number;
+  }
+  bool is_written(SiteId id, int block, int tile, int row, int col, int lane = 0) {
+    const float number = value(id, block, tile, row, col, lane);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &number, sizeof bits);
+    return bits != poison32;
+  }
+  void start() {
+    kernel.use(out);
+    kernel.run({address(out.data())});
+  }
+
+  PtxKernel kernel;
+  ptx::MarkerRun run;
+  std::vector<std::uint32_t> values[site_id_count];
+  std::vector<std::int16_t> threads[site_id_count];
+  std::vector<float> out = std::vector<float>(32);
+};
+
+const std::string store_result =
+    "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; "
+    "st.global.f32 [%rd1], %f1;";
+
+}  // namespace
+
+TEST_CASE("marker: words are those of the header, and nothing else", "[ptx][marker]") {
+  const auto marker = [](std::string_view text) { return take_marker(text); };
+  using enum Marker::Kind;
+  using enum Marker::Form;
+  CHECK(marker("lanescope trace s f32 %r1, %r2, %r3, %f1") == Marker{trace, SiteId::s, f32});
+  CHECK(marker("lanescope inject alpha b16x2 %r1") == Marker{inject, SiteId::alpha, b16x2});
+  CHECK(marker("lanescope row_tile %r1, %r2, %r3").value().kind == row_tile);
+  for (const char* text : {"lanescope trace", "lanescope trace s", "lanescope trace x f32 %r1",
+                           "lanescope trace s f64 %r1", "lanescope traces s f32 %r1",
+                           "lanescope trace o_final f32 %r1", "lanescopes trace s f32 %r1"}) {
+    CHECK_FALSE(marker(text).has_value());
+  }
+}
+
+TEST_CASE("marker: each lane stores its value where it says", "[ptx][marker]") {
+  Marked marked("// lanescope trace s f32 %r2, %r3, %r1, %f1");
+  marked.start();
+  for (int lane = 0; lane < 32; ++lane) {
+    CHECK(marked.value(SiteId::s, 3, 0, 1, lane) == static_cast<float>(lane));
+    CHECK_FALSE(marked.is_written(SiteId::s, 3, 0, 0, lane));
+    CHECK_FALSE(marked.is_written(SiteId::s, 3, 1, 1, lane));
+    CHECK(marked.threads[static_cast<int>(SiteId::s)][static_cast<std::size_t>(32 + lane)] == lane);
+  }
+}
+
+TEST_CASE("marker: lanes that hold the same value of a row have slots of their own",
+          "[ptx][marker]") {
+  Marked marked("// lanescope trace m f32 %r2, %r3, %r2, %f1");
+  marked.start();
+  for (int lane = 0; lane < 32; ++lane) {
+    CHECK(marked.value(SiteId::m, 0, 0, 1, 0, lane) == static_cast<float>(lane));
+    CHECK_FALSE(marked.is_written(SiteId::m, 0, 0, 0, 0, lane));
+  }
+}
+
+TEST_CASE("marker: in divergent code active lanes alone store", "[ptx][marker]") {
+  Marked marked(
+      "setp.lt.u32 %p1, %r1, 5; @!%p1 bra L;\n"
+      "// lanescope trace s f32 %r2, %r2, %r1, %f1\n L:");
+  marked.start();
+  for (int lane = 0; lane < 32; ++lane) {
+    CHECK(marked.is_written(SiteId::s, 0, 0, 0, lane) == (lane < 5));
+  }
+}
+
+TEST_CASE("marker: what is no element, or of no tile, is passed over", "[ptx][marker]") {
+  Marked marked(
+      "mov.u32 %r4, -1; mov.u32 %r5, 2;\n"
+      "// lanescope trace s f32 %r2, %r4, %r1, %f1\n"
+      "// lanescope trace s f32 %r5, %r2, %r1, %f1\n"
+      "// lanescope trace s f32 %r4, %r2, %r1, %f1");
+  marked.start();
+  for (const std::uint32_t bits : marked.values[static_cast<int>(SiteId::s)]) {
+    REQUIRE(bits == poison32);
+  }
+}
+
+TEST_CASE("marker: a place outside of the tile ends the block and says which", "[ptx][marker]") {
+  Marked marked("mov.u32 %r5, 2;\n// lanescope trace s f32 %r2, %r5, %r1, %f1");
+  CHECK_THROWS_WITH(marked.start(), Catch::Matchers::ContainsSubstring(
+                                        "row 2, column 0 of s, and a tile has 2 x 32"));
+}
+
+TEST_CASE("marker: which row tile a block computes", "[ptx][marker]") {
+  Marked marked(
+      "mov.u32 %r4, %ctaid.x; sub.s32 %r5, 3, %r4;\n"
+      "// lanescope row_tile %r2, %r5, %r2\n"
+      "cvt.rn.f32.u32 %f1, %r4;\n// lanescope trace s f32 %r2, %r2, %r1, %f1");
+  marked.start();
+  for (int block = 0; block < 4; ++block) {
+    CHECK(marked.value(SiteId::s, block, 0, 0, 7) == static_cast<float>(3 - block));
+  }
+  Marked outside("mov.u32 %r4, 4;\n// lanescope row_tile %r2, %r4, %r2");
+  CHECK_THROWS_WITH(outside.start(),
+                    Catch::Matchers::ContainsSubstring("the problem has 4 row tiles"));
+  Marked fewer("// lanescope trace s f32 %r2, %r2, %r1, %f1");
+  fewer.kernel.grid.blocks[0] = 3;
+  CHECK_THROWS_WITH(fewer.start(), Catch::Matchers::ContainsSubstring("launched with 3 blocks"));
+}
+
+TEST_CASE("marker: two values of 16 bits in a register", "[ptx][marker]") {
+  Marked marked(
+      "shl.b32 %r4, %r1, 1; and.b32 %r4, %r4, 31;\n"
+      "mov.u32 %r5, 0x40003c00;\n"  // 1 below, 2 above
+      "// lanescope trace s b16x2 %r2, %r3, %r4, %r5");
+  marked.run.sites[static_cast<int>(SiteId::s)].shown.element = 2;
+  marked.start();
+  const auto* bits =
+      reinterpret_cast<const std::uint16_t*>(marked.values[static_cast<int>(SiteId::s)].data());
+  for (int col = 0; col < 32; ++col) CHECK(bits[32 + col] == (col % 2 == 0 ? 0x3c00 : 0x4000));
+  CHECK(bits[0] == poison16);
+}
+
+TEST_CASE("marker: a value is replaced where the run gives it, and stays else", "[ptx][marker]") {
+  const std::string body = "// lanescope inject s f32 %r2, %r3, %r1, %f1\n" + store_result;
+  Marked untouched(body);
+  untouched.start();
+  Marked given(body);
+  auto& site = given.run.sites[static_cast<int>(SiteId::s)];
+  site.given = site.shown;
+  for (std::uint32_t& bits : given.values[static_cast<int>(SiteId::s)]) bits = 0x42280000;  // 42
+  given.start();
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    CHECK(untouched.out[lane] == static_cast<float>(lane));
+    CHECK(given.out[lane] == 42);
+  }
+}
+
+TEST_CASE("marker: ptxas does not see them, so sums are contracted as without", "[ptx][marker]") {
+  const std::string sum = "mul.f32 %f2, %f1, %f1;\n@add.f32 %f3, %f2, %f1;\n" + store_result;
+  const auto contractions = [&](const std::string& marker, bool injects) {
+    std::string body = marked_registers + sum;
+    body.replace(body.find('@'), 1, marker);
+    const ptx::Module module = ptx::parse(ptx_module(body + " ret;", 1), "test.ptx");
+    return ptx::find_contractions(module.functions[0], injects).size();
+  };
+  const std::string trace = "// lanescope trace s f32 %r2, %r2, %r1, %f2\n";
+  const std::string inject = "// lanescope inject s f32 %r2, %r2, %r1, %f2\n";
+  CHECK(contractions("", false) == 1);
+  CHECK(contractions(trace, false) == 1);
+  CHECK(contractions(trace, true) == 1);
+  CHECK(contractions(inject, false) == 1);
+  CHECK(contractions(inject, true) == 0);  // the sum takes what stands there then
+}
+
+TEST_CASE("marker: one that cannot be is refused with its line", "[ptx][marker]") {
+  const struct {
+    const char* text;
+    const char* says;
+  } cases[] = {
+      {"// lanescope trace x f32 %r2, %r2, %r1, %f1", "test.ptx:8: there is no marker"},
+      {"// lanescope trace s f32 %r2, %r2, %f1", "it has 3 operands, and takes 4"},
+      {"// lanescope trace s f32 %r2, %r2, %r1, %h1", "has 16 bits, where .b32 is taken"},
+      {"// lanescope trace s b16 %r2, %r2, %r1, %f1", "has 32 bits, where .b16 is taken"},
+      {"// lanescope trace s f32 %r2, %r2, %r1, %f99", "there is no register %f99"},
+      {"// lanescope trace s f32 %r2, %r2, %r1, %f1 %f2", "goes on behind its values"},
+      {"// lanescope inject s f32 %r2, %r2, %r1, 0f00000000", "a register is expected"},
+  };
+  for (const auto& [text, says] : cases) {
+    CHECK_THROWS_WITH(PtxKernel(ptx_module(marked_registers + text + "\nret;", 1)),
+                      Catch::Matchers::ContainsSubstring(says));
+  }
+}

@@ -14,6 +14,7 @@ constexpr Problem problems[] = {
     {1, 1, 1, 100, 133, 64, false},
     {2, 4, 2, 48, 192, 32, false},
     {1, 2, 1, 80, 150, 40, true},
+    {1, 1, 1, 96, 64, 64, true},
 };
 
 bool names(const Diagnosis& diagnosis, const std::string& cause) {

@@ -43,7 +43,7 @@ TEST_CASE("locate: the shortest option that the wrong runs have in common") {
   const RunTraits ragged{"--shape s=70", {"ragged", "several"}, true};
   RunTraits both{"--shape s=70 --causal", {"--causal", "ragged", "several"}, false};
   CHECK(dependence_text({plain, causal, ragged, both}) ==
-        "wrong with --causal and ragged, right without, in 4 runs");
+        "wrong with --causal and ragged, right otherwise, in 4 runs");
   RunTraits wrong_ragged = ragged;
   wrong_ragged.match = false;
   CHECK(dependence_text({plain, causal, wrong_ragged, both}) ==
@@ -52,6 +52,18 @@ TEST_CASE("locate: the shortest option that the wrong runs have in common") {
   CHECK(dependence_text({plain, causal, also, both}) ==
         "right with --shape s=64, wrong with --seed 1");
   CHECK(dependence_text({plain, causal}).empty());
+  // What a run lacks tells as well.
+  const RunTraits fails{"--shape s=70", {"ragged"}, false};
+  CHECK(dependence_text({fails, causal}) == "right with --causal, wrong without, in 2 runs");
+  RunTraits causal_ragged = both;
+  causal_ragged.match = true;
+  CHECK(dependence_text({plain, causal, wrong_ragged, causal_ragged}) ==
+        "wrong without --causal and with ragged, right otherwise, in 4 runs");
+  // No rule of two: the two runs that are most alike.
+  const RunTraits rising{"--input rising", {"ragged", "several", "rising"}, true};
+  const RunTraits seed{"--seed 1", {"seeded"}, false};
+  CHECK(dependence_text({plain, wrong_ragged, rising, seed}) ==
+        "right with rising, wrong without, all else alike");
 }
 
 TEST_CASE("locate: every planted bug by stage, site and cause") {

@@ -52,6 +52,8 @@ void find_source(const Scene& scene, Findings& findings);
 /// Outputs that are those of attention with a bug that kernels are known to have. Of a kernel that
 /// is traced, a bug behind the last tile.
 void find_known_flaw(const Scene& scene, Findings& findings);
+/// Outputs that are wrong in the rows that see no key alone, and the same in all of them.
+void find_empty_rows(const Scene& scene, Findings& findings);
 /// Errors that look like rounding.
 void find_lost_precision(const Scene& scene, Findings& findings);
 

@@ -5,6 +5,7 @@
 #include "debug/causes/detectors.h"
 #include "debug/causes/known_flaws.h"
 #include "debug/causes/phrases.h"
+#include "debug/causes/row_subset.h"
 #include "debug/judge/compare.h"
 
 namespace lanescope {
@@ -111,10 +112,11 @@ double tolerance_of_lse(const Value& value, double predicted, double score) {
 /// How a flaw fares with the rows.
 struct Trial {
   int decisive = 0, explained = 0, right = 0, predicted = 0;
+  /// Rows of the tile that are wrong, and right ones that would be wrong with the flaw.
+  std::vector<std::int64_t> flawed, spared;
   bool lost() const { return decisive - explained > 0.02 * decisive + 2; }
-  bool wins() const {
-    return decisive >= fewest_decisive && explained >= 0.98 * decisive && predicted >= 0.98 * right;
-  }
+  bool explains() const { return decisive >= fewest_decisive && explained >= 0.98 * decisive; }
+  bool wins() const { return explains() && predicted >= 0.98 * right; }
 };
 
 Trial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
@@ -137,6 +139,7 @@ Trial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow
     flaw.edit(plan);
     const PlannedRow planned = inputs.carry_out(plan);
     const double score = planned.largest_score;
+    const Trial before = trial;
     for (std::size_t col = 0; col < row.o.size(); ++col) {
       const Value& o = row.o[col];
       const double magnitude = planned.magnitude[col];
@@ -148,6 +151,12 @@ Trial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow
                    tolerance_of_lse(*row.lse, row.lse->want, score));
     }
     if (trial.lost()) break;
+    const std::int64_t in_tile = row.query % inputs.info().br;
+    if (trial.decisive > before.decisive) {
+      trial.flawed.push_back(in_tile);
+    } else if (trial.predicted - before.predicted < trial.right - before.right) {
+      trial.spared.push_back(in_tile);
+    }
   }
   return trial;
 }
@@ -210,7 +219,16 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
   std::vector<std::pair<Flaw, Trial>> fitting;
   const auto attempt = [&](const Flaw& flaw) {
     const Trial trial = try_flaw(flaw, inputs, rows);
-    if (trial.wins()) fitting.emplace_back(flaw, trial);
+    if (trial.explains() && !trial.wins()) {
+      const std::string some = rows_text(trial.flawed, trial.spared, info.br);
+      if (some.empty()) return;
+      fitting.emplace_back(flaw, trial);
+      fitting.back().first.text += ", in " + some + " alone";
+      fitting.back().first.choices += 2;
+      fitting.back().second.predicted = trial.right;  // the others are as they should be
+    } else if (trial.wins()) {
+      fitting.emplace_back(flaw, trial);
+    }
   };
   for (const Flaw& flaw : known_flaws(info)) {
     if (possible(flaw)) attempt(flaw);

@@ -29,6 +29,10 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
        [=](const RowPlan& plan) { return own(plan) + (p.kv_head(plan.head) + 1) % p.heads_kv; }},
       {"that of batch 0", 0, [=](const RowPlan& plan) { return p.kv_head(plan.head); }},
       {"0 of batch 0", 0, [](const RowPlan&) { return std::int64_t{0}; }},
+      {"that of batch * heads heads of one batch", 0,
+       [=](const RowPlan& plan) {
+         return (plan.batch * p.heads + plan.head) / (p.batch * p.heads / p.heads_kv);
+       }},
       {"batch + head, without the batch's heads", 0,
        [=](const RowPlan& plan) {
          return std::min(plan.batch + p.kv_head(plan.head), p.batch * p.heads_kv - 1);

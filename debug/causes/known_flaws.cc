@@ -61,28 +61,41 @@ void add_recurrence(const DumpInfo& info, Flaws& flaws) {
        "summed from p relative to the maximum of its own tile"},
   };
   for (const std::int64_t bc : tile_sizes(info)) {
-    for (const auto& [rule, cause, what] : rules) {
-      for (const int which : {0, 1, 2}) {
-        const char* const sums[] = {"O and l are ", "O is ", "l is "};
-        flaws.push_back({cause, which == 1 ? Stage::pv : Stage::softmax,
-                         std::string("in which ") + sums[which] + what + size_text(info, bc),
-                         (bc != info.bc), [=, rule = rule](RowPlan& plan) {
-                           plan.tiles = rounded_up(plan.tiles * plan.tile, bc) / bc;
-                           plan.tile = bc;
-                           if (which != 2) plan.o_rescale = rule;
-                           if (which != 1) plan.l_rescale = rule;
-                         }});
+    for (const bool downwards : {false, true}) {
+      if (downwards && bc >= info.problem.len_kv) continue;
+      const std::string how =
+          (downwards ? " (tiles from the last to the first)" : "") + size_text(info, bc);
+      // Weights relative to the tile's own maximum come to the same as the other way round where
+      // there are two tiles.
+      const int choices = (bc != info.bc) + downwards;
+      const auto walk = [=](RowPlan& plan) {
+        plan.tiles = rounded_up(plan.tiles * plan.tile, bc) / bc;
+        plan.tile = bc;
+        plan.downwards = downwards;
+      };
+      for (const auto& [rule, cause, what] : rules) {
+        for (const int which : {0, 1, 2}) {
+          const char* const sums[] = {"O and l are ", "O is ", "l is "};
+          flaws.push_back({cause, which == 1 ? Stage::pv : Stage::softmax,
+                           std::string("in which ") + sums[which] + what + how,
+                           choices + (rule == Rescale::own_peak && !downwards),
+                           [=, rule = rule](RowPlan& plan) {
+                             walk(plan);
+                             if (which != 2) plan.o_rescale = rule;
+                             if (which != 1) plan.l_rescale = rule;
+                           }});
+        }
       }
-    }
-    for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
-      if (distance >= info.br) continue;
-      flaws.push_back({Cause::operand_of_other_row, Stage::pv,
-                       "in which O is rescaled by alpha of row i xor " + std::to_string(distance) +
-                           size_text(info, bc),
-                       1 + (bc != info.bc), [=](RowPlan& plan) {
-                         plan.tile = bc;
-                         plan.alpha_row = distance;
-                       }});
+      for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
+        if (distance >= info.br) continue;
+        flaws.push_back(
+            {Cause::operand_of_other_row, Stage::pv,
+             "in which O is rescaled by alpha of row i xor " + std::to_string(distance) + how,
+             1 + choices, [=](RowPlan& plan) {
+               walk(plan);
+               plan.alpha_row = distance;
+             }});
+      }
     }
   }
 }

@@ -115,19 +115,24 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   };
   const std::size_t tiles = static_cast<std::size_t>(
       std::max(plan.tiles, scores.empty() ? 0 : tile_of(scores.size() - 1) + 1));
+  // Tiles count as they are visited from here on.
+  const auto visit = [&](std::size_t tile) { return plan.downwards ? tiles - 1 - tile : tile; };
+  const auto visit_of = [&](std::size_t term) {
+    return visit(static_cast<std::size_t>(tile_of(term)));
+  };
   Sums sums;
   // peak: of the tile; running: up to it.
   std::vector<double> peak(tiles, -infinity), running(tiles, -infinity);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     sums.largest_score = std::max(sums.largest_score, std::abs(scores[i]));
-    double& own = peak[static_cast<std::size_t>(tile_of(i))];
+    double& own = peak[visit_of(i)];
     own = std::max(own, scores[i]);
   }
   // The maximum follows from one tile to the next as the kernel declares it.
   const auto followed = [&](double m, double top, const std::vector<double>& row,
                             std::size_t tile) {
     const std::size_t width = static_cast<std::size_t>(plan.tile);
-    const std::size_t first = std::min(tile * width, row.size());
+    const std::size_t first = std::min(visit(tile) * width, row.size());
     const std::size_t keys = std::min(width, row.size() - first);
     const auto score = [&](reference::Index key) {
       return row[first + static_cast<std::size_t>(key)] * reference::log2_e;
@@ -167,8 +172,9 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     const std::vector<double> theirs = scores_of(neighbour);
     other.assign(tiles, -infinity);
     for (std::size_t i = 0; i < theirs.size(); ++i) {
-      const std::size_t tile = static_cast<std::size_t>(tile_of(i));
-      if (tile < tiles) other[tile] = std::max(other[tile], theirs[i]);
+      if (static_cast<std::size_t>(tile_of(i)) >= tiles) continue;
+      const std::size_t tile = visit_of(i);
+      other[tile] = std::max(other[tile], theirs[i]);
     }
     for (std::size_t tile = 1; tile < tiles; ++tile) {
       other[tile] = followed(other[tile - 1], other[tile], theirs, tile);
@@ -176,7 +182,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const RowPlan::Term& term = plan.terms[i];
-    const std::size_t tile = static_cast<std::size_t>(tile_of(i));
+    const std::size_t tile = visit_of(i);
     double in_o = brought(plan.o_rescale, scores[i], tile);
     if (plan.alpha_row > 0) {
       in_o = weight(scores[i], running[tile]) * weight(other[tile], other[tiles - 1]);

@@ -60,6 +60,7 @@ struct RowPlan {
   std::vector<double> depth;                           ///< how often each column of q·k counts
   std::int64_t tile = 64;                              ///< keys that are taken at a time
   std::int64_t tiles = 1;                              ///< that the row's block goes through
+  bool downwards = false;                              ///< from the last to the first
   Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
   std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
   std::int64_t divisor_row = 0;  ///< the same of l

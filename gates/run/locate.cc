@@ -20,6 +20,19 @@
 namespace lanescope {
 namespace {
 
+bool is_traced(const Dump& dump) {
+  return std::any_of(dump.info.sites.begin(), dump.info.sites.end(),
+                     [](const DumpSite& entry) { return !is_output(entry.site.id); });
+}
+
+/// All that explain the run: the cause, if it is certain, and its rivals.
+std::vector<Cause> causes_of(const Diagnosis& diagnosis) {
+  std::vector<Cause> causes;
+  if (diagnosis.certain) causes.push_back(diagnosis.cause);
+  for (const Finding& rival : diagnosis.rivals) causes.push_back(rival.cause);
+  return causes;
+}
+
 class Search {
  public:
   explicit Search(const RunOptions& given) : given_(given) {
@@ -51,6 +64,7 @@ class Search {
     if (!location_.diagnosis) settle_variant();
     if (location_.diagnosis) {
       if (!is_sure()) location_.diagnosis->certain = false;
+      doubt_by_other_runs();
       add_dependence();
       if (location_.diagnosis->memory.empty()) {
         confirm_stage(failed_, combines_, location_);
@@ -140,6 +154,7 @@ class Search {
     if (report.match || report.unsettled || variant) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     for (const DumpInfo& right : right_) refute(diagnosis, right);
+    if (!is_traced(dump)) failed_runs_.push_back({text, causes_of(diagnosis)});
     if (location_.diagnosis && !diagnosis.sure()) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
@@ -151,6 +166,18 @@ class Search {
         });
     in_shared_ = site && site->site.space == Space::shared;
     return true;
+  }
+
+  /// Of a kernel that shows its outputs alone, a cause has to explain all runs that are wrong.
+  void doubt_by_other_runs() {
+    Diagnosis& diagnosis = *location_.diagnosis;
+    for (const auto& [options, causes] : failed_runs_) {
+      if (!diagnosis.certain || !diagnosis.memory.empty()) return;
+      if (std::find(causes.begin(), causes.end(), diagnosis.cause) != causes.end()) continue;
+      diagnosis.certain = false;
+      diagnosis.evidence.push_back("not certain: it does not explain what is wrong with " +
+                                   options);
+    }
   }
 
   /// Faults of other stages, in the run that failed and in some that show many.
@@ -223,7 +250,9 @@ class Search {
   std::string kernel_, module_name_;  ///< of the last run
   std::vector<RunTraits> traits_;
   std::vector<DumpInfo> right_;  ///< of the runs that match
-  Probe variant_probe_;          ///< the first with another recurrence
+  /// Runs of an untraced kernel that are wrong, and what explains each.
+  std::vector<std::pair<std::string, std::vector<Cause>>> failed_runs_;
+  Probe variant_probe_;  ///< the first with another recurrence
   double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match
   RunOptions failed_;      ///< of the probe whose diagnosis it is
   bool combines_ = false;  ///< the kernel has a combine pass

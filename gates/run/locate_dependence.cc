@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <sstream>
 
 namespace lanescope {
 namespace {
@@ -11,13 +13,36 @@ bool has_trait(const RunTraits& run, const std::string& trait) {
   return std::find(run.traits.begin(), run.traits.end(), trait) != run.traits.end();
 }
 
-/// Whether the runs that have all of `traits` are the wrong ones.
-bool tells(const std::vector<RunTraits>& runs, const std::vector<std::string>& traits) {
+/// A trait that a run has, or lacks.
+struct TraitCondition {
+  std::string trait;
+  bool lacks;
+  bool holds(const RunTraits& run) const { return has_trait(run, trait) != lacks; }
+  std::string text() const { return (lacks ? "without " : "with ") + trait; }
+};
+
+/// Whether the runs of which all of `conditions` hold are the wrong ones.
+bool tells(const std::vector<RunTraits>& runs, const std::vector<TraitCondition>& conditions) {
   return std::all_of(runs.begin(), runs.end(), [&](const RunTraits& run) {
-    const bool all = std::all_of(traits.begin(), traits.end(),
-                                 [&](const std::string& trait) { return has_trait(run, trait); });
+    const bool all = std::all_of(conditions.begin(), conditions.end(),
+                                 [&](const TraitCondition& one) { return one.holds(run); });
     return all != run.match;
   });
+}
+
+/// "--shape s=64 --causal" in words, those left out that `other` has too.
+std::string own_words(const std::string& options, const std::string& other) {
+  std::istringstream words(options), others(other);
+  const std::vector<std::string> known{std::istream_iterator<std::string>(others), {}};
+  std::string text, option;
+  for (std::string word; words >> word;) {
+    if (word.starts_with("--")) option = word;
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (!option.empty() && word != option) text += (text.empty() ? "" : " ") + option;
+    text += (text.empty() ? "" : " ") + word;
+    option.clear();
+  }
+  return text;
 }
 
 std::size_t difference(const RunTraits& a, const RunTraits& b) {
@@ -39,8 +64,8 @@ std::vector<std::string> traits_of(const RunOptions& options, const Problem& p,
     if (holds) traits.push_back(text);
   };
   add(p.causal, "--causal");
-  add(p.len_kv > module.bc, "skv > " + bc + " (several K/V tiles)");
   add(p.len_kv % module.bc != 0, "skv % " + bc + " != 0 (a ragged tail of keys)");
+  add(p.len_kv > module.bc, "skv > " + bc + " (several K/V tiles)");
   add(p.len_q > module.br, "s > " + br + " (several tiles of rows)");
   add(p.len_q % module.br != 0, "s % " + br + " != 0 (a ragged tail of rows)");
   add(p.len_kv > 4 * module.bc, "skv > " + std::to_string(4 * module.bc) + " (many K/V tiles)");
@@ -70,19 +95,51 @@ std::string dependence_text(const std::vector<RunTraits>& runs) {
     }
   }
   if (!nearest_wrong) return {};
-  const std::vector<std::string>& traits = nearest_wrong->traits;
-  std::vector<std::vector<std::string>> rules;
-  for (const std::string& trait : traits) rules.push_back({trait});
-  for (std::size_t i = 0; i < traits.size(); ++i) {
-    for (std::size_t j = i + 1; j < traits.size(); ++j) rules.push_back({traits[i], traits[j]});
+  std::vector<TraitCondition> conditions;
+  for (const std::string& trait : nearest_wrong->traits) conditions.push_back({trait, false});
+  for (const RunTraits& run : runs) {
+    for (const std::string& trait : run.traits) {
+      const bool known = std::any_of(conditions.begin(), conditions.end(),
+                                     [&](const TraitCondition& one) { return one.trait == trait; });
+      if (!known) conditions.push_back({trait, true});
+    }
   }
-  for (const std::vector<std::string>& rule : rules) {
-    if (!tells(runs, rule)) continue;
-    std::string text = "wrong with " + rule[0];
-    if (rule.size() > 1) text += " and " + rule[1];
-    return text + ", right without, in " + std::to_string(runs.size()) + " runs";
+  // What is asked for goes before what the sizes come to.
+  std::stable_partition(conditions.begin(), conditions.end(),
+                        [](const TraitCondition& one) { return one.trait.starts_with("--"); });
+  const std::string in_runs = ", in " + std::to_string(runs.size()) + " runs";
+  for (const TraitCondition& one : conditions) {
+    if (!tells(runs, {one})) continue;
+    return (one.lacks ? "right with " + one.trait + ", wrong without"
+                      : "wrong with " + one.trait + ", right without") +
+           in_runs;
   }
-  return "right with " + nearest_right->options + ", wrong with " + nearest_wrong->options;
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    for (std::size_t j = i + 1; j < conditions.size(); ++j) {
+      const TraitCondition &one = conditions[i], &other = conditions[j];
+      if (!tells(runs, {one, other})) continue;
+      const bool alike = one.lacks == other.lacks;
+      return "wrong " + one.text() + " and " + (alike ? other.trait : other.text()) +
+             ", right otherwise" + in_runs;
+    }
+  }
+  // No short rule: what the two that are most alike do not share.
+  const TraitCondition* const deciding =
+      least == 1 ? &*std::find_if(conditions.begin(), conditions.end(),
+                                  [&](const TraitCondition& one) {
+                                    return one.holds(*nearest_wrong) && !one.holds(*nearest_right);
+                                  })
+                 : nullptr;
+  if (deciding) {
+    return (deciding->lacks ? "right with " + deciding->trait + ", wrong without"
+                            : "wrong with " + deciding->trait + ", right without") +
+           ", all else alike";
+  }
+  const std::string right = own_words(nearest_right->options, nearest_wrong->options);
+  const std::string wrong = own_words(nearest_wrong->options, nearest_right->options);
+  if (right.empty()) return "wrong with " + wrong + ", right without";
+  if (wrong.empty()) return "right with " + right + ", wrong without";
+  return "right with " + right + ", wrong with " + wrong;
 }
 
 }  // namespace lanescope

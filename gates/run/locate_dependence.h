@@ -20,8 +20,9 @@ struct RunTraits {
   bool variant = false;  ///< of another recurrence
 };
 
-/// The shortest trait, or pair of them, that all wrong runs have and no right one; else the right
-/// and the wrong run that differ least. A sentence; empty where all are right or all are wrong.
+/// What tells the wrong runs from the right ones: a trait, or two, that a run has or lacks; else
+/// what the right and the wrong run that differ least do not share. A sentence; empty where all are
+/// right or all are wrong.
 std::string dependence_text(const std::vector<RunTraits>& runs);
 
 }  // namespace lanescope

@@ -69,6 +69,7 @@ struct Kernel {
     if (is("kv_head_modulo")) kv = kv_of_v = b * p.heads_kv + h % p.heads_kv;
     if (is("kv_head_zero")) kv = kv_of_v = b * p.heads_kv;
     if (is("kv_of_batch_zero")) kv = kv_of_v = h / group;
+    if (is("batches_as_heads")) kv = kv_of_v = (b * p.heads + h) / (p.batch * group);
     if (is("v_of_head_zero")) kv_of_v = b * p.heads_kv;
     if (is("k_of_head_modulo")) kv = b * p.heads_kv + h % p.heads_kv;
     const std::int64_t first = q_tile * br, rows = std::min(br, p.len_q - first);
@@ -91,7 +92,8 @@ struct Kernel {
       by_splits(b, h, kv, first, rows, tiles, factor);
       return;
     }
-    for (std::int64_t t = 0; t < tiles; ++t) {
+    for (std::int64_t step = 0; step < tiles; ++step) {
+      const std::int64_t t = bug.ends_with("_backwards") ? tiles - 1 - step : step;
       if (is("first_tile_skipped") && t == 0) continue;
       if (is("tile_two_skipped") && t == 2) continue;
       const bool again = is("tile_one_twice") && t == 1;
@@ -208,12 +210,14 @@ struct Kernel {
           if (last) sum -= s[row * C + static_cast<std::size_t>(c)];
         }
       }
-      l[row] = is("l_not_rescaled") || is("nothing_rescaled") ? old + sum
-               : is("l_rescaled_twice")                       ? alpha[row] * alpha[row] * old + sum
-               : is("l_restarted")                            ? sum
-               : is("l_rescaled_after")                       ? alpha[row] * (old + sum)
-               : is("l_counts_four_times")                    ? alpha[row] * old + 4 * sum
-                                                              : alpha[row] * old + sum;
+      const bool keeps_l =
+          is("l_not_rescaled") || is("l_not_rescaled_backwards") || is("nothing_rescaled");
+      l[row] = keeps_l                     ? old + sum
+               : is("l_rescaled_twice")    ? alpha[row] * alpha[row] * old + sum
+               : is("l_restarted")         ? sum
+               : is("l_rescaled_after")    ? alpha[row] * (old + sum)
+               : is("l_counts_four_times") ? alpha[row] * old + 4 * sum
+                                           : alpha[row] * old + sum;
       for (std::size_t i = 0; i < 4; ++i) {
         float& lane = lanes[row * 4 + i];
         const float own = is("l_of_lane")         ? share[i]
@@ -227,6 +231,7 @@ struct Kernel {
       const auto row = static_cast<std::size_t>(r);
       float a = alpha[row];
       if (is("o_not_rescaled") || is("nothing_rescaled")) a = 1;
+      if (bug.starts_with("half_not_rescaled") && r % 16 >= 8) a = 1;
       if (is("o_rescaled_twice")) a *= a;
       if (is("o_restarted")) a = 0;
       if (is("alpha_of_row_xor_8")) a = alpha[row ^ 8];
@@ -277,6 +282,7 @@ struct Kernel {
       }
       const float ln_2 = 0.6931471805599453f, log2_l = std::log2(sum);
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
+      if (is("lse_of_no_key") && sum == 0) lse = inf;
       if (is("lse_base_two")) lse = m[row] + log2_l;
       if (is("lse_maximum_base_two")) lse = m[row] + log2_l * ln_2;
       if (is("lse_without_maximum")) lse = log2_l * ln_2;

@@ -1,0 +1,15 @@
+#include "debug/causes/row_subset.h"
+
+#include "tests/support/catch.h"
+
+using lanescope::rows_text;
+
+TEST_CASE("row subsets: the rows of a lane's register, of a warp's half") {
+  CHECK(rows_text({8, 13, 28, 45}, {0, 5, 17, 34}, 64) == "rows 8 to 15 of every 16");
+  CHECK(rows_text({0, 5, 17, 34}, {8, 13, 28, 45}, 64) == "rows 0 to 7 of every 16");
+  CHECK(rows_text({1, 5, 11}, {2, 4, 8}, 16) == "odd rows");
+  CHECK(rows_text({1, 5, 11}, {2, 4, 7}, 16).empty());
+  // Too few rows tell nothing, nor does a bit beyond the tile.
+  CHECK(rows_text({1, 5}, {2, 4}, 16).empty());
+  CHECK(rows_text({32, 48, 64}, {0, 2, 3}, 16).empty());
+}

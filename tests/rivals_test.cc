@@ -70,6 +70,20 @@ Dump masked(const Problem& problem, const std::function<bool(int query, int key)
 constexpr Problem ragged{1, 1, 1, 32, 37, 32, false}, causal{1, 1, 1, 70, 70, 32, true},
     fewer_queries{1, 1, 1, 60, 70, 32, true};
 
+TEST_CASE("rivals: O that nobody cleared, and padding that nobody wrote") {
+  Dump dump = synthetic_dump({.problem = {1, 1, 1, 64, 96, 64, false}});
+  for (std::int64_t tile = 0; tile < dump.info.kv_tiles(); ++tile) {
+    change(dump, SiteId::o, 0, tile, [](int, int) { return std::nan(""); });
+  }
+  Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis.evidence));
+  CHECK(diagnosis.first->site == SiteId::o);
+  refute_unwritten_reads(diagnosis);
+  CHECK(diagnosis.cause == Cause::accumulator_not_cleared);
+  CHECK_FALSE(diagnosis.certain);
+  for (const Finding& suspect : diagnosis.suspects) CHECK_FALSE(suspect.reads_unwritten);
+}
+
 TEST_CASE("a mask is named by all scores, the few that tell masks apart among them") {
   struct Case {
     Problem problem;

@@ -114,6 +114,7 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
   diagnosis.certain = finding.certain();
   diagnosis.predicts = finding.certain() && finding.formula;
+  diagnosis.reads_unwritten = finding.reads_unwritten;
   diagnosis.shows = finding.shows;
   diagnosis.evidence = finding.evidence;
   if (finding.stage) diagnosis.first->stage = *finding.stage;
@@ -166,6 +167,17 @@ void refute(Diagnosis& diagnosis, const DumpInfo& right) {
   const Finding best = rivals.front();
   settle_on(best, diagnosis);
   std::erase_if(rivals, [&](const Finding& rival) { return rival.cause == best.cause; });
+}
+
+void refute_unwritten_reads(Diagnosis& diagnosis) {
+  const auto reads = [](const Finding& finding) { return finding.reads_unwritten; };
+  std::erase_if(diagnosis.rivals, reads);
+  std::erase_if(diagnosis.suspects, reads);
+  std::vector<Finding>& others = diagnosis.suspects;
+  if (!diagnosis.reads_unwritten || others.empty() || others.front().explained < 0.5) return;
+  settle_on(others.front(), diagnosis);
+  others.erase(others.begin());
+  diagnosis.evidence.push_back("the memory checker finds no read of what nobody wrote");
 }
 
 }  // namespace lanescope

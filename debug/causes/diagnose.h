@@ -19,8 +19,9 @@ struct Diagnosis {
               ///< that of the bug, where the site is an output that tells
   Cause cause = Cause::unexplained;
   bool certain = false;
-  bool predicts = false;  ///< the values follow from the cause, one by one
-  bool by_end = false;    ///< the cause is how the run ended: it yields to one that has a place
+  bool predicts = false;         ///< the values follow from the cause, one by one
+  bool reads_unwritten = false;  ///< of the cause, as in Finding
+  bool by_end = false;  ///< the cause is how the run ended: it yields to one that has a place
   std::vector<std::string> evidence;  ///< each a fact that the dump shows
   std::vector<Finding> suspects;      ///< the next best, without the cause itself
   std::vector<Finding> rivals;  ///< of them, those that explain as much with as few words: another
@@ -53,5 +54,8 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report);
 
 /// Takes back what would show in a run that is `right`: rivals, or the cause for the best of them.
 void refute(Diagnosis& diagnosis, const DumpInfo& right);
+
+/// The same where the memory checker finds nothing: nobody reads what was never written.
+void refute_unwritten_reads(Diagnosis& diagnosis);
 
 }  // namespace lanescope

@@ -144,7 +144,7 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
 /// The parts of one split with the weights of another.
 void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
-  const std::size_t count = parts.count();
+  const std::size_t count = parts.count(), before = findings.size();
   const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
   const auto attempt = [&](const std::string& which, const auto& other) {
     Array o = 0 * parts.o[0], own_l = 0 * l;
@@ -160,6 +160,10 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
   for (std::size_t by = 1; by < count; ++by) {
     attempt("(i + " + std::to_string(by) + ") % splits",
             [=](std::size_t i) { return (i + by) % count; });
+  }
+  // Which of them it is. Of two splits, exchanged weights are inverse ones.
+  for (std::size_t i = before; i < findings.size(); ++i) {
+    findings[i].bits += std::log2(2.0 * static_cast<double>(count));
   }
 }
 

@@ -90,6 +90,7 @@ void try_strides(const Scene& scene, const std::string& name, const Array& tile,
           }
           finding.evidence[0] =
               "NaN stands exactly where padding is read if " + finding.evidence[0];
+          finding.reads_unwritten = true;
           padding_alone = finding;
         }
       }

@@ -176,6 +176,24 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
   findings.push_back(finding);
 }
 
+/// NaN in all of O after the first tile, of finite operands: what O was before is NaN, and 0 times
+/// that is no 0.
+void find_uncleared(const Scene& scene, Findings& findings) {
+  if (scene.site() != SiteId::o || scene.tile() != 0) return;
+  for (const Element& e : scene.elements()) {
+    if (e.unwritten || !std::isnan(e.got)) return;
+  }
+  for (const SiteId id : {SiteId::alpha, SiteId::p, SiteId::v_smem}) {
+    const auto operand = scene.held(id, 0);
+    if (!operand || !operand->is_finite().all()) return;
+  }
+  Finding finding{Cause::accumulator_not_cleared, 0.95};
+  finding.evidence = {
+      "alpha, P and V are numbers and all of O is NaN: O starts from what was in "
+      "its registers or its tile, which alpha = 0 does not clear"};
+  findings.push_back(finding);
+}
+
 void find_non_finite(const Scene& scene, Findings& findings) {
   const auto& all = scene.elements();
   const auto strange = [](const Element& e) {
@@ -183,6 +201,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   };
   const auto first = std::find_if(all.begin(), all.end(), strange);
   if (first == all.end()) return;
+  find_uncleared(scene, findings);
   const double share =
       static_cast<double>(std::count_if(all.begin(), all.end(), strange)) / scene.wrong_count();
   const bool at_end = scene.at_end();

@@ -120,7 +120,17 @@ void add_keys(const DumpInfo& own, std::vector<MaskRule>& rules) {
       [](const DumpInfo& info, auto key) { return key % info.bc; });
   for (const std::int64_t keys : {8, 16, 32}) {
     if (keys >= own.bc) break;
-    const std::string group = "all keys of a group of " + std::to_string(keys);
+    const std::string number = std::to_string(keys), group = "all keys of a group of " + number;
+    if (!own.problem.causal) {
+      // The end alone is looked at.
+      rules.push_back({Cause::tail_mask_missing, "the keys end at the next multiple of " + number,
+                       [=](const DumpInfo& info, const auto& place, auto row, auto key) {
+                         const std::int64_t first = key / keys * keys;
+                         return is_seen(info.problem, info.query_of(place, row),
+                                        info.problem.causal ? key : first);
+                       }});
+      continue;
+    }
     add(Cause::mask_misaligned, group + " are masked as its first",
         [=](const DumpInfo&, auto key) { return key / keys * keys; });
     add(Cause::mask_misaligned, group + " are masked as its last",

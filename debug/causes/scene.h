@@ -25,6 +25,8 @@ struct Finding {
   double explained = 0;   ///< share of the wrong values that it explains
   double consistent = 1;  ///< share of the right values that it predicts as well
   bool formula = false;   ///< one of the alternatives to the stage's formula
+  /// Memory is read that nobody wrote: not so where the memory checker finds nothing.
+  bool reads_unwritten = false;
   double bits = 8;  ///< what it takes to say the rule: which of those tried, free numbers in it
   /// Where the bug is, if that is not the stage that makes the site.
   std::optional<Stage> stage = {};

@@ -1,5 +1,6 @@
 #include "gates/run/locate_memory.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,23 @@ void blame_reader(const Location& location, Diagnosis& memory) {
                              "takes another buffer than the one that was filled");
 }
 
+/// Whether what is read at a place has rows that a wrong stride could miss: a value per row has
+/// not.
+bool has_stride(const CheckReport& report, const std::optional<Divergence>& at) {
+  return !at || std::none_of(report.sites.begin(), report.sites.end(), [&](const Site& site) {
+    return site.id == at->site && site.cols == 1;
+  });
+}
+
+/// The tile was whole where the stage got it, and by its values the stage takes another one: that
+/// it races with who fills that one follows.
+bool takes_other_buffer(const Diagnosis& memory, const Diagnosis& values) {
+  const bool of_operand = memory.first && values.first && memory.first->stage == Stage::load &&
+                          values.first->stage != Stage::load;
+  return of_operand && values.cause == Cause::stale_operand && values.predicts && values.sure() &&
+         (memory.cause == Cause::race || memory.cause == Cause::missing_wait);
+}
+
 }  // namespace
 
 bool check_memory(const Probe& probe, Location& location) {
@@ -46,7 +64,10 @@ bool check_memory(const Probe& probe, Location& location) {
   }
   const std::string text = options_text(probe.options, report.problem);
   location.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
-  if (report.clean()) return false;
+  if (report.clean()) {
+    if (location.diagnosis) refute_unwritten_reads(*location.diagnosis);
+    return false;
+  }
   std::optional<SiteId> wrong;
   if (location.diagnosis && location.diagnosis->first) {
     wrong = location.diagnosis->first->site;
@@ -74,8 +95,9 @@ bool check_memory(const Probe& probe, Location& location) {
       !memory.first || !values.first || feeds(memory.first->site, values.first->site);
   // What is read in the wrong place may be what nobody wrote: that follows from it.
   const bool follows = memory.cause == Cause::uninitialised_read &&
-                       ((values.predicts && values.sure()) || values.cause == Cause::wrong_stride);
-  if (memory.cause == values.cause || !upstream || follows) {
+                       ((values.predicts && values.sure()) ||
+                        (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
+  if (memory.cause == values.cause || !upstream || follows || takes_other_buffer(memory, values)) {
     values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
                               ": " + memory.evidence.front());
     return false;

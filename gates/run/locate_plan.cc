@@ -124,12 +124,14 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) 
   add("more tiles than rings of buffers hold", length_text(br, 9 * bc), false, "random", true);
   if (combines) {
     const auto add_splits = [&](const std::string& about, const std::string& shape, bool causal,
-                                std::int64_t splits, bool checked = false) {
-      add(about, shape, causal, "random", checked);
+                                std::int64_t splits, bool checked = false,
+                                const std::string& input = "random") {
+      add(about, shape, causal, input, checked);
       if (!given.splits) probes.back().options.splits = splits;
     };
     add_splits("several splits", length_text(br, 6 * bc), false, 3, true);
     probes.back().broad = true;
+    add_splits("large scores in several splits", length_text(br, 6 * bc), false, 3, false, "large");
     add_splits("more splits than tiles", length_text(br, 2 * bc), false, 4);
     add_splits("causal, splits that some rows do not see", length_text(2 * side, 2 * side + br / 2),
                true, 3);

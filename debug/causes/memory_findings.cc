@@ -12,20 +12,26 @@ namespace {
 using simt::Kind;
 using simt::Party;
 
-/// The site that a tile of shared memory (a copy of it, "k[1]") or a buffer holds.
-std::optional<SiteId> site_of(std::string_view name, bool shared) {
-  name = name.substr(0, name.find('['));
-  const std::string own(name);
+/// The site called `name`, or whose tile is.
+std::optional<SiteId> site_called(const std::string& name, bool shared) {
   std::optional<SiteId> found;
   for (int i = 0; i < site_id_count; ++i) {
     const auto id = static_cast<SiteId>(i);
     const std::string_view site = lanescope::name_of(id);
-    if (site == own + "_smem" || (site == own && (shared || !found)) ||
-        (!shared && site == own + "_final")) {
+    if (site == name + "_smem" || (site == name && (shared || !found)) ||
+        (!shared && site == name + "_final")) {
       found = id;
     }
   }
   return found;
+}
+
+/// The site that a tile of shared memory (a copy of it, "k[1]") or a buffer holds, or that serves
+/// one ("k_full").
+std::optional<SiteId> site_of(std::string_view name, bool shared) {
+  const std::string own(name.substr(0, name.find('[')));
+  const std::optional<SiteId> site = site_called(own, shared);
+  return site || !shared ? site : site_called(own.substr(0, own.find('_')), shared);
 }
 
 }  // namespace
@@ -114,8 +120,8 @@ const char* explanation_of(Kind kind) {
       return "the matrix descriptor reads the tile in another layout (swizzle, leading or stride "
              "offset, box) than the tensor map stored it in";
     case Kind::wrong_expect_tx:
-      return "the phase completed before this copy into it had come: expect_tx says too little, or "
-             "too late";
+      return "expect_tx does not say what this copy and the others of its phase bring: the phase "
+             "completes before they have come, or never";
     case Kind::unfenced_barrier:
       return "a copy completes on this mbarrier, and no fence.mbarrier_init follows its "
              "initialisation";
@@ -177,6 +183,11 @@ void describe_element(const CheckReport& report, const simt::Region& region, std
 void describe_place(const CheckReport& report, const simt::Checker& checker,
                     const SharedElement& shared_element, CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
+  if (f.site_of_register) {
+    item.site = f.site_of_register;
+    item.element =
+        "register " + std::to_string(f.offset / 4) + " of " + lanescope::name_of(*item.site);
+  }
   const bool shared = f.region == simt::shared_region;
   if (!shared && f.region < 0) return;
   const simt::Region* region =

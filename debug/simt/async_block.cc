@@ -150,7 +150,7 @@ void AsyncBlock::complete_if_due(MbarrierState& barrier) {
   barrier.expected = 0;
   ++barrier.phase;
   if (BlockChecker* checker = host_.checker()) {
-    checker->note_arrivals(barrier.arrived, barrier.count);
+    checker->note_arrivals(barrier.offset, barrier.arrived, barrier.count);
     checker->clocks().learn(barrier.current, barrier.agent, barrier.phase);
     barrier.completed = barrier.current;
   }
@@ -225,10 +225,18 @@ bool AsyncBlock::land_one(std::uint64_t choice) {
 
 void AsyncBlock::finish() {
   if (BlockChecker* checker = host_.checker()) {
+    const bool all_landed = std::all_of(flights_.begin(), flights_.end(),
+                                        [](const auto& flight) { return flight->landed; });
     // Landed or not, nobody knows.
     for (const auto& [offset, barrier] : barriers_) {
       if (barrier.phase_of_copy <= barrier.phase_waited_for) continue;
-      checker->add_unfinished(barrier.copied.thread, barrier.copied.place);
+      const auto& [thread, here, place] = barrier.copied;
+      if (all_landed && barrier.pending == 0 && barrier.bytes != 0) {
+        checker->add_shared(Kind::wrong_expect_tx,
+                            {barrier.agent, barrier.phase + 1, place, thread}, true, {}, offset, 8);
+      } else {
+        checker->add_unfinished(thread, place);
+      }
     }
     for (const auto& [thread, stores] : stores_) {
       for (const auto& group : stores.groups) {

@@ -144,7 +144,8 @@ const Origin* BlockChecker::origin_of(std::size_t offset) {
   return origin.copy == 0 ? nullptr : &origin;
 }
 
-void BlockChecker::note_arrivals(const std::vector<Arrival>& arrivals, int count) {
+void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>& arrivals,
+                                 int count) {
   if (static_cast<int>(arrivals.size()) != count) return;
   std::map<int, std::uint32_t> seen;
   for (const Arrival& a : arrivals) {
@@ -154,8 +155,8 @@ void BlockChecker::note_arrivals(const std::vector<Arrival>& arrivals, int count
                        {true, a.place, block_, a.thread},
                        {true, first->second, block_, a.thread},
                        passed_[static_cast<std::size_t>(a.thread)],
-                       nowhere,
-                       0,
+                       shared_region,
+                       static_cast<std::int64_t>(offset),
                        8,
                        1});
   }
@@ -166,8 +167,18 @@ void BlockChecker::add_unfinished(int thread, std::uint32_t place) {
 }
 
 void BlockChecker::touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued,
-                                  int thread) {
-  add(kind, {write, place, block_, thread}, {true, issued, block_, thread}, registers_region, 0, 4);
+                                  int thread, const void* address) {
+  const Progress passed = passed_[static_cast<std::size_t>(thread)];
+  Finding finding{kind,
+                  {write, place, block_, thread},
+                  {true, issued, block_, thread},
+                  passed,
+                  registers_region,
+                  0,
+                  4,
+                  1};
+  finding.address = address;
+  merge(found_, finding);
 }
 
 }  // namespace lanescope::simt

@@ -21,13 +21,15 @@ BlockChecker::BlockChecker(Checker& grid, int threads, const std::byte* shared,
       shared_(shared),
       shared_bytes_(shared_bytes),
       cells_(shared_bytes),
-      passed_(static_cast<std::size_t>(threads)) {}
+      passed_(static_cast<std::size_t>(threads)),
+      held_(static_cast<std::size_t>(threads)) {}
 
 void BlockChecker::begin(std::int64_t block) {
   block_ = block;
   clocks_.reset();
   std::fill(cells_.begin(), cells_.end(), Cell{});
   std::fill(passed_.begin(), passed_.end(), Progress{});
+  for (auto& values : held_) values.clear();
   found_.clear();
   suspected_.clear();
   async_.reset();
@@ -36,7 +38,32 @@ void BlockChecker::begin(std::int64_t block) {
 
 void BlockChecker::end() {
   if (!found_.empty()) found_.insert(found_.end(), suspected_.begin(), suspected_.end());
+  for (Finding& finding : found_) name_register(finding);
   grid_.take(block_, std::move(found_));
+}
+
+void BlockChecker::pass(Progress progress, const void* value, std::size_t bytes, int thread) {
+  passed_[static_cast<std::size_t>(thread)] = progress;
+  auto& values = held_[static_cast<std::size_t>(thread)];
+  const Held held{progress.site, static_cast<const std::byte*>(value), bytes};
+  const auto known = std::find_if(values.begin(), values.end(),
+                                  [&](const Held& h) { return h.site == progress.site; });
+  if (known == values.end()) {
+    values.push_back(held);
+  } else {
+    *known = held;
+  }
+}
+
+void BlockChecker::name_register(Finding& finding) const {
+  if (!finding.address) return;
+  const auto* address = static_cast<const std::byte*>(finding.address);
+  for (const Held& held : held_[static_cast<std::size_t>(finding.access.thread)]) {
+    if (address < held.value || address >= held.value + held.bytes) continue;
+    finding.site_of_register = held.site;
+    finding.offset = address - held.value;
+    return;
+  }
 }
 
 void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int region,

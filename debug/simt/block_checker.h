@@ -51,8 +51,8 @@ class BlockChecker {
   /// An atomic access stands between the two.
   void acquire(const void* address, int thread) { clocks_.acquire(address, thread); }
   void release(const void* address, int thread) { clocks_.release(address, thread); }
-  /// `thread` passes a site.
-  void pass(Progress progress, int thread) { passed_[static_cast<std::size_t>(thread)] = progress; }
+  /// `thread` passes a site, whose value lies in `bytes` at `value`.
+  void pass(Progress progress, const void* value, std::size_t bytes, int thread);
   /// `thread` uses a register that nothing was written to.
   void use_unwritten_register(const void* pc, int thread);
   void use_unwritten_register_at(std::uint32_t place, int thread);
@@ -71,13 +71,15 @@ class BlockChecker {
   AsyncShadow& async();
   /// Where the bytes at `offset` came from, where a copy of a tensor brought them.
   const Origin* origin_of(std::size_t offset);
-  /// The arrivals that completed a phase of `count`: a thread that came twice may have taken the
-  /// place of another. It is a finding where there are others.
-  void note_arrivals(const std::vector<Arrival>& arrivals, int count);
+  /// The arrivals that completed a phase of `count` of the mbarrier at `offset`: a thread that came
+  /// twice may have taken the place of another. It is a finding where there are others.
+  void note_arrivals(std::size_t offset, const std::vector<Arrival>& arrivals, int count);
   /// The block ended before a copy did.
   void add_unfinished(int thread, std::uint32_t place);
-  /// A lane's access to a register of a product that was issued at `issued`.
-  void touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued, int thread);
+  /// A lane's access to a register of a product that was issued at `issued`; the register lies at
+  /// `address` in its stack, where that is known.
+  void touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued, int thread,
+                      const void* address = nullptr);
   void add_shared(Kind kind, const AsyncWork& work, bool write, const Party& earlier,
                   std::size_t offset, std::size_t bytes);
 
@@ -105,8 +107,17 @@ class BlockChecker {
   Clocks clocks_;
   const std::byte* shared_;
   std::size_t shared_bytes_;
-  std::vector<Cell> cells_;       ///< of shared memory
-  std::vector<Progress> passed_;  ///< by each lane
+  std::vector<Cell> cells_;  ///< of shared memory
+  /// What a lane holds of a site.
+  struct Held {
+    SiteId site;
+    const std::byte* value;
+    std::size_t bytes;
+  };
+  /// Says of a register whose address is known which site's it is.
+  void name_register(Finding& finding) const;
+  std::vector<Progress> passed_;          ///< by each lane
+  std::vector<std::vector<Held> > held_;  ///< likewise
   std::vector<Finding> found_;
   std::vector<Finding> suspected_;  ///< that explain others
   std::unique_ptr<AsyncShadow> async_;

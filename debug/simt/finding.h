@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "reference/site.h"
 
@@ -58,6 +59,8 @@ struct Finding {
   int bytes = 0;            ///< of the access
   std::int64_t count = 0;   ///< instances with the same kind and places
   Party used = {};          ///< who used what was read of bytes that nobody wrote; place 0: unknown
+  const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
+  std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin
 };
 
 inline constexpr int nowhere = -1;        ///< no region lies near the address

@@ -151,9 +151,10 @@ int thread_index() { return BlockRunner::current()->thread_index(); }
 std::int64_t block_index() { return BlockRunner::current()->block_index(); }
 std::int64_t block_count() { return BlockRunner::current()->grid().blocks; }
 int next_ticket(int all) { return BlockRunner::current()->grid().tickets++ % all; }
-void pass_site(SiteId site, int tile) {
+void pass_site(SiteId site, int tile, const void* value, std::size_t bytes) {
   BlockRunner& runner = *BlockRunner::current();
-  if (runner.checker()) runner.checker()->pass({site, tile}, runner.thread_index());
+  if (!runner.checker()) return;
+  runner.checker()->pass({site, tile}, value, bytes, runner.thread_index());
 }
 std::byte* shared_memory() { return BlockRunner::current()->shared_memory(); }
 

@@ -30,8 +30,9 @@ int next_ticket(int all);
 /// The block's shared memory, aligned to 1024 bytes.
 std::byte* shared_memory();
 
-/// Tells the memory checker, where there is one, that the lane has come to `site` of `tile`.
-void pass_site(SiteId site, int tile);
+/// Tells the memory checker, where there is one, that the lane has come to `site` of `tile`, whose
+/// value it holds in `bytes` at `value`.
+void pass_site(SiteId site, int tile, const void* value, std::size_t bytes);
 
 /// Meets all lanes of the block that have not exited (CUDA C++ Programming Guide, __syncthreads).
 void block_barrier(Here here);

@@ -26,12 +26,13 @@ void AsyncBlock::take_registers(const void* registers, std::size_t bytes, bool i
     known =
         known || (range.begin <= static_cast<const std::byte*>(registers) && range.bytes >= bytes);
     if (range.touched == 0) continue;
-    checker->touch_register(Kind::missing_register_fence, true, place, range.touched, thread);
+    checker->touch_register(Kind::missing_register_fence, true, place, range.touched, thread,
+                            range.begin);
     range.touched = 0;
   }
   if (!known) ranges.push_back({static_cast<const std::byte*>(registers), bytes, 0});
   if (!products(thread / 32).fenced) {
-    checker->touch_register(Kind::missing_register_fence, true, place, 0, thread);
+    checker->touch_register(Kind::missing_register_fence, true, place, 0, thread, registers);
   }
   if (!is_read || register_in_flight(thread, registers, bytes) != 0) return;
   for (std::size_t i = 0; i < bytes / 4; ++i) {
@@ -66,7 +67,7 @@ void AsyncBlock::access_own_stack(int thread, const void* address, std::size_t b
     const std::uint32_t place = checker.place_of(pc);
     range.touched = place;
     if (const std::uint32_t issued = register_in_flight(thread, address, bytes); issued != 0) {
-      checker.touch_register(Kind::register_in_flight, write, place, issued, thread);
+      checker.touch_register(Kind::register_in_flight, write, place, issued, thread, address);
     }
     return;
   }

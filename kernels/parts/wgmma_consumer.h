@@ -145,12 +145,12 @@ struct WgmmaConsumer {
   LANESCOPE_DEVICE void tell_sums(int tile) {
     if constexpr (runs<G, Stage::softmax> && by_sums) {
       const bool any = Stages::rises_by_lane(sum, m).any();
-      if (device::lane() == 0) smem.too_large[tile % 2][device::warp()] = any;
+      if (device::lane() == 0) smem.l_too_large[tile % 2][device::warp()] = any;
     }
   }
   LANESCOPE_DEVICE bool has_to_follow(int tile) {
     const int warp = warpgroup * 4 + device::lane() % 4;
-    return device::ballot(smem.too_large[tile % 2][warp] != 0) != 0;
+    return device::ballot(smem.l_too_large[tile % 2][warp] != 0) != 0;
   }
   /// The softmax of a tile once more, m following in the rows that need it; wgmma being of the
   /// whole warpgroup, all of it does so.

@@ -27,7 +27,7 @@ struct WgmmaMemory {
   device::Mbarrier item_full[1], item_empty[1];
   Item item[1];  ///< that the block works on next
   /// Of each warp, whether its sums of P are too large, of tiles by turns.
-  std::uint32_t too_large[2][Stages::warps];
+  std::uint32_t l_too_large[2][Stages::warps];
 
   /// Tells the memory checker the names of its tiles.
   template <class Visit>
@@ -49,7 +49,7 @@ struct WgmmaMemory {
     visit("item_full", item_full);
     visit("item_empty", item_empty);
     visit("item", item);
-    visit("too_large", too_large);
+    visit("l_too_large", l_too_large);
   }
 
   /// By one lane, before any other comes to them.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 
@@ -10,7 +11,7 @@
 namespace lanescope {
 
 namespace simt {
-void pass_site(SiteId site, int tile);
+void pass_site(SiteId site, int tile, const void* value, std::size_t bytes);
 }
 
 // The sinks of what passes a seam, in one block; `of` gives that of another. A kernel does not know
@@ -29,8 +30,8 @@ struct ProgressTrace {
   static constexpr bool is_on = false;
   ProgressTrace of(std::int64_t) const { return {}; }
   template <SiteId X, class V>
-  void operator()(int tile, const AtSite<X, V>&) const {
-    simt::pass_site(X, tile);
+  void operator()(int tile, const AtSite<X, V>& at) const {
+    simt::pass_site(X, tile, &at.value, sizeof(V));
   }
 };
 

@@ -68,6 +68,16 @@ class ExecTest(ProgramTest):
         self.finds("late sum", "race", "// too late", "// too early")
         self.finds("wrapped", "out of bounds", "// calls copy")
         self.finds("odd", "misaligned", "// misaligned")
+        self.finds("neighbours", "race", "// writes its box", "// reads the other's")
+        self.execute("neighbours that meet", code=0)
+
+    def test_what_accesses_cost(self):
+        self.assertNotIn("slow", self.execute("slow", code=0)[1])
+        _, err = self.execute("slow", code=0, arguments=["--accesses"])
+        for said in [rf"bank conflicts: ld.shared\S* at \S*{self.line_of('// banks')}: 32 wavefronts per access, and 1",
+                     rf"uncoalesced: st.global\S* at \S*{self.line_of('// sectors')}: 16 sectors of 32 bytes per access, and 4",
+                     rf"dead wait: cp.async.wait_all at \S*{self.line_of('// waits for nothing')} ran once"]:
+            self.assertRegex(err, said)
 
     def test_where_it_is_used(self):
         _, err = self.execute("unwritten", code=DIVERGED)

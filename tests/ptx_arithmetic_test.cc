@@ -159,9 +159,9 @@ TEST_CASE("ptx: whole numbers", "[ptx][quick]") {
     check({"div." + s, b, {b, b}, [w](Bits x, Bits y, Bits) {
              return y == 0 ? ~Bits{0} : static_cast<Bits>(Wide{extend(x, w)} / extend(y, w));
            }});
-    check({"rem." + u, b, {b, b}, [](Bits x, Bits y, Bits) { return y == 0 ? x : x % y; }});
+    check({"rem." + u, b, {b, b}, [](Bits x, Bits y, Bits) { return y == 0 ? ~Bits{0} : x % y; }});
     check({"rem." + s, b, {b, b}, [w](Bits x, Bits y, Bits) {
-             return y == 0 ? x : static_cast<Bits>(Wide{extend(x, w)} % extend(y, w));
+             return y == 0 ? ~Bits{0} : static_cast<Bits>(Wide{extend(x, w)} % extend(y, w));
            }});
     check({"abs." + s, b, {b}, [w](Bits x, Bits, Bits) { return extend(x, w) < 0 ? 0 - x : x; }});
     check({"neg." + s, b, {b}, [](Bits x, Bits, Bits) { return 0 - x; }});
@@ -208,9 +208,11 @@ TEST_CASE("ptx: whole numbers", "[ptx][quick]") {
     check({"bfe." + s,
            b,
            {b, "b32", "b32"},
-           [w, low](Bits x, Bits y, Bits z) {  // as PTX ISA's loop has it
-             const int at = static_cast<int>(y & 255), length = static_cast<int>(z & 255),
-                       top = w - 1;
+           [w, low](Bits x, Bits y, Bits z) {  // as PTX ISA's loop has it, of 64 bits as ptxas does
+             const auto part = [w](Bits n) {
+               return static_cast<int>(w == 64 ? std::min<Bits>(n, 255) : n & 255);
+             };
+             const int at = part(y), length = part(z), top = w - 1;
              const bool sign = length != 0 && (x >> std::min(at + length - 1, top) & 1);
              Bits result = 0;
              for (int i = 0; i <= top; ++i) {
@@ -357,7 +359,7 @@ TEST_CASE("ptx: conversions", "[ptx]") {
          }});
   check({"cvt.rn.relu.bf16x2.f32", "b32", {"f32", "f32"}, [](Bits x, Bits y, Bits) {
            const auto relu = [](Bits a) {
-             return Bits{real(a) < 0 ? std::uint16_t{0} : simt::f32_to_bf16(real(a))};
+             return Bits{real(a) <= 0 ? std::uint16_t{0} : simt::f32_to_bf16(real(a))};
            };
            return relu(x) << 16 | relu(y);
          }});
@@ -369,7 +371,7 @@ TEST_CASE("ptx: conversions", "[ptx]") {
                   simt::e4m3_to_f16(static_cast<std::uint8_t>(x));
          }});
   check({"cvt.rna.tf32.f32", "b32", {"f32"}, [](Bits x, Bits, Bits) {
-           if (std::isnan(real(x))) return Bits{0x7fffe000};
+           if (std::isnan(real(x))) return x & ~Bits{0x1fff};
            if (std::isinf(real(x))) return x;
            return (x + 0x1000) & ~Bits{0x1fff};
          }});

@@ -199,6 +199,25 @@ void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
     }
     pointers[i] = locate(in.space, addresses[i], bytes, lane);
   }
+  if (block_.grid().tallies_accesses) tally_access(mask, bytes, pointers);
+}
+
+void Warp::tally_access(std::uint32_t mask, std::size_t bytes, const Pointers& pointers) {
+  InstructionTally* tally = block_.tally_of(pc());
+  if (!tally || mask == 0) return;
+  const std::byte* first = pointers[static_cast<std::size_t>(std::countr_zero(mask))];
+  if (is_private(first) || other_block_of(first)) return;
+  const bool shared = static_cast<std::size_t>(first - shared_) < shared_bytes_;
+  std::array<std::uint64_t, 32> at{};
+  for (std::size_t i = 0; i < 32; ++i) {
+    at[i] = std::bit_cast<std::uint64_t>(pointers[i]) -
+            (shared ? std::bit_cast<std::uint64_t>(shared_) : 0);
+  }
+  if (shared) {
+    tally->shared.add(shared_cost(mask, bytes, at));
+  } else {
+    tally->global.add(global_cost(mask, bytes, at));
+  }
 }
 
 const void* Warp::place() const {
@@ -207,99 +226,6 @@ const void* Warp::place() const {
 
 std::uint32_t Warp::place_number() const {
   return static_cast<std::uint32_t>(pc() + block_.grid().first_place);
-}
-
-void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
-                 bool orders) {
-  if (!block_.checker()) return;
-  // Of lanes that read the same bytes two stand for all: more reads are not kept.
-  const std::byte *last = nullptr, *before_last = nullptr;
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    const std::byte* at = pointers[static_cast<std::size_t>(lane)];
-    if (access == Access::read && at == last && at == before_last) continue;
-    before_last = std::exchange(last, at);
-    if (access == Access::write) note_written(at, bytes);
-    if (access == Access::read && !block_.checker()->follows_unwritten()) {
-      tell_of_stored(lane, at, bytes);
-    }
-    if (orders && !block_.checker()->in_shared(at, bytes)) {
-      check_ordering(access, lane, at, bytes);
-    } else {
-      check_lane(access, lane, at, bytes, bytes, false);
-    }
-  }
-}
-
-std::unique_lock<std::mutex> Warp::hold_order() {
-  return block_.checker() ? block_.order().hold() : std::unique_lock<std::mutex>();
-}
-
-void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
-  if (block_.checker()) check_ordering(Access::write, lane, at, bytes);
-}
-
-void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes) {
-  simt::BlockChecker& checker = *block_.checker();
-  if (is_private(at)) return;
-  checker.acquire(at, thread(lane));
-  if (!checker.in_shared(at, bytes)) block_.time = block_.order().meet(at, block_.index());
-  check_lane(access, lane, at, bytes, bytes, true);
-  checker.release(at, thread(lane));
-}
-
-void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
-                      std::size_t alignment, bool orders) {
-  simt::BlockChecker& checker = *block_.checker();
-  if (is_private(at)) return;
-  if (Block* other = other_block_of(at)) {
-    if (access != Access::read) other->checker()->write_from_outside(at, bytes);
-    return;
-  }
-  if (!checker.in_shared(at, bytes)) {
-    const auto address = std::bit_cast<std::uint64_t>(at);
-    const GlobalMemory::Area* area = find_area(address, bytes);
-    if (area && area->shadow) {
-      enter_area(*area, access, lane, address, bytes, orders);
-      if (address % alignment == 0) return;
-      const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
-      return checker.add(simt::Kind::misaligned, party, {}, simt::nowhere, 0, bytes);
-    }
-  }
-  if (!checker.access(access, at, bytes, alignment, place(), thread(lane))) {
-    fail(lane, "an access outside of every buffer", FaultKind::illegal_address);
-  }
-}
-
-void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
-                      std::uint64_t address, std::size_t bytes, bool orders) {
-  simt::BlockChecker& checker = *block_.checker();
-  const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
-  if (!area.holds(address, bytes)) {
-    return checker.add(simt::Kind::out_of_bounds, party, {}, area.region,
-                       static_cast<std::int64_t>(address - area.begin), bytes);
-  }
-  const simt::Clocks& clocks = checker.clocks();
-  std::size_t offset = address - area.begin;
-  simt::Party earlier;
-  const simt::Kind kind = area.shadow->enter(offset, bytes,
-                                             {party.write,
-                                              access == Access::rewrite,
-                                              orders,
-                                              party.block,
-                                              block_.time,
-                                              {clocks.now(party.thread), party.place},
-                                              clocks.past(party.thread)},
-                                             block_.order(), earlier);
-  if (kind == simt::Kind::none) return;
-  if (kind == simt::Kind::uninitialised_read && checker.follows_unwritten()) return;
-  checker.add(kind, party, earlier, area.region, static_cast<std::int64_t>(offset), bytes);
-}
-
-bool Warp::is_private(const std::byte* at) const {
-  const auto* parameters = static_cast<const std::byte*>(block_.grid().parameters);
-  return static_cast<std::size_t>(at - local_.data()) < local_.size() ||
-         static_cast<std::size_t>(at - parameters) < program_.parameter_bytes;
 }
 
 }  // namespace lanescope::ptx

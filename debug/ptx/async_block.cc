@@ -71,6 +71,12 @@ bool Block::move_on() {
   return any;
 }
 
+void Block::meet_in_cluster(const void* what) {
+  if (!cluster_shadow_) return;
+  const auto held = order_of_blocks_.hold();
+  time = order_of_blocks_.meet(what, block_);
+}
+
 void Block::arrive_at_cluster(int thread) {
   if (checker_) checker_->clocks().give(cluster_arrivals_, thread);
 }

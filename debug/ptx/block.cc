@@ -44,6 +44,8 @@ Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, B
   const auto warps = static_cast<int>((grid.thread_count() + 31) / 32);
   if (grid.checker) checker_.emplace(*grid.checker, warps * 32, shared_, shared_bytes_);
   for (int i = 0; i < warps; ++i) warps_.push_back(std::make_unique<Warp>(*this, i));
+  if (grid.tally) tally_.resize(program.code.size());
+  if (grid.checker && grid.blocks_of_cluster() > 1) cluster_shadow_.emplace(shared_bytes_, true);
 }
 
 std::int64_t Block::instructions() const {
@@ -58,6 +60,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
                                 (coordinates[1] + std::int64_t{grid_.blocks[1]} * coordinates[2]);
   order_.seed(grid_.schedule + static_cast<std::uint64_t>(block_) * 0x9e3779b97f4a7c15u);
   if (checker_) checker_->begin(block_);
+  if (cluster_shadow_) cluster_shadow_->begin_launch();
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();
   row_tiles_.clear();
@@ -151,9 +154,28 @@ std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& ar
   return open(id);
 }
 
+/// Counts that a barrier of all threads opens without some that have exited.
+void Block::tally_opening(int id, const Barrier& barrier) {
+  const auto all = static_cast<int>(grid_.thread_count());
+  if (tally_.empty() || barrier.expected != 0 || barrier.arrived >= all) return;
+  const Barrier::Arrival& last = barrier.arrivals.back();
+  const auto& splits = warps_[static_cast<std::size_t>(last.warp)]->splits();
+  const auto split = std::find_if(splits.begin(), splits.end(), [&](const Split& s) {
+    return s.barrier == id && (s.mask & last.mask) != 0;
+  });
+  if (split == splits.end()) return;
+  InstructionTally& tally = tally_[split->pc];
+  if (tally.opened_short++ == 0) {
+    tally.came = barrier.arrived;
+    tally.expected = all;
+    tally.block = block_;
+  }
+}
+
 /// Sends on what waits; the split that arrives last does not, yet.
 Vote Block::open(int id) {
   Barrier barrier = std::exchange(barriers_[static_cast<std::size_t>(id)], {});
+  tally_opening(id, barrier);
   ++progress_;
   if (checker_) {
     std::vector<int> met;

@@ -85,6 +85,16 @@ class Block final : public simt::AsyncHost {
     if (row_tiles_.empty()) row_tiles_.assign(warps_.size() * 32, block_);
     row_tiles_[static_cast<std::size_t>(thread)] = row_tile;
   }
+  const Tally& tally() const { return tally_; }
+  /// What is counted of an instruction; nullptr where nothing is.
+  InstructionTally* tally_of(std::uint32_t instruction) {
+    return tally_.empty() ? nullptr : &tally_[instruction];
+  }
+  /// What lanes of several blocks of the cluster did to the shared memory of this one; nullptr
+  /// without a cluster or a checker.
+  AreaShadow* cluster_shadow() { return cluster_shadow_ ? &*cluster_shadow_ : nullptr; }
+  /// What the block did before is before what blocks of the cluster do that come to `what` later.
+  void meet_in_cluster(const void* what);
   std::uint32_t time = 0;  ///< BlockOrder
   /// Under the memory checker: reads of bytes that nobody wrote, whose values some register held;
   /// the first stands for registers that nothing was assigned to.
@@ -126,6 +136,7 @@ class Block final : public simt::AsyncHost {
 
  private:
   Vote open(int id);
+  void tally_opening(int id, const Barrier& barrier);
   std::string describe_split(const Split& split) const;
 
   const Grid& grid_;
@@ -135,6 +146,8 @@ class Block final : public simt::AsyncHost {
   Cluster& cluster_;
   const int rank_;
   NumbersMade numbers_;
+  Tally tally_;
+  std::optional<AreaShadow> cluster_shadow_;
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;

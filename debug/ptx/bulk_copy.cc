@@ -133,7 +133,10 @@ Flow commit(Warp& warp, const Instruction&, std::uint32_t mask) {
 
 Flow wait(Warp& warp, const Instruction& in, std::uint32_t mask) {
   each_lane(mask, [&](int lane) {
-    warp.block().async().wait_stores(static_cast<int>(in.immediate), warp.thread(lane));
+    simt::AsyncBlock& async = warp.block().async();
+    const auto pending = static_cast<int>(in.immediate);
+    warp.tally_wait(static_cast<int>(async.stores(warp.thread(lane)).groups.size()) > pending);
+    async.wait_stores(pending, warp.thread(lane));
   });
   return Flow::next;
 }

@@ -1,4 +1,4 @@
-// PTX ISA, "Comparison and Selection Instructions".
+// PTX ISA, "Comparison and Selection Instructions": setp, set.
 
 #include <cmath>
 #include <cstring>
@@ -25,6 +25,9 @@ struct Flushed {
 };
 struct F16 {
   static float value(std::uint16_t x) { return simt::f16_to_f32(x); }
+};
+struct FlushedF16 {
+  static float value(std::uint16_t x) { return (x & 0x7c00) == 0 ? 0.0f : simt::f16_to_f32(x); }
 };
 struct Bf16 {
   static float value(std::uint16_t x) {
@@ -149,7 +152,8 @@ void choose_comparison(Decoder& d, Type type, bool ftz) {
   } else if (type == Type::f64) {
     lanes = compare_operation<AsIs, double, store>();
   } else if (type == Type::f16) {
-    lanes = compare_operation<F16, std::uint16_t, store>();
+    lanes = ftz ? compare_operation<FlushedF16, std::uint16_t, store>()
+                : compare_operation<F16, std::uint16_t, store>();
   } else if (type == Type::bf16) {
     lanes = compare_operation<Bf16, std::uint16_t, store>();
   } else if (is_float(type) || !with_integer(type, [&](auto x) {
@@ -195,94 +199,6 @@ void decode_set(Decoder& d) {
   d.in.s[1] = d.source(2, type);
 }
 
-struct Select {
-  template <class T>
-  static T apply(T a, T b, bool c) {
-    return c ? a : b;
-  }
-};
-struct SelectBySign {
-  template <class T, class C>
-  static T apply(T a, T b, C c) {
-    return c >= 0 ? a : b;
-  }
-};
-
-void decode_selp(Decoder& d) {
-  const Type type = d.demand_type();
-  const int bits = bits_of(type);
-  const auto set = [&](auto x) {
-    using T = decltype(x);
-    d.set_lanes<Select, T, T, T, bool>(type, {type, type, Type::pred});
-    d.in.selects = true;
-  };
-  bits == 16 ? set(std::uint16_t{}) : bits == 32 ? set(std::uint32_t{}) : set(std::uint64_t{});
-}
-
-void decode_slct(Decoder& d) {
-  d.modifiers.take("ftz");
-  const Type type = d.demand_type(), by = d.demand_type();
-  if (by != Type::s32 && by != Type::f32) d.fail("it chooses by .s32 or .f32");
-  const auto set = [&](auto x, auto c) {
-    using T = decltype(x);
-    d.set_lanes<SelectBySign, T, T, T, decltype(c)>(type, {type, type, by});
-  };
-  const auto choose = [&](auto c) {
-    const int bits = bits_of(type);
-    bits == 16   ? set(std::uint16_t{}, c)
-    : bits == 32 ? set(std::uint32_t{}, c)
-                 : set(std::uint64_t{}, c);
-  };
-  by == Type::s32 ? choose(std::int32_t{}) : choose(float{});
-}
-
-template <int property>
-struct Test {
-  template <class T>
-  static bool apply(T x) {
-    switch (property) {
-      case 0:
-        return std::isfinite(x);
-      case 1:
-        return std::isinf(x);
-      case 2:
-        return !std::isnan(x);
-      case 3:
-        return std::isnan(x);
-      case 4:
-        return std::isnormal(x);
-      default:
-        return std::fpclassify(x) == FP_SUBNORMAL;
-    }
-  }
-};
-
-void decode_testp(Decoder& d) {
-  const int property =
-      d.modifiers.choose({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}, -1);
-  const Type type = d.demand_type();
-  const auto set = [&](auto op) {
-    type == Type::f64 ? d.set_lanes<decltype(op), bool, double>(Type::pred, {type})
-                      : d.set_lanes<decltype(op), bool, float>(Type::pred, {Type::f32});
-  };
-  switch (property) {
-    case 0:
-      return set(Test<0>{});
-    case 1:
-      return set(Test<1>{});
-    case 2:
-      return set(Test<2>{});
-    case 3:
-      return set(Test<3>{});
-    case 4:
-      return set(Test<4>{});
-    case 5:
-      return set(Test<5>{});
-    default:
-      d.fail("it names no property");
-  }
-}
-
 }  // namespace
 
 bool decode_compare(Decoder& d) {
@@ -291,12 +207,6 @@ bool decode_compare(Decoder& d) {
     decode_setp(d);
   } else if (base == "set") {
     decode_set(d);
-  } else if (base == "selp") {
-    decode_selp(d);
-  } else if (base == "slct") {
-    decode_slct(d);
-  } else if (base == "testp") {
-    decode_testp(d);
   } else {
     return false;
   }

@@ -1,129 +1,20 @@
-// PTX ISA, cvt.
+// PTX ISA, cvt: its forms.
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <cstring>
 
+#include "debug/ptx/conversion.h"
 #include "debug/ptx/decoder.h"
-#include "debug/ptx/rounding.h"
 #include "debug/simt/branch_free.h"
 #include "debug/simt/numerics.h"
 
 namespace lanescope::ptx {
 namespace {
 
-/// What one conversion does; it travels in Instruction::immediate.
-struct Conversion {
-  Type to, from;
-  Rounding rounding;
-  bool whole : 1;  ///< .rni, .rzi, ...: to a whole number
-  bool ftz : 1;
-  bool saturates : 1;  ///< .sat
-  bool finite : 1;     ///< .satfinite
-  bool relu : 1;
-};
-static_assert(sizeof(Conversion) <= sizeof(std::int64_t));
-
 std::int64_t packed(const Conversion& conversion) {
   std::int64_t bits = 0;
   std::memcpy(&bits, &conversion, sizeof conversion);
   return bits;
-}
-
-const Format* format_of(Type type) {
-  switch (type) {
-    case Type::f16:
-    case Type::f16x2:
-      return &f16_format;
-    case Type::bf16:
-    case Type::bf16x2:
-      return &bf16_format;
-    case Type::tf32:
-      return &tf32_format;
-    case Type::f32:
-      return &f32_format;
-    case Type::e4m3x2:
-      return &e4m3_format;
-    case Type::e5m2x2:
-      return &e5m2_format;
-    default:
-      return nullptr;
-  }
-}
-
-double flush(double x) { return std::fabs(x) < 0x1p-126 ? std::copysign(0.0, x) : x; }
-
-/// The number that `bits` are; of an integer of 64 bits rounded to odd.
-double read(const Conversion& c, std::uint64_t bits) {
-  if (c.from == Type::f64) return std::bit_cast<double>(bits);
-  if (is_float(c.from)) {
-    const double x =
-        c.from == Type::f32
-            ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))
-            : value_of(*format_of(c.from), static_cast<std::uint32_t>(bits));
-    return c.ftz && c.from == Type::f32 ? flush(x) : x;
-  }
-  const int unused = 64 - bits_of(c.from);
-  if (is_signed(c.from)) {
-    const std::int64_t x = static_cast<std::int64_t>(bits << unused) >> unused;
-    return add_to_odd(static_cast<double>(x >> 32) * 0x1p32, static_cast<double>(x & 0xffffffff));
-  }
-  const std::uint64_t x = bits << unused >> unused;
-  return add_to_odd(static_cast<double>(x >> 32) * 0x1p32, static_cast<double>(x & 0xffffffff));
-}
-
-std::uint64_t write_integer(const Conversion& c, double x) {
-  if (std::isnan(x)) return 0;
-  x = round_whole(x, c.rounding);
-  const int bits = bits_of(c.to);
-  if (is_signed(c.to)) {
-    const double limit = std::ldexp(1.0, bits - 1);
-    if (x >= limit) return (std::uint64_t{1} << (bits - 1)) - 1;
-    if (x < -limit) return ~std::uint64_t{0} << (bits - 1);
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));
-  }
-  if (x <= 0) return 0;
-  if (x >= std::ldexp(1.0, bits))
-    return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-  return static_cast<std::uint64_t>(x);
-}
-
-std::uint64_t write_float(const Conversion& c, double x) {
-  if (c.whole && std::isfinite(x)) x = std::copysign(round_whole(x, c.rounding), x);
-  if (c.saturates) x = x > 0 ? std::min(x, 1.0) : 0;
-  if (c.relu && x < 0) x = 0;
-  if (c.to == Type::f64) return std::bit_cast<std::uint64_t>(x);
-  std::uint32_t bits = round_to(*format_of(c.to), x, c.rounding, c.finite);
-  if (c.to == Type::tf32) bits <<= 13;
-  if (c.ftz && c.to == Type::f32 && (bits & 0x7f800000) == 0) bits &= 0x80000000;
-  return bits;
-}
-
-std::uint64_t convert(const Conversion& c, std::uint64_t bits) {
-  if (is_integer(c.from) && is_integer(c.to)) {
-    const int unused = 64 - bits_of(c.from);
-    const bool negative = is_signed(c.from) && static_cast<std::int64_t>(bits << unused) < 0;
-    std::uint64_t x =
-        negative ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << unused) >> unused)
-                 : bits << unused >> unused;
-    const int width = bits_of(c.to);
-    if (c.saturates) {
-      const std::uint64_t most = is_signed(c.to) ? (std::uint64_t{1} << (width - 1)) - 1
-                                 : width == 64   ? ~std::uint64_t{0}
-                                                 : (std::uint64_t{1} << width) - 1;
-      if (!negative) return std::min(x, most);
-      if (!is_signed(c.to)) return 0;
-      const std::int64_t least = -static_cast<std::int64_t>(most) - 1;
-      return static_cast<std::uint64_t>(std::max(static_cast<std::int64_t>(x), least));
-    }
-    // The result goes on with its own sign where the register is wider.
-    const int left = 64 - width;
-    return is_signed(c.to)
-               ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x << left) >> left)
-               : x << left >> left;
-  }
-  const double x = read(c, bits);
-  return is_integer(c.to) ? write_integer(c, x) : write_float(c, x);
 }
 
 /// D, S: the registers' own widths.

@@ -41,6 +41,13 @@ Flow copy_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
                 FaultKind::misaligned_address);
     from[i] = warp.locate(Space::global, address, size, lane);
   }
+  if (warp.block().grid().tallies_accesses) {
+    std::uint32_t reads = mask;
+    for (std::size_t i = 0; i < 32; ++i) {
+      if (!from[i]) reads &= ~(1u << i);
+    }
+    warp.tally_access(reads, bytes, from);
+  }
   warp.issue_copies(mask, bytes, to, from, valid);
   return Flow::next;
 }
@@ -53,7 +60,8 @@ Flow commit_copies(Warp& warp, const Instruction&, std::uint32_t mask) {
 }
 
 Flow wait_for_copies(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  warp.complete_copies(mask, in.kind == 1, static_cast<std::uint32_t>(in.immediate));
+  warp.tally_wait(
+      warp.complete_copies(mask, in.kind == 1, static_cast<std::uint32_t>(in.immediate)));
   return Flow::next;
 }
 
@@ -124,6 +132,13 @@ void decode_copy_async(Decoder& d) {
   d.in.act = copy_async;
 }
 
+void Warp::tally_wait(bool awaits) {
+  InstructionTally* tally = block_.tally_of(pc());
+  if (!tally) return;
+  ++tally->waits;
+  tally->awaited += awaits ? 1 : 0;
+}
+
 void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to,
                         const Pointers& from, const std::array<std::uint8_t, 32>& valid) {
   for (std::size_t lane = 0; lane < 32; ++lane) {
@@ -141,7 +156,8 @@ void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& t
 }
 
 /// The latest legal moment: what is not waited for has not arrived.
-void Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) {
+bool Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) {
+  bool any = false;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     const std::uint32_t committed = groups_committed[lane];
@@ -158,7 +174,9 @@ void Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) 
       }
     }
     queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(count));
+    any = any || count > 0;
   }
+  return any;
 }
 
 }  // namespace lanescope::ptx

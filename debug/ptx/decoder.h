@@ -148,8 +148,10 @@ bool decode_bits(Decoder& decoder);
 bool decode_fields(Decoder& decoder);
 bool decode_approximate(Decoder& decoder);
 bool decode_float(Decoder& decoder);
+bool decode_double(Decoder& decoder);
 bool decode_half(Decoder& decoder);
 bool decode_compare(Decoder& decoder);
+bool decode_select(Decoder& decoder);
 bool decode_convert(Decoder& decoder);
 bool decode_move(Decoder& decoder);
 /// mov of a special register.

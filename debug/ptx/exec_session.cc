@@ -8,28 +8,23 @@
 #include <memory>
 #include <sstream>
 
+#include "debug/ptx/notes.h"
 #include "debug/report/launch_report.h"
 #include "debug/simt/checker.h"
-#include "debug/text/text.h"
 
 namespace lanescope::ptx {
+
 namespace {
 
-std::string number_note(const char* name, const NumberMade& number, const Program& program) {
-  std::string text =
-      std::string("first ") + name + ": " + program.describe(number.instruction) + " of ";
-  for (int i = 0; i < number.count; ++i) {
-    text += (i > 0 ? ", " : "") + number_text(number.operands[static_cast<std::size_t>(i)], 6);
-  }
-  return text + ", block " + std::to_string(number.block) + ", warp " +
-         std::to_string(number.thread / 32) + ", lane " + std::to_string(number.thread % 32);
-}
-
-/// Infinities come and go in masks; with a NaN they may be where it comes from.
-std::vector<std::string> notes_of(const NumbersMade& made, const Program& program) {
-  if (made.nan.block < 0) return {};
-  std::vector<std::string> notes = {number_note("NaN", made.nan, program)};
-  if (made.infinity.block >= 0) notes.push_back(number_note("infinity", made.infinity, program));
+std::vector<std::string> notes_of(const Grid& grid, const Program& program, bool clean) {
+  std::vector<std::string> notes;
+  const auto take = [&](const std::vector<std::string>& more) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  };
+  if (grid.numbers) take(number_notes(*grid.numbers, program));
+  // By themselves they are no fault: they say more of one, or are asked for.
+  if (grid.tally && (!clean || grid.tallies_accesses)) take(wait_notes(*grid.tally, program));
+  if (grid.tally && grid.tallies_accesses) take(access_notes(*grid.tally, program));
   return notes;
 }
 
@@ -56,7 +51,8 @@ std::optional<ExecWish> ExecWish::parse(const std::string& text) {
   ExecWish wish;
   std::istringstream in(text);
   std::string rules;
-  if (!(in >> wish.workers >> wish.schedule >> wish.timeout_seconds >> rules >> wish.speaks)) {
+  if (!(in >> wish.workers >> wish.schedule >> wish.timeout_seconds >> rules >> wish.speaks >>
+        wish.accesses)) {
     return std::nullopt;
   }
   for (const simt::RuleSet& known : simt::rule_sets) {
@@ -104,7 +100,7 @@ void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
   report.found.fault = fault;
   describe_findings(
       checker, [](std::int64_t) { return std::nullopt; }, report.found);
-  if (program && grid.numbers) report.notes = notes_of(*grid.numbers, *program);
+  if (program) report.notes = notes_of(grid, *program, report.clean());
   if (report.clean()) {
     write(ExecEvent::clean, {});
   } else {

@@ -22,6 +22,7 @@ class ExecSession {
   static std::optional<ExecSession> open();
 
   RunSettings settings() const;
+  bool tallies_accesses() const { return wish_.accesses; }
   void note_module() { write(ExecEvent::module, {}); }
   /// What all launches so far have cost.
   void note_work(const Work& work);

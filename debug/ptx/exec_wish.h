@@ -18,13 +18,14 @@ struct ExecWish {
   std::uint64_t schedule = 0;
   double timeout_seconds = 30;  ///< that a block may take
   const simt::RuleSet* rules = &simt::hopper;
-  bool speaks = true;  ///< of findings on stderr, when they are found
-  std::string file;    ///< takes a line per event
+  bool speaks = true;     ///< of findings on stderr, when they are found
+  bool accesses = false;  ///< tells what accesses to memory cost
+  std::string file;       ///< takes a line per event
 
   std::string text() const {
     return std::to_string(workers) + " " + std::to_string(schedule) + " " +
            std::to_string(timeout_seconds) + " " + rules->name + " " + (speaks ? "1" : "0") + " " +
-           file;
+           (accesses ? "1" : "0") + " " + file;
   }
   /// Nothing where `text` is no such text.
   static std::optional<ExecWish> parse(const std::string& text);

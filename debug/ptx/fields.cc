@@ -18,12 +18,19 @@ struct FunnelShift {
   }
 };
 
+/// Of 32 bits the instruction takes the low byte of a place or length; of 64 bits ptxas writes a
+/// sequence of shifts, which takes the whole number.
+template <class T>
+std::uint32_t part(std::uint32_t number) {
+  return sizeof(T) == 8 ? std::min(number, 255u) : number & 0xff;
+}
+
 /// c bits of a from b on, with the sign of the highest where T has one.
 struct Extract {
   template <class T>
   static T apply(T a, std::uint32_t b, std::uint32_t c) {
     constexpr std::uint32_t top = 8 * sizeof(T) - 1;
-    const std::uint32_t at = b & 0xff, length = c & 0xff;
+    const std::uint32_t at = part<T>(b), length = part<T>(c);
     if (length == 0) return 0;
     using U = std::make_unsigned_t<T>;
     const std::uint32_t sign_at = std::min(at + length - 1, top);
@@ -39,7 +46,7 @@ struct Insert {
   template <class T>
   static T apply(T a, T b, std::uint32_t c, std::uint32_t d) {
     constexpr std::uint32_t width = 8 * sizeof(T);
-    const std::uint32_t at = c & 0xff, length = d & 0xff;
+    const std::uint32_t at = part<T>(c), length = part<T>(d);
     if (at >= width || length == 0) return b;
     const T low = length >= width ? ~T{0} : static_cast<T>((T{1} << length) - 1);
     const T field = static_cast<T>(low << at);

@@ -1,4 +1,4 @@
-// PTX ISA, "Floating-Point Instructions", for .f32 and .f64.
+// PTX ISA, "Floating-Point Instructions", for .f32.
 
 #include <algorithm>
 #include <cmath>
@@ -40,17 +40,17 @@ double add_odd(double a, double b, Rounding rounding) {
 struct Add {
   static float nearest(float a, float b) { return a + b; }
   static double to_odd(Rounding rounding, double a, double b) { return add_odd(a, b, rounding); }
-  static double apply(double a, double b) { return a + b; }
 };
 struct Subtract {
   static float nearest(float a, float b) { return a - b; }
   static double to_odd(Rounding rounding, double a, double b) { return add_odd(a, -b, rounding); }
-  static double apply(double a, double b) { return a - b; }
 };
 struct Multiply {
+  static float rest(float result, float a, float b) {
+    return __builtin_fmaf(a * 0x1p64f, b, result * -0x1p64f);
+  }
   static float nearest(float a, float b) { return a * b; }
   static double to_odd(Rounding, double a, double b) { return a * b; }  // exact
-  static double apply(double a, double b) { return a * b; }
 };
 /// Negations: of the product, of the addend.
 template <bool product, bool addend>
@@ -63,30 +63,42 @@ struct MultiplyAdd {
   static T term(T c) {
     return addend ? -c : c;
   }
+  static float rest(float result, float a, float b, float c) {
+    return __builtin_fmaf(factor(a) * 0x1p64f, b, (term(c) - result) * 0x1p64f);
+  }
   static float nearest(float a, float b, float c) { return __builtin_fmaf(factor(a), b, term(c)); }
   static double to_odd(Rounding rounding, double a, double b, double c) {
     return add_odd(factor(a) * b, term(c), rounding);
   }
-  static double apply(double a, double b, double c) { return __builtin_fma(factor(a), b, term(c)); }
 };
 struct Divide {
   static float nearest(float a, float b) { return a / b; }
-  static double apply(double a, double b) { return a / b; }
 };
 struct Reciprocal {
   static float nearest(float a) { return 1.0f / a; }
-  static double apply(double a) { return 1.0 / a; }
 };
 struct SquareRoot {
   static float nearest(float a) { return __builtin_sqrtf(a); }
-  static double apply(double a) { return __builtin_sqrt(a); }
 };
+
+/// Whether .ftz takes a result for subnormal that was rounded up to the smallest normal number: it
+/// does where the exact one lies below. `Op::rest`: the exact result without `result`, as far as
+/// its sign goes, where that is the smallest normal number.
+template <class Op, class... S>
+bool is_rounded_up(float result, S... s) {
+  const float rest = Op::rest(result, s...);
+  return (std::fabs(result) == 0x1p-126f) & ((result > 0 ? rest : -rest) < 0);
+}
 
 template <class Op, bool ftz>
 struct Nearest {
   template <class... S>
   static float apply(S... s) {
-    return finish<ftz>(Op::nearest(flush<ftz>(s)...));
+    const float result = Op::nearest(flush<ftz>(s)...);
+    if constexpr (ftz && requires { Op::rest(result, s...); }) {
+      return finish<ftz>(is_rounded_up<Op>(result, flush<ftz>(s)...) ? result * 0.5f : result);
+    }
+    return finish<ftz>(result);
   }
 };
 
@@ -103,10 +115,11 @@ void directed(std::byte* registers, const Instruction& in, std::uint32_t mask) {
     if (!(mask >> lane & 1)) continue;
     const double odd = Op::to_odd(
         rounding, static_cast<double>(flushed(lane_of<float>(registers, in.s[I], lane)))...);
-    const float rounded = std::isfinite(odd)
-                              ? std::bit_cast<float>(round_to(f32_format, odd, rounding))
-                              : static_cast<float>(odd);
-    const float result = canonical(flushed(rounded));
+    const bool flushes = ftz && std::fabs(odd) < 0x1p-126;
+    const float rounded = !std::isfinite(odd) ? static_cast<float>(odd)
+                          : flushes           ? static_cast<float>(std::copysign(0.0, odd))
+                                    : std::bit_cast<float>(round_to(f32_format, odd, rounding));
+    const float result = canonical(rounded);
     reinterpret_cast<float*>(registers + in.d)[lane] = sat ? clamp(result) : result;
   }
 }
@@ -122,12 +135,10 @@ LaneOperation directed_operation() {
 template <bool ftz>
 struct Absolute {
   static float apply(float a) { return canonical(std::fabs(flush<ftz>(a))); }
-  static double apply(double a) { return std::fabs(a); }
 };
 template <bool ftz>
 struct Negate {
   static float apply(float a) { return canonical(-flush<ftz>(a)); }
-  static double apply(double a) { return -a; }
 };
 template <bool least, bool ftz, bool nan>
 struct Extreme {
@@ -136,18 +147,9 @@ struct Extreme {
     const float result = least ? simt::min(x, y) : simt::max(x, y);
     return nan && (x != x || y != y) ? std::bit_cast<float>(0x7fffffffu) : result;
   }
-  static double apply(double a, double b) {
-    if (a != a) return b;
-    if (b != b) return a;
-    if (a == b) return std::signbit(a) == least ? a : b;
-    return (a < b) == least ? a : b;
-  }
 };
 struct CopySign {
-  template <class T>
-  static T apply(T a, T b) {
-    return std::copysign(b, a);
-  }
+  static float apply(float a, float b) { return std::copysign(b, a); }
 };
 
 /// div.approx: a product with the reciprocal; .full keeps that in range.
@@ -155,13 +157,11 @@ template <bool ftz, bool full>
 struct DivideApproximately {
   static float apply(float a, float b) {
     float x = flush<ftz>(a), y = flush<ftz>(b);
-    if (full) {
-      const float scale = std::fabs(y) > 0x1p126f    ? 0.25f
-                          : std::fabs(y) < 0x1p-126f ? 0x1p24f
-                                                     : 1.0f;
-      x *= scale;
-      y *= scale;
-    }
+    const float size = std::fabs(y);
+    const bool large = full && size > 0x1p126f, small = (full || !ftz) && size < 0x1p-126f;
+    const float scale = large ? 0.25f : small ? 0x1p24f : 1.0f;
+    x *= scale;
+    y *= scale;
     return finish<ftz>(x * simt::rcp(y));
   }
 };
@@ -180,31 +180,21 @@ void with_flags(bool first, bool second, F&& f) {
   }
 }
 
-template <class Op, std::size_t sources>
-void set_lanes(Decoder& d, auto form, Type type) {
-  using Form = decltype(form);
-  const auto set = [&](auto x) {
-    using T = decltype(x);
-    if constexpr (sources == 1) d.set_lanes<Form, T, T>(type, {type});
-    if constexpr (sources == 2) d.set_lanes<Form, T, T, T>(type, {type, type});
-    if constexpr (sources == 3) d.set_lanes<Form, T, T, T, T>(type, {type, type, type});
-  };
-  set(Op{});
+template <std::size_t sources, class Form>
+void set_lanes(Decoder& d, Form) {
+  const Type f32 = Type::f32;
+  if constexpr (sources == 1) d.set_lanes<Form, float, float>(f32, {f32});
+  if constexpr (sources == 2) d.set_lanes<Form, float, float, float>(f32, {f32, f32});
+  if constexpr (sources == 3) d.set_lanes<Form, float, float, float, float>(f32, {f32, f32, f32});
 }
 
-/// add, sub, mul, fma, div, rcp, sqrt: .f32 in the rounding modes that the machine has, .f64 .rn.
+/// add, sub, mul, fma, div, rcp, sqrt, in the rounding modes that the machine has.
 template <class Op, std::size_t sources, bool has_directed>
 void decode_rounded(Decoder& d) {
   const Rounding rounding = take_rounding(d);
   const bool ftz = d.modifiers.take("ftz"), sat = has_directed && d.modifiers.take("sat");
-  const Type type = d.demand_type();
-  if (type == Type::f64) {
-    if (rounding != Rounding::nearest_even) d.refuse("of .f64 only .rn");
-    return set_lanes<double, sources>(d, Op{}, type);
-  }
-  if (type != Type::f32) d.fail("there is no such instruction of this type");
-  ftz ? set_lanes<float, sources>(d, Nearest<Op, true>{}, type)
-      : set_lanes<float, sources>(d, Nearest<Op, false>{}, type);
+  d.demand_type();
+  ftz ? set_lanes<sources>(d, Nearest<Op, true>{}) : set_lanes<sources>(d, Nearest<Op, false>{});
   if (rounding == Rounding::nearest_even && !sat) return;
   if constexpr (has_directed) {
     d.in.kind = static_cast<std::uint8_t>(rounding);
@@ -219,18 +209,15 @@ void decode_division(Decoder& d) {
   const int form = d.modifiers.choose({"approx", "full"}, 2);
   if (form == 2) return decode_rounded<Divide, 2, false>(d);
   const bool ftz = d.modifiers.take("ftz");
-  const Type type = d.demand_type();
-  if (type != Type::f32) d.fail("there is no such instruction of this type");
-  with_flags<DivideApproximately>(ftz, form == 1,
-                                  [&](auto op) { set_lanes<float, 2>(d, op, type); });
+  d.demand_type();
+  with_flags<DivideApproximately>(ftz, form == 1, [&](auto op) { set_lanes<2>(d, op); });
 }
 
 template <template <bool> class Op>
 void decode_sign(Decoder& d) {
   const bool ftz = d.modifiers.take("ftz");
-  const Type type = d.demand_type();
-  if (type == Type::f64) return set_lanes<double, 1>(d, Op<false>{}, type);
-  ftz ? set_lanes<float, 1>(d, Op<true>{}, type) : set_lanes<float, 1>(d, Op<false>{}, type);
+  d.demand_type();
+  ftz ? set_lanes<1>(d, Op<true>{}) : set_lanes<1>(d, Op<false>{});
 }
 
 template <bool least>
@@ -242,15 +229,21 @@ struct ExtremeForms {
 template <bool least>
 void decode_extreme(Decoder& d) {
   const bool ftz = d.modifiers.take("ftz"), nan = d.modifiers.take("NaN");
-  const Type type = d.demand_type();
+  d.demand_type();
   if (d.operand_count() == 4) d.refuse("with three numbers");
-  if (type == Type::f64) return set_lanes<double, 2>(d, Extreme<least, false, false>{}, type);
-  with_flags<ExtremeForms<least>::template form>(
-      ftz, nan, [&](auto op) { set_lanes<float, 2>(d, op, type); });
+  with_flags<ExtremeForms<least>::template form>(ftz, nan, [&](auto op) { set_lanes<2>(d, op); });
 }
 
-bool decode_of_type(Decoder& d, std::string_view base, Type type) {
-  if (base == "add") {
+}  // namespace
+
+bool decode_float(Decoder& d) {
+  if (d.modifiers.peek_type() != Type::f32) return false;
+  const std::string_view base = d.modifiers.base();
+  if (base == "rcp") {
+    decode_rounded<Reciprocal, 1, false>(d);
+  } else if (base == "sqrt") {
+    decode_rounded<SquareRoot, 1, false>(d);
+  } else if (base == "add") {
     decode_rounded<Add, 2, true>(d);
   } else if (base == "sub") {
     decode_rounded<Subtract, 2, true>(d);
@@ -270,27 +263,10 @@ bool decode_of_type(Decoder& d, std::string_view base, Type type) {
   } else if (base == "max") {
     decode_extreme<false>(d);
   } else if (base == "copysign") {
-    d.modifiers.take_type();
-    type == Type::f64 ? set_lanes<double, 2>(d, CopySign{}, type)
-                      : set_lanes<float, 2>(d, CopySign{}, type);
+    d.demand_type();
+    set_lanes<2>(d, CopySign{});
   } else {
     return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-bool decode_float(Decoder& d) {
-  const auto type = d.modifiers.peek_type();
-  if (!type || (*type != Type::f32 && *type != Type::f64)) return false;
-  const std::string_view base = d.modifiers.base();
-  if (base == "rcp") {
-    decode_rounded<Reciprocal, 1, false>(d);
-  } else if (base == "sqrt") {
-    decode_rounded<SquareRoot, 1, false>(d);
-  } else {
-    return decode_of_type(d, base, *type);
   }
   return true;
 }

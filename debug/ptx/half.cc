@@ -24,20 +24,21 @@ struct Bf16 {
   }
 };
 
+/// .ftz: what is subnormal before it is rounded counts as zero.
+template <class T>
+double flush(double x, bool ftz) {
+  return ftz && std::fabs(x) < std::ldexp(1.0, 2 - (1 << (T::format.exponent_bits - 1)))
+             ? std::copysign(0.0, x)
+             : x;
+}
 template <class T>
 Half finish(double x, bool ftz, bool sat) {
   if (sat) x = x > 0 ? (x < 1 ? x : 1) : 0;
-  const auto bits = static_cast<Half>(round_to(T::format, x, Rounding::nearest_even));
-  constexpr Half exponent =
-      static_cast<Half>(((1 << T::format.exponent_bits) - 1) << T::format.fraction_bits);
-  return ftz && (bits & exponent) == 0 ? bits & 0x8000 : bits;
+  return static_cast<Half>(round_to(T::format, flush<T>(x, ftz), Rounding::nearest_even));
 }
 template <class T>
 double take(Half x, bool ftz) {
-  const double value = T::value(x);
-  return ftz && std::fabs(value) < std::ldexp(1.0, 2 - (1 << (T::format.exponent_bits - 1)))
-             ? std::copysign(0.0, value)
-             : value;
+  return flush<T>(T::value(x), ftz);
 }
 double sum(double a, double b) {
   const double plain = a + b;
@@ -85,7 +86,11 @@ void arithmetic(std::byte* registers, const Instruction& in, std::uint32_t mask)
 
 template <class T, bool negates>
 struct Sign {
-  static Half apply(Half a) { return static_cast<Half>(negates ? a ^ 0x8000 : a & 0x7fff); }
+  static Half apply(Half a) {
+    constexpr int infinity = ((1 << T::format.exponent_bits) - 1) << T::format.fraction_bits;
+    const bool is_nan = (a & 0x7fff) > infinity;
+    return is_nan ? T::nan : static_cast<Half>(negates ? a ^ 0x8000 : a & 0x7fff);
+  }
 };
 
 template <class T, bool least, bool nan>
@@ -97,6 +102,19 @@ struct Extreme {
     if (y != y) return a;
     if (x == y) return std::signbit(x) == least ? a : b;
     return (x < y) == least ? a : b;
+  }
+};
+
+/// ex2.approx: what the unit makes of it as a float, truncated (of .bf16 what is subnormal counts
+/// as zero). An H200's bits, for all numbers.
+template <class T>
+struct Ex2 {
+  static Half apply(Half a) {
+    const double x = T::value(a);
+    if (x != x) return T::nan;
+    const double y = static_cast<double>(simt::ex2(static_cast<float>(x)));
+    constexpr double overflow = T::format.exponent_bits == 5 ? 0x1p16 : INFINITY;
+    return static_cast<Half>(round_to(T::format, y < overflow ? y : INFINITY, Rounding::zero));
   }
 };
 
@@ -167,6 +185,21 @@ void decode_fused(Decoder& d) {
   }
 }
 
+void decode_sign(Decoder& d, Type type, bool negates) {
+  if (is_bf16(type)) {
+    negates ? set<Sign<Bf16, true>, 1>(d, type) : set<Sign<Bf16, false>, 1>(d, type);
+  } else {
+    negates ? set<Sign<F16, true>, 1>(d, type) : set<Sign<F16, false>, 1>(d, type);
+  }
+}
+
+void decode_ex2(Decoder& d, Type type) {
+  if (!d.modifiers.take("approx")) d.fail(".approx is missing");
+  if (d.modifiers.take("ftz") != is_bf16(type)) d.fail(".ftz is for .bf16");
+  d.modifiers.take_type();
+  is_bf16(type) ? set<Ex2<Bf16>, 1>(d, type) : set<Ex2<F16>, 1>(d, type);
+}
+
 template <bool least>
 void decode_extreme(Decoder& d) {
   const bool nan = d.modifiers.take("NaN");
@@ -195,12 +228,14 @@ bool decode_half(Decoder& d) {
     decode_fused(d);
   } else if (base == "neg" || base == "abs") {
     d.modifiers.take_type();
-    base == "neg" ? set<Sign<F16, true>, 1>(d, *type) : set<Sign<F16, false>, 1>(d, *type);
+    decode_sign(d, *type, base == "neg");
   } else if (base == "min") {
     decode_extreme<true>(d);
   } else if (base == "max") {
     decode_extreme<false>(d);
-  } else if (base == "ex2" || base == "tanh") {
+  } else if (base == "ex2") {
+    decode_ex2(d, *type);
+  } else if (base == "tanh") {
     d.refuse("what a GPU computes here is not known bit for bit");
   } else {
     return false;

@@ -54,7 +54,7 @@ struct ExtremeOfHalves {
   }
 };
 
-/// By zero a GPU gives all ones, and the dividend as what remains; PTX leaves both open.
+/// By zero an H200 gives all ones, and so as what remains; PTX leaves both open.
 struct Divide {
   template <class T>
   static T apply(T a, T b) {
@@ -66,7 +66,7 @@ struct Divide {
 struct Remainder {
   template <class T>
   static T apply(T a, T b) {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(~Bits<T>{0});
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }

@@ -91,6 +91,12 @@ std::int64_t launch(const Grid& grid, const Program& program) {
     if (made.nan.before(grid.numbers->nan)) grid.numbers->nan = made.nan;
     if (made.infinity.before(grid.numbers->infinity)) grid.numbers->infinity = made.infinity;
   }
+  if (grid.tally) {
+    grid.tally->assign(program.code.size(), {});
+    for (const Block* block : blocks) {
+      for (std::size_t i = 0; i < grid.tally->size(); ++i) (*grid.tally)[i].add(block->tally()[i]);
+    }
+  }
   if (grid.checker) {
     grid.checker->end(first ? first->block() : grid.block_count() - 1, false);
     grid.checker->name_places(

@@ -8,6 +8,7 @@
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/marker_run.h"
 #include "debug/ptx/program.h"
+#include "debug/ptx/tally.h"
 #include "debug/simt/machine.h"
 #include "reference/error.h"
 
@@ -47,6 +48,8 @@ struct Grid {
   simt::TensorCoreRule tensor_core = simt::hopper_rule;
   const MarkerRun* markers = nullptr;  ///< what its markers trace to and take from, if at all
   NumbersMade* numbers = nullptr;      ///< where to note them, if at all
+  Tally* tally = nullptr;              ///< where to count, if at all
+  bool tallies_accesses = false;       ///< their costs too
   bool is_first = true;                ///< of several launches on the same buffers
   std::uint32_t first_place = 1;       ///< what the checker knows the first instruction by
 

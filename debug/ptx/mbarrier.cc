@@ -48,6 +48,7 @@ Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
     caller.from_outside = place.block != &warp.block();
     simt::AsyncBlock& async = place.block->async();
     simt::MbarrierState& barrier = async.barrier(place.offset, caller);
+    warp.block().meet_in_cluster(&barrier);
     const std::uint32_t phase = barrier.phase;
     const std::int64_t bytes = in.s[1] == no_place ? 0 : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (in.kind & expects) async.expect(barrier, bytes, caller);
@@ -74,6 +75,7 @@ Flow try_wait(Warp& warp, const Instruction& in, std::uint32_t mask) {
                                                     : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (async.try_wait(barrier, static_cast<int>(given), caller)) {
       done |= 1u << lane;
+      warp.block().meet_in_cluster(&barrier);
     } else {
       open[lane] = &barrier;
     }

@@ -230,7 +230,12 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.timeout_seconds = settings.timeout_seconds;
   grid.markers = settings.markers;
   NumbersMade numbers;
-  if (session_) grid.numbers = &numbers;
+  Tally tally;
+  if (session_) {
+    grid.numbers = &numbers;
+    grid.tally = &tally;
+    grid.tallies_accesses = session_->tallies_accesses();
+  }
   if (checker) {
     watch_memory(*checker);
     grid.is_first = session_ || next_place_ == 1;

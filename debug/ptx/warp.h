@@ -169,12 +169,17 @@ class Warp {
   std::unique_lock<std::mutex> hold_order();
   /// The same of a lane's atomic access, which orders in every memory.
   void check_atomic(int lane, const std::byte* at, std::size_t bytes);
+  /// Counts what an access costs (ptx/tally.h), at the present instruction.
+  void tally_access(std::uint32_t mask, std::size_t bytes, const Pointers& pointers);
+  /// Counts that the present instruction waits, and whether there is anything to wait for.
+  void tally_wait(bool awaits);
   /// Queues copies of `bytes` each, of which `valid` are read and the others zeroes.
   void issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to, const Pointers& from,
                     const std::array<std::uint8_t, 32>& valid);
   /// Does what each lane has queued: `all`, or the groups that it has committed, but for the last
   /// `pending`.
-  void complete_copies(std::uint32_t mask, bool all, std::uint32_t pending);
+  /// Returns whether there was anything.
+  bool complete_copies(std::uint32_t mask, bool all, std::uint32_t pending);
   std::array<std::uint32_t, 32> groups_committed{};
 
  private:
@@ -202,6 +207,9 @@ class Warp {
   void check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
                   std::size_t alignment, bool orders);
   void check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes);
+  void enter_cluster(Block& owner, Access access, int lane, const std::byte* at, std::size_t bytes,
+                     bool orders);
+  AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders);
   /// Does an instruction on .f32 and notes the first NaN and infinity that come of it.

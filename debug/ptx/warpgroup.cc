@@ -101,10 +101,12 @@ Flow wait(Warp& warp, const Instruction& in, std::uint32_t) {
   demand_whole(warp);
   simt::AsyncBlock& async = warp.block().async();
   const int pending = static_cast<int>(in.immediate);
+  const bool awaits = static_cast<int>(async.products(warp.index()).groups.size()) - 1 > pending;
   if (!async.wait_for_products(warp.index(), pending, warp.caller(0))) {
     warp.split().waits_for = &async.calls(warp.index());
     return Flow::polls;
   }
+  warp.tally_wait(awaits);
   warp.note_products_waited();
   return Flow::next;
 }

@@ -36,6 +36,7 @@ struct Execution {
   std::uint64_t schedule = 0;
   std::string arch;
   std::optional<double> timeout_seconds;
+  bool accesses = false;
 };
 
 /// What the machine's runtime wrote into the file of the session.
@@ -181,6 +182,7 @@ ExitCode execute(const Execution& wish, const Output& output) {
   if (wish.timeout_seconds) session.timeout_seconds = *wish.timeout_seconds;
   if (!wish.arch.empty()) session.rules = &parse_rules(wish.arch);
   session.speaks = !output.json;
+  session.accesses = wish.accesses;
   session.file = path;
   const int status = run_to_end(wish.words, library, session.text());
   const Tally tally = read_tally(path);
@@ -212,6 +214,8 @@ Action exec_command(Options& options) {
   options
       .add("--timeout", wish->timeout_seconds, "seconds that a kernel may take to end a block [30]")
       .between(0.1, 1e6);
+  options.add_flag("--accesses", wish->accesses,
+                   "tell of bank conflicts, uncoalesced accesses and dead waits, line by line");
   return [wish](const Output& output) { return execute(*wish, output); };
 }
 

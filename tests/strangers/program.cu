@@ -79,6 +79,29 @@ __global__ void tail(const float* x, float* y) {
   const float twice = box[threadIdx.x] > 0 ? 2 * box[threadIdx.x] : 0;
   if (threadIdx.x < 40) y[threadIdx.x] = twice;
 }
+// Of no fault, and slower than need be.
+__global__ void slow(const float* x, float* y) {
+  __shared__ float box[32 * 32];
+  for (int i = 0; i < 32; ++i) box[threadIdx.x + 32 * i] = x[threadIdx.x];
+  __syncthreads();
+  float all = 0;
+  for (int i = 0; i < 32; ++i) all += box[32 * threadIdx.x + i];  // banks
+  y[4 * threadIdx.x] = all;                                       // sectors
+  asm volatile("cp.async.wait_all;");                             // waits for nothing
+}
+// The blocks of a cluster: what the other one has written is read without their barrier.
+__global__ void __cluster_dims__(2) neighbours(float* y, bool meets) {
+  __shared__ float box[32];
+  box[threadIdx.x] = threadIdx.x;  // writes its box
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  const float* other;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(other) : "l"(box + threadIdx.x), "r"(rank ^ 1));
+  if (meets) asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+  const float its = *other;  // reads the other's
+  asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+  y[32 * blockIdx.x + threadIdx.x] = its;
+}
 __global__ void unknown(float* y) { asm("tanh.approx.f32 %0, %0;" : "+f"(*y)); }
 
 int main(int argc, char** argv) {
@@ -124,6 +147,9 @@ int main(int argc, char** argv) {
   if (mode == "wrapped") wrapped<<<1, 32>>>(y);
   if (mode == "tail") tail<<<1, 64>>>(x, y + 40);
   if (mode == "endless") endless<<<1, 32>>>(y + 40);
+  if (mode == "slow") slow<<<1, 32>>>(x, y + 40);
+  if (mode == "neighbours") neighbours<<<2, 32>>>(y + 40, false);
+  if (mode == "neighbours that meet") neighbours<<<2, 32>>>(y + 40, true);
   if (mode == "unknown") unknown<<<1, 1>>>(y);
   CHECK(cudaEventRecord(end, stream));
   CHECK(cudaStreamSynchronize(stream));

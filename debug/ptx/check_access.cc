@@ -1,0 +1,125 @@
+// What the memory checker is told of the accesses of a warp.
+
+#include <bit>
+#include <utility>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/cluster.h"
+#include "debug/ptx/warp.h"
+
+namespace lanescope::ptx {
+
+void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
+                 bool orders) {
+  if (!block_.checker()) return;
+  // Of lanes that read the same bytes two stand for all: more reads are not kept.
+  const std::byte *last = nullptr, *before_last = nullptr;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const std::byte* at = pointers[static_cast<std::size_t>(lane)];
+    if (access == Access::read && at == last && at == before_last) continue;
+    before_last = std::exchange(last, at);
+    if (access == Access::write) note_written(at, bytes);
+    if (access == Access::read && !block_.checker()->follows_unwritten()) {
+      tell_of_stored(lane, at, bytes);
+    }
+    if (orders && !block_.checker()->in_shared(at, bytes)) {
+      check_ordering(access, lane, at, bytes);
+    } else {
+      check_lane(access, lane, at, bytes, bytes, false);
+    }
+  }
+}
+
+std::unique_lock<std::mutex> Warp::hold_order() {
+  return block_.checker() ? block_.order().hold() : std::unique_lock<std::mutex>();
+}
+
+void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
+  if (block_.checker()) check_ordering(Access::write, lane, at, bytes);
+}
+
+void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes) {
+  simt::BlockChecker& checker = *block_.checker();
+  if (is_private(at)) return;
+  checker.acquire(at, thread(lane));
+  if (!checker.in_shared(at, bytes)) block_.time = block_.order().meet(at, block_.index());
+  check_lane(access, lane, at, bytes, bytes, true);
+  checker.release(at, thread(lane));
+}
+
+void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
+                      std::size_t alignment, bool orders) {
+  simt::BlockChecker& checker = *block_.checker();
+  if (is_private(at)) return;
+  if (Block* other = other_block_of(at)) {
+    enter_cluster(*other, access, lane, at, bytes, orders);
+    if (access != Access::read) other->checker()->write_from_outside(at, bytes);
+    return;
+  }
+  if (checker.in_shared(at, bytes)) {
+    if (block_.cluster_shadow()) enter_cluster(block_, access, lane, at, bytes, orders);
+  } else {
+    const auto address = std::bit_cast<std::uint64_t>(at);
+    const GlobalMemory::Area* area = find_area(address, bytes);
+    if (area && area->shadow) {
+      enter_area(*area, access, lane, address, bytes, orders);
+      if (address % alignment == 0) return;
+      const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
+      return checker.add(simt::Kind::misaligned, party, {}, area->region,
+                         static_cast<std::int64_t>(address - area->begin), bytes);
+    }
+  }
+  if (!checker.access(access, at, bytes, alignment, place(), thread(lane))) {
+    fail(lane, "an access outside of every buffer", FaultKind::illegal_address);
+  }
+}
+
+void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
+                      std::uint64_t address, std::size_t bytes, bool orders) {
+  simt::BlockChecker& checker = *block_.checker();
+  const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
+  if (!area.holds(address, bytes)) {
+    return checker.add(simt::Kind::out_of_bounds, party, {}, area.region,
+                       static_cast<std::int64_t>(address - area.begin), bytes);
+  }
+  std::size_t offset = address - area.begin;
+  simt::Party earlier;
+  const simt::Kind kind =
+      area.shadow->enter(offset, bytes, visit_of(access, party, orders), block_.order(), earlier);
+  if (kind == simt::Kind::none) return;
+  if (kind == simt::Kind::uninitialised_read && checker.follows_unwritten()) return;
+  checker.add(kind, party, earlier, area.region, static_cast<std::int64_t>(offset), bytes);
+}
+
+/// Within a block its checker orders the lanes; here it is told of what other blocks did.
+void Warp::enter_cluster(Block& owner, Access access, int lane, const std::byte* at,
+                         std::size_t bytes, bool orders) {
+  const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
+  auto offset = static_cast<std::size_t>(at - owner.shared());
+  simt::Party earlier;
+  const simt::Kind kind = owner.cluster_shadow()->enter(
+      offset, bytes, visit_of(access, party, orders), block_.order(), earlier);
+  if (kind == simt::Kind::none || earlier.block == block_.index()) return;
+  block_.checker()->add(kind, party, earlier, simt::shared_region,
+                        static_cast<std::int64_t>(offset), bytes);
+}
+
+AreaShadow::Visit Warp::visit_of(Access access, const simt::Party& party, bool orders) {
+  const simt::Clocks& clocks = block_.checker()->clocks();
+  return {party.write,
+          access == Access::rewrite,
+          orders,
+          party.block,
+          block_.time,
+          {clocks.now(party.thread), party.place},
+          clocks.past(party.thread)};
+}
+
+bool Warp::is_private(const std::byte* at) const {
+  const auto* parameters = static_cast<const std::byte*>(block_.grid().parameters);
+  return static_cast<std::size_t>(at - local_.data()) < local_.size() ||
+         static_cast<std::size_t>(at - parameters) < program_.parameter_bytes;
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "debug/ptx/rounding.h"
+#include "debug/ptx/types.h"
+
+namespace lanescope::ptx {
+
+/// What one conversion does; it travels in Instruction::immediate.
+struct Conversion {
+  Type to, from;
+  Rounding rounding;
+  bool whole : 1;  ///< .rni, .rzi, ...: to a whole number
+  bool ftz : 1;
+  bool saturates : 1;  ///< .sat
+  bool finite : 1;     ///< .satfinite
+  bool relu : 1;
+};
+static_assert(sizeof(Conversion) <= sizeof(std::int64_t));
+
+/// The bits that the conversion makes of `bits`, of one number.
+std::uint64_t convert(const Conversion& conversion, std::uint64_t bits);
+
+}  // namespace lanescope::ptx

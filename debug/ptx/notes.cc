@@ -1,0 +1,79 @@
+#include "debug/ptx/notes.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "debug/text/text.h"
+
+namespace lanescope::ptx {
+namespace {
+
+std::string number_note(const char* name, const NumberMade& number, const Program& program) {
+  std::string text =
+      std::string("first ") + name + ": " + program.describe(number.instruction) + " of ";
+  for (int i = 0; i < number.count; ++i) {
+    text += (i > 0 ? ", " : "") + number_text(number.operands[static_cast<std::size_t>(i)], 6);
+  }
+  return text + ", block " + std::to_string(number.block) + ", warp " +
+         std::to_string(number.thread / 32) + ", lane " + std::to_string(number.thread % 32);
+}
+
+std::string times(std::int64_t count) {
+  return count == 1 ? "once" : std::to_string(count) + " times";
+}
+
+/// "12.5", "4"
+std::string average(std::int64_t sum, std::int64_t count) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g",
+                static_cast<double>(sum) / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> number_notes(const NumbersMade& made, const Program& program) {
+  // Infinities come and go in masks; with a NaN they may be where it comes from.
+  if (made.nan.block < 0) return {};
+  std::vector<std::string> notes = {number_note("NaN", made.nan, program)};
+  if (made.infinity.block >= 0) notes.push_back(number_note("infinity", made.infinity, program));
+  return notes;
+}
+
+std::vector<std::string> wait_notes(const Tally& tally, const Program& program) {
+  std::vector<std::string> notes;
+  for (std::uint32_t i = 0; i < tally.size(); ++i) {
+    const InstructionTally& t = tally[i];
+    if (t.waits > 0 && t.awaited == 0) {
+      notes.push_back("dead wait: " + program.describe(i) + " ran " + times(t.waits) +
+                      ", and never had anything to wait for");
+    }
+    if (t.opened_short > 0) {
+      notes.push_back("barrier: " + program.describe(i) + " opened " + times(t.opened_short) +
+                      " without lanes that had exited: in block " + std::to_string(t.block) +
+                      " for " + std::to_string(t.came) + " of " + std::to_string(t.expected));
+    }
+  }
+  return notes;
+}
+
+std::vector<std::string> access_notes(const Tally& tally, const Program& program,
+                                      std::size_t most) {
+  std::vector<std::string> notes;
+  const std::vector<LineCost> lines = costly_lines(tally, program);
+  for (const auto& [line, shared, cost] : lines) {
+    if (notes.size() == most) {
+      notes.push_back("accesses of " + std::to_string(lines.size() - most) + " more lines");
+      break;
+    }
+    notes.push_back(std::string(shared ? "bank conflicts: " : "uncoalesced: ") + line + ": " +
+                    average(cost.taken, cost.accesses) +
+                    (shared ? " wavefronts" : " sectors of 32 bytes") + " per access, and " +
+                    average(cost.needed, cost.accesses) + " would do; " +
+                    std::to_string(cost.accesses) +
+                    (cost.accesses == 1 ? " access of a warp" : " accesses of warps"));
+  }
+  return notes;
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "debug/ptx/machine.h"
+#include "debug/ptx/tally.h"
+
+namespace lanescope::ptx {
+
+/// "first NaN: sub.f32 at x.cu:31 of inf, inf, block 0, warp 1, lane 2", and the first infinity;
+/// empty where there is no NaN.
+std::vector<std::string> number_notes(const NumbersMade& made, const Program& program);
+
+/// Waits that never had anything to wait for, and barriers that opened without lanes that had
+/// exited.
+std::vector<std::string> wait_notes(const Tally& tally, const Program& program);
+
+/// Lines whose accesses cost more than they need: at most `most`.
+std::vector<std::string> access_notes(const Tally& tally, const Program& program,
+                                      std::size_t most = 20);
+
+}  // namespace lanescope::ptx

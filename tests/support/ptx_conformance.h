@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lanescope::ptx_conformance {
+
+/// An instruction that depends on its operands alone: "add.rn.ftz.f32" with the types of its result
+/// and operands; an operand that begins with a digit is that number.
+struct Spelling {
+  std::string opcode;
+  std::string result;
+  std::vector<std::string> operands;
+
+  std::string name() const;  ///< "shf.l.wrap.b32 b32 = b32 b32 u32"
+};
+
+/// All that are tried, in a fixed order.
+std::vector<Spelling> spellings();
+
+/// Tries of each spelling: a kernel of so many threads.
+inline constexpr int tries = 160;
+
+/// Of what it leaves: 1 where that is a predicate, else 2, 4 or 8.
+int result_bytes(const Spelling& spelling);
+
+/// The operands of every try, [operand][try]: special values of its type, and random bits.
+std::vector<std::vector<std::uint64_t>> inputs_of(const Spelling& spelling);
+
+/// The kernel `name` that does it with operands at p0 [operand][try] and leaves the result, as 64
+/// bits, at p1 [try].
+std::string kernel_of(const Spelling& spelling, const std::string& name);
+inline const std::string module_head = ".version 8.5\n.target sm_90\n.address_size 64\n";
+
+}  // namespace lanescope::ptx_conformance

@@ -126,7 +126,8 @@ void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const Async
         kind = thread_of(write.epoch) >= threads ? Kind::missing_wait : Kind::race;
       } else if (write.epoch & in_flight) {
         kind = Kind::missing_wait;
-      } else if (thread_of(write.epoch) < threads && !clocks_.fenced(work.thread, write.epoch)) {
+      } else if (thread_of(write.epoch) < threads && !clocks_.fenced(work.thread, write.epoch) &&
+                 !copy_places_.contains(write.place)) {
         kind = Kind::missing_proxy_fence;
       }
       if (kind == Kind::none) continue;

@@ -187,6 +187,7 @@ bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std
   if (valid > 0 && !access(Access::read, from, valid, 1, pc, thread)) return false;
   if (!in_shared(to, bytes)) return enter_global(Access::write, to, bytes, pc, thread);
   enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
+  copy_places_.insert(grid_.place_of(pc));
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -120,6 +121,9 @@ class BlockChecker {
   std::vector<std::vector<Held> > held_;  ///< likewise
   std::vector<Finding> found_;
   std::vector<Finding> suspected_;  ///< that explain others
+  /// Of cp.async: what it brought and was waited for, wgmma sees without a fence.proxy.async.
+  /// PTX ISA does not say so; CUTLASS (sm90_mma_multistage_gmma_ss) and Triton rely on it.
+  std::set<std::uint32_t> copy_places_;
   std::unique_ptr<AsyncShadow> async_;
   std::vector<int> issuers_;  ///< of each agent
   std::int64_t block_ = 0;

@@ -142,6 +142,21 @@ class MarkersTest(ProgramTest):
         module.with_suffix(".ptx").write_text(text.replace("\tmul.", "\tadd."))
         self.refuses(USAGE, r"wrong\.ptx is not what the module beside it was compiled to", "diff", module, "fused", *shape)
 
+    def test_gpu(self):
+        """The GPU's values are the machine's, bit for bit."""
+        if not self.backends().get("cuda"):
+            self.skipTest("no CUDA device answers")
+        subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/liblanescope_marked_cuda.so"], check=True,
+                       stdout=subprocess.DEVNULL)
+        for source, name in [("marked.cu", "gpu_rows"), ("marked_mma.cu", "gpu_mma")]:
+            module = self.compile(source, name)
+            for gate in GATES:
+                for backend in ["sim", "cuda"]:
+                    self.call("run", module, gate, "--backend", backend, "--shape", "b=2,h=2,s=70,d=64", "--causal", "-o",
+                              f"{backend}.safetensors")
+                self.call("diff", "cuda.safetensors")
+                self.call("diff", "cuda.safetensors", "sim.safetensors")
+
     def test_ptx(self):
         """What nvcc -ptx leaves, with a launch description."""
         module = self.compile("marked.cu", "as_ptx").with_suffix(".ptx")

@@ -1,8 +1,17 @@
 #include "debug/ptx/runtime_entry.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "debug/ptx/rewrite_markers.h"
 #include "debug/ptx/runtime.h"
 #include "debug/simt/last_words.h"
 #include "gates/machine_headers.h"
+#include "reference/error.h"
 
 extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
   using lanescope::ptx::Device;
@@ -16,6 +25,22 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
       [] { return Device::instance().failure().c_str(); },
       [] { return Device::instance().refused(); },
       [] { return Device::instance().work(); },
+      [](const char* ptx, const lanescope::ptx::MarkerRun& run,
+         const lanescope::ptx::MarkerBuffers& buffers, int file, char* why, std::size_t why_bytes) {
+        try {
+          std::ifstream in(ptx, std::ios::binary);
+          std::string text{std::istreambuf_iterator<char>(in), {}};
+          if (!in) throw lanescope::UsageError(std::string("cannot read ") + ptx);
+          const auto module = lanescope::ptx::parse(std::move(text), ptx);
+          const std::string rewritten = lanescope::ptx::rewrite_markers(module, run, buffers);
+          const auto bytes = static_cast<ssize_t>(rewritten.size());
+          if (write(file, rewritten.data(), rewritten.size()) == bytes) return true;
+          throw lanescope::EnvironmentError("there is no room for the rewritten PTX");
+        } catch (const std::exception& error) {
+          std::snprintf(why, why_bytes, "%s", error.what());
+          return false;
+        }
+      },
   };
   return &entry;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "debug/simt/numerics.h"
@@ -12,6 +14,16 @@ struct LastWords;
 namespace lanescope::ptx {
 
 struct MarkerRun;
+
+/// Memory that the slots of a MarkerRun lie in.
+struct MarkerBuffer {
+  const std::byte* begin = nullptr;
+  std::int64_t bytes = 0;
+};
+/// Of a run: what the gate leaves, what is traced, what is injected, the holders.
+using MarkerBuffers = std::array<MarkerBuffer, 4>;
+/// The variable of a rewritten module that holds where the device has them, 8 bytes each.
+inline constexpr const char* marker_buffers_name = "lanescope_buffers";
 
 /// How the device of a process runs kernels.
 struct RunSettings {
@@ -51,6 +63,10 @@ struct RuntimeEntry {
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool (*refused)();
   Work (*work)();
+  /// Writes the text of the file `ptx` for a GPU, its markers instructions (ptx/rewrite_markers.h),
+  /// to `file`. False where that cannot be: `why` takes the reason.
+  bool (*rewrite)(const char* ptx, const MarkerRun& run, const MarkerBuffers& buffers, int file,
+                  char* why, std::size_t why_bytes);
 };
 
 /// The type of the function `lanescope_runtime`, the one name of the library that is not CUDA's.

@@ -14,6 +14,7 @@
 #include "gates/build/this_build.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/process/marked_cuda.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -82,6 +83,13 @@ std::filesystem::path build_machine_runtime() {
   const std::filesystem::path file = module_folder() / ptx::runtime_library;
   build_files({file}, "the SIMT machine's CUDA runtime");
   return file;
+}
+
+std::filesystem::path marked_cuda_path() { return module_folder() / marked_cuda_library; }
+
+std::filesystem::path build_marked_cuda() {
+  build_files({marked_cuda_path()}, "the library that launches marked kernels");
+  return marked_cuda_path();
 }
 
 std::filesystem::path build_module(const std::string& name) {

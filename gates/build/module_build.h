@@ -33,6 +33,11 @@ std::vector<std::string> warnings_of_module(const std::string& name);
 /// The file of the SIMT machine's CUDA runtime (debug/ptx/cudart.cc), built likewise.
 std::filesystem::path build_machine_runtime();
 
+/// The library through which the launches of marked kernels pass on a GPU
+/// (gates/process/marked_cuda.h), built likewise, and where it lies then.
+std::filesystem::path build_marked_cuda();
+std::filesystem::path marked_cuda_path();
+
 /// Opens a module by its path; `on_machine`: to run on the SIMT machine, where nvcc compiled it.
 /// Throws MismatchError where it is one of a kernel of this build from other sources than those at
 /// hand, unless `stale_ok`.

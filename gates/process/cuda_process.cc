@@ -1,13 +1,20 @@
 #include "gates/process/cuda_process.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
+#include "gates/build/module_build.h"
+#include "gates/process/marked_cuda.h"
 #include "gates/process/run_record.h"
 #include "reference/error.h"
 
@@ -20,6 +27,9 @@ constexpr double seconds_to_answer = 60;  // the driver may have a device to wak
 struct Task {
   char path[4096];
   ModuleRun run;
+  bool is_marked;
+  char rewritten[64];  ///< the path of its PTX
+  MarkedCuda marked;
   const std::byte* memory;  ///< where the asking process has it
   std::size_t bytes;
 };
@@ -73,6 +83,27 @@ bool driver_has_device() {
   return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
 }
 
+/// Of the library that has launches pass through it, loaded before the module for all to find.
+MarkedCudaFunction* find_mark() {
+  const std::filesystem::path path = marked_cuda_path();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!library) return nullptr;
+  return reinterpret_cast<MarkedCudaFunction*>(dlsym(library, marked_cuda_function));
+}
+
+/// The path of a copy of a file: a module that this process has loaded already has its calls bound.
+std::string copy_of(const char* path) {
+  const int from = open(path, O_RDONLY | O_CLOEXEC);
+  const int to = memfd_create("marked module", MFD_CLOEXEC);
+  struct stat is {};
+  if (from < 0 || to < 0 || fstat(from, &is) != 0) return path;
+  for (off_t at = 0; at < is.st_size;) {
+    if (sendfile(to, from, &at, static_cast<std::size_t>(is.st_size - at)) <= 0) return path;
+  }
+  close(from);
+  return "/proc/self/fd/" + std::to_string(to);  // open as long as the process is
+}
+
 void run_task(Task& task, const int* files) {
   dup2(files[1], STDOUT_FILENO);
   void* memory = mmap(nullptr, task.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, files[0], 0);
@@ -87,11 +118,31 @@ void run_task(Task& task, const int* files) {
   for (const auto buffer : module_inputs) bring_here(run.*buffer);
   for (const auto buffer : module_results) bring_here(run.*buffer);
   auto& record = *static_cast<RunRecord*>(memory);
-  void* library = dlopen(task.path, RTLD_NOW | RTLD_LOCAL);
+  MarkedCudaFunction* mark = nullptr;
+  if (task.is_marked) {
+    for (MarkedCuda::Buffer& buffer : task.marked.buffers) {
+      const auto offset = static_cast<const std::byte*>(buffer.data) - task.memory;
+      buffer.data = static_cast<std::byte*>(memory) + offset;
+    }
+    task.marked.ptx = task.rewritten;
+    mark = find_mark();
+    if (!mark) return record.fail(ModuleStatus::no_device, dlerror());
+    mark(&task.marked, &record.marked);
+  }
+  const std::string path = task.is_marked ? copy_of(task.path) : task.path;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library) {
     const auto entry =
         reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"));
     run_in_this_process(*entry(), run, record);
+    const char* why = mark ? mark(nullptr, nullptr) : nullptr;
+    if (why) {
+      record.fail(ModuleStatus::refused, why);
+    } else if (mark && record.status == ModuleStatus::ok && record.marked.rewritten_registers < 0) {
+      record.fail(ModuleStatus::refused,
+                  "its launches do not pass through CUDA's shared runtime, so nothing is traced: "
+                  "compile it with -cudart shared and launch with <<<>>>, or give --untraced");
+    }
   } else {
     record.fail(ModuleStatus::no_device, dlerror());
   }
@@ -137,8 +188,13 @@ bool CudaProcess::device_answers() {
 }
 
 Child& CudaProcess::start(const char* path, const ModuleRun& run, const RunMemory& memory,
-                          std::FILE* printed) {
+                          std::FILE* printed, const MarkedCuda* marked) {
   Task task{};
+  if (marked) {
+    task.is_marked = true;
+    task.marked = *marked;
+    std::snprintf(task.rewritten, sizeof task.rewritten, "%s", marked->ptx);
+  }
   if (std::strlen(path) >= sizeof task.path) {
     throw UsageError("the path of the module is too long: " + std::string(path));
   }

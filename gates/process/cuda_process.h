@@ -5,6 +5,7 @@
 
 #include "gates/module/module.h"
 #include "gates/process/child.h"
+#include "gates/process/marked_cuda.h"
 #include "gates/process/run_memory.h"
 
 namespace lanescope {
@@ -23,7 +24,9 @@ class CudaProcess {
   /// Has it run `run`, whose buffers lie in `memory`, with the module in the file `path`; what the
   /// kernel prints goes to `printed`, or to stderr. The returned child says a word when that is
   /// done (run_in_this_process has filled the memory's head) or ends.
-  Child& start(const char* path, const ModuleRun& run, const RunMemory& memory, std::FILE* printed);
+  /// `marked`: of a marked kernel, its buffers in `memory` too.
+  Child& start(const char* path, const ModuleRun& run, const RunMemory& memory, std::FILE* printed,
+               const MarkedCuda* marked = nullptr);
 
   /// Ends the process; a new one answers what is asked next. Returns its status as waitpid does.
   int end();

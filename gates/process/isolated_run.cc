@@ -12,11 +12,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <vector>
 
 #include "debug/simt/checker.h"
 #include "debug/text/progress.h"
+#include "gates/build/module_build.h"
 #include "gates/process/child.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/fault_text.h"
@@ -117,7 +119,7 @@ RunEnd fail(RunEnd end, const Fault& fault) {
 }
 
 RunEnd end_of(const RunRecord& record) {
-  RunEnd end{record.status, record.message, {}, record.device, record.arch};
+  RunEnd end{record.status, record.message, {}, record.device, record.arch, record.marked};
   return end;
 }
 
@@ -155,13 +157,39 @@ RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& reco
   return end;
 }
 
+/// Writes the PTX of a marked kernel to `file`, its markers instructions. Returns its path for
+/// other processes.
+std::string rewrite_for_gpu(const Module& module, const IsolatedRun& wish, int file,
+                            MarkedCuda& marked) {
+  const ModuleBuffer own[] = {wish.run.left, wish.run.traced, wish.run.injected, wish.run.holders};
+  ptx::MarkerBuffers buffers;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    marked.buffers[i] = {own[i].data, own[i].bytes};
+    buffers[i] = {static_cast<const std::byte*>(own[i].data), own[i].bytes};
+  }
+  build_marked_cuda();
+  rewrite_marked_ptx(build_machine_runtime(), module.marked_ptx, *wish.markers, buffers, file);
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+}
+
 RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& record) {
   Dl_info image{};
   dladdr(reinterpret_cast<const void*>(module.run), &image);
   const std::string path = std::filesystem::absolute(image.dli_fname).string();
   const Progress progress(progress_name(module) + " on the device");
+  MarkedCuda marked{};
+  std::string rewritten;
+  const int text = wish.markers ? memfd_create("rewritten PTX", MFD_CLOEXEC) : -1;
+  const auto close_text = std::shared_ptr<void>(nullptr, [&](void*) {
+    if (text >= 0) close(text);
+  });
+  if (wish.markers) {
+    rewritten = rewrite_for_gpu(module, wish, text, marked);
+    marked.ptx = rewritten.c_str();
+  }
   CudaProcess& process = CudaProcess::instance();
-  Child& child = process.start(path.c_str(), wish.run, wish.memory, wish.printed);
+  Child& child = process.start(path.c_str(), wish.run, wish.memory, wish.printed,
+                               wish.markers ? &marked : nullptr);
   if (!wait_for(child, record, wish.timeout_seconds)) {
     process.end();
     return fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));

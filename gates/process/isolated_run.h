@@ -5,6 +5,7 @@
 
 #include "debug/dump/dump.h"
 #include "gates/module/module.h"
+#include "gates/process/marked_cuda.h"
 #include "gates/process/run_memory.h"
 
 namespace lanescope {
@@ -36,6 +37,7 @@ struct RunEnd {
   std::string message;       ///< why, where the status is not ok
   Stop stop;                 ///< what broke it off, with kernel_fault
   std::string device, arch;  ///< where it ran
+  MarkedResources marked{};  ///< of a marked kernel on a GPU
 };
 
 /// Runs a module's kernel in a process of its own: whatever it does, this one goes on, and what the

@@ -2,11 +2,14 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "gates/machine_headers.h"
 #include "gates/module/ptx_module.h"
+#include "gates/process/child.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -32,6 +35,20 @@ void load_machine_runtime(const std::filesystem::path& path) {
         " is of another build than this program: ./lanescope brings both up to date");
   }
   ptx_module = reinterpret_cast<PtxModuleFunction*>(dlsym(library, ptx_module_function));
+}
+
+void rewrite_marked_ptx(const std::filesystem::path& path, const char* ptx,
+                        const ptx::MarkerRun& run, const ptx::MarkerBuffers& buffers, int file) {
+  char why[4096] = "";
+  run_in_child({std::as_writable_bytes(std::span(why))}, [&] {
+    try {
+      load_machine_runtime(path);
+      loaded->rewrite(ptx, run, buffers, file, why, sizeof why);
+    } catch (const Error& error) {
+      std::snprintf(why, sizeof why, "%s", error.what());
+    }
+  });
+  if (*why) throw UsageError(why);
 }
 
 const Module& open_ptx_module(const std::filesystem::path& path) {

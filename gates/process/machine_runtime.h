@@ -20,4 +20,10 @@ const Module& open_ptx_module(const std::filesystem::path& path);
 /// What was loaded, where a module uses it; else nullptr.
 const ptx::RuntimeEntry* machine_runtime();
 
+/// Writes the text of a marked kernel's PTX for a GPU to `file` (debug/ptx/rewrite_markers.h), by
+/// the runtime at `path`, in a process of its own: this one has CUDA's. Throws UsageError where the
+/// text cannot be rewritten.
+void rewrite_marked_ptx(const std::filesystem::path& path, const char* ptx,
+                        const ptx::MarkerRun& run, const ptx::MarkerBuffers& buffers, int file);
+
 }  // namespace lanescope

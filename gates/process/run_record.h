@@ -2,6 +2,7 @@
 
 #include "debug/simt/last_words.h"
 #include "gates/module/module.h"
+#include "gates/process/marked_cuda.h"
 
 namespace lanescope {
 
@@ -14,6 +15,7 @@ struct RunRecord {
   char device[256] = "";
   char arch[32] = "";
   simt::LastWords words;
+  MarkedResources marked{-1, -1, -1, -1};
   ModuleTiming timing;  ///< where the run is timed
 
   void fail(ModuleStatus why, const char* text);

@@ -97,6 +97,16 @@ void demand_begun(const RunEnd& end, const std::string& module_name) {
   }
 }
 
+/// What the markers of a kernel cost on the GPU that ran them.
+std::string marked_text(const MarkedResources& r) {
+  const auto each = [](int registers, int local) {
+    return std::to_string(registers) + " registers and " + std::to_string(local) +
+           " bytes of local memory";
+  };
+  return "markers as code: " + each(r.rewritten_registers, r.rewritten_local) +
+         " a thread, without them " + each(r.registers, r.local);
+}
+
 Dump collect(const Module& module, RunPlan plan, const RunRequest& request, const Inputs& inputs,
              const RunBuffers& buffers, const RunEnd& end) {
   Dump dump;
@@ -109,6 +119,7 @@ Dump collect(const Module& module, RunPlan plan, const RunRequest& request, cons
   info.arch = any_rules ? request.rules->arch : end.arch;
   info.incomplete = without_controls(end.message, true);  // it may be the kernel's words
   info.stop = end.stop;
+  if (end.marked.rewritten_registers > 0) info.compile_flags = marked_text(end.marked);
 
   dump.tensors.push_back({"q", inputs.q});
   dump.tensors.push_back({"k", inputs.k});

@@ -172,7 +172,9 @@ void settle_marked(const Module& module, const std::int16_t* holders, Dump& dump
     const auto entry = std::find_if(dump.info.sites.begin(), dump.info.sites.end(), is_site);
     const auto tensor = std::find_if(dump.tensors.begin(), dump.tensors.end(), has_name);
     if (entry != dump.info.sites.end() && tensor != dump.tensors.end()) {
-      if (site.stage == Stage::load) {
+      const bool held = std::any_of(holders, holders + slots.count(),
+                                    [](std::int16_t thread) { return thread >= 0; });
+      if (site.stage == Stage::load || (!held && !slots.of_lanes)) {
         settle_owners(slots, holders, *entry);
       } else {
         settle_registers(slots, holders, *entry, tensor->tensor);

@@ -20,7 +20,8 @@ ptx::MarkerRun marker_run_of(const Module& module, const ModuleRun& run);
 
 /// Has the dump of a marked kernel say which lanes held what: a site in registers becomes [block,
 /// tile, warp, lane, reg], the registers of a lane being what it traced, by row and column. An
-/// element that no lane ever traced counts as that of the lane that traced its row's first.
+/// element that no lane ever traced counts as that of the lane that traced its row's first; a site
+/// that none did stays as it was, [block, tile, row, col].
 void settle_marked(const Module& module, const std::int16_t* holders, Dump& dump);
 
 }  // namespace lanescope

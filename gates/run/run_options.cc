@@ -98,7 +98,7 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
   };
   // The memory checker sees no comments.
   const auto ptx = ptx_beside(options.kernel);
-  if (ptx && on_machine && !options.untraced && !options.checked && !module->marked_ptx) {
+  if (ptx && !options.untraced && !options.checked && !module->marked_ptx) {
     if (const auto marked = marked_module(*module, read_markers(*ptx), gate, *ptx)) {
       module.describe_as(marked->module, marked);
     }

@@ -15,8 +15,10 @@ namespace lanescope {
 /// A kernel given as PTX text, and the memory that it may use.
 class PtxKernel {
  public:
-  explicit PtxKernel(const std::string& text, const std::string& name = "kernel")
-      : module_(ptx::parse(text, "test.ptx")), program_(ptx::decode(module_, name, {})) {}
+  /// `variables`: where those of the module lie.
+  explicit PtxKernel(const std::string& text, const std::string& name = "kernel",
+                     const std::vector<std::uint64_t>& variables = {})
+      : module_(ptx::parse(text, "test.ptx")), program_(ptx::decode(module_, name, variables)) {}
 
   const ptx::Program& program() const { return program_; }
   ptx::Grid grid;

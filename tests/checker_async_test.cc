@@ -71,7 +71,10 @@ struct Pipeline {
     }
     if (has(Bug::barrier_initialised_twice)) device::mbarrier_init(smem.full[0], 1);
     if (!has(Bug::barrier_not_fenced)) device::fence_mbarrier_init();
-    if (has(Bug::barrier_overwritten)) *reinterpret_cast<int*>(&smem.empty[1]) = 7;
+    if (has(Bug::barrier_overwritten)) {
+      using Word [[gnu::may_alias]] = int;
+      *reinterpret_cast<Word*>(&smem.empty[1]) = 7;
+    }
   }
 
   void produce(Memory& smem) const {

@@ -73,7 +73,7 @@ class TerminalTest(ProgramTest):
         self.call("diff", *RUN)
         (self.program.parent.parent / module).unlink()
         slow = self.folder / "slow-ninja"
-        slow.write_text(f'#!/bin/sh\nsleep 2\nexec {shlex.quote(self.environment["LANESCOPE_NINJA"])} "$@"\n')
+        slow.write_text(f'#!/bin/sh\nsleep 4\nexec {shlex.quote(self.environment["LANESCOPE_NINJA"])} "$@"\n')
         slow.chmod(0o755)
         shown = self.on_terminal("diff", *RUN, LANESCOPE_NINJA=str(slow))[1]
         self.assertIn(f"building {module}, 2 s", DRAWN.findall(shown))

@@ -6,6 +6,7 @@ import itertools
 import shlex
 import struct
 import subprocess
+import tarfile
 import unittest
 
 from support.program import DIVERGED, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
@@ -15,12 +16,10 @@ SITES = {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"}
 GATES = {"qk_only": {"s"}, "softmax_only": {"s", "m", "alpha", "p", "l"}, "pv_only": {"alpha", "p", "o"}, "fused": SITES}
 
 
-def compile_line():
+def lines_of_readme(word):
     """What a user types, from README.md."""
     blocks = (ROOT / "README.md").read_text().split("```sh\n")[1:]
-    lines = [line for block in blocks for line in block.split("```")[0].splitlines() if MARKED in line]
-    line, = [line for line in lines if line.startswith("nvcc ")]
-    return line.split(" #")[0]
+    return [line for block in blocks for line in block.split("```")[0].splitlines() if word in line]
 
 
 class MarkersTest(ProgramTest):
@@ -42,7 +41,8 @@ class MarkersTest(ProgramTest):
             text = text.replace(old, new)
         copy = folder / f"{name}.cu"
         copy.write_text(text)
-        line = compile_line().replace("tests/strangers/marked.cu", str(copy))
+        line, = [line for line in lines_of_readme(MARKED) if "-keep" in line]
+        line = line.replace("tests/strangers/marked.cu", str(copy))
         line = line.replace(f"{MARKED}/marked.so", str(folder / f"{name}.so")).replace(MARKED, str(folder))
         subprocess.run(shlex.split(line), cwd=ROOT, check=True)
         return folder / f"{name}.so"
@@ -156,6 +156,50 @@ class MarkersTest(ProgramTest):
                               f"{backend}.safetensors")
                 self.call("diff", "cuda.safetensors")
                 self.call("diff", "cuda.safetensors", "sim.safetensors")
+
+    def test_machine_code(self):
+        """What the markers change of it, by opcode."""
+        line, = [line for line in lines_of_readme(MARKED) if "-DLANESCOPE_UNMARKED" in line]
+        for source, name in [("marked.cu", "code_rows"), ("marked_mma.cu", "code_mma")]:
+            with self.subTest(source):
+                module = self.compile(source, name).with_suffix(".ptx")
+                unmarked = module.with_name("unmarked.ptx")
+                line_of = line.replace(f"{MARKED}/unmarked.ptx", str(unmarked))
+                line_of = line_of.replace("tests/strangers/marked.cu", str(module.with_suffix(".cu")))
+                subprocess.run(shlex.split(line_of), cwd=ROOT, check=True)
+                self.assertNotIn("lanescope trace", unmarked.read_text())
+                for other in [module, unmarked]:
+                    same = other == module
+                    kernel, = self.json_of("resources", module, "--against", other, code=0 if same else DIVERGED)["kernels"]
+                    self.assertEqual(kernel["same"], same)
+                    self.assertGreater(kernel["with"]["registers"], 16)
+                    self.assertEqual(kernel["with"]["spill_stores"], 0)
+                    more = sum(count["with"] - count["without"] for count in kernel["moved"])
+                    self.assertEqual(kernel["with"]["instructions"] - kernel["without"]["instructions"], more)
+        self.refuses(USAGE, "--against says which PTX", "resources", module)
+        self.refuses(USAGE, "have no kernel in common", "resources", module, "--against", self.folder / "code_rows" / "code_rows.ptx")
+        broken = module.with_name("broken.ptx")
+        broken.write_text(module.read_text().replace("\tret;", "\tretired;"))
+        self.refuses(USAGE, "ptxas refuses .*broken.ptx", "resources", module, "--against", broken)
+
+    def test_triton(self):
+        """What Triton 3.9 made of tests/strangers/marked_triton.py for sm_80."""
+        with tarfile.open(ROOT / "tests" / "data" / "marked_triton.tar.xz") as captured:
+            captured.extractall(self.folder)
+        module = self.folder / "attention.ptx"
+        for gate in GATES:
+            report = self.report(module, gate, "--shape", "b=2,h=4,hkv=2,s=40,skv=50,d=64")
+            self.assertEqual(report["verdict"], "match")
+            self.assertEqual({site["site"] for site in report["sites"]}, GATES[gate])
+        text = module.read_text()
+        log2_e = "0f3FB8AA3B"
+        self.assertGreater(text.count(log2_e), 0)
+        module.write_text(text.replace(log2_e, "0f3F800000"))
+        first = self.report(module, "qk_only", "--shape", "b=1,h=1,s=40,d=64", code=DIVERGED)["first"]
+        self.assertEqual((first["stage"], first["site"]), ("qk", "s"))
+        self.report(module, "pv_only", "--shape", "b=1,h=1,s=40,d=64")
+        found = self.json_of("locate", module, code=DIVERGED)
+        self.assertEqual((found["stage"], found["site"], found["cause"]), ("qk", "s", "wrong_scale"), found["evidence"])
 
     def test_ptx(self):
         """What nvcc -ptx leaves, with a launch description."""

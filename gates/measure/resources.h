@@ -77,7 +77,8 @@ struct ResourceReport {
 };
 
 struct ResourceOptions {
-  std::string kernel;                   ///< a name, or the path of a cuda module (.so)
+  std::string kernel;                   ///< a name, or the path of a cuda module (.so, .ptx)
+  std::string against;                  ///< of PTX with markers: that without
   std::string gate, dtype, tile_shape;  ///< empty: all
   int d = 0;                            ///< 0: all
   bool record = false;

@@ -11,6 +11,7 @@
 // A marker is an asm statement that holds nothing but a PTX comment with the names of its
 // operands' registers: ptxas never sees it, so it costs nothing. Lanescope reads the comments, from
 // what `nvcc -ptx` leaves, since nvcc drops comments from the PTX that it puts into a program.
+// -DLANESCOPE_UNMARKED leaves them out.
 //
 // tile: of the K/V tiles of the block, from 0 on. row, col: in the tile, of br queries by bc keys,
 // or by the columns of d; of k_smem and v_smem row is the key. A value is a float, a 16-bit number
@@ -22,7 +23,7 @@
 #else
 #define LANESCOPE_MARKER inline
 #endif
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(LANESCOPE_UNMARKED)
 #define LANESCOPE_COMMENT(...) asm volatile(__VA_ARGS__)
 #else
 #define LANESCOPE_COMMENT(...) static_cast<void>(0)

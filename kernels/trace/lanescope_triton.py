@@ -1,0 +1,39 @@
+"""Markers for a Triton kernel: what lanescope.h is for CUDA C++ (kernels/trace/lanescope.h says what the words mean).
+
+    import lanescope_triton as lanescope
+
+    lanescope.row_tile(batch, head, tl.program_id(0))       # which queries the program computes
+    s = lanescope.inject("s", tile, row, col, s)            # here it may come from the reference
+    lanescope.trace("s", tile, row, col, s)                 # these values are S[row][col] of that tile
+
+row and col are numbers or tensors that broadcast to the values' shape, e.g. tl.arange(0, BR)[:, None]; of m_prev, m,
+alpha and l col is 0. Values are float32, or float16 or bfloat16. A marker is a PTX comment, which ptxas never sees.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def row_tile(batch, head, index):
+    tl.inline_asm_elementwise("// lanescope row_tile $1, $2, $3", "=r,r,r,r", [batch, head, index], tl.int32, False, 1)
+
+
+@triton.jit
+def trace(site: tl.constexpr, tile, row, col, value):
+    if value.dtype == tl.float32:
+        tl.inline_asm_elementwise("// lanescope trace " + site + " f32 $1, $2, $3, $4", "=r,r,r,r,f",
+                                  [tile, row, col, value], tl.int32, False, 1)
+    else:
+        tl.inline_asm_elementwise("// lanescope trace " + site + " b16 $1, $2, $3, $4", "=r,r,r,r,h",
+                                  [tile, row, col, value], tl.int32, False, 1)
+
+
+@triton.jit
+def inject(site: tl.constexpr, tile, row, col, value):
+    if value.dtype == tl.float32:
+        return tl.inline_asm_elementwise("mov.b32 $0, $4;\n// lanescope inject " + site + " f32 $1, $2, $3, $0",
+                                         "=f,r,r,r,f", [tile, row, col, value], tl.float32, False, 1)
+    else:
+        return tl.inline_asm_elementwise("mov.b16 $0, $4;\n// lanescope inject " + site + " b16 $1, $2, $3, $0",
+                                         "=h,r,r,r,h", [tile, row, col, value], value.dtype, False, 1)

@@ -98,6 +98,18 @@ class ExecTest(ProgramTest):
         self.assertRegex(err, rf"launch 4: no_number<<<.*\nfirst NaN: \S+\.f32 at .*{where} of .*, block 0, warp 0, lane 0\n")
         self.assertNotIn("first NaN", self.execute("", code=0)[1])
 
+    def test_way_of_a_nan(self):
+        """From where it was made back to the mask; an infinity that goes to memory is told too."""
+        _, err = self.execute("masked", code=0)
+        own = self.line_of("// takes its own")
+        self.assertRegex(err, rf"first NaN: sub\S* at \S*{self.line_of('// subtracts it')} of -inf, -inf, block 0, warp 0, lane 0\n")
+        way = [line for line in err.splitlines() if line.startswith("  from ")]
+        self.assertRegex(way[0], rf"ld.shared\S* at \S*{own}: -inf, warp 0, lane 0$")
+        self.assertRegex(way[1], r"mov\S* at .*: -inf, warp 0, lane 1$")
+        _, err = self.execute("narrow", code=0)
+        self.assertRegex(err, rf"first infinity: cvt.rn.f16.f32 at \S*{self.line_of('// overflows')} of 200000, block 0")
+        self.assertNotIn("first inf", self.execute("tail", code=0)[1])
+
     def test_once_each(self):
         _, err = self.execute("too long", code=DIVERGED)
         self.assertEqual(err.count("out of bounds"), 2, err)

@@ -61,6 +61,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   order_.seed(grid_.schedule + static_cast<std::uint64_t>(block_) * 0x9e3779b97f4a7c15u);
   if (checker_) checker_->begin(block_);
   if (cluster_shadow_) cluster_shadow_->begin_launch();
+  origins_.begin();
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();
   row_tiles_.clear();

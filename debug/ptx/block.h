@@ -76,6 +76,7 @@ class Block final : public simt::AsyncHost {
   simt::Sitting& sitting() { return sitting_; }
   BlockOrder& order() { return order_of_blocks_; }
   NumbersMade& numbers() { return numbers_; }
+  NumberOrigins& origins() { return origins_; }
   /// Which row tile a thread computes, as markers say it; as long as they do not, the one that has
   /// the block's index.
   std::int64_t row_tile(int thread) const {
@@ -146,6 +147,7 @@ class Block final : public simt::AsyncHost {
   Cluster& cluster_;
   const int rank_;
   NumbersMade numbers_;
+  NumberOrigins origins_;
   Tally tally_;
   std::optional<AreaShadow> cluster_shadow_;
   FaultKind fault_ = FaultKind::launch_failure;

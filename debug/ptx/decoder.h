@@ -110,9 +110,6 @@ class Decoder {
       ++i;
     }
     in.lanes = lane_operation<Op, D, S...>();
-    if constexpr (std::is_same_v<D, float> && (std::is_same_v<S, float> && ...)) {
-      in.floats = sizeof...(S);
-    }
   }
 
   /// The same for an integer type: each operand has it.

@@ -88,6 +88,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   for (Block* block : blocks) {
     if (!grid.numbers) break;
     const NumbersMade& made = block->numbers();
+    grid.numbers->leaves = grid.numbers->leaves || made.leaves;
     if (made.nan.before(grid.numbers->nan)) grid.numbers->nan = made.nan;
     if (made.infinity.before(grid.numbers->infinity)) grid.numbers->infinity = made.infinity;
   }

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/marker_run.h"
+#include "debug/ptx/number_origins.h"
 #include "debug/ptx/program.h"
 #include "debug/ptx/tally.h"
 #include "debug/simt/machine.h"
@@ -22,15 +24,19 @@ struct NumberMade {
   float result = 0;
   std::array<float, 3> operands{};
   int count = 0;  ///< of operands
+  /// Which way the operand came that was not finite, its last step first; empty: all were, or the
+  /// way is not known.
+  std::vector<NumberStep> way;
 
   bool before(const NumberMade& other) const {
     return block >= 0 && (other.block < 0 || block < other.block);
   }
 };
-/// Of the first block in which that happened: the first .f32 instruction that made a NaN of
-/// operands that are none, and the first that made an infinity of finite ones.
+/// Of the first block in which that happened: the first instruction that made a NaN of operands
+/// that are none, and the first that made an infinity of finite ones.
 struct NumbersMade {
   NumberMade nan, infinity;
+  bool leaves = false;  ///< one that is not finite goes to global memory
 };
 
 /// The grid of a kernel, and how the machine runs it.

@@ -177,6 +177,7 @@ void decode_product(Decoder& d) {
   take_fragment(d, 3, 4, false, "c");
   d.in.carries = true;
   d.in.meets = true;
+  d.in.exchanges = d.in.multiplies = to == Type::f32;
 }
 
 }  // namespace

@@ -29,9 +29,7 @@ bool is_contiguous(std::uint32_t mask, std::size_t bytes, const Pointers& pointe
 
 /// T: an element in memory, R: a lane of its register.
 template <class T, class R>
-Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  if (mask == 0) return Flow::next;
-  Pointers pointers;
+void load_values(Warp& warp, const Instruction& in, std::uint32_t mask, Pointers& pointers) {
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
   std::unique_lock<std::mutex> held;
   if (warp.block().checker()) {
@@ -49,7 +47,7 @@ Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
     for (int lane = 0; lane < 32; ++lane) {
       d[lane] = static_cast<R>(values[lane]);  // NOLINT(bugprone-signed-char-misuse)
     }
-    return Flow::next;
+    return;
   }
   for (std::size_t i = 0; i < in.vector; ++i) {
     R* d = warp.lanes<R>(places[i]);
@@ -59,6 +57,18 @@ Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
       std::memcpy(&value, pointers[lane] + i * sizeof(T), sizeof(T));
       d[lane] = static_cast<R>(value);  // NOLINT(bugprone-signed-char-misuse): with its sign
     }
+  }
+}
+
+template <class T, class R>
+Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  if (mask == 0) return Flow::next;
+  Pointers pointers;
+  load_values<T, R>(warp, in, mask, pointers);
+  if (!warp.follows_numbers()) return Flow::next;
+  const Place* places = &warp.program().operands[in.operands];
+  for (std::size_t i = 0; i < in.vector; ++i) {
+    warp.follow_load(places[i], mask, pointers, i * sizeof(T), sizeof(T));
   }
   return Flow::next;
 }
@@ -80,6 +90,7 @@ void store_checked(Warp& warp, const Instruction& in, std::uint32_t mask, const 
     std::memcpy(at, values, bytes);
     for (std::size_t i = 0; i < in.vector; ++i) {
       warp.note_stored(places[i], lane, at + i * sizeof(T), sizeof(T));
+      if (warp.follows_numbers()) warp.follow_store(places[i], lane, at + i * sizeof(T));
     }
   }
 }

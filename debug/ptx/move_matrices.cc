@@ -62,6 +62,15 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
       }
     }
     if (loads) std::memcpy(registers, matrix, sizeof matrix);
+    if (loads && warp.follows_numbers()) {
+      Pointers pairs{};  // where the two elements of each lane lie, the first of them transposed
+      for (std::size_t lane = 0; lane < 32; ++lane) {
+        const std::size_t row = transposed ? lane % 4 * 2 : lane / 4;
+        const std::size_t col = transposed ? lane / 4 : lane % 4 * 2;
+        pairs[lane] = pointers[static_cast<std::size_t>(8 * m) + row] + 2 * col;
+      }
+      warp.follow_load(places[m], ~0u, pairs, 0, 2);
+    }
     if (loads && warp.follows_unwritten()) {
       follow_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);
     }

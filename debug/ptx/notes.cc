@@ -8,14 +8,34 @@
 namespace lanescope::ptx {
 namespace {
 
+std::string lane_text(int thread) {
+  return "warp " + std::to_string(thread / 32) + ", lane " + std::to_string(thread % 32);
+}
+
 std::string number_note(const char* name, const NumberMade& number, const Program& program) {
   std::string text =
       std::string("first ") + name + ": " + program.describe(number.instruction) + " of ";
   for (int i = 0; i < number.count; ++i) {
     text += (i > 0 ? ", " : "") + number_text(number.operands[static_cast<std::size_t>(i)], 6);
   }
-  return text + ", block " + std::to_string(number.block) + ", warp " +
-         std::to_string(number.thread / 32) + ", lane " + std::to_string(number.thread % 32);
+  if (number.count == 0) text.erase(text.size() - 4);  // of a product of matrices
+  return text + ", block " + std::to_string(number.block) + ", " + lane_text(number.thread);
+}
+
+/// Which way its operand came: "  from max.f32 at x.cu:15: -inf, warp 0, lane 2".
+void add_way(const NumberMade& number, const Program& program, std::vector<std::string>& notes) {
+  constexpr std::size_t most = 12, last = 3;
+  const auto& way = number.way;
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    if (way.size() > most && i == most - last) {
+      notes.push_back("  from " + std::to_string(way.size() - most) + " more");
+      i = way.size() - last;
+    }
+    const NumberStep& step = way[i];
+    notes.push_back("  from " + program.describe(step.instruction) + ": " +
+                    number_text(step.value, 6) + ", " + lane_text(step.thread) +
+                    (step.address != 0 ? ", which global memory held" : ""));
+  }
 }
 
 std::string times(std::int64_t count) {
@@ -33,10 +53,15 @@ std::string average(std::int64_t sum, std::int64_t count) {
 }  // namespace
 
 std::vector<std::string> number_notes(const NumbersMade& made, const Program& program) {
+  std::vector<std::string> notes;
+  if (made.nan.block >= 0) {
+    notes.push_back(number_note("NaN", made.nan, program));
+    add_way(made.nan, program, notes);
+  }
   // Infinities come and go in masks; with a NaN they may be where it comes from.
-  if (made.nan.block < 0) return {};
-  std::vector<std::string> notes = {number_note("NaN", made.nan, program)};
-  if (made.infinity.block >= 0) notes.push_back(number_note("infinity", made.infinity, program));
+  if (made.infinity.block >= 0 && (made.nan.block >= 0 || made.leaves)) {
+    notes.push_back(number_note("infinity", made.infinity, program));
+  }
   return notes;
 }
 

@@ -8,8 +8,8 @@
 
 namespace lanescope::ptx {
 
-/// "first NaN: sub.f32 at x.cu:31 of inf, inf, block 0, warp 1, lane 2", and the first infinity;
-/// empty where there is no NaN.
+/// "first NaN: sub.f32 at x.cu:31 of inf, inf, block 0, warp 1, lane 2", with the way
+/// that its operand came; and the first infinity, where there is a NaN or one goes to memory.
 std::vector<std::string> number_notes(const NumbersMade& made, const Program& program);
 
 /// Waits that never had anything to wait for, and barriers that opened without lanes that had

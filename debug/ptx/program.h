@@ -57,9 +57,12 @@ struct Instruction {
   bool branches = false;        ///< to `target`
   bool moves = false;           ///< copies registers
   bool issues_product = false;  ///< a wgmma.mma_async
+  bool exchanges = false;       ///< lanes get numbers of others in their results
+  bool multiplies = false;      ///< a product of matrices whose results are all .f32
   bool may_fail = false;        ///< of one that polls: it may end with nothing come
   bool wide_address = false;    ///< of 64 bits
-  std::uint8_t floats = 0;      ///< sources, where they and the result are all .f32
+  Type makes = Type::pred, takes = Type::pred;  ///< the numbers of its result and of its sources
+  std::uint8_t number_count = 0;  ///< of sources in `s` that are such; 0: they are not followed
   std::uint8_t result_count = 0, source_count = 0;
   Place d = no_place, d2 = no_place, d3 = no_place, d4 = no_place;  ///< results
   Place s[4] = {};                                                  ///< sources

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "debug/ptx/contraction.h"
+#include "debug/ptx/number_origins.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
 
@@ -231,6 +232,7 @@ void ProgramBuilder::decode_function(const Function& function) {
     Instruction& in = decoder.in;
     in.operands = static_cast<std::uint32_t>(program_.operands.size());
     in.result_count = static_cast<std::uint8_t>(decoder.results.size());
+    describe_numbers(in, decoder.statement().opcode, decoder.statement().operands.size());
     in.source_count = static_cast<std::uint8_t>(decoder.sources.size());
     auto& all = program_.operands;
     all.insert(all.end(), decoder.results.begin(), decoder.results.end());

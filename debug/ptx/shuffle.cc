@@ -89,7 +89,7 @@ void decode_shuffle(Decoder& d) {
   if (pair) d.in.d2 = d.result_of(result.parts[1], 1);
   for (std::size_t i = 0; i < 4; ++i) d.in.s[i] = d.source(i + 1, Type::b32);
   d.in.meets = true;
-  d.in.carries = true;
+  d.in.carries = d.in.exchanges = true;
   d.in.act = shuffle;
 }
 

@@ -33,6 +33,10 @@ void Warp::begin(std::uint32_t lanes) {
   for (auto& queue : copies_) queue.clear();
   groups_committed.fill(0);
   cluster_phase_.fill(0);
+  if (block_.grid().numbers) {
+    origins_.assign(slot_of(static_cast<Place>(program_.register_bytes)) + 1, {});
+    has_origins_ = false;
+  }
   if (block_.checker()) {
     // The registers lie between what nobody reads and the constants.
     doubt_ = {};
@@ -94,6 +98,7 @@ void Warp::execute(std::int64_t& turns) {
   }
   std::uint32_t pc = current_->pc, active = current_->mask;
   std::int64_t left = turns;
+  bool follows = follows_numbers();
   const auto leave = [&] {
     instructions_ += turns - left;
     turns = left;
@@ -115,9 +120,10 @@ void Warp::execute(std::int64_t& turns) {
       follow_unwritten(in, active, mask);
     }
     if (in.lanes) {
-      if (mask != 0 && in.floats != 0 && block_.grid().numbers) {
+      if (mask != 0 && follows && (in.number_count != 0 || has_origins_)) {
         current_->pc = pc;
-        make_numbers(in, mask);
+        do_and_follow(in, mask);
+        follows = follows_numbers();
       } else if (mask != 0) {
         in.lanes(registers_, in, mask);
       }
@@ -135,6 +141,10 @@ void Warp::execute(std::int64_t& turns) {
       mask = current_->mask;
     }
     const Flow flow = in.act(*this, in, mask);
+    if (follows && flow == Flow::next && in.exchanges) {
+      follow_exchange(in, in.meets ? current_->mask : mask, in.multiplies);
+      follows = follows_numbers();
+    }
     if (flow == Flow::next && !in.meets) {
       ++pc;
       continue;

@@ -169,6 +169,13 @@ class Warp {
   std::unique_lock<std::mutex> hold_order();
   /// The same of a lane's atomic access, which orders in every memory.
   void check_atomic(int lane, const std::byte* at, std::size_t bytes);
+  /// Whether numbers that are not finite are followed.
+  bool follows_numbers() const;
+  /// A lane has loaded a register, or stores it.
+  void follow_load(Place place, std::uint32_t mask, const Pointers& pointers, std::size_t offset,
+                   std::size_t bytes);
+  void follow_load(Place place, int lane, const std::byte* at, std::size_t bytes);
+  void follow_store(Place place, int lane, const std::byte* at);
   /// Counts what an access costs (ptx/tally.h), at the present instruction.
   void tally_access(std::uint32_t mask, std::size_t bytes, const Pointers& pointers);
   /// Counts that the present instruction waits, and whether there is anything to wait for.
@@ -212,8 +219,13 @@ class Warp {
   AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders);
-  /// Does an instruction on .f32 and notes the first NaN and infinity that come of it.
-  void make_numbers(const Instruction& in, std::uint32_t mask);
+  /// Does an instruction and follows numbers that are not finite (ptx/number_origins.cc).
+  void do_and_follow(const Instruction& in, std::uint32_t mask);
+  /// The same behind one whose lanes exchange numbers, or multiply matrices.
+  void follow_exchange(const Instruction& in, std::uint32_t mask, bool multiplies);
+  void set_origin(Place place, int lane, std::uint32_t node);
+  std::uint32_t origin_of(const Place* sources, int count, int lane, bool of_any) const;
+  void note_made(int lane, float value, std::uint32_t from, const float* operands, int count);
   /// Follows which registers hold what was never written: what is computed of it is not either,
   /// and using it for more than that is told of.
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
@@ -258,7 +270,9 @@ class Warp {
   /// meet: what they compute until there is not written either.
   Unwritten doubt_;
   std::uint32_t doubt_until_ = 0;
-  std::vector<Unwritten> unwritten_;  ///< by slot_of; empty without a checker
+  std::vector<Unwritten> unwritten_;      ///< by slot_of; empty without a checker
+  std::vector<RegisterOrigins> origins_;  ///< by slot_of; empty where they are not followed
+  bool has_origins_ = false;              ///< some register has had one
   /// Registers of products, by slot_of; empty where there are none, or no checker.
   struct ProductRegister {
     bool is_one = false;

@@ -79,6 +79,18 @@ __global__ void tail(const float* x, float* y) {
   const float twice = box[threadIdx.x] > 0 ? 2 * box[threadIdx.x] : 0;
   if (threadIdx.x < 40) y[threadIdx.x] = twice;
 }
+__global__ void masked(const float* x, float* y, int n) {
+  __shared__ float box[32];
+  box[threadIdx.x] = threadIdx.x < n ? x[threadIdx.x] : -INFINITY;
+  __syncthreads();
+  const float own = box[threadIdx.x ^ 1];  // takes its own
+  float m = own;
+  for (int i = 16; i > 0; i /= 2) m = fmaxf(m, __shfl_xor_sync(~0u, m, i));  // finds the maximum
+  y[threadIdx.x] = __expf(own - m);                                          // subtracts it
+}
+__global__ void narrow(const float* x, unsigned short* y) {
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y[threadIdx.x]) : "f"(1e5f * x[threadIdx.x]));  // overflows
+}
 // Of no fault, and slower than need be.
 __global__ void slow(const float* x, float* y) {
   __shared__ float box[32 * 32];
@@ -147,6 +159,8 @@ int main(int argc, char** argv) {
   if (mode == "wrapped") wrapped<<<1, 32>>>(y);
   if (mode == "tail") tail<<<1, 64>>>(x, y + 40);
   if (mode == "endless") endless<<<1, 32>>>(y + 40);
+  if (mode == "masked") masked<<<1, 32>>>(x, y + 40, 0);
+  if (mode == "narrow") narrow<<<1, 32>>>(x, (unsigned short*)y + 100);
   if (mode == "slow") slow<<<1, 32>>>(x, y + 40);
   if (mode == "neighbours") neighbours<<<2, 32>>>(y + 40, false);
   if (mode == "neighbours that meet") neighbours<<<2, 32>>>(y + 40, true);

@@ -1,0 +1,292 @@
+// Where numbers come from that are not finite: the first NaN and the first infinity that a kernel
+// makes, and the way of the NaN back to memory, a constant or finite numbers. Registers of up to 32
+// bits are followed through arithmetic, moves, conversions, shuffles, matrix products and shared
+// memory; not through local memory, cp.async and wgmma.
+
+#include "debug/ptx/number_origins.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include "debug/ptx/block.h"
+#include "debug/ptx/lanes.h"
+#include "debug/ptx/rounding.h"
+#include "debug/ptx/warp.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// The number in a register; of two the one that is not finite.
+float number_in(Type type, const std::byte* registers, Place place, int lane) {
+  const auto half = [&](const Format& format, bool both) {
+    const std::uint32_t bits = both ? lane_of<std::uint32_t>(registers, place, lane)
+                                    : lane_of<std::uint16_t>(registers, place, lane);
+    const auto low = static_cast<float>(value_of(format, bits & 0xffff));
+    if (!both || !std::isfinite(low)) return low;
+    const auto high = static_cast<float>(value_of(format, bits >> 16));
+    return std::isfinite(high) ? low : high;
+  };
+  switch (type) {
+    case Type::f16:
+    case Type::f16x2:
+      return half(f16_format, type == Type::f16x2);
+    case Type::bf16:
+    case Type::bf16x2:
+      return half(bf16_format, type == Type::bf16x2);
+    default:
+      return lane_of<float>(registers, place, lane);
+  }
+}
+
+/// Of 32 lanes that hold floats: which are not finite.
+std::uint32_t not_finite(const float* lanes) {
+  std::uint32_t bits[32];
+  std::memcpy(bits, lanes, sizeof bits);
+  std::uint32_t any = 0;
+  for (const std::uint32_t x : bits) any |= (x & 0x7f800000) == 0x7f800000 ? 1u : 0u;
+  if (any == 0) return 0;
+  std::uint32_t which = 0;
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    which |= static_cast<std::uint32_t>((bits[i] & 0x7f800000) == 0x7f800000) << i;
+  }
+  return which;
+}
+
+bool is_followed(Type type) {
+  return type == Type::f32 || type == Type::f16 || type == Type::f16x2 || type == Type::bf16 ||
+         type == Type::bf16x2;
+}
+
+}  // namespace
+
+void describe_numbers(Instruction& in, std::string_view opcode, std::size_t operands) {
+  const std::string_view base = opcode.substr(0, opcode.find('.'));
+  const std::size_t last = opcode.rfind('.');
+  if (!in.lanes || last == opcode.npos || operands < 2 || operands > 4) return;
+  const auto from = parse_type(opcode.substr(last + 1));
+  if (!from) return;
+  static constexpr std::string_view arithmetic[] = {"add", "sub",  "mul",   "fma", "mad", "div",
+                                                    "rcp", "sqrt", "rsqrt", "ex2", "lg2", "min",
+                                                    "max", "neg",  "abs",   "sin", "cos"};
+  if (in.moves || in.selects) {
+    if (bits_of(*from) != 32) return;
+    in.makes = in.takes = Type::f32;
+    in.number_count = in.moves ? 1 : 2;
+    return;
+  }
+  if (std::find(std::begin(arithmetic), std::end(arithmetic), base) != std::end(arithmetic)) {
+    in.makes = in.takes = *from;
+  } else if (base == "cvt") {
+    const std::string_view rest = opcode.substr(0, last);
+    const auto to = parse_type(rest.substr(rest.rfind('.') + 1));
+    if (!to) return;
+    in.makes = *to;
+    in.takes = *from;
+  }
+  const bool known = is_followed(in.makes) && is_followed(in.takes);
+  if (!known) in.makes = in.takes = Type::pred;
+  in.number_count = known ? static_cast<std::uint8_t>(operands - 1) : 0;
+}
+
+std::uint32_t NumberOrigins::add(const NumberStep& step, std::uint32_t from) {
+  constexpr std::size_t most = 1 << 20;
+  if (nodes_.size() >= most) return 0;
+  nodes_.push_back({step, from});
+  return static_cast<std::uint32_t>(nodes_.size());
+}
+
+std::vector<NumberStep> NumberOrigins::way_to(std::uint32_t node) const {
+  std::vector<NumberStep> way;
+  for (; node != 0; node = nodes_[node - 1].from) way.push_back(nodes_[node - 1].step);
+  return way;
+}
+
+void NumberOrigins::store(std::size_t offset, std::uint32_t node) {
+  if (node != 0) {
+    shared_[offset / 4] = node;
+  } else if (!shared_.empty()) {
+    shared_.erase(offset / 4);
+  }
+}
+
+std::uint32_t NumberOrigins::load(std::size_t offset) const {
+  const auto at = shared_.find(offset / 4);
+  return at == shared_.end() ? 0 : at->second;
+}
+
+bool Warp::follows_numbers() const { return !origins_.empty() && block_.numbers().nan.block < 0; }
+
+void Warp::set_origin(Place place, int lane, std::uint32_t node) {
+  if (place < carry_place || place >= program_.constants_at) return;
+  RegisterOrigins& known = origins_[slot_of(place)];
+  const std::uint32_t bit = 1u << lane;
+  known.lanes = node == 0 ? known.lanes & ~bit : known.lanes | bit;
+  known.nodes[static_cast<std::size_t>(lane)] = node;
+  has_origins_ = has_origins_ || node != 0;
+}
+
+/// That of a source; a NaN's before an infinity's. Where lanes exchange numbers, any lane's.
+std::uint32_t Warp::origin_of(const Place* sources, int count, int lane, bool of_any) const {
+  std::uint32_t found = 0;
+  const auto take = [&](std::uint32_t node) {
+    if (node != 0 && (found == 0 || (std::isnan(block_.origins().value(node)) &&
+                                     !std::isnan(block_.origins().value(found))))) {
+      found = node;
+    }
+  };
+  for (int i = 0; i < count; ++i) {
+    if (sources[i] == no_place) continue;
+    const RegisterOrigins& known = origins_[slot_of(sources[i])];
+    if (known.lanes >> lane & 1) {
+      take(known.nodes[static_cast<std::size_t>(lane)]);
+    } else if (of_any && known.lanes != 0) {
+      take(known.nodes[static_cast<std::size_t>(std::countr_zero(known.lanes))]);
+    }
+  }
+  return found;
+}
+
+void Warp::note_made(int lane, float value, std::uint32_t from, const float* operands, int count) {
+  NumberMade& first = std::isnan(value) ? block_.numbers().nan : block_.numbers().infinity;
+  if (first.block >= 0) return;
+  for (int i = 0; i < count; ++i) {
+    if (std::isnan(value) ? std::isnan(operands[i]) : !std::isfinite(operands[i])) return;
+  }
+  first = {block_.index(), thread(lane), pc(), value, {}, count, block_.origins().way_to(from)};
+  std::copy_n(operands, count, first.operands.begin());
+}
+
+void Warp::do_and_follow(const Instruction& in, std::uint32_t mask) {
+  const Place* results = program_.operands.data() + in.operands;
+  std::uint32_t hot = 0;  // lanes with an operand that is not finite
+  for (int i = 0; has_origins_ && i < in.result_count + in.source_count; ++i) {
+    hot |= origins_[slot_of(results[i])].lanes;
+  }
+  if (in.number_count == 0) {
+    in.lanes(registers_, in, mask);
+    if ((hot & mask) == 0) return;
+    // Packed, permuted and the like: it is still what it was.
+    for (int i = 0; i < in.result_count; ++i) {
+      for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+        const int lane = std::countr_zero(left);
+        set_origin(results[i], lane,
+                   origin_of(results + in.result_count, in.source_count, lane, false));
+      }
+    }
+    return;
+  }
+  const int count = std::min<int>(in.number_count, 3);
+  alignas(64) std::byte before[3][128];  // the result may lie where one of them lies
+  for (int i = 0; i < count; ++i) {
+    if (in.s[i] == in.d) std::memcpy(before[i], registers_ + in.s[i], 128);
+  }
+  const std::uint32_t first = in.selects ? predicate(in.s[2]) : 0;
+  in.lanes(registers_, in, mask);
+  // What is computed of values that nobody wrote says nothing.
+  const std::uint32_t unwritten = unwritten_.empty() ? 0 : unwritten_[slot_of(in.d)].lanes;
+  mask &= ~unwritten;
+  if (in.makes == Type::f32) mask &= hot | not_finite(lanes<float>(in.d));
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const float value = number_in(in.makes, registers_, in.d, lane);
+    if (std::isfinite(value)) {
+      if (hot >> lane & 1) set_origin(in.d, lane, 0);
+      continue;
+    }
+    const Place chosen = in.selects ? in.s[first >> lane & 1 ? 0 : 1] : no_place;
+    std::uint32_t from =
+        in.selects ? origin_of(&chosen, 1, lane, false) : origin_of(in.s, count, lane, false);
+    if (!in.selects && !in.moves) {
+      float operands[3];
+      for (int i = 0; i < count; ++i) {
+        operands[i] = in.s[i] == in.d ? number_in(in.takes, before[i], 0, lane)
+                                      : number_in(in.takes, registers_, in.s[i], lane);
+      }
+      note_made(lane, value, from, operands, count);
+      if (!follows_numbers()) return;
+    }
+    if ((in.moves || in.selects) && from != 0) {
+      set_origin(in.d, lane, from);
+    } else if (block_.origins().is_at(from, pc())) {
+      set_origin(in.d, lane, from);  // a loop goes on with it
+    } else {
+      set_origin(in.d, lane, block_.origins().add({pc(), thread(lane), value, 0}, from));
+    }
+  }
+}
+
+void Warp::follow_exchange(const Instruction& in, std::uint32_t mask, bool multiplies) {
+  const Place* results = program_.operands.data() + in.operands;
+  const Place* sources = results + in.result_count;
+  std::uint32_t hot = 0;
+  for (int i = 0; i < in.source_count; ++i) hot |= origins_[slot_of(sources[i])].lanes;
+  for (int i = 0; i < in.result_count; ++i) {
+    if (hot == 0 && !multiplies) {
+      origins_[slot_of(results[i])].lanes &= ~mask;
+      continue;
+    }
+    const std::uint32_t some =
+        mask & (origins_[slot_of(results[i])].lanes | not_finite(lanes<float>(results[i])));
+    for (std::uint32_t left = some; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      const float value = lane_of<float>(registers_, results[i], lane);
+      const std::uint32_t from =
+          std::isfinite(value) ? 0 : origin_of(sources, in.source_count, lane, true);
+      if (std::isfinite(value)) {
+        set_origin(results[i], lane, 0);
+        continue;
+      }
+      const bool of_nan = from != 0 && std::isnan(block_.origins().value(from));
+      if (multiplies && (std::isnan(value) ? !of_nan : from == 0)) {
+        note_made(lane, value, from, nullptr, 0);
+        if (!follows_numbers()) return;
+      }
+      set_origin(results[i], lane, block_.origins().add({pc(), thread(lane), value, 0}, from));
+    }
+  }
+}
+
+void Warp::follow_load(Place place, std::uint32_t mask, const Pointers& pointers,
+                       std::size_t offset, std::size_t bytes) {
+  if (place < carry_place) return;
+  std::uint32_t some = block_.origins().any_stored() ? mask : 0;
+  if (bytes == 4) some |= mask & not_finite(lanes<float>(place));
+  origins_[slot_of(place)].lanes &= ~mask;
+  for (; some != 0; some &= some - 1) {
+    const int lane = std::countr_zero(some);
+    follow_load(place, lane, pointers[static_cast<std::size_t>(lane)] + offset, bytes);
+  }
+}
+
+void Warp::follow_load(Place place, int lane, const std::byte* at, std::size_t bytes) {
+  if (place < carry_place) return;
+  const auto offset = static_cast<std::size_t>(at - shared_);
+  std::uint32_t node = offset < shared_bytes_ ? block_.origins().load(offset) : 0;
+  if (bytes == 4) {
+    const float value = lane_of<float>(registers_, place, lane);
+    const bool global = offset >= shared_bytes_ && !is_private(at);
+    if (node != 0 || !std::isfinite(value)) {
+      node = block_.origins().add(
+          {pc(), thread(lane), value, global ? std::bit_cast<std::uint64_t>(at) : 0}, node);
+    }
+  }
+  set_origin(place, lane, node);
+}
+
+void Warp::follow_store(Place place, int lane, const std::byte* at) {
+  const auto offset = static_cast<std::size_t>(at - shared_);
+  const RegisterOrigins& known = origins_[slot_of(place)];
+  if (known.lanes == 0 && !block_.origins().any_stored()) return;
+  const std::uint32_t node =
+      known.lanes >> lane & 1 ? known.nodes[static_cast<std::size_t>(lane)] : 0;
+  if (offset < shared_bytes_) {
+    block_.origins().store(offset, node);
+  } else if (node != 0 && !is_private(at)) {
+    block_.numbers().leaves = true;
+  }
+}
+
+}  // namespace lanescope::ptx

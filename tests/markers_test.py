@@ -157,6 +157,19 @@ class MarkersTest(ProgramTest):
                 self.call("diff", "cuda.safetensors")
                 self.call("diff", "cuda.safetensors", "sim.safetensors")
 
+    def test_scores_without_their_factor(self):
+        """The softmax multiplies with scale · log2(e): qk stands in the place of s."""
+        words = [("s * to_base_2 : -INFINITY", "s : -INFINITY"), ("inject(lanescope::s,", "inject(lanescope::qk,"),
+                 ("trace(lanescope::s,", "trace(lanescope::qk,"), ("    float top = s;", "    s *= to_base_2;\n    float top = s;")]
+        shape = ["--shape", "b=1,h=2,s=70,d=64", "--causal"]
+        module = self.compile("marked.cu", "unscaled", *words)
+        for gate in GATES:
+            self.assertEqual(self.report(module, gate, *shape)["verdict"], "match")
+        mixed = self.compile("marked.cu", "mixed", *words[:2], words[3])
+        self.refuses(USAGE, "scores as s and as qk", "diff", mixed, "fused", "--backend", "sim", *shape)
+        wrong = self.compile("marked.cu", "as_if_scaled", words[0], words[3])
+        self.assertEqual(self.report(wrong, "qk_only", *shape, code=DIVERGED)["first"]["site"], "s")
+
     def test_machine_code(self):
         """What the markers change of it, by opcode."""
         line, = [line for line in lines_of_readme(MARKED) if "-DLANESCOPE_UNMARKED" in line]

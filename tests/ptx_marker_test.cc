@@ -84,6 +84,7 @@ TEST_CASE("marker: words are those of the header, and nothing else", "[ptx][mark
   using enum Marker::Form;
   CHECK(marker("lanescope trace s f32 %r1, %r2, %r3, %f1") == Marker{trace, SiteId::s, f32});
   CHECK(marker("lanescope inject alpha b16x2 %r1") == Marker{inject, SiteId::alpha, b16x2});
+  CHECK(marker("lanescope trace qk f32 %r1") == Marker{trace, SiteId::s, f32, true});
   CHECK(marker("lanescope row_tile %r1, %r2, %r3").value().kind == row_tile);
   for (const char* text : {"lanescope trace", "lanescope trace s", "lanescope trace x f32 %r1",
                            "lanescope trace s f64 %r1", "lanescope traces s f32 %r1",

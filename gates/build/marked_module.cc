@@ -34,6 +34,19 @@ std::optional<ElementType> type_of(const Module& plain, const std::vector<Marker
   return type;
 }
 
+/// Whether the scores lack the softmax's factor.
+bool has_unscaled_scores(const std::vector<Marker>& markers, const std::filesystem::path& ptx) {
+  bool scaled = false, unscaled = false;
+  for (const Marker& marker : markers) {
+    const bool scores = marker.kind != Marker::Kind::row_tile && marker.site == SiteId::s;
+    (marker.unscaled ? unscaled : scaled) |= scores;
+  }
+  if (!scaled || !unscaled) return unscaled;
+  throw UsageError(ptx.string() +
+                   ": the markers have scores as s and as qk: they have the factor "
+                   "scale * log2(e), or the softmax multiplies with it");
+}
+
 Site site_of(const Module& plain, SiteId id, ElementType type) {
   const SiteFacts facts = facts_of(id);
   const bool of_lanes = facts.axes == Axes::query;  // debug/ptx/marker_run.h
@@ -112,7 +125,9 @@ std::shared_ptr<const MarkedModule> marked_module(const Module& plain,
     }
     if (!is_marked_site(id)) continue;
     const auto type = type_of(plain, markers, id, ptx);
-    if (type) marked->sites.push_back(site_of(plain, id, *type));
+    if (!type) continue;
+    marked->sites.push_back(site_of(plain, id, *type));
+    marked->sites.back().unscaled = id == SiteId::s && has_unscaled_scores(markers, ptx);
   }
   Module& module = marked->module;
   module = plain;

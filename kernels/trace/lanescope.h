@@ -106,13 +106,15 @@ using FormOf = Form<static_cast<int>(sizeof(V)), is_float<V>>;
   };                                               \
   inline constexpr NAME##_site NAME;
 
-// The places, in the order in which a tile passes them. m_prev, m: the row maximum before and after
-// the tile; alpha: what l and o are multiplied with; p: the weights; l: their sum; o: not
-// normalised yet. m_prev, m, alpha and l have one column, 0.
+// The places, in the order in which a tile passes them. s: scores with the factor scale * log2(e),
+// masked -inf; qk: the same of a kernel that multiplies in the softmax. m_prev, m: the row maximum
+// before and after the tile; alpha: what l and o are multiplied with; p: the weights; l: their sum;
+// o: not normalised yet. m_prev, m, alpha and l have one column, 0.
 LANESCOPE_SITE(q_smem)
 LANESCOPE_SITE(k_smem)
 LANESCOPE_SITE(v_smem)
 LANESCOPE_SITE(s)
+LANESCOPE_SITE(qk)
 LANESCOPE_SITE(m_prev)
 LANESCOPE_SITE(m)
 LANESCOPE_SITE(alpha)

@@ -19,6 +19,7 @@ struct Marker {
   Kind kind = Kind::row_tile;
   SiteId site = SiteId::s;
   Form form = Form::f32;
+  bool unscaled = false;  ///< of s: Site::unscaled, the word qk
 
   bool operator==(const Marker&) const = default;
 };
@@ -49,7 +50,8 @@ constexpr std::optional<Marker> take_marker(std::string_view& text) {
   if (kind != "trace" && kind != "inject") return std::nullopt;
   marker.kind = kind == "trace" ? Marker::Kind::trace : Marker::Kind::inject;
   const std::string_view site = take_word(text), form = take_word(text);
-  bool known = false;
+  marker.unscaled = site == "qk";
+  bool known = marker.unscaled;  // the site is s then
   for (int i = 0; i < site_id_count; ++i) {
     const auto id = static_cast<SiteId>(i);
     if (!is_marked_site(id) || site != name_of(id)) continue;

@@ -69,7 +69,8 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
   /// An item is asked for behind the last load of the one before: whoever is slow asks late.
   LANESCOPE_DEVICE static void produce(const Arguments& a, SharedMemory& smem) {
     Ring<SharedMemory::ring> k, v;
-    Ring<1> q, next;
+    Ring<SharedMemory::places_of_q> q;
+    Ring<2> next;
     const int items = item_count<Br>(a), blocks = static_cast<int>(device::block_count());
     int index = static_cast<int>(device::block());
     while (true) {
@@ -90,14 +91,14 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
       if constexpr (runs<G, Stage::qk>) {
         if (work.tiles > 0) {
           load_k(0);
-          device::mbarrier_wait(smem.q_empty[0], q.parity ^ 1);
-          load(a.q_map, work.q_begin, head, smem.q, smem.q_full[0]);
+          device::mbarrier_wait(smem.q_empty[q.slot], q.parity ^ 1);
+          load(a.q_map, work.q_begin, head, smem.q[q.slot], smem.q_full[q.slot]);
           q.advance();
         }
       }
-      device::mbarrier_wait(smem.item_empty[0], next.parity ^ 1);
-      smem.item[0] = item;
-      device::mbarrier_arrive(smem.item_full[0]);
+      device::mbarrier_wait(smem.item_empty[next.slot], next.parity ^ 1);
+      smem.item[next.slot] = item;
+      device::mbarrier_arrive(smem.item_full[next.slot]);
       next.advance();
       if (index >= items) return;
       for (int tile = 0; tile < work.tiles; ++tile) {
@@ -117,14 +118,9 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
                                        const Seam& seam) {
     WgmmaConsumer<G, Stages, Seam> c(a, smem, warpgroup);
     if (warpgroup == warpgroups - 1) Turn::pass(warpgroup);  // to the first
-    for (Item item = c.next_item(); item.block >= 0; item = c.next_item()) {
-      const bool has_rows = item.work.q_begin + warpgroup * 64 < a.len_q;
-      if (has_rows) {
-        c.run(item.work, seam.of(item.block));
-      } else {
-        c.pass_over(item.work, seam.of(item.block));
-      }
-    }
+    const Item* item = &c.next_item();
+    while (item->block >= 0)
+      item = c.has_scores(*item) ? &c.run(*item, seam) : &c.skip(*item, seam);
     if (warpgroup == 0) Turn::take(warpgroup);  // that the last one passed
   }
 

@@ -102,6 +102,9 @@ struct LeftOperand : Registers<std::uint32_t, Mt * Kt * 4> {
   LANESCOPE_DEVICE const std::uint32_t (&fragment(int mt, int kt) const)[4] {
     return *reinterpret_cast<const std::uint32_t(*)[4]>(&this->x[index(mt, kt, 0)]);
   }
+  LANESCOPE_DEVICE std::uint32_t (&fragment(int mt, int kt))[4] {
+    return *reinterpret_cast<std::uint32_t(*)[4]>(&this->x[index(mt, kt, 0)]);
+  }
 };
 
 }  // namespace lanescope::device

@@ -3,35 +3,13 @@
 #include "kernels/parts/arguments.h"
 #include "kernels/parts/mma_epilogue.h"
 #include "kernels/parts/ring.h"
+#include "kernels/parts/turns.h"
 #include "kernels/parts/wgmma_memory.h"
 #include "kernels/parts/wgmma_stages.h"
 #include "kernels/trace/at_site.h"
 #include "reference/gate.h"
 
 namespace lanescope::kernels {
-
-/// The warpgroups issue their products by turns, so that one multiplies while another's softmax
-/// runs: barrier 1 + i is the turn of warpgroup i, which the one before it gives. The warps of a
-/// warpgroup take it together: what they wrote to shared memory before, all of them see.
-template <int Warpgroups>
-struct Turns {
-  LANESCOPE_DEVICE static void take(int warpgroup) {
-    if constexpr (Warpgroups > 1) {
-      device::barrier_sync(1 + warpgroup, 2 * 128);
-    } else {
-      meet(warpgroup);
-    }
-  }
-  LANESCOPE_DEVICE static void pass(int warpgroup) {
-    if constexpr (Warpgroups > 1) {
-      device::barrier_arrive(1 + (warpgroup + 1) % Warpgroups, 2 * 128);
-    }
-  }
-  /// The warps of a warpgroup, without a turn.
-  LANESCOPE_DEVICE static void meet(int warpgroup) {
-    device::barrier_sync(1 + Warpgroups + warpgroup, 128);
-  }
-};
 
 /// What a lane of a consuming warpgroup holds, and the steps of a tile.
 template <Gate G, class Stages, class Seam>
@@ -56,7 +34,9 @@ struct WgmmaConsumer {
   int warpgroup;
   Ring<ring> k, v;  ///< the tile of K whose scores come next, and the one of V
   Ring<ring> kept;  ///< the tile of K whose scores may be needed once more
-  Ring<1> q, next;
+  Ring<Memory::places_of_q> q;
+  Ring<2> next, item;  ///< the item that comes next, and the one at work
+  typename Stages::QueryFragments queries;
   Scores s;
   Weights p;
   Rows m, alpha, sum, l;  ///< sum: of P, of this tile; both sums of the lane's columns
@@ -70,12 +50,14 @@ struct WgmmaConsumer {
   /// The tiles that the gate has copied: Q, K and V are there, and may be overwritten.
   LANESCOPE_DEVICE void wait_for_queries() {
     if constexpr (runs<G, Stage::qk>) {
-      device::mbarrier_wait(smem.q_full[0], q.parity);
-      q.advance();
+      device::mbarrier_wait(smem.q_full[q.slot], q.parity);
     }
   }
   LANESCOPE_DEVICE void leave_queries() {
-    if constexpr (runs<G, Stage::qk>) release(smem.q_empty[0]);
+    if constexpr (runs<G, Stage::qk>) {
+      release(smem.q_empty[q.slot]);
+      q.advance();
+    }
   }
   LANESCOPE_DEVICE void wait_for_keys() {
     if constexpr (runs<G, Stage::qk>) device::mbarrier_wait(smem.k_full[k.slot], k.parity);
@@ -98,7 +80,7 @@ struct WgmmaConsumer {
   /// Issues S = Q·Kᵀ.
   LANESCOPE_DEVICE void start_scores(const Seam& seam, int tile) {
     seam(tile, site::k_smem(smem.k[k.slot]));
-    if constexpr (runs<G, Stage::qk>) Stages::start_qk(warpgroup, smem.q, smem.k[k.slot], s);
+    multiply_keys(k.slot);
   }
   /// S is there.
   LANESCOPE_DEVICE void finish_scores(const Seam& seam, const Range& range, int tile) {
@@ -157,7 +139,7 @@ struct WgmmaConsumer {
   LANESCOPE_DEVICE void follow(const Seam& seam, const Range& range, int tile) {
     if constexpr (runs<G, Stage::qk>) {
       device::wgmma_wait<0>();
-      Stages::start_qk(warpgroup, smem.q, smem.k[kept.slot], s);
+      multiply_keys(kept.slot);
       device::wgmma_wait<0>();
       device::pin(s);
       if (tile >= range.whole) Stages::mask_scores(range.mask, tile * Bc, s);
@@ -175,9 +157,7 @@ struct WgmmaConsumer {
     if constexpr (runs<G, Stage::softmax>) {
       if (by_sums && tile > 0 && has_to_follow(tile)) {
         follow(seam, range, tile);
-        if constexpr (runs<G, Stage::qk>) {
-          if (next_started) Stages::start_qk(warpgroup, smem.q, smem.k[k.slot], s);
-        }
+        if (next_started) multiply_keys(k.slot);
       }
       LANESCOPE_UNROLL
       for (int r = 0; r < Rows::count; ++r) l[r] = l[r] + sum[r];
@@ -205,55 +185,88 @@ struct WgmmaConsumer {
     seam(tile, site::o(o));
   }
 
-  /// The online softmax over the tiles of an item. Q·Kᵀ of a tile and P·V of the one before are
-  /// issued together, so that P·V runs while the softmax does. Whether m has to follow in the tile
-  /// before is seen between the two: by then all warps have told, and nobody waits.
-  LANESCOPE_DEVICE void run(const Work& work, const Seam& seam) {
+  /// Issues the scores of an item's first tile.
+  LANESCOPE_DEVICE void start_item(const Item& started, const Seam& seam) {
+    wait_for_queries();
+    seam(0, site::q_smem(smem.q[q.slot]));
+    if constexpr (runs<G, Stage::qk> && Stages::holds_queries) {
+      Stages::load_queries(smem.q[q.slot], queries);
+      leave_queries();
+    }
+    wait_for_keys();
+    start_scores(seam, 0);
+  }
+  /// The online softmax over the tiles of an item whose first scores are there, up to the last
+  /// P·V, which is issued. Q·Kᵀ of a tile and P·V of the one before are issued together, so that
+  /// P·V runs while the softmax does. Whether m has to follow in the tile before is seen between
+  /// the two: by then all warps have told, and nobody waits.
+  LANESCOPE_DEVICE void run_tiles(const Work& work, const Seam& seam) {
+    const int tiles = work.tiles;
     const Mask mask{a, work.q_begin};
     const Range range{mask, Stages::whole_tiles(warpgroup, mask)};
-    m.fill(device::minus_infinity);
-    l.fill(0.0f);
-    o.fill(0.0f);
-    is_steep = false;
-    if (work.tiles > 0) {
-      wait_for_queries();
-      seam(0, site::q_smem(smem.q));
+    clear();
+    finish_scores(seam, range, 0);
+    set_maximum();
+    weigh();
+    for (int tile = 1; tile < tiles; ++tile) {
       wait_for_keys();
-      start_scores(seam, 0);
-      device::wgmma_wait<0>();
-      finish_scores(seam, range, 0);
-      set_maximum();
+      Turn::take(warpgroup);
+      start_scores(seam, tile);
+      settle(seam, range, tile - 1, true);
+      start_output(seam, tile - 1);
+      Turn::pass(warpgroup);
+      device::wgmma_wait<groups_of_output>();
+      finish_scores(seam, range, tile);
+      raise_maximum();
+      finish_output(seam, tile - 1);
       weigh();
-      for (int tile = 1; tile < work.tiles; ++tile) {
-        wait_for_keys();
-        Turn::take(warpgroup);
-        start_scores(seam, tile);
-        settle(seam, range, tile - 1, true);
-        start_output(seam, tile - 1);
-        Turn::pass(warpgroup);
-        device::wgmma_wait<groups_of_output>();
-        finish_scores(seam, range, tile);
-        raise_maximum();
-        finish_output(seam, tile - 1);
-        weigh();
-        tell_sums(tile);
-      }
-      if constexpr (by_sums) Turn::meet(warpgroup);
-      settle(seam, range, work.tiles - 1, false);
-      leave_queries();
-      start_output(seam, work.tiles - 1);
-      finish_output(seam, work.tiles - 1);
+      tell_sums(tile);
     }
-    if constexpr (runs<G, Stage::epilogue>) {
-      MmaEpilogue<Stages>::run(a, work, o, m, Stages::row_sums(l), seam);
+    if constexpr (by_sums) Turn::meet(warpgroup);
+    settle(seam, range, tiles - 1, false);
+    if constexpr (!Stages::holds_queries) leave_queries();
+    start_output(seam, tiles - 1);
+  }
+  LANESCOPE_DEVICE void finish_item(const Item& ended, const Seam& seam) {
+    finish_output(seam, ended.work.tiles - 1);
+    store(ended.work, seam);
+    leave_item();
+  }
+  /// An item, and those behind it for as long as the warpgroup has scores in them, whose first
+  /// scores are issued behind the last P·V of the one before, where their queries are there by
+  /// then. Returns the item behind them.
+  LANESCOPE_DEVICE const Item& run(const Item& first, const Seam& seam) {
+    start_item(first, seam.of(first.block));
+    device::wgmma_wait<0>();
+    while (true) {
+      const Item& now = smem.item[item.slot];
+      run_tiles(now.work, seam.of(now.block));
+      if constexpr (!Stages::holds_queries) {
+        finish_item(now, seam.of(now.block));
+        return next_item();
+      }
+      const Item& then = next_item();
+      if (!has_scores(then)) {
+        finish_item(now, seam.of(now.block));
+        return then;
+      }
+      start_item(then, seam.of(then.block));
+      finish_item(now, seam.of(now.block));
     }
   }
-  /// An item that ends before the warpgroup's rows: its tiles go by.
-  LANESCOPE_DEVICE void pass_over(const Work& work, const Seam& seam) {
-    if (work.tiles == 0) return;
-    wait_for_queries();
-    seam(0, site::q_smem(smem.q));
-    leave_queries();
+  /// An item in which the warpgroup has no scores: its rows see no key, or it has none, and the
+  /// tiles go by. Returns the item behind it.
+  LANESCOPE_DEVICE const Item& skip(const Item& skipped, const Seam& all) {
+    const Work& work = skipped.work;
+    const Seam seam = all.of(skipped.block);
+    if (has_rows(skipped)) {
+      clear();
+      store(work, seam);
+    } else if (work.tiles > 0) {
+      wait_for_queries();
+      seam(0, site::q_smem(smem.q[q.slot]));
+      leave_queries();
+    }
     for (int tile = 0; tile < work.tiles; ++tile) {
       wait_for_keys();
       if (tile > 0) {
@@ -267,20 +280,51 @@ struct WgmmaConsumer {
       seam(tile, site::v_smem(smem.v[v.slot]));
       leave_values();
     }
+    leave_item();
+    return next_item();
   }
-  /// What the producer says is next.
-  LANESCOPE_DEVICE Item next_item() {
-    device::mbarrier_wait(smem.item_full[0], next.parity);
+  /// Whether the warpgroup has rows in the item, and these have keys.
+  LANESCOPE_DEVICE bool has_rows(const Item& x) const {
+    return x.work.q_begin + warpgroup * 64 < a.len_q;
+  }
+  LANESCOPE_DEVICE bool has_scores(const Item& x) const {
+    return x.block >= 0 && x.work.tiles > 0 && has_rows(x);
+  }
+  /// What the producer says is next. It is there until it is left.
+  LANESCOPE_DEVICE const Item& next_item() {
+    device::mbarrier_wait(smem.item_full[next.slot], next.parity);
+    const Item& then = smem.item[next.slot];
     next.advance();
-    const Item item = smem.item[0];
-    release(smem.item_empty[0]);
-    return item;
+    return then;
+  }
+  LANESCOPE_DEVICE void leave_item() {
+    release(smem.item_empty[item.slot]);
+    item.advance();
   }
 
  private:
   /// Groups of products that a tile's P·V is.
   static constexpr int groups_of_output = runs<G, Stage::pv> ? 1 : 0;
 
+  LANESCOPE_DEVICE void multiply_keys(int slot) {
+    if constexpr (runs<G, Stage::qk> && Stages::holds_queries) {
+      Stages::start_qk(queries, smem.k[slot], s);
+    } else if constexpr (runs<G, Stage::qk>) {
+      Stages::start_qk(warpgroup, smem.q[q.slot], smem.k[slot], s);
+    }
+  }
+  LANESCOPE_DEVICE void clear() {
+    m.fill(device::minus_infinity);
+    l.fill(0.0f);
+    o.fill(0.0f);
+    is_steep = false;
+  }
+  /// O / l and the log-sum-exp of the item's rows.
+  LANESCOPE_DEVICE void store(const Work& work, const Seam& seam) {
+    if constexpr (runs<G, Stage::epilogue>) {
+      MmaEpilogue<Stages>::run(a, work, o, m, Stages::row_sums(l), seam);
+    }
+  }
   /// The calling warp has done with a tile.
   LANESCOPE_DEVICE static void release(device::Mbarrier& empty) {
     device::warp_sync();  // all its lanes have

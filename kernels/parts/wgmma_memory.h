@@ -15,17 +15,22 @@ struct WgmmaMemory {
   using Queries = typename Stages::Queries;
   using Keys = typename Stages::Keys;
   static constexpr int most_bytes = 227 * 1024 - 1024;  ///< of a block, but for what is small
-  static constexpr int fitting = (most_bytes - Queries::bytes) / (2 * Keys::bytes);
+  static constexpr int fitting_beside(int places_of_q) {
+    return (most_bytes - places_of_q * Queries::bytes) / (2 * Keys::bytes);
+  }
+  /// The queries of the next item come early where a second place costs no tile.
+  static constexpr int places_of_q = !Stages::holds_queries && fitting_beside(2) >= 4 ? 2 : 1;
+  static constexpr int fitting = fitting_beside(places_of_q);
   static constexpr int ring = fitting < 4 ? fitting : 4;  ///< tiles of K and of V
   static_assert(ring >= 2);
 
-  Queries q;
+  Queries q[places_of_q];
   Keys k[ring];
   Keys v[ring];
-  device::Mbarrier q_full[1], q_empty[1];
+  device::Mbarrier q_full[places_of_q], q_empty[places_of_q];
   device::Mbarrier k_full[ring], k_empty[ring], v_full[ring], v_empty[ring];
-  device::Mbarrier item_full[1], item_empty[1];
-  Item item[1];  ///< that the block works on next
+  device::Mbarrier item_full[2], item_empty[2];
+  Item item[2];  ///< that the block works on, and the next
   /// Of each warp, whether its sums of P are too large, of tiles by turns.
   std::uint32_t l_too_large[2][Stages::warps];
 
@@ -35,7 +40,8 @@ struct WgmmaMemory {
     constexpr const char* names[][2] = {
         {"k[0]", "v[0]"}, {"k[1]", "v[1]"}, {"k[2]", "v[2]"}, {"k[3]", "v[3]"}};
     static_assert(ring <= 4);
-    visit("q", q);
+    visit("q[0]", q[0]);
+    if constexpr (places_of_q == 2) visit("q[1]", q[1]);
     for (int i = 0; i < ring; ++i) {
       visit(names[i][0], k[i]);
       visit(names[i][1], v[i]);
@@ -54,18 +60,23 @@ struct WgmmaMemory {
 
   /// By one lane, before any other comes to them.
   LANESCOPE_DEVICE void init_barriers() {
-    device::mbarrier_init(q_full[0], 1);
-    device::mbarrier_init(q_empty[0], Stages::warps);
-    device::mbarrier_init(item_full[0], 1);
-    device::mbarrier_init(item_empty[0], Stages::warps);
-    LANESCOPE_UNROLL
-    for (int i = 0; i < ring; ++i) {
-      device::mbarrier_init(k_full[i], 1);
-      device::mbarrier_init(v_full[i], 1);
-      device::mbarrier_init(k_empty[i], Stages::warps);
-      device::mbarrier_init(v_empty[i], Stages::warps);
-    }
+    init(q_full, q_empty);
+    init(item_full, item_empty);
+    init(k_full, k_empty);
+    init(v_full, v_empty);
     device::fence_mbarrier_init();
+  }
+
+ private:
+  /// One lane fills, the consuming warps empty.
+  template <int Places>
+  LANESCOPE_DEVICE static void init(device::Mbarrier (&full)[Places],
+                                    device::Mbarrier (&empty)[Places]) {
+    LANESCOPE_UNROLL
+    for (int i = 0; i < Places; ++i) {
+      device::mbarrier_init(full[i], 1);
+      device::mbarrier_init(empty[i], Stages::warps);
+    }
   }
 };
 

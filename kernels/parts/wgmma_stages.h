@@ -28,11 +28,37 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   static constexpr RescaleRule rescale = D < 256 ? RescaleRule{12, true} : RescaleRule{8, false};
   static_assert(rescale.above < 16);  // P is an f16
   static_assert(Base::rows == 2);
+  /// Where there are registers enough, Q stays in them: shared memory is read less, and takes the
+  /// queries of the next item at once.
+  static constexpr bool holds_queries = D == 128 && Bc <= 128;
+  using QueryFragments = device::LeftOperand<1, holds_queries ? D / 16 : 1>;
 
   /// The row register that element i of S or O belongs to.
   static constexpr int row_of_element(int i) { return i % 4 / 2; }
 
+  /// The warp's rows of Q.
+  LANESCOPE_DEVICE static void load_queries(Queries& q, QueryFragments& rows) {
+    const int lane = device::lane();
+    LANESCOPE_UNROLL
+    for (int d = 0; d < D; d += 16) {
+      device::ldmatrix_x4(rows.fragment(0, d / 16),
+                          &q.at(device::warp() * 16 + lane % 16, d + lane / 16 * 8));
+    }
+  }
   /// Starts S = Q·Kᵀ of the warpgroup's rows, as a group.
+  LANESCOPE_DEVICE static void start_qk(QueryFragments& q, Keys& k, Scores& s) {
+    const std::uint64_t k_rows = along_d(k, 0);
+    device::pin(q);
+    device::pin(s);
+    device::wgmma_fence();
+    LANESCOPE_UNROLL
+    for (int d = 0; d < D; d += 16) {
+      device::wgmma<T, device::Major::row>(s.x, q.fragment(0, d / 16), k_rows + from_d<Keys>(d),
+                                           d > 0);
+    }
+    device::wgmma_commit();
+  }
+  /// The same, Q in shared memory.
   LANESCOPE_DEVICE static void start_qk(int warpgroup, Queries& q, Keys& k, Scores& s) {
     const std::uint64_t q_rows = along_d(q, warpgroup * 64), k_rows = along_d(k, 0);
     device::pin(s);

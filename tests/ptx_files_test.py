@@ -26,7 +26,8 @@ class PtxFilesTest(ProgramTest):
     def compile(self, name, change=None, **description):
         """README's line, of a copy of the source with a text replaced by another; description: what is
         described otherwise, None: not at all."""
-        line, = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("nvcc -ptx ")]
+        line, = [line for line in (ROOT / "README.md").read_text().splitlines()
+                 if line.startswith("nvcc -ptx ") and "plain.cu" in line]
         text = (ROOT / "tests/strangers/plain.cu").read_text()
         if change:
             self.assertEqual(text.count(change[0]), 1, change)

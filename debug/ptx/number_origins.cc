@@ -121,10 +121,10 @@ bool Warp::follows_numbers() const { return !origins_.empty() && block_.numbers(
 
 void Warp::set_origin(Place place, int lane, std::uint32_t node) {
   if (place < carry_place || place >= program_.constants_at) return;
-  RegisterOrigins& known = origins_[slot_of(place)];
   const std::uint32_t bit = 1u << lane;
-  known.lanes = node == 0 ? known.lanes & ~bit : known.lanes | bit;
-  known.nodes[static_cast<std::size_t>(lane)] = node;
+  std::uint32_t& some = origin_lanes_[slot_of(place)];
+  some = node == 0 ? some & ~bit : some | bit;
+  origins_[slot_of(place)][static_cast<std::size_t>(lane)] = node;
   has_origins_ = has_origins_ || node != 0;
 }
 
@@ -139,11 +139,12 @@ std::uint32_t Warp::origin_of(const Place* sources, int count, int lane, bool of
   };
   for (int i = 0; i < count; ++i) {
     if (sources[i] == no_place) continue;
-    const RegisterOrigins& known = origins_[slot_of(sources[i])];
-    if (known.lanes >> lane & 1) {
-      take(known.nodes[static_cast<std::size_t>(lane)]);
-    } else if (of_any && known.lanes != 0) {
-      take(known.nodes[static_cast<std::size_t>(std::countr_zero(known.lanes))]);
+    const std::uint32_t some = origin_lanes_[slot_of(sources[i])];
+    const RegisterOrigins& nodes = origins_[slot_of(sources[i])];
+    if (some >> lane & 1) {
+      take(nodes[static_cast<std::size_t>(lane)]);
+    } else if (of_any && some != 0) {
+      take(nodes[static_cast<std::size_t>(std::countr_zero(some))]);
     }
   }
   return found;
@@ -163,7 +164,7 @@ void Warp::do_and_follow(const Instruction& in, std::uint32_t mask) {
   const Place* results = program_.operands.data() + in.operands;
   std::uint32_t hot = 0;  // lanes with an operand that is not finite
   for (int i = 0; has_origins_ && i < in.result_count + in.source_count; ++i) {
-    hot |= origins_[slot_of(results[i])].lanes;
+    hot |= origin_lanes_[slot_of(results[i])];
   }
   if (in.number_count == 0) {
     in.lanes(registers_, in, mask);
@@ -222,14 +223,14 @@ void Warp::follow_exchange(const Instruction& in, std::uint32_t mask, bool multi
   const Place* results = program_.operands.data() + in.operands;
   const Place* sources = results + in.result_count;
   std::uint32_t hot = 0;
-  for (int i = 0; i < in.source_count; ++i) hot |= origins_[slot_of(sources[i])].lanes;
+  for (int i = 0; i < in.source_count; ++i) hot |= origin_lanes_[slot_of(sources[i])];
   for (int i = 0; i < in.result_count; ++i) {
     if (hot == 0 && !multiplies) {
-      origins_[slot_of(results[i])].lanes &= ~mask;
+      origin_lanes_[slot_of(results[i])] &= ~mask;
       continue;
     }
     const std::uint32_t some =
-        mask & (origins_[slot_of(results[i])].lanes | not_finite(lanes<float>(results[i])));
+        mask & (origin_lanes_[slot_of(results[i])] | not_finite(lanes<float>(results[i])));
     for (std::uint32_t left = some; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
       const float value = lane_of<float>(registers_, results[i], lane);
@@ -254,7 +255,7 @@ void Warp::follow_load(Place place, std::uint32_t mask, const Pointers& pointers
   if (place < carry_place) return;
   std::uint32_t some = block_.origins().any_stored() ? mask : 0;
   if (bytes == 4) some |= mask & not_finite(lanes<float>(place));
-  origins_[slot_of(place)].lanes &= ~mask;
+  origin_lanes_[slot_of(place)] &= ~mask;
   for (; some != 0; some &= some - 1) {
     const int lane = std::countr_zero(some);
     follow_load(place, lane, pointers[static_cast<std::size_t>(lane)] + offset, bytes);
@@ -278,10 +279,10 @@ void Warp::follow_load(Place place, int lane, const std::byte* at, std::size_t b
 
 void Warp::follow_store(Place place, int lane, const std::byte* at) {
   const auto offset = static_cast<std::size_t>(at - shared_);
-  const RegisterOrigins& known = origins_[slot_of(place)];
-  if (known.lanes == 0 && !block_.origins().any_stored()) return;
+  const std::uint32_t some = origin_lanes_[slot_of(place)];
+  if (some == 0 && !block_.origins().any_stored()) return;
   const std::uint32_t node =
-      known.lanes >> lane & 1 ? known.nodes[static_cast<std::size_t>(lane)] : 0;
+      some >> lane & 1 ? origins_[slot_of(place)][static_cast<std::size_t>(lane)] : 0;
   if (offset < shared_bytes_) {
     block_.origins().store(offset, node);
   } else if (node != 0 && !is_private(at)) {

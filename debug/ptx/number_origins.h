@@ -51,10 +51,7 @@ class NumberOrigins {
 };
 
 /// The origins of a register's lanes.
-struct RegisterOrigins {
-  std::uint32_t lanes = 0;  ///< that have one
-  std::array<std::uint32_t, 32> nodes{};
-};
+using RegisterOrigins = std::array<std::uint32_t, 32>;
 
 /// Says in the instruction which numbers it makes of which, as far as they are followed.
 void describe_numbers(Instruction& in, std::string_view opcode, std::size_t operands);

@@ -34,7 +34,9 @@ void Warp::begin(std::uint32_t lanes) {
   groups_committed.fill(0);
   cluster_phase_.fill(0);
   if (block_.grid().numbers) {
-    origins_.assign(slot_of(static_cast<Place>(program_.register_bytes)) + 1, {});
+    const std::size_t slots = slot_of(static_cast<Place>(program_.register_bytes)) + 1;
+    origin_lanes_.assign(slots, 0);
+    origins_.resize(slots);
     has_origins_ = false;
   }
   if (block_.checker()) {

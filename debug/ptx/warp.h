@@ -270,9 +270,11 @@ class Warp {
   /// meet: what they compute until there is not written either.
   Unwritten doubt_;
   std::uint32_t doubt_until_ = 0;
-  std::vector<Unwritten> unwritten_;      ///< by slot_of; empty without a checker
-  std::vector<RegisterOrigins> origins_;  ///< by slot_of; empty where they are not followed
-  bool has_origins_ = false;              ///< some register has had one
+  std::vector<Unwritten> unwritten_;  ///< by slot_of; empty without a checker
+  /// By slot_of: which lanes have an origin, and those. Empty where they are not followed.
+  std::vector<std::uint32_t> origin_lanes_;
+  std::vector<RegisterOrigins> origins_;
+  bool has_origins_ = false;  ///< some register has had one
   /// Registers of products, by slot_of; empty where there are none, or no checker.
   struct ProductRegister {
     bool is_one = false;

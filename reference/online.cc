@@ -70,6 +70,36 @@ OnlineBlock::OnlineBlock(const Inputs& inputs, const Problem& problem, const Wal
   o_ = Bounded::exact(Array::Zero(rows, walk.width));
 }
 
+Factor OnlineBlock::score_factor() const {
+  switch (walk_.scores) {
+    case ScoreUnit::raw:
+      return {};
+    case ScoreUnit::base_e:
+      return {score_factor_.value * ln_2, score_factor_.error * ln_2};
+    case ScoreUnit::base_2:
+      break;
+  }
+  return score_factor_;
+}
+
+Factor OnlineBlock::softmax_factor() const {
+  switch (walk_.scores) {
+    case ScoreUnit::raw:
+      return score_factor_;
+    case ScoreUnit::base_e:
+      return {log2_e, unit * log2_e};
+    case ScoreUnit::base_2:
+      break;
+  }
+  return {};
+}
+
+double OnlineBlock::maximum_factor() const {
+  return walk_.maxima == ScoreUnit::raw      ? score_factor_.value
+         : walk_.maxima == ScoreUnit::base_e ? log2_e
+                                             : 1;
+}
+
 std::int64_t OnlineBlock::needed_tiles() const {
   const std::int64_t all = (most(visible_) + walk_.bc - 1) / walk_.bc;
   return std::clamp<std::int64_t>(all - first_tile_, 0, split_tiles_);
@@ -108,7 +138,8 @@ TileState OnlineBlock::step(std::int64_t tile, const Array* m_held) {
   if (walk_.injected == Injected::scores) {
     s = Bounded::exact(round_values(s.value, ElementType::f32));
   }
-  Softmax next = softmax(s, softmax_factor(), m_, l_, {walk_.rescale, m_held}, arithmetic);
+  Softmax next =
+      softmax(s, softmax_factor(), m_, l_, {walk_.rescale, m_held}, arithmetic, converts_maxima());
   state.s = widened(s, walk_.bc, -infinity);
   state.m_prev = m_;
   state.m = next.m;

@@ -23,8 +23,8 @@ struct Walk {
   std::int64_t br = 64, bc = 64;
   std::int64_t width = 64;  ///< columns of the tiles of Q, K, V; zero from problem.d on
   Arithmetic arithmetic;
-  /// Whether s is held as the products are and gets its factor in the softmax.
-  bool unscaled_scores = false;
+  /// In what s is held, and in what m. What is missing to base 2 comes in the softmax.
+  ScoreUnit scores = ScoreUnit::base_2, maxima = ScoreUnit::base_2;
   /// Rise::rule of the softmax.
   RescaleRule rescale = {};
   Injected injected = Injected::nothing;
@@ -70,12 +70,18 @@ class OnlineBlock {
   Partial partial() const;
   /// What the block stores after the tiles so far, all keys being in its split: o_final
   /// [rows, width], lse [rows, 1].
-  Outputs finish() const { return epilogue(o_, l_, m_, output_factor_, walk_.arithmetic); }
+  Outputs finish() const {
+    return epilogue(o_, l_, m_, output_factor_, walk_.arithmetic, converts_maxima());
+  }
 
   /// What the block's dot products of elements are multiplied by in qk, what the scores in the
   /// softmax, and what o / l.
-  Factor score_factor() const { return walk_.unscaled_scores ? Factor{} : score_factor_; }
-  Factor softmax_factor() const { return walk_.unscaled_scores ? score_factor_ : Factor{}; }
+  Factor score_factor() const;
+  Factor softmax_factor() const;
+  /// What m as held is multiplied by to be in base 2.
+  double maximum_factor() const;
+  /// Whether that is more than nothing: each exponent then has it to do.
+  bool converts_maxima() const { return walk_.maxima != ScoreUnit::base_2; }
   const Factor& output_factor() const { return output_factor_; }
   const Walk& walk() const { return walk_; }
 

@@ -20,9 +20,10 @@ enum class Products : std::uint8_t { fp32_fma, tensor_core };
 
 /// Every named place where a value can be traced, in the order in which a tile passes them.
 ///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory
-///   s       scores Q·Kᵀ · scale · log2(e), or Q·Kᵀ (Site::unscaled); masked positions −inf
+///   s       scores Q·Kᵀ · scale · log2(e), or in another unit (Site::unit); masked positions −inf
 ///   m_prev  row maximum of the scaled scores (base 2) before this tile; m: after it. Of a kernel
-///           that rescales seldom (Site::rescale) it stays as long as its rule says
+///           that rescales seldom (Site::rescale) it stays as long as its rule says. In base 2, or
+///           in another unit (Site::unit)
 ///   alpha   2^(m_prev − m);  p: 2^(scaled s − m);  l: running row sum of p
 ///   o       unnormalised output after this tile
 ///   o_partial m_partial l_partial   o, m and l after the last tile of a block that sees only a
@@ -55,6 +56,15 @@ constexpr bool is_partial(SiteId id) {
   return id == SiteId::o_partial || id == SiteId::m_partial || id == SiteId::l_partial;
 }
 
+/// In which unit a kernel holds scores, or the maxima that it takes of them: scaled scores whose
+/// exponentials are 2^x or e^x, or Q·Kᵀ as the products leave it.
+enum class ScoreUnit : std::uint8_t { base_2, base_e, raw };
+
+/// Whether a site holds a row maximum of the scores.
+constexpr bool is_maximum(SiteId id) {
+  return id == SiteId::m_prev || id == SiteId::m || id == SiteId::m_partial;
+}
+
 /// When the row maximum m follows the scores. It always does where `above` is 0 (FlashAttention-2);
 /// else it stays as long as P = 2^(s − m) is not too large, so that O and l are seldom rescaled:
 /// O / l and lse are what they are for any m.
@@ -80,8 +90,9 @@ struct Site {
   int cols;       ///< of the tile
   int warps;      ///< registers: warps that hold it, else 0
   int regs;       ///< registers: elements per lane, else 0
-  bool unscaled = false;     ///< of s: the softmax multiplies with scale · log2(e)
-  RescaleRule rescale = {};  ///< of alpha
+  ScoreUnit unit = ScoreUnit::base_2;  ///< of s, and of the maxima, which are in one unit
+  bool in_lanes = false;               ///< of l: every lane of a row has a part of its sum
+  RescaleRule rescale = {};            ///< of alpha
 
   /// Bytes of one (block, tile) in the trace buffer.
   constexpr std::int64_t bytes() const {
@@ -104,6 +115,11 @@ constexpr const char* name_of(Space space) {
 constexpr const char* name_of(Axes axes) {
   constexpr const char* names[] = {"query_d", "key_d", "query_key", "query"};
   return names[static_cast<int>(axes)];
+}
+
+constexpr const char* name_of(ScoreUnit unit) {
+  constexpr const char* names[] = {"base_2", "base_e", "raw"};
+  return names[static_cast<int>(unit)];
 }
 
 constexpr const char* name_of(SiteId id) {

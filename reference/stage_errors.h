@@ -93,10 +93,18 @@ inline Bounded rounded_in_base_2(const Bounded& s, const Factor& factor) {
   return x;
 }
 
+/// By what an exponent in base 2 may be off because a number in it, `value` in base 2, is held in
+/// another unit: the factor, the product with it, and a difference and its product before that are
+/// rounded.
+inline double conversion(bool converts, double value) {
+  return converts && std::isfinite(value) ? 4 * unit * std::abs(value) : 0;
+}
+
 /// 2^(m_from − m_to), the weight of what refers to m_from among what refers to m_to, anchored.
-inline Number weight(const Bounded& m_from, const Bounded& m_to, Index row) {
-  const double top = m_to.value(row);
-  return ex2(m_from.value(row) - (top == -infinity ? 0 : top), 0,
+inline Number weight(const Bounded& m_from, const Bounded& m_to, Index row, bool converts = false) {
+  const double top = m_to.value(row), from = m_from.value(row);
+  return ex2(from - (top == -infinity ? 0 : top),
+             conversion(converts, from) + conversion(converts, top),
              m_from.error(row) + m_to.error(row));
 }
 

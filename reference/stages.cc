@@ -59,12 +59,14 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor&
 // parts in which lanes may keep l, before the tile and behind it: gamma(n + 6) of the sum of the
 // magnitudes, on top of what its operands are wrong by.
 Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
-                const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic) {
+                const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic,
+                bool converts) {
   const Index rows = s.value.rows(), keys = s.value.cols();
   const Bounded x = in_base_2(s, factor);
   Softmax out;
-  const Followed maxima =
-      followed(rise, x, row_maximum(rounded_in_base_2(s, factor), m_prev), m_prev);
+  Bounded as_held = rounded_in_base_2(s, factor);
+  as_held.error += as_held.value.map([=](double y) { return conversion(converts, y); });
+  const Followed maxima = followed(rise, x, row_maximum(as_held, m_prev), m_prev);
   out.m = maxima.m;
   out.alpha = out.l = Bounded::exact(Array::Zero(rows, 1));
   out.p = Bounded::exact(Array::Zero(rows, keys));
@@ -73,15 +75,17 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
 
   for (Index row = 0; row < rows; ++row) {
     const bool empty = out.m.value(row) == -infinity;
-    const Number alpha = empty                                         ? Number{0, 1}
-                         : maxima.stays[static_cast<std::size_t>(row)] ? Number{1, 0}
-                                                                       : weight(m_prev, out.m, row);
+    const Number alpha = empty ? Number{0, 1}
+                         : maxima.stays[static_cast<std::size_t>(row)]
+                             ? Number{1, 0}
+                             : weight(m_prev, out.m, row, converts);
     out.alpha.value(row) = alpha.value;
     out.alpha.error(row) = alpha.error;
   }
   for (Index key = 0; key < keys; ++key) {
     for (Index row = 0; row < rows; ++row) {
-      const double error = x.error(row, key);
+      const double error = x.error(row, key) + conversion(converts, x.value(row, key)) +
+                           conversion(converts, safe(row));
       const Number p = ex2(x.value(row, key) - safe(row), error, error + out.m.error(row));
       out.p.value(row, key) = p.value;
       out.p.error(row, key) = p.error;

@@ -51,9 +51,11 @@ struct Softmax {
 
 /// s [rows, keys], to be multiplied by `factor` to be in base 2: rounded where m takes it, in one
 /// fused multiply-add with m where p does. m_prev, l_prev [rows, 1], l_prev anchored. NaN scores do
-/// not reach m (fmaxf).
+/// not reach m (fmaxf). `converts`: m is held in another unit than base 2, and each exponent rounds
+/// what it makes of it.
 Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
-                const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic);
+                const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic,
+                bool converts = false);
 
 /// o = alpha·o_prev + weights·v, all anchored. weights [rows, keys], alpha [rows, 1],
 /// v [keys, d] exact, o_prev [rows, d] → [rows, d].
@@ -68,7 +70,8 @@ struct Partial {
 
 /// The partials of all splits as one: m = max_i m_i, w_i = 2^(m_i − m), o = Σ o_i·w_i,
 /// l = Σ l_i·w_i. At least one. Source: Dao et al. 2023, Flash-Decoding, its last step.
-Partial combine(const std::vector<Partial>& partials);
+/// `converts`: as in softmax.
+Partial combine(const std::vector<Partial>& partials, bool converts = false);
 
 /// What a block stores.
 struct Outputs {
@@ -77,9 +80,9 @@ struct Outputs {
 };
 
 /// o [rows, d] and l [rows, 1] anchored, m [rows, 1]. factor = 1, or the scale of v, its error that
-/// of one multiplication more.
+/// of one multiplication more. `converts`: as in softmax.
 Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
-                 const Arithmetic& arithmetic);
+                 const Arithmetic& arithmetic, bool converts = false);
 
 /// The bound on what is held of an anchored `x` where the maxima it refers to are held within
 /// `shift` [rows, 1]: |x|·(2^shift − 1) + error·2^shift.

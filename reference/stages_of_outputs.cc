@@ -10,7 +10,7 @@ using namespace stage_errors;
 
 // Weights are the alphas of partials against their maximum: what is held of the m_i beyond their
 // value cancels against the anchors of o_i and l_i. Each sum is a chain of fused multiply-adds.
-Partial combine(const std::vector<Partial>& partials) {
+Partial combine(const std::vector<Partial>& partials, bool converts) {
   const Bounded& first = partials.front().o;
   const Index rows = first.value.rows(), d = first.value.cols();
   Partial all{Bounded::exact(Array::Zero(rows, d)),
@@ -29,7 +29,7 @@ Partial combine(const std::vector<Partial>& partials) {
   };
   for (const Partial& part : partials) {
     for (Index row = 0; row < rows; ++row) {
-      const Number w = weight(part.m, all.m, row);
+      const Number w = weight(part.m, all.m, row, converts);
       add(all.o, o_magnitude, part.o, w, row);
       add(all.l, l_magnitude, part.l, w, row);
     }
@@ -52,7 +52,7 @@ Partial combine(const std::vector<Partial>& partials) {
 // it cancels here too; lg2's own error, the addition, the rounded constant ln2 and the
 // multiplication (3u).
 Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
-                 const Arithmetic& arithmetic) {
+                 const Arithmetic& arithmetic, bool converts) {
   const Index rows = o.value.rows(), d = o.value.cols();
   Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
   for (Index row = 0; row < rows; ++row) {
@@ -83,6 +83,7 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Fac
     const double sum = m.value(row) + log2_l;
     const double smallest = std::abs(l.value(row)) - l.error(row);
     double error = smallest > 0 ? l.error(row) / smallest * log2_e : any_number;
+    error += conversion(converts, m.value(row));
     error += lg2_error * std::fmax(1, std::abs(log2_l) + m.error(row) + error);
     out.lse.value(row) = sum * ln_2;
     out.lse.error(row) = ln_2 * (error + 3 * unit * (std::abs(sum) + error));

@@ -38,7 +38,7 @@ TEST_CASE(
       INFO(kernel << " " << input);
       CHECK(diff_against_reference(dump).match);
 
-      const double factor = dump.info.unscaled_scores
+      const double factor = dump.info.scores == ScoreUnit::raw
                                 ? reference::softmax_scale(dump.info.problem) / std::log(2.0)
                                 : 1.0;
       const std::int64_t tiles = dump.info.kv_tiles(), rows = dump.info.br;

@@ -27,6 +27,8 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   DumpInfo want = sample_dump().info;
   want.incomplete = "a crash";
   want.rescale = {12, true};
+  want.maxima = ScoreUnit::base_e;
+  want.lane_sums = true;
   want.stop = {Stop::Kind::crash, 2, 0, -1, true};
   const DumpInfo got = info_of(metadata_of(want));
   CHECK(got.lanescope_version == want.lanescope_version);
@@ -39,7 +41,9 @@ TEST_CASE("dump metadata: every field of the metadata comes back") {
   CHECK(got.trace == want.trace);
   CHECK(got.dtype == want.dtype);
   CHECK(got.products == want.products);
-  CHECK(got.unscaled_scores == want.unscaled_scores);
+  CHECK(got.scores == want.scores);
+  CHECK(got.maxima == want.maxima);
+  CHECK(got.lane_sums == want.lane_sums);
   CHECK(got.rescale == want.rescale);
   CHECK(got.problem == want.problem);
   CHECK(got.head_dim == want.head_dim);
@@ -98,7 +102,8 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
       {"backend", "hip", "'backend' of its metadata is 'hip', neither 'sim' nor 'cuda'"},
       {"trace", "printf", "neither 'on' nor 'off'"},
       {"dtype", "f64", "the unknown dtype 'f64'"},
-      {"scores", "guess", "'scores' of its metadata is 'guess', neither 'scaled' nor 'unscaled'"},
+      {"scores", "guess",
+       "'scores' of its metadata is 'guess', none of 'scaled', 'base_e' and 'unscaled'"},
       {"products", "guess", "the unknown kind of products 'guess'"},
       {"seed", "-1", "'seed' of its metadata is no number: '-1'"},
       {"seed", "", "is no number"},

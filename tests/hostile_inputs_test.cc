@@ -37,7 +37,7 @@ TEST_CASE("hostile inputs: no bound is NaN or infinite") {
                                  .width = 32,
                                  .arithmetic = {reference::Accumulation::tensor_core("sm_90"),
                                                 ElementType::bf16, ElementType::bf16},
-                                 .unscaled_scores = unscaled};
+                                 .scores = unscaled ? ScoreUnit::raw : ScoreUnit::base_2};
       reference::OnlineBlock block(given, problem, walk, 0, 0, 0);
       INFO(name << (unscaled ? " unscaled" : ""));
       const auto check = [](const char* site, const reference::Bounded& x) {

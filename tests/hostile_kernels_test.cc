@@ -37,7 +37,7 @@ void run_clean(const std::string& kernel) {
         INFO(kernel << " " << dtype << " " << name << (causal ? " causal" : ""));
         // A softmax that multiplies the scores itself has their rounding in its exponents: P then
         // passes the range of its type, or may.
-        if (dump.info.unscaled_scores && (name == "x 10000" || name == "65504")) {
+        if (dump.info.scores == ScoreUnit::raw && (name == "x 10000" || name == "65504")) {
           CHECK_FALSE(report.match);
           continue;
         }

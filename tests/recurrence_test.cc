@@ -76,6 +76,33 @@ TEST_CASE("another recurrence is named, not called a bug") {
   }
 }
 
+TEST_CASE("units and lanes' sums that a kernel declares match") {
+  struct Declared {
+    const char* style;
+    ScoreUnit scores, maxima;
+    bool lane_sums;
+  };
+  const Declared all[] = {{"raw", ScoreUnit::base_2, ScoreUnit::raw, false},
+                          {"base_e", ScoreUnit::base_e, ScoreUnit::base_e, false},
+                          {"base_e_of_m", ScoreUnit::base_2, ScoreUnit::base_e, false},
+                          {"sum_in_epilogue", ScoreUnit::base_2, ScoreUnit::base_2, true}};
+  for (const Declared& one : all) {
+    for (const Run& run : runs) {
+      Dump dump = recurrent_dump(run.problem, one.style, run.input, 16, 16, ElementType::f16);
+      dump.info.scores = one.scores;
+      dump.info.maxima = one.maxima;
+      dump.info.lane_sums = one.lane_sums;
+      INFO(one.style << ", " << run.input);
+      CHECK(diff_against_reference(dump).match);
+      // What is declared and not held is wrong.
+      Dump usual = recurrent_dump(run.problem, "usual", run.input, 16, 16, ElementType::f16);
+      usual.info.scores = one.scores;
+      usual.info.maxima = one.maxima;
+      if (!one.lane_sums) CHECK_FALSE(diff_against_reference(usual).match);
+    }
+  }
+}
+
 TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
   for (const std::string& bug : testing::recurrence_bugs()) {
     for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {

@@ -32,7 +32,7 @@ std::optional<Parts> parts_of(const Scene& scene, std::int64_t first, std::int64
       if (!slots || block >= scene.info().block_count() || !slots->holds(block, 0)) {
         return std::nullopt;
       }
-      return slots->elements(block, 0, scene.rows());
+      return slots->elements(block, 0, scene.rows()) * scene.unit_of(id);
     };
     const auto o = held(SiteId::o_partial), m = held(SiteId::m_partial),
                l = held(SiteId::l_partial);

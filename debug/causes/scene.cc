@@ -48,10 +48,12 @@ void Scene::add(int row, int col, const Holder& holder, double got, bool unwritt
 void Scene::add_traced() {
   const SiteSlots& slots = *judge_.slots(site());
   const std::int64_t begin = slots.first(block(), tile());
+  const Array sums = slots.sums_lanes() ? slots.elements(block(), tile(), rows()) : Array();
   for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
     const int row = slots.row(slot), col = slots.col(slot);
     if (row < 0 || row >= rows()) continue;
-    add(row, col, slots.holder(slot), slots.tensor().at(begin + slot),
+    const double got = slots.sums_lanes() ? sums(row) : slots.tensor().at(begin + slot);
+    add(row, col, slots.holder(slot), got * unit_of(site()),
         is_unwritten(slots.tensor(), begin + slot));
   }
 }
@@ -103,7 +105,7 @@ std::optional<Scene::Array> Scene::held(SiteId id, std::int64_t tile) const {
   if (!slots || tile < 0 || !slots->holds(block(), own_tile)) return std::nullopt;
   if (slots->untouched(block(), own_tile)) return std::nullopt;
   const bool keys = slots->site().axes == Axes::key_d;
-  return slots->elements(block(), own_tile, keys ? info().bc : reference_.rows());
+  return slots->elements(block(), own_tile, keys ? info().bc : reference_.rows()) * unit_of(id);
 }
 
 std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {

@@ -101,6 +101,9 @@ class Scene {
   reference::Index rows() const { return want().rows(); }
   reference::Index cols() const { return want().cols(); }
 
+  /// What the values of a site are multiplied by to be what the scene has: maxima are in base 2
+  /// here, whatever the kernel holds them in.
+  double unit_of(SiteId id) const { return is_maximum(id) ? reference_.maximum_factor() : 1; }
   /// The values of another site as traced: the rows that exist of sites over queries, all keys of
   /// sites over keys. Nothing where they were not traced or not written.
   std::optional<Array> held(SiteId id, std::int64_t tile) const;

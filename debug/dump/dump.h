@@ -83,8 +83,11 @@ struct DumpInfo {
   std::string trace;    ///< "on" or "off"
   ElementType dtype = ElementType::f16;
   Products products = Products::fp32_fma;
-  bool unscaled_scores = false;  ///< Site::unscaled of s, wherever s is not in the dump too
-  RescaleRule rescale;           ///< Site::rescale of alpha, likewise
+  // What the site table says, wherever the site is not in the dump too.
+  ScoreUnit scores = ScoreUnit::base_2;  ///< Site::unit of s
+  ScoreUnit maxima = ScoreUnit::base_2;  ///< of m
+  bool lane_sums = false;                ///< Site::in_lanes of l
+  RescaleRule rescale;                   ///< of alpha
   Problem problem;
   int head_dim = 64;  ///< D of the module; columns from problem.d on are zero padding
   int br = 64;        ///< query rows of a tile

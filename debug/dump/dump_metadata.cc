@@ -28,6 +28,7 @@ constexpr int count_of(SiteId) { return site_id_count; }
 constexpr int count_of(Stage) { return 6; }
 constexpr int count_of(Space) { return 3; }
 constexpr int count_of(Axes) { return 4; }
+constexpr int count_of(ScoreUnit) { return 3; }
 
 template <class Enum>
 Enum enum_of(const std::string& name, const char* what) {
@@ -205,6 +206,18 @@ Stop stop_of(const Json& json) {
           .combining = stop.boolean("combining")};
 }
 
+constexpr const char* scores_names[] = {"scaled", "base_e", "unscaled"};  // of each ScoreUnit
+
+const char* scores_text(ScoreUnit unit) { return scores_names[static_cast<int>(unit)]; }
+
+ScoreUnit scores_of(const std::string& text) {
+  for (int i = 0; i < count_of(ScoreUnit{}); ++i) {
+    if (text == scores_names[i]) return static_cast<ScoreUnit>(i);
+  }
+  throw UsageError("'scores' of its metadata is '" + printable(text) +
+                   "', none of 'scaled', 'base_e' and 'unscaled'");
+}
+
 }  // namespace
 
 SafetensorsMetadata metadata_of(const DumpInfo& info) {
@@ -227,7 +240,7 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
                                   {"trace", info.trace},
                                   {"dtype", name_of(info.dtype)},
                                   {"products", name_of(info.products)},
-                                  {"scores", info.unscaled_scores ? "unscaled" : "scaled"},
+                                  {"scores", scores_text(info.scores)},
                                   {"shape", shape_json(info.problem).dump()},
                                   {"tile", tile.dump()},
                                   {"traced", traced.dump()},
@@ -238,6 +251,8 @@ SafetensorsMetadata metadata_of(const DumpInfo& info) {
                                   {"compile_flags", info.compile_flags},
                                   {"incomplete", info.incomplete},
                                   {"sites", sites.dump()}};
+  if (info.maxima != ScoreUnit::base_2) metadata.emplace_back("maxima", name_of(info.maxima));
+  if (info.lane_sums) metadata.emplace_back("sums", "lanes");
   if (info.rescale.above > 0) {
     metadata.emplace_back("rescale_above", std::to_string(info.rescale.above));
     metadata.emplace_back("rescale_by", info.rescale.by_sums ? "sums" : "scores");
@@ -267,7 +282,11 @@ DumpInfo info_of(const SafetensorsMetadata& metadata) {
   info.trace = strings.one_of("trace", "on", "off");
   info.dtype = enum_of<ElementType>(strings.text("dtype"), "dtype");
   info.products = enum_of<Products>(strings.text("products"), "kind of products");
-  info.unscaled_scores = strings.one_of("scores", "scaled", "unscaled") == "unscaled";
+  info.scores = scores_of(strings.text("scores"));
+  if (strings.has("maxima")) {
+    info.maxima = enum_of<ScoreUnit>(strings.text("maxima"), "unit of maxima");
+  }
+  if (strings.has("sums")) info.lane_sums = strings.one_of("sums", "rows", "lanes") == "lanes";
   if (strings.has("rescale_above")) {
     info.rescale.above = strings.number("rescale_above", 64);
     info.rescale.by_sums =

@@ -1,5 +1,6 @@
 #include "debug/dump/site_slots.h"
 
+#include <cmath>
 #include <limits>
 
 namespace lanescope {
@@ -13,7 +14,8 @@ SiteSlots::SiteSlots(const Dump& dump, const DumpSite& entry)
       tensor_(*dump.find(name_of(entry.site.id))),
       blocks_(dump.info.blocks),
       tiles_(entry.site.per_tile ? dump.info.tiles : Range{0, 1}),
-      count_(entry.site.bytes() / size_of(entry.site.type)) {}
+      count_(entry.site.bytes() / size_of(entry.site.type)),
+      sums_lanes_(dump.info.lane_sums && entry.site.id == SiteId::l) {}
 
 bool SiteSlots::holds(std::int64_t block, std::int64_t tile) const {
   return blocks_.contains(block) && (!site().per_tile || tiles_.contains(tile));
@@ -84,7 +86,9 @@ reference::Array SiteSlots::elements(std::int64_t block, std::int64_t tile,
       reference::Array::Constant(rows, site().cols, std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t slot = count_ - 1; slot >= 0; --slot) {  // the first slot has the last word
     if (row(slot) < 0 || row(slot) >= rows) continue;
-    tile_values(row(slot), col(slot)) = tensor_.at(begin + slot);
+    double& value = tile_values(row(slot), col(slot));
+    const bool adds = sums_lanes_ && !std::isnan(value);
+    value = tensor_.at(begin + slot) + (adds ? value : 0);
   }
   return tile_values;
 }

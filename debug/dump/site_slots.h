@@ -45,8 +45,10 @@ class SiteSlots {
   bool whole(std::int64_t block, std::int64_t tile, std::int64_t rows) const;
   /// Whether no slot that stands for an element of a row from `first_row` on was written.
   bool unwritten_from(std::int64_t block, std::int64_t tile, std::int64_t first_row) const;
+  /// Whether a row's value is the sum of its slots (Site::in_lanes).
+  bool sums_lanes() const { return sums_lanes_; }
   /// [rows, site().cols]: the first `rows` rows of the tile, each element from the first slot that
-  /// stands for it, NaN where none does.
+  /// stands for it, or their sum, NaN where none does.
   reference::Array elements(std::int64_t block, std::int64_t tile, std::int64_t rows) const;
 
  private:
@@ -54,6 +56,7 @@ class SiteSlots {
   const Tensor& tensor_;
   Range blocks_, tiles_;
   std::int64_t count_;
+  bool sums_lanes_;
 };
 
 }  // namespace lanescope

@@ -124,9 +124,10 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
   if (!s || !m_prev) return;
   const std::optional<Array> m = held(SiteId::m, tile);
   const Array l_prev = l_before_.value_or(Array::Zero(reference_.rows(), 1));
-  const reference::Softmax local = softmax(
-      Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
-      Bounded::exact(l_prev), {judge_.walk().rescale, m ? &*m : nullptr}, judge_.walk().arithmetic);
+  const reference::Softmax local =
+      softmax(Bounded::exact(*s), reference_.softmax_factor(), Bounded::exact(*m_prev),
+              Bounded::exact(l_prev), {judge_.walk().rescale, m ? &*m : nullptr},
+              judge_.walk().arithmetic, reference_.converts_maxima());
   const auto as_shifted = [&](const Bounded& x) { return shifted(x, local.m.error); };
   judge(SiteId::m, tile, Judgement::local, local.m);
   judge(SiteId::alpha, tile, Judgement::local, as_shifted(local.alpha));
@@ -226,7 +227,8 @@ std::optional<Array> BlockJudge::held(SiteId id, std::int64_t tile, std::int64_t
   if (!traced(id, tile)) return std::nullopt;
   const SiteSlots& slots = *judge_.slots(id);
   if (judge_.broke_off() && !slots.whole(block_, tile, rows)) return std::nullopt;
-  return slots.elements(block_, tile, rows);
+  const Array values = slots.elements(block_, tile, rows);
+  return is_maximum(id) ? values * reference_.maximum_factor() : values;
 }
 
 std::optional<Array> BlockJudge::held(SiteId id, std::int64_t tile) const {
@@ -240,7 +242,17 @@ std::optional<Array> BlockJudge::received(SiteId id, std::int64_t tile,
 }
 
 void BlockJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const Bounded& want) {
-  if (traced(id, tile)) values_.judge(id, tile, judgement, want);
+  if (!traced(id, tile)) return;
+  if (!is_maximum(id) || !reference_.converts_maxima()) {
+    values_.judge(id, tile, judgement, want);
+    return;
+  }
+  // In the kernel's own unit; what is exact is so but for the factor, to and fro.
+  constexpr double to_and_fro = 0x1p-50;
+  const double factor = reference_.maximum_factor();
+  Bounded own{want.value * (1 / factor), want.error * (1 / factor)};
+  own.error += own.value.is_finite().select(own.value.abs() * to_and_fro, 0);
+  values_.judge(id, tile, judgement, own);
 }
 
 }  // namespace lanescope

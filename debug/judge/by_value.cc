@@ -47,7 +47,9 @@ struct Valued {
 
 /// Whether a site stands for the same quantity in both dumps.
 bool same_quantity(SiteId id, const DumpInfo& a, const DumpInfo& b) {
-  if (id == SiteId::s && a.unscaled_scores != b.unscaled_scores) return false;
+  if (id == SiteId::s && a.scores != b.scores) return false;
+  if (is_maximum(id) && a.maxima != b.maxima) return false;
+  if (id == SiteId::l && (a.lane_sums || b.lane_sums)) return false;
   // What refers to a maximum that follows otherwise.
   const bool by_maximum = id > SiteId::s && !is_output(id);
   if (by_maximum && !(a.rescale == b.rescale)) return false;

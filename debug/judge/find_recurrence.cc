@@ -32,13 +32,15 @@ struct Candidate {
   }
 };
 
-std::vector<Candidate> candidates(int br, bool any_unit) {
+std::vector<Candidate> candidates(const DumpInfo& info) {
+  const int br = info.br;
   std::vector<Candidate> all;
   const std::vector<Unit> units = {Unit::base_2, Unit::base_e, Unit::raw};
   for (const TileOrder order : {TileOrder::upwards, TileOrder::downwards, TileOrder::of_sums}) {
     for (const Unit scores : units) {
-      if (!any_unit && scores != Unit::base_2) continue;
+      if (info.scores != ScoreUnit::base_2 && scores != Unit::base_2) continue;
       for (const Unit maximum : units) {
+        if (info.maxima != ScoreUnit::base_2 && maximum != Unit::base_2) continue;
         for (int rows = 1; rows <= br; rows *= 2) {
           all.push_back({scores, maximum, rows, false, 1, order});
           for (int decision = 1; decision <= br && rows == 1; decision *= 2) {
@@ -102,7 +104,7 @@ class RecurrenceSearch {
 
   std::optional<Recurrence> run() const {
     const DumpInfo& info = judge_.dump().info;
-    for (const Candidate& candidate : candidates(info.br, !info.unscaled_scores)) {
+    for (const Candidate& candidate : candidates(info)) {
       Recurrence r;
       r.scores = candidate.scores;
       r.maximum = candidate.maximum;
@@ -213,7 +215,7 @@ double least_rise(const Dump& dump) {
       const auto before = slots->elements(block, tile - 1, reference.rows());
       const auto after = slots->elements(block, tile, reference.rows());
       for (reference::Index row = 0; row < reference.rows(); ++row) {
-        const double rise = after(row) - before(row);
+        const double rise = (after(row) - before(row)) * reference.maximum_factor();
         if (rise > 0 && std::isfinite(rise)) least = std::min(least, rise);
       }
     }

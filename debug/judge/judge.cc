@@ -49,7 +49,8 @@ Judge::Judge(const Dump& dump)
                                                   : reference::Accumulation::fma_chain(),
                           .operands = operands,
                           .p_type = p_type},
-           .unscaled_scores = info.unscaled_scores,
+           .scores = info.scores,
+           .maxima = info.maxima,
            .rescale = info.rescale,
            .injected = injected_by(gate_),
            .injected_p = p ? p->site().type : p_type,
@@ -75,10 +76,11 @@ RowTileVerdict Judge::judge(std::int64_t row_tile, const JudgeObserver& observer
     if (auto left = block.left()) received.push_back(std::move(*left));
   }
   const reference::Factor output_factor = reference_of(first).output_factor();
+  const bool converts = reference_of(first).converts_maxima();
   const auto finished = [&](const std::vector<reference::Partial>& partials) {
     const reference::Partial all =
-        last_stage_ == Stage::combine ? reference::combine(partials) : partials.front();
-    return reference::epilogue(all.o, all.l, all.m, output_factor, walk_.arithmetic);
+        last_stage_ == Stage::combine ? reference::combine(partials, converts) : partials.front();
+    return reference::epilogue(all.o, all.l, all.m, output_factor, walk_.arithmetic, converts);
   };
   reference::Outputs want = finished(truth);
   if (walk_.injected == reference::Injected::nothing) {

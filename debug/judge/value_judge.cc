@@ -46,6 +46,8 @@ void ValueJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const 
   SiteReport& own = report(id, site.stage, judgement);
   vacuous_.clear();
   const bool is_result = id == result_of(judge_.gate()) && judgement == Judgement::chain;
+  const reference::Array sums =
+      slots.sums_lanes() ? slots.elements(block_, tile, want.value.rows()) : reference::Array();
   for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
     const int row = slots.row(slot), col = slots.col(slot);
     if (row < 0 || row >= want.value.rows()) continue;
@@ -57,7 +59,9 @@ void ValueJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const 
       at.reg = holder.reg;
       return at;
     };
-    const Comparison outcome = take(own, tensor, first + slot, want, row, col, where);
+    const Comparison outcome =
+        take(own, tensor, first + slot, slots.sums_lanes() ? sums(row) : tensor.at(first + slot),
+             want, row, col, where);
     if (is_result) note_row(row, outcome);
   }
   keep_untold(id);
@@ -65,15 +69,14 @@ void ValueJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const 
 
 template <class Where>
 Comparison ValueJudge::take(SiteReport& report, const Tensor& tensor, std::int64_t index,
-                            const Bounded& want, std::int64_t row, std::int64_t col,
+                            double got, const Bounded& want, std::int64_t row, std::int64_t col,
                             const Where& where) {
   const double value = want.value(row, col), bound = want.error(row, col);
   const bool vacuous =
       bound > 0 && std::isfinite(value) &&
       reference::says_nothing(bound, reach_.of(report.site, row, col), tensor.type);
-  const Comparison outcome =
-      record(report, {tensor.at(index), value, bound, is_unwritten(tensor, index), vacuous},
-             judge_.broke_off(), where);
+  const Comparison outcome = record(
+      report, {got, value, bound, is_unwritten(tensor, index), vacuous}, judge_.broke_off(), where);
   if (outcome.holds && vacuous) vacuous_.push_back(index);
   return outcome;
 }
@@ -120,7 +123,8 @@ void ValueJudge::judge_output(SiteId id, SiteId register_site, Judgement judgeme
         return at;
       };
       const std::int64_t index = (first_row + row) * cols + col;
-      const Comparison outcome = take(own, *tensor, index, want, row, col, where);
+      const Comparison outcome =
+          take(own, *tensor, index, tensor->at(index), want, row, col, where);
       if (is_result) note_row(row, outcome);
     }
   }

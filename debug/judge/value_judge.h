@@ -31,7 +31,7 @@ class ValueJudge {
  private:
   /// Compares an element of a tensor with `want` at (row, col) and keeps what comes out.
   template <class Where>
-  Comparison take(SiteReport& report, const Tensor& tensor, std::int64_t index,
+  Comparison take(SiteReport& report, const Tensor& tensor, std::int64_t index, double got,
                   const reference::Bounded& want, std::int64_t row, std::int64_t col,
                   const Where& where);
   /// Of the elements of a site, keeps those about which no judgement yet said anything.

@@ -74,6 +74,8 @@ BlockWants::BlockWants(const Dump& dump, std::int64_t block,
     Judge(dump).judge(block / dump.info.splits,
                       [&](SiteId site, std::int64_t of, std::int64_t tile, Judgement judgement,
                           const reference::Bounded& want) {
+                        // A lane's part of a sum has no reference of its own.
+                        if (site == SiteId::l && dump.info.lane_sums) return;
                         if (!keep(site) || (of != block && !is_output(site))) return;
                         auto& wants = judgement == Judgement::local ? wants_ : chain;
                         wants.emplace(std::pair(site, viewed(tile)), TileWant{judgement, want});

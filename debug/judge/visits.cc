@@ -10,7 +10,8 @@ using reference::Array;
 using reference::Index;
 
 /// Whether all slots that stand for one of the first `rows` rows hold what the first of them does.
-bool slots_agree(const SiteSlots& slots, std::int64_t block, std::int64_t tile, const Array& held) {
+bool slots_agree(const SiteSlots& slots, std::int64_t block, std::int64_t tile, Index rows) {
+  const Array held = slots.elements(block, tile, rows);
   const std::int64_t first = slots.first(block, tile);
   for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
     const int row = slots.row(slot), col = slots.col(slot);
@@ -56,7 +57,8 @@ std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t blo
     const auto held = [&](SiteId id, Index rows) -> std::optional<Array> {
       const SiteSlots* slots = judge.slots(id);
       if (!slots || !slots->holds(block, tile)) return std::nullopt;
-      return slots->elements(block, tile, rows);
+      const Array values = slots->elements(block, tile, rows);
+      return is_maximum(id) ? values * reference.maximum_factor() : values;
     };
     const Index rows = reference.rows();
     visit.s = takes(judge.gate(), SiteId::s) ? visit.truth.s.value
@@ -70,7 +72,7 @@ std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t blo
     if (!visit.s || !visit.m) return std::nullopt;
     visit.top_scores = row_maxima(*visit.s);
     const auto agree = [&](SiteId id, const std::optional<Array>& values) {
-      return !values || slots_agree(*judge.slots(id), block, tile, *values);
+      return !values || slots_agree(*judge.slots(id), block, tile, rows);
     };
     if (!agree(SiteId::m, visit.m) || !agree(SiteId::m_prev, visit.m_prev) ||
         !agree(SiteId::alpha, visit.alpha)) {
@@ -78,7 +80,7 @@ std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t blo
     }
     if (visit.l) {
       visit.lanes_of_l = sums_of_slots(*judge.slots(SiteId::l), block, tile, rows);
-      visit.lanes_agree = agree(SiteId::l, visit.l);
+      visit.lanes_agree = judge.slots(SiteId::l)->sums_lanes() || agree(SiteId::l, visit.l);
     }
     visits.push_back(std::move(visit));
   }

@@ -16,7 +16,7 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 11;
+inline constexpr int module_abi = 12;
 
 /// What a device can do at best, as its driver says.
 struct ModuleDevice {

@@ -203,6 +203,31 @@ constexpr bool all_sites_are_wide() {
 }
 static_assert(all_sites_are_wide(), "a site of 8 bits");
 
+/// The maxima are in one unit, scores in theirs, and nothing else has any.
+constexpr bool units_are_of_scores() {
+  bool any = false;
+  ScoreUnit maxima = ScoreUnit::base_2;
+  for (const Site& site : Sites::table) {
+    if (!is_maximum(site.id)) {
+      if (site.id != SiteId::s && site.unit != ScoreUnit::base_2) return false;
+      continue;
+    }
+    if (any && site.unit != maxima) return false;
+    maxima = site.unit;
+    any = true;
+  }
+  return true;
+}
+static_assert(units_are_of_scores(), "in_unit: of s, or the same of m_prev, m and m_partial");
+
+constexpr bool lanes_are_of_sums() {
+  for (const Site& site : Sites::table) {
+    if (site.in_lanes && (site.id != SiteId::l || site.space != Space::registers)) return false;
+  }
+  return true;
+}
+static_assert(lanes_are_of_sums(), "in_lanes: of l in registers");
+
 inline const Module module_description = {
     module_abi,
     LANESCOPE_TEXT(LANESCOPE_KERNEL),

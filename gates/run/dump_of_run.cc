@@ -46,10 +46,11 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   info.trace = std::string_view(module.trace) == "on" ? "on" : "off";
   info.dtype = module.dtype;
   info.products = module.products;
-  info.unscaled_scores = std::any_of(module.sites, module.sites + module.site_count,
-                                     [](const Site& site) { return site.unscaled; });
   for (const Site& site : std::span(module.sites, static_cast<std::size_t>(module.site_count))) {
     if (site.rescale.above > 0) info.rescale = site.rescale;
+    if (site.id == SiteId::s) info.scores = site.unit;
+    if (is_maximum(site.id) && site.unit != ScoreUnit::base_2) info.maxima = site.unit;
+    if (site.id == SiteId::l) info.lane_sums = site.in_lanes;
   }
   info.problem = request.problem;
   info.head_dim = module.head_dim;

@@ -39,10 +39,10 @@ double padding(const Site& site) { return site.id == SiteId::alpha ? 1.0 : 0.0; 
 
 void inject_tile(const Module& module, const SlotLayout& layout, std::size_t index,
                  std::int64_t block, std::int64_t tile, const reference::Array& value,
-                 std::byte* buffer) {
+                 double factor, std::byte* buffer) {
   const Site& site = layout.sites()[index];
   const auto value_of = [&](int row, int col) {
-    return row >= 0 && row < value.rows() ? value(row, col) : padding(site);
+    return row >= 0 && row < value.rows() ? value(row, col) / factor : padding(site);
   };
   if (site.space != Space::registers) {
     for (int row = 0; row < site.rows; ++row) {
@@ -76,7 +76,8 @@ void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs
   walk.injected = injected_by(module.gate);
   walk.splits = info.splits;
   walk.heads_per_tile = info.heads_per_tile;
-  walk.unscaled_scores = info.unscaled_scores;
+  walk.scores = info.scores;
+  walk.maxima = info.maxima;
   walk.rescale = info.rescale;
   for (const Site& site : layout.sites()) {
     if (site.id == SiteId::p) walk.injected_p = site.type;
@@ -90,7 +91,8 @@ void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs
       for (std::size_t i = 0; i < layout.sites().size(); ++i) {
         const Site& site = layout.sites()[i];
         if (site.per_tile != per_tile) continue;
-        inject_tile(module, layout, i, block, tile, value_at(site, state), buffer);
+        const double factor = is_maximum(site.id) ? online.maximum_factor() : 1;
+        inject_tile(module, layout, i, block, tile, value_at(site, state), factor, buffer);
       }
     };
     for (std::int64_t tile = 0; tile < info.kv_tiles(); ++tile) {

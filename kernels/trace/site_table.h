@@ -85,9 +85,18 @@ constexpr Site global(SiteId id) {
   return site_row(id, Space::global, element_type_of<E>(), 0);
 }
 
-/// The same site of scores as the products leave them: the softmax multiplies with scale · log2(e).
-constexpr Site unscaled(Site site) {
-  site.unscaled = true;
+/// The same site of scores, or of maxima, in another unit than base 2. m_prev, m and m_partial
+/// share theirs; that of s is its own.
+constexpr Site in_unit(ScoreUnit unit, Site site) {
+  site.unit = unit;
+  return site;
+}
+/// Scores as the products leave them: the softmax multiplies with scale · log2(e).
+constexpr Site unscaled(Site site) { return in_unit(ScoreUnit::raw, site); }
+
+/// l of a kernel whose lanes each sum up their own columns and put the parts together at the end.
+constexpr Site in_lanes(Site site) {
+  site.in_lanes = true;
   return site;
 }
 

@@ -16,7 +16,7 @@ MAX_SIDE, MAX_WARPS, MAX_THREADS, MAX_REGS, MAX_SPLITS = 2048, 32, 1024, 1024, 1
 VERSION = "1"
 STRINGS = ["lanescope_version", "kernel", "gate", "device", "arch", "module", "input", "input_hash", "source_hash",
            "compile_flags", "incomplete"]
-WORDS = {"backend": ["sim", "cuda"], "trace": ["on", "off"], "scores": ["scaled", "unscaled"],
+WORDS = {"backend": ["sim", "cuda"], "trace": ["on", "off"], "scores": ["scaled", "base_e", "unscaled"],
          "products": ["fp32_fma", "tensor_core"], "dtype": list(NUMPY)}
 SITE_IDS = ["q_smem", "k_smem", "v_smem", "s", "m_prev", "m", "alpha", "p", "l", "o", "o_partial", "m_partial", "l_partial",
             "o_final", "lse"]
@@ -66,6 +66,9 @@ def attributes_of(metadata):
         need(key in metadata, f"its metadata has no '{key}'")
     for key, words in WORDS.items():
         _one_of(metadata[key], words, f"'{key}' of its metadata")
+    for key, words in {"maxima": ["base_2", "base_e", "raw"], "sums": ["rows", "lanes"]}.items():
+        if key in metadata:
+            _one_of(metadata[key], words, f"'{key}' of its metadata")
     seed = metadata["seed"]
     need(re.fullmatch("[0-9]+", seed) and len(seed.lstrip("0")) <= 20 and int(seed) < 2**64, "'seed' of its metadata is no number of 64 bits")
     made = {key: _json(metadata, key) for key in ["shape", "tile", "traced", "sites", "stop"] if key in metadata}

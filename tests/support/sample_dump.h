@@ -50,7 +50,7 @@ inline Dump sample_dump() {
   info.trace = "on";
   info.dtype = ElementType::f16;
   info.products = Products::tensor_core;
-  info.unscaled_scores = true;
+  info.scores = ScoreUnit::raw;
   info.problem = {
       .batch = 1, .heads = 4, .heads_kv = 2, .len_q = 24, .len_kv = 40, .d = 6, .causal = true};
   info.head_dim = 8;

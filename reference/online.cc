@@ -167,7 +167,11 @@ Partial OnlineBlock::partial() const {
   const auto given = [](const Bounded& x) {
     return Bounded::exact(round_values(x.value, ElementType::f32));
   };
-  return {given(o_), given(m_), given(l_)};
+  // Rounded as it is held.
+  const double unit_of_m = maximum_factor();
+  Bounded m = given({m_.value * (1 / unit_of_m), m_.error});
+  m.value *= unit_of_m;
+  return {given(o_), m, given(l_)};
 }
 
 }  // namespace lanescope::reference

@@ -18,6 +18,7 @@ struct Parts {
   std::vector<Array> o, m, l;  ///< of each split
   std::vector<Array> weight;   ///< 2^(m_i − m)
   Array top;                   ///< m = max_i m_i
+  double unit = 1;             ///< what maxima as held are multiplied by to be in base 2
 
   std::size_t count() const { return o.size(); }
 };
@@ -25,6 +26,7 @@ struct Parts {
 /// Those of the blocks first, first + step, ...; nothing where a partial was not traced.
 std::optional<Parts> parts_of(const Scene& scene, std::int64_t first, std::int64_t step) {
   Parts parts;
+  parts.unit = scene.unit_of(SiteId::m_partial);
   for (std::int64_t split = 0; split < scene.info().splits; ++split) {
     const auto held = [&](SiteId id) -> std::optional<Array> {
       const SiteSlots* slots = scene.judge().slots(id);
@@ -102,6 +104,11 @@ std::vector<Mistake> mistakes(const Parts& parts) {
       {Cause::wrong_formula, "2^(2 (m - m_i)): the sign of the exponent is wrong",
        [&](std::size_t i) { return exp2((top - m[i]) * 2); }},
   };
+  if (parts.unit != 1) {
+    const double lacks = 1 / parts.unit - 1;
+    all.push_back({Cause::wrong_base, "2^x of m_i - m as they are held, which are not in base 2",
+                   [=, &m, &top](std::size_t i) { return exp2((m[i] - top) * lacks); }});
+  }
   for (std::size_t split = 0; parts.count() > 1 && split < parts.count(); ++split) {
     const std::string name = "split " + std::to_string(split);
     all.push_back({Cause::contribution_missing, "0 for " + name + ": it is missing",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -9,7 +10,10 @@ namespace lanescope {
 
 void find_empty_rows(const Scene& scene, Findings& findings) {
   const DumpInfo& info = scene.info();
-  if (!scene.at_end() || !info.problem.causal) return;
+  // Of a kernel that is traced, the row's operands say more.
+  const bool traced = std::any_of(info.sites.begin(), info.sites.end(),
+                                  [](const DumpSite& entry) { return !is_output(entry.site.id); });
+  if (!scene.at_end() || traced || !info.problem.causal) return;
   const Tensor& tensor = *scene.dump().find(name_of(scene.site()));
   std::optional<double> held;
   std::int64_t rows = 0;

@@ -79,7 +79,7 @@ void try_strides(const Scene& scene, const std::string& name, const Array& tile,
                     : padding_alone || !explains_nans(scene, values)) {
             continue;
           }
-          Finding finding{Cause::wrong_stride, known ? fit.explained : 0.9, fit.consistent, known};
+          Finding finding{Cause::wrong_stride, known ? fit.explained : 0.92, fit.consistent, known};
           finding.evidence = {
               name + " is stored every " + std::to_string(strides.stored) + " elements and read" +
               " every " + std::to_string(strides.read) +

@@ -187,7 +187,7 @@ void find_uncleared(const Scene& scene, Findings& findings) {
     const auto operand = scene.held(id, 0);
     if (!operand || !operand->is_finite().all()) return;
   }
-  Finding finding{Cause::accumulator_not_cleared, 0.95};
+  Finding finding{Cause::accumulator_not_cleared, 0.91};  // after padding, before the symptom
   finding.evidence = {
       "alpha, P and V are numbers and all of O is NaN: O starts from what was in "
       "its registers or its tile, which alpha = 0 does not clear"};

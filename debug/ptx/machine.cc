@@ -75,7 +75,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
   const std::optional<simt::Fault> first =
-      simt::run_blocks(clusters, grid.workers, [&](simt::Sitting& sitting) {
+      simt::run_blocks(0, clusters, grid.workers, [&](simt::Sitting& sitting) {
         auto runner = std::make_shared<Cluster>(grid, program, sitting, order);
         const std::lock_guard lock(mutex);
         runners.push_back(runner);

@@ -18,12 +18,12 @@
 namespace lanescope::simt {
 
 std::optional<Fault> run_blocks(
-    std::int64_t blocks, int workers,
+    std::int64_t begin, std::int64_t end, int workers,
     const std::function<std::function<void(std::int64_t)>(Sitting&)>& sit_down) {
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto count =
-      static_cast<int>(std::min<std::int64_t>(workers > 0 ? workers : cores, blocks));
-  std::atomic<std::int64_t> next{0};
+      static_cast<int>(std::min<std::int64_t>(workers > 0 ? workers : cores, end - begin));
+  std::atomic<std::int64_t> next{begin};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::optional<Fault> first;
@@ -37,7 +37,7 @@ std::optional<Fault> run_blocks(
     while (!stop && !Sitting::must_stop()) {
       sitting.take_block();
       const std::int64_t block = next++;
-      if (block >= blocks) return;
+      if (block >= end) return;
       try {
         run(block);
       } catch (const Fault& fault) {
@@ -76,7 +76,7 @@ void launch(const Launch& launch, void (*kernel)(const void*), const void* argum
   }
   Grid grid{launch.blocks};
   const std::optional<Fault> first =
-      run_blocks(launch.blocks, launch.workers, [&](Sitting& sitting) {
+      run_blocks(launch.first_block, launch.blocks, launch.workers, [&](Sitting& sitting) {
         auto runner = std::make_shared<BlockRunner>(launch, grid, sitting);
         return [=](std::int64_t block) { runner->run(block, kernel, arguments); };
       });

@@ -23,11 +23,11 @@ class Fault : public std::runtime_error {
   std::int64_t block_;
 };
 
-/// Runs blocks 0 to `blocks` − 1 on `workers` OS threads (0: one per core), in their order: each
+/// Runs blocks `begin` to `end` − 1 on `workers` OS threads (0: one per core), in their order: each
 /// thread calls `sit_down` once, and what that returns once per block. Returns the Fault of the
 /// lowest block that throws one.
 std::optional<Fault> run_blocks(
-    std::int64_t blocks, int workers,
+    std::int64_t begin, std::int64_t end, int workers,
     const std::function<std::function<void(std::int64_t block)>(Sitting&)>& sit_down);
 
 }  // namespace lanescope::simt

@@ -62,6 +62,7 @@ struct ModuleRun {
   int heads_per_tile;           ///< (kernels/parts/row_tile.h)
   std::int64_t blocks;          ///< of the first pass's grid
   std::int64_t combine_blocks;  ///< of the combine pass's grid
+  std::int64_t first_block;     ///< sim: of the first pass's grid; what lies before is not run
   // What the kernel reads.
   ModuleBuffer q;         ///< [batch, heads, len_q, D]
   ModuleBuffer k;         ///< [batch, heads_kv, len_kv, D]

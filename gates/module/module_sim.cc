@@ -76,7 +76,9 @@ bool launch_passes(const ModuleRun& run) {
                       .tensor_core = run.rules->tensor_core,
                       .shared_element = locate_shared};
   if constexpr (launches_first<K, gate>) {
-    const bool fewer = is_persistent<K> && multiprocessors < run.blocks;
+    // A block of its own for each item, where not all are run.
+    const bool fewer = is_persistent<K> && multiprocessors < run.blocks && run.first_block == 0;
+    launch.first_block = run.first_block;
     launch.blocks = fewer ? multiprocessors : run.blocks;
     launch.threads = K::threads;
     launch.shared_bytes = sizeof(typename K::SharedMemory);
@@ -92,6 +94,7 @@ bool launch_passes(const ModuleRun& run) {
   }
   if constexpr (launches_second<K, gate>) {
     launch.blocks = run.combine_blocks;
+    launch.first_block = run.first_block / run.splits;
     launch.threads = K::combine_threads;
     launch.shared_bytes = 0;
     launch.is_first = !launches_first<K, gate>;

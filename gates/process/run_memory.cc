@@ -28,7 +28,7 @@ std::size_t rounded_up(std::size_t bytes) {
 
 static_assert(guard_bytes == simt::guard_bytes, "the memory checker needs as much");
 
-RunMemory::RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& sizes) {
+RunMemory::RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& sizes, Fill fill) {
   std::size_t end = rounded_up(head_bytes);
   for (const std::int64_t size : sizes) {
     const auto bytes = static_cast<std::size_t>(size);
@@ -50,8 +50,16 @@ RunMemory::RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& si
                            " with the process that runs the kernel: " + reason);
   }
   memory_ = static_cast<std::byte*>(memory);
-  auto* first = reinterpret_cast<std::uint32_t*>(memory_ + rounded_up(head_bytes));
-  std::fill(first, reinterpret_cast<std::uint32_t*>(memory_ + bytes_), poison32);
+  const auto poison = [](std::byte* begin, std::byte* end) {
+    std::fill(reinterpret_cast<std::uint32_t*>(begin), reinterpret_cast<std::uint32_t*>(end),
+              poison32);
+  };
+  if (fill == Fill::all) poison(memory_ + rounded_up(head_bytes), memory_ + bytes_);
+  for (std::size_t i = 0; fill == Fill::guards && i < sizes.size(); ++i) {
+    std::byte* const end = buffer(i) + rounded_up(static_cast<std::size_t>(sizes[i]));
+    poison(buffer(i) - guard_bytes, buffer(i));
+    poison(end, end + guard_bytes);
+  }
 }
 
 RunMemory::~RunMemory() {

@@ -16,7 +16,9 @@ class RunMemory {
  public:
   /// `head_bytes` of zeroes, then buffers of `sizes` bytes. Throws EnvironmentError where there is
   /// no such memory.
-  RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& sizes);
+  /// Fill::guards: the buffers themselves are zeros, which take no memory until they are touched.
+  enum class Fill : std::uint8_t { all, guards };
+  RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& sizes, Fill fill = Fill::all);
   ~RunMemory();
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;

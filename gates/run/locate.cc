@@ -11,6 +11,7 @@
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/run/locate_dependence.h"
+#include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
@@ -82,6 +83,7 @@ class Search {
       if (check_memory(probe, location_)) break;
     }
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
+    if (!location_.diagnosis && !is_given(given_)) check_far_head(given_, location_);
     if (!location_.diagnosis && !is_module_path(given_.kernel)) {
       for (std::string& what : not_tried(given_, probes, tile.br, tile.bc)) {
         location_.not_tried.push_back(std::move(what));

@@ -200,7 +200,7 @@ std::vector<std::string> not_tried(const RunOptions& given, const std::vector<Pr
   }
   std::vector<std::string> left;
   if (!tiles.empty()) left.push_back("tiles of " + tiles + " (--tile-shape)");
-  left.push_back("sequences of more than 9 tiles, tensors of more than 2^31 elements");
+  left.push_back("sequences of more than 9 tiles");
   return left;
 }
 

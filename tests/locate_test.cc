@@ -10,6 +10,7 @@
 #include "debug/dump/dump_metadata.h"
 #include "debug/judge/judge.h"
 #include "gates/build/module_catalogue.h"
+#include "gates/run/far_head.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/source_place.h"
 #include "reference/inputs.h"
@@ -64,6 +65,23 @@ TEST_CASE("locate: the shortest option that the wrong runs have in common") {
   const RunTraits seed{"--seed 1", {"seeded"}, false};
   CHECK(dependence_text({plain, wrong_ragged, rising, seed}) ==
         "right with rising, wrong without, all else alike");
+}
+
+TEST_CASE("locate: the last head of tensors beyond 2^32 elements is as it is alone") {
+  for (const char* kernel : {"scalar", "mma", "splitk", "wgmma"}) {
+    RunOptions options;
+    options.kernel = kernel;
+    options.gate = name_of(Gate::fused);
+    options.backend = "sim";
+    for (const bool far_keys : {true, false}) {
+      const std::optional<FarHead> far = run_far_head(options, far_keys);
+      REQUIRE(far);
+      INFO(kernel << ": " << far->fault << ", " << far->differing << " of " << far->compared);
+      CHECK(far->problem.queries() * far->problem.d > std::int64_t{1} << 32);
+      CHECK(far->right());
+      CHECK(far->compared >= 16 * 64);
+    }
+  }
 }
 
 TEST_CASE("locate: every planted bug by stage, site and cause") {

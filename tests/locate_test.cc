@@ -52,6 +52,9 @@ TEST_CASE("locate: the shortest option that the wrong runs have in common") {
   const RunTraits also{"--seed 1", {}, false};
   CHECK(dependence_text({plain, causal, also, both}) ==
         "right with --shape s=64, wrong with --seed 1");
+  const RunTraits short_keys{"mma fused --shape b=1,s=64,d=64", {}, true};
+  const RunTraits long_keys{"mma fused --shape b=1,s=64,skv=192,d=64", {}, false};
+  CHECK(dependence_text({short_keys, long_keys}) == "wrong with --shape skv=192, right without");
   CHECK(dependence_text({plain, causal}).empty());
   // What a run lacks tells as well.
   const RunTraits fails{"--shape s=70", {"ragged"}, false};

@@ -34,6 +34,19 @@ std::vector<Cause> causes_of(const Diagnosis& diagnosis) {
   return causes;
 }
 
+/// Where the source makes the accesses that the memory checker's first finding is about.
+std::vector<std::string> accessing_lines(const Diagnosis& diagnosis) {
+  std::vector<std::string> lines;
+  if (diagnosis.memory.empty()) return lines;
+  const CheckReport::Item& item = diagnosis.memory.front();
+  for (const std::string& line : {item.access_line, item.earlier_line}) {
+    if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
 class Search {
  public:
   explicit Search(const RunOptions& given) : given_(given) {
@@ -74,6 +87,7 @@ class Search {
       if (const auto& first = location_.diagnosis->first) {
         location_.source = source_places(kernel_, first->stage, first->site);
       }
+      if (location_.source.empty()) location_.source = accessing_lines(*location_.diagnosis);
       location_.warnings = warnings_of_module(module_name_);
       return std::move(location_);
     }

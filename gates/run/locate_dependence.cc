@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <limits>
 #include <sstream>
 
@@ -30,16 +29,33 @@ bool tells(const std::vector<RunTraits>& runs, const std::vector<TraitCondition>
   });
 }
 
-/// "--shape s=64 --causal" in words, those left out that `other` has too.
+/// The sides of "b=1,s=64,d=64"; of another word, itself.
+std::vector<std::string> parts_of(const std::string& word) {
+  std::vector<std::string> parts;
+  std::istringstream sides(word);
+  for (std::string side; std::getline(sides, side, ',');) parts.push_back(side);
+  return parts;
+}
+
+/// The options of a run, those words and sides of a shape left out that `other` has too:
+/// "--shape skv=192 --causal".
 std::string own_words(const std::string& options, const std::string& other) {
   std::istringstream words(options), others(other);
-  const std::vector<std::string> known{std::istream_iterator<std::string>(others), {}};
+  std::vector<std::string> known;
+  for (std::string word; others >> word;) {
+    for (const std::string& part : parts_of(word)) known.push_back(part);
+  }
   std::string text, option;
   for (std::string word; words >> word;) {
+    std::string own;
+    for (const std::string& part : parts_of(word)) {
+      if (std::find(known.begin(), known.end(), part) != known.end()) continue;
+      own += (own.empty() ? "" : ",") + part;
+    }
     if (word.starts_with("--")) option = word;
-    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    if (!option.empty() && word != option) text += (text.empty() ? "" : " ") + option;
-    text += (text.empty() ? "" : " ") + word;
+    if (own.empty()) continue;
+    if (!option.empty() && own != option) text += (text.empty() ? "" : " ") + option;
+    text += (text.empty() ? "" : " ") + own;
     option.clear();
   }
   return text;

@@ -14,7 +14,6 @@ class Checker;
 /// The grid, and how the machine runs it.
 struct Launch {
   std::int64_t blocks = 1;
-  std::int64_t first_block = 0;  ///< those before it are not run
   int threads = 32;              ///< of a block, a multiple of 32
   std::size_t shared_bytes = 0;  ///< of a block; starts filled with a poison pattern
   int workers = 0;               ///< OS threads, 0: one per core
@@ -26,6 +25,7 @@ struct Launch {
   // Of several launches one after the other on the same buffers.
   bool is_first = true;
   bool is_last = true;
+  std::int64_t first_block = 0;  ///< blocks before it are not run
 };
 
 /// Runs `kernel(arguments)` once per thread of the grid: a block on one OS thread, its lanes as

@@ -127,7 +127,9 @@ std::shared_ptr<const MarkedModule> marked_module(const Module& plain,
     const auto type = type_of(plain, markers, id, ptx);
     if (!type) continue;
     marked->sites.push_back(site_of(plain, id, *type));
-    marked->sites.back().unscaled = id == SiteId::s && has_unscaled_scores(markers, ptx);
+    if (id == SiteId::s && has_unscaled_scores(markers, ptx)) {
+      marked->sites.back().unit = ScoreUnit::raw;
+    }
   }
   Module& module = marked->module;
   module = plain;

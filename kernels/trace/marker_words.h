@@ -19,7 +19,7 @@ struct Marker {
   Kind kind = Kind::row_tile;
   SiteId site = SiteId::s;
   Form form = Form::f32;
-  bool unscaled = false;  ///< of s: Site::unscaled, the word qk
+  bool unscaled = false;  ///< of s: ScoreUnit::raw, the word qk
 
   bool operator==(const Marker&) const = default;
 };

@@ -186,7 +186,7 @@ struct WgmmaConsumer {
   }
 
   /// Issues the scores of an item's first tile.
-  LANESCOPE_DEVICE void start_item(const Item& started, const Seam& seam) {
+  LANESCOPE_DEVICE void start_item(const Seam& seam) {
     wait_for_queries();
     seam(0, site::q_smem(smem.q[q.slot]));
     if constexpr (runs<G, Stage::qk> && Stages::holds_queries) {
@@ -236,7 +236,7 @@ struct WgmmaConsumer {
   /// scores are issued behind the last P·V of the one before, where their queries are there by
   /// then. Returns the item behind them.
   LANESCOPE_DEVICE const Item& run(const Item& first, const Seam& seam) {
-    start_item(first, seam.of(first.block));
+    start_item(seam.of(first.block));
     device::wgmma_wait<0>();
     while (true) {
       const Item& now = smem.item[item.slot];
@@ -250,7 +250,7 @@ struct WgmmaConsumer {
         finish_item(now, seam.of(now.block));
         return then;
       }
-      start_item(then, seam.of(then.block));
+      start_item(seam.of(then.block));
       finish_item(now, seam.of(now.block));
     }
   }

@@ -127,10 +127,10 @@ class BlockRunner final : public AsyncHost {
 
   Grid& grid_;
   Sitting& sitting_;
+  StackPool stacks_;  ///< outlives the lanes, whose stacks come back to it
   std::vector<Lane> lanes_;
   std::vector<Warp> warps_;
   std::deque<int> ready_;  ///< threads that can go on, in their order
-  StackPool stacks_;
   std::unique_ptr<std::byte[]> memory_;
   std::byte* shared_ = nullptr;
   std::size_t shared_bytes_;

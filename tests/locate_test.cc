@@ -134,6 +134,7 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
                                             "written_twice",
                                             "operand_overwritten",
                                             "missing_proxy_fence",
+                                            "register_in_flight",
                                             "barrier_overwritten"};
     const bool of_two = std::find(findings_of_two.begin(), findings_of_two.end(),
                                   specimen.finding) != findings_of_two.end();

@@ -16,7 +16,7 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 12;
+inline constexpr int module_abi = 13;
 
 /// What a device can do at best, as its driver says.
 struct ModuleDevice {
@@ -146,6 +146,8 @@ struct Module {
   /// The file of the PTX whose markers are its sites (gates/build/marked_module.h); nullptr: it has
   /// none.
   const char* marked_ptx = nullptr;
+  /// A block may compute several items: there are no more blocks than the device has room for.
+  bool persistent = false;
 };
 
 }  // namespace lanescope

@@ -257,6 +257,8 @@ inline const Module module_description = {
     describe_device,
     run_module,
     describe_passes,
+    nullptr,
+    is_persistent<Kernel>,
 };
 
 }  // namespace lanescope

@@ -58,7 +58,8 @@ class Search {
   Location run() {
     const Tile tile = tile_of_module();
     combines_ = tile.combines;
-    const std::vector<Probe> probes = plan(given_, tile.br, tile.bc, tile.combines);
+    const std::vector<Probe> probes =
+        plan(given_, tile.br, tile.bc, tile.combines, tile.persistent);
     const auto to_check = std::count_if(probes.begin(), probes.end(),
                                         [](const Probe& probe) { return probe.checked; });
     const auto problems = std::ssize(probes) + to_check;
@@ -67,12 +68,14 @@ class Search {
     for (const Probe& probe : probes) {
       progress.at(tried++, problems);
       build_ahead(probes, probe);
-      if (attempt(probe)) {
+      const bool best = attempt(probe);
+      // What the checker does not find in one run that fails, it may in another.
+      if (best || (probe_failed_ && probe.checked)) {
         const bool open =
             !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
         if (open && check_memory(probe, location_)) break;
-        doubt_trace(outputs_right_, *location_.diagnosis);
       }
+      if (best) doubt_trace(outputs_right_, *location_.diagnosis);
       if (location_.diagnosis && (is_sure() || probe.about == as_given)) break;
     }
     if (!location_.diagnosis) settle_variant();
@@ -111,7 +114,7 @@ class Search {
 
   struct Tile {
     int br, bc;
-    bool combines;
+    bool combines, persistent;
   };
   Tile tile_of_module() const {
     RunOptions options = given_;
@@ -119,7 +122,7 @@ class Search {
     const PreparedRun run = prepare(options);
     if (!run.trace_note.empty())
       throw UsageError("locate: it needs the traced values. " + run.trace_note);
-    return {run.module->br, run.module->bc, run.module->combines};
+    return {run.module->br, run.module->bc, run.module->combines, run.module->persistent};
   }
 
   /// What the first module runs was right: all that other probes need is built at once.
@@ -137,6 +140,7 @@ class Search {
 
   /// Runs a probe; true where it diverged and its diagnosis is the best so far.
   bool attempt(const Probe& probe) {
+    probe_failed_ = false;
     Dump dump;
     std::vector<std::string> traits;
     try {
@@ -167,7 +171,8 @@ class Search {
       right_.push_back(dump.info);
       if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
     }
-    if (report.match || report.unsettled || variant) return false;
+    probe_failed_ = !(report.match || report.unsettled || variant);
+    if (!probe_failed_) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     for (const DumpInfo& right : right_) refute(diagnosis, right);
     if (!is_traced(dump)) failed_runs_.push_back({text, causes_of(diagnosis)});
@@ -270,8 +275,9 @@ class Search {
   std::vector<std::pair<std::string, std::vector<Cause>>> failed_runs_;
   Probe variant_probe_;  ///< the first with another recurrence
   double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match
-  RunOptions failed_;      ///< of the probe whose diagnosis it is
-  bool combines_ = false;  ///< the kernel has a combine pass
+  RunOptions failed_;          ///< of the probe whose diagnosis it is
+  bool combines_ = false;      ///< the kernel has a combine pass
+  bool probe_failed_ = false;  ///< the last one
   bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early

@@ -111,6 +111,7 @@ bool check_memory(const Probe& probe, Location& location) {
                               (values.sure() ? "" : " (not certain)"));
   }
   location.diagnosis = std::move(memory);
+  location.options = text;
   return true;
 }
 

@@ -83,7 +83,7 @@ bool is_given(const RunOptions& options) {
          options.input != "random" || options.seed != 0;
 }
 
-std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) {
+std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, bool persistent) {
   std::vector<Probe> probes;
   if (is_given(given)) probes.push_back({as_given, given, true});
   const std::string d =
@@ -122,6 +122,9 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines) 
   probes.back().broad = true;
   add("large scores", length_text(br, 2 * bc), false, "large");
   add("more tiles than rings of buffers hold", length_text(br, 9 * bc), false, "random", true);
+  if (persistent) {  // more than the 132 blocks of an H200
+    add("several items per block", "h=136," + length_text(br, 3 * bc), false, "random", true);
+  }
   if (combines) {
     const auto add_splits = [&](const std::string& about, const std::string& shape, bool causal,
                                 std::int64_t splits, bool checked = false,

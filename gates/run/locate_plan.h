@@ -29,7 +29,7 @@ bool is_given(const RunOptions& options);
 /// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, with several
 /// splits where the kernel combines them; at last, the other types of inputs that it takes. The
 /// first is the one that is given, if any.
-std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines);
+std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, bool persistent);
 
 /// The modules that the plan runs, the memory checker's among them.
 std::vector<std::string> modules_of(const std::vector<Probe>& probes);

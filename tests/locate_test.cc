@@ -135,6 +135,8 @@ TEST_CASE("locate: every planted bug by stage, site and cause") {
                                             "operand_overwritten",
                                             "missing_proxy_fence",
                                             "register_in_flight",
+                                            "missing_register_fence",
+                                            "double_arrival",
                                             "barrier_overwritten"};
     const bool of_two = std::find(findings_of_two.begin(), findings_of_two.end(),
                                   specimen.finding) != findings_of_two.end();

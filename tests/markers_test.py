@@ -3,13 +3,14 @@
 says, have gates, sites and causes as those of the tree."""
 
 import itertools
+import re
 import shlex
 import struct
 import subprocess
 import tarfile
 import unittest
 
-from support.program import DIVERGED, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
+from support.program import DIVERGED, MISMATCH, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
 
 MARKED = "/tmp/marked"  # what README.md calls the folder
 SITES = {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"}
@@ -115,6 +116,72 @@ class MarkersTest(ProgramTest):
                 found = self.json_of("locate", module, "--backend", "sim", code=DIVERGED)
                 self.assertEqual((found["stage"], found["site"], found["cause"]), (stage, site, cause), found["evidence"])
                 self.assertRegex(" ".join(found["evidence"]), "alone diverges in the same stage")
+                self.assertRegex(found["source"][0], rf"{name}\.cu:\d+ \(its marker\)")
+                number = int(re.search(r":(\d+) ", found["source"][0])[1])
+                marked = module.with_suffix(".cu").read_text().splitlines()[number - 1]
+                self.assertIn(f"lanescope::trace(lanescope::{site},", marked)
+                self.assertRegex(" ".join(found["source"][1:]), rf"{name}\.cu:\d+ \(computes it: (fma|mma|add|selp|max|shfl)")
+
+    def test_tiles_in_shared_memory(self):
+        """(what is stored, what the marker says of how it lies)"""
+        plain = "__shared__ __half k_smem[keys][head_dim], v_smem[keys][head_dim];"
+        loads = ["k_smem[i / head_dim][d] = ", "v_smem[i / head_dim][d] = "]
+        reads = ["const __half* b = &k_smem[8 * n + g][16 * i + 2 * t];", "pair(b[0], b[1]), pair(b[8], b[9])"]
+        swizzled = [(plain, "__shared__ __half k_smem[keys * head_dim], v_smem[keys][head_dim];\n"
+                            "  const auto at = [](int row, int d) { return row * head_dim + (d ^ row % 8 * 8); };"),
+                    (loads[0], "k_smem[at(i / head_dim, d)] = "),
+                    (reads[0], "const __half* b = k_smem; const int key = 8 * n + g, d = 16 * i + 2 * t;"),
+                    (reads[1], "pair(b[at(key, d)], b[at(key, d + 1)]), pair(b[at(key, d + 8)], b[at(key, d + 9)])")]
+        marker = "&k_smem[0][0], lanescope::rows(head_dim)"
+        layouts = {
+            "swizzled": [*swizzled, (marker, "k_smem, lanescope::rows(head_dim).swizzled(3, 3, 3)")],
+            "padded": [(plain, "__shared__ __half k_smem[keys][head_dim + 8], v_smem[keys][head_dim];"),
+                       (marker, "&k_smem[0][0], lanescope::rows(head_dim + 8)")],
+        }
+        shape = ["--shape", "b=1,h=1,s=70,d=64"]
+        for name, changes in layouts.items():
+            with self.subTest(name):
+                module = self.compile("marked_mma.cu", name, *changes)
+                report = self.report(module, "fused", *shape)
+                self.assertEqual(report["verdict"], "match")
+                self.assertIn("k_smem", {site["site"] for site in report["sites"]})
+        wrong = self.compile("marked_mma.cu", "not_swizzled", *swizzled, (marker, "k_smem, lanescope::rows(head_dim)"))
+        first = self.report(wrong, "fused", *shape, code=DIVERGED)["first"]
+        self.assertEqual((first["stage"], first["site"], first["row"], first["col"]), ("load", "k_smem", 1, 0))
+        stale = self.compile("marked_mma.cu", "columns", ("v[key * head_dim + d]", "v[key * head_dim + (d ^ 8)]"))
+        first = self.report(stale, "fused", *shape, code=DIVERGED)["first"]
+        self.assertEqual((first["stage"], first["site"]), ("load", "v_smem"))
+        outside = self.compile("marked_mma.cu", "outside", (marker, "&k_smem[0][0], lanescope::rows(640)"))
+        done = self.call("diff", outside, "fused", "--backend", "sim", *shape, code=DIVERGED)
+        self.assertRegex(done.stdout, r"lanescope tile k_smem b16 at .*outside\.cu:\d+ in load: the marker has row \d+, column 0 of "
+                                      r"k_smem at byte \d+ of shared memory, which has 4096")
+
+    def test_stages(self):
+        """Findings say in which stage they are, and what of which tile they are about."""
+        barrier = "    __syncthreads();\n    lanescope::tile(lanescope::k_smem"
+        race = self.compile("marked_mma.cu", "race", (barrier, "    lanescope::tile(lanescope::k_smem"))
+        shape = ["--shape", "b=1,h=1,s=40,d=64"]
+        said = self.call("check", race, "fused", *shape, code=DIVERGED).stdout
+        self.assertRegex(said, r"read +\S+race\.cu:\d+ in qk .*\n +write +\S+race\.cu:\d+ in load .*\n +at +k_smem\[\d+\]\[\d+\]")
+        self.assertRegex(said, r"read +\S+race\.cu:\d+ in pv .*\n +write +\S+race\.cu:\d+ in load .*\n +at +v_smem\[\d+\]\[\d+\]")
+        found = self.json_of("locate", race, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["stage"], found["site"], found["cause"]), ("load", "k_smem", "race"))
+        program = race.with_name("main.cu")
+        program.write_text('''#include "race.cu"
+            int main() {
+              __half* x;
+              cudaMalloc(&x, 5 * 4096 * sizeof *x);
+              cudaMemset(x, 0, 5 * 4096 * sizeof *x);
+              __half *o = x + 3 * 4096;
+              tensor_cores<<<2, 64>>>(x, x + 4096, x + 8192, o, (float*)(o + 4096), 64, 64, 1, 0.125f, false);
+              return cudaDeviceSynchronize();
+            }''')
+        for keep in [[], ["-keep", "-keep-dir", str(race.parent)]]:
+            subprocess.run(["nvcc", "-std=c++20", "-cudart", "shared", "-arch=compute_90", "-lineinfo", f"-I{ROOT}",
+                            f"-I{ROOT}/kernels/trace", *keep, str(program), "-o", str(race.with_name("main"))], check=True)
+            said = self.call("exec", "--accesses", race.with_name("main"), code=DIVERGED).stderr
+            self.assertEqual(" in qk " in said, keep != [], said)
+            self.assertEqual(bool(re.search(r"ld\.shared\S* at \S+race\.cu:\d+ in pv", said)), keep != [], said)
 
     def test_unwritten(self):
         """A value that no lane traces was never written."""
@@ -140,7 +207,7 @@ class MarkersTest(ProgramTest):
         module.with_suffix(".ptx").write_text(text.replace("// lanescope trace o f32", "// lanescope trace o b16"))
         self.refuses(USAGE, r"wrong\.ptx:\d+: lanescope trace o b16: the register %f\d+ has 32 bits", "diff", module, "fused", *shape)
         module.with_suffix(".ptx").write_text(text.replace("\tmul.", "\tadd."))
-        self.refuses(USAGE, r"wrong\.ptx is not what the module beside it was compiled to", "diff", module, "fused", *shape)
+        self.refuses(MISMATCH, r"wrong\.ptx is not what the module beside it was compiled to", "diff", module, "fused", *shape)
 
     def test_gpu(self):
         """The GPU's values are the machine's, bit for bit."""
@@ -166,7 +233,7 @@ class MarkersTest(ProgramTest):
         for gate in GATES:
             self.assertEqual(self.report(module, gate, *shape)["verdict"], "match")
         mixed = self.compile("marked.cu", "mixed", *words[:2], words[3])
-        self.refuses(USAGE, "scores as s and as qk", "diff", mixed, "fused", "--backend", "sim", *shape)
+        self.refuses(USAGE, "scores in the units raw and base_2", "diff", mixed, "fused", "--backend", "sim", *shape)
         wrong = self.compile("marked.cu", "as_if_scaled", words[0], words[3])
         self.assertEqual(self.report(wrong, "qk_only", *shape, code=DIVERGED)["first"]["site"], "s")
 

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "debug/ptx/contraction.h"
+#include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker_run.h"
 #include "kernels/trace/marker_words.h"
+#include "kernels/trace/tile_layout.h"
 #include "tests/support/catch.h"
 #include "tests/support/ptx_kernel.h"
 
@@ -84,11 +86,17 @@ TEST_CASE("marker: words are those of the header, and nothing else", "[ptx][mark
   using enum Marker::Form;
   CHECK(marker("lanescope trace s f32 %r1, %r2, %r3, %f1") == Marker{trace, SiteId::s, f32});
   CHECK(marker("lanescope inject alpha b16x2 %r1") == Marker{inject, SiteId::alpha, b16x2});
-  CHECK(marker("lanescope trace qk f32 %r1") == Marker{trace, SiteId::s, f32, true});
+  CHECK(marker("lanescope trace qk f32 %r1") == Marker{trace, SiteId::s, f32, ScoreUnit::raw});
+  CHECK(marker("lanescope inject m_prev_base_e f32 %r1") ==
+        Marker{inject, SiteId::m_prev, f32, ScoreUnit::base_e});
+  CHECK(marker("lanescope tile k_smem b16 %r1") == Marker{tile, SiteId::k_smem, b16});
+  CHECK(marker("lanescope phase pv") == Marker{phase, SiteId::s, f32, {}, Stage::pv});
   CHECK(marker("lanescope row_tile %r1, %r2, %r3").value().kind == row_tile);
-  for (const char* text : {"lanescope trace", "lanescope trace s", "lanescope trace x f32 %r1",
-                           "lanescope trace s f64 %r1", "lanescope traces s f32 %r1",
-                           "lanescope trace o_final f32 %r1", "lanescopes trace s f32 %r1"}) {
+  for (const char* text :
+       {"lanescope trace", "lanescope trace s", "lanescope trace x f32 %r1",
+        "lanescope trace s f64 %r1", "lanescope tile s b16x2 %r1", "lanescope phase",
+        "lanescope phase combine", "lanescope trace p_raw f32 %r1", "lanescope traces s f32 %r1",
+        "lanescope trace o_final f32 %r1", "lanescopes trace s f32 %r1"}) {
     CHECK_FALSE(marker(text).has_value());
   }
 }
@@ -185,6 +193,109 @@ TEST_CASE("marker: a value is replaced where the run gives it, and stays else", 
     CHECK(untouched.out[lane] == static_cast<float>(lane));
     CHECK(given.out[lane] == 42);
   }
+}
+
+TEST_CASE("marker: a tile in shared memory goes to its slots, however it lies", "[ptx][marker]") {
+  const struct {
+    const char* operands;  // row, col, panel, panel stride, swizzle
+    TileLayout layout;
+  } cases[] = {{"40, 1, 0, 0, 0", {40, 1, 0, 0, 0}},
+               {"1, 3, 0, 0, 0", {1, 3, 0, 0, 0}},
+               {"8, 1, 8, 16, 0", {8, 1, 8, 16, 0}},
+               {"32, 1, 0, 0, 131330", {32, 1, 0, 0, 2 | 1 << 8 | 2 << 16}}};
+  for (const auto& [operands, layout] : cases) {
+    std::string body =
+        ".shared .align 16 .b8 mem[1024];\n"
+        "mov.u32 %r4, mem; add.u32 %r4, %r4, 64;\n";
+    // One lane writes 100 + its number to every element's place.
+    for (int i = 0; i < 64; ++i) {
+      const std::string at = std::to_string(4 * layout.offset(i / 32, i % 32));
+      body +=
+          "mov.b32 %f2, " + std::to_string(100 + i) + ".0; st.shared.f32 [%r4+" + at + "], %f2;\n";
+    }
+    Marked marked(body + "// lanescope tile s f32 %r3, %r4, " + operands);
+    marked.start();
+    for (int i = 0; i < 64; ++i) {
+      CHECK(marked.value(SiteId::s, 2, 1, i / 32, i % 32) == static_cast<float>(100 + i));
+      CHECK_FALSE(marked.is_written(SiteId::s, 2, 0, i / 32, i % 32));
+    }
+  }
+  Marked outside(
+      ".shared .align 16 .b8 mem[64];\nmov.u32 %r4, mem;\n"
+      "// lanescope tile s f32 %r2, %r4, 32, 1, 0, 0, 0");
+  CHECK_THROWS_WITH(outside.start(), Catch::Matchers::ContainsSubstring(
+                                         "row 0, column 16 of s at byte 64 of shared memory"));
+}
+
+TEST_CASE("marker: CuTe's swizzles", "[ptx][marker]") {
+  // Swizzle<3, 3, 3>: 8 rows of 64 elements of 16 bits; in row r the 16 bytes c are those at c ^ r.
+  const TileLayout layout = {64, 1, 0, 0, 3 | 3 << 8 | 3 << 16};
+  for (int row = 0; row < 16; ++row) {
+    for (int col = 0; col < 64; ++col) {
+      CHECK(layout.offset(row, col) == row * 64 + (col / 8 ^ row % 8) * 8 + col % 8);
+    }
+  }
+}
+
+TEST_CASE("marker: which stage code is of", "[ptx][marker]") {
+  const std::string body =
+      "add.u32 %r4, %r1, 1;\n"                                            // no marker leads here
+      "L:\n// lanescope phase qk\nadd.u32 %r4, %r4, 1;\n"                 // qk
+      "setp.lt.u32 %p1, %r4, 50; @%p1 bra M;\n"                           // qk
+      "// lanescope phase softmax\nadd.u32 %r4, %r4, 3;\n"                // softmax
+      "M: add.u32 %r4, %r4, 5;\nsetp.lt.u32 %p1, %r4, 90; @%p1 bra L;\n"  // both
+      "// lanescope phase epilogue\nadd.u32 %r4, %r4, 7;\n";
+  const PtxKernel kernel(ptx_module(marked_registers + body + "\nret;", 1));
+  std::vector<std::string> stages;
+  const ptx::Program& program = kernel.program();
+  for (std::uint32_t i = 0; i < program.code.size(); ++i) {
+    if (program.origins[i].opcode == "add.u32") stages.push_back(program.stage_of(i));
+  }
+  CHECK(stages ==
+        std::vector<std::string>{"", " in qk", " in softmax", " in qk or softmax", " in epilogue"});
+}
+
+TEST_CASE("marker: what computes a value is seen through copies", "[ptx][marker]") {
+  const std::string text =
+      ptx_module(marked_registers +
+                     "mul.rn.f32 %f2, %f1, %f1;\nsetp.lt.u32 %p1, %r1, 5;\n@%p1 bra L;\n"
+                     "ex2.approx.f32 %f2, %f1;\nL: mov.f32 %f3, %f2;\n"
+                     "// lanescope inject s f32 %r2, %r2, %r1, %f3\n"
+                     "mov.f32 %f4, %f3;\n// lanescope trace s f32 %r2, %r2, %r1, %f4\nret;",
+                 1);
+  const ptx::Module module = ptx::parse(text, "test.ptx");
+  const ptx::Function& function = module.functions[0];
+  const auto trace = static_cast<std::uint32_t>(function.statements.size()) - 2;
+  std::vector<std::string> opcodes;
+  const int traced = function.statements[trace].operands[3].index;
+  for (const ptx::Definition& found : ptx::definitions_of(function, trace, traced)) {
+    opcodes.emplace_back(function.statements[found.statement].opcode);
+  }
+  CHECK(opcodes == std::vector<std::string>{"mul.rn.f32", "ex2.approx.f32"});
+}
+
+TEST_CASE("marker: an accumulator of a product in flight is no value yet", "[ptx][marker]") {
+  const auto load = [](const std::string& before, const std::string& behind) {
+    std::string accumulators;
+    for (int i = 0; i < 4; ++i) accumulators += (i > 0 ? ", %a" : "%a") + std::to_string(i);
+    const std::string product =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {" + accumulators +
+        "}, %rd1, %rd2, %p1, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\n";
+    std::string text = ptx_module(
+        marked_registers + ".reg .f32 %a<4>;\n" + before + product + behind + "\nret;", 1);
+    text.replace(text.find("sm_90"), 5, "sm_90a");
+    return PtxKernel(text);
+  };
+  const std::string marker = "// lanescope trace s f32 %r2, %r2, %r1, %a1\n";
+  const std::string wait = "wgmma.wait_group.sync.aligned ";
+  const auto in_flight = Catch::Matchers::ContainsSubstring("that is still in flight");
+  CHECK_THROWS_WITH(load("", marker + wait + "0;"), in_flight);
+  CHECK_THROWS_WITH(load("", wait + "1;\n" + marker), in_flight);
+  CHECK_THROWS_WITH(load("", "mov.f32 %f1, %a1;\n// lanescope trace s f32 %r2, %r2, %r1, %f1\n"),
+                    in_flight);
+  CHECK_THROWS_WITH(load("L:\n" + marker, "setp.lt.u32 %p1, %r1, 5; @%p1 bra L;\n"), in_flight);
+  CHECK_NOTHROW(load(marker, wait + "0;\n" + marker));
+  CHECK_NOTHROW(load("", "wgmma.commit_group.sync.aligned;\n" + wait + "1;\n" + marker));
 }
 
 TEST_CASE("marker: ptxas does not see them, so sums are contracted as without", "[ptx][marker]") {

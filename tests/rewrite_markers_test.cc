@@ -143,6 +143,18 @@ TEST_CASE("rewritten markers: row tiles that a marker names", "[ptx][marker]") {
       "// lanescope trace m f32 %r6, %r5, %r0, %f1\n");
 }
 
+TEST_CASE("rewritten markers: tiles in shared memory", "[ptx][marker]") {
+  const std::string store =
+      ".shared .align 16 .b8 mem[2048];\n"
+      "mov.u32 %r9, mem; mad.lo.u32 %r10, %r5, 40, %r4; mad.lo.u32 %r10, %r10, 4, %r9;\n"
+      "st.shared.f32 [%r10], %f1; bar.sync 0;\n";
+  const std::string rows = "// lanescope tile s f32 %r6, %r9, 40, 1, 0, 0, 0\n";
+  check_same(store + rows + "bar.sync 0;\n");
+  check_same(store + "// lanescope tile s f32 %r6, %r9, 1, 8, 16, 300, 131586\nbar.sync 0;\n");
+  check_same(store + "setp.gt.u32 %p2, %r4, 4; @%p2 bra SKIP;\n" + rows +
+             "SKIP: bar.sync 0; // lanescope phase pv\n");
+}
+
 TEST_CASE("rewritten markers: values that the run gives", "[ptx][marker]") {
   check_same("// lanescope inject s f32 %r6, %r5, %r4, %f1\n", 4, true);
   check_same(

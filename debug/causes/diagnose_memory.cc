@@ -73,7 +73,12 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   for (const Site& known : report.sites) {
     if (known.id == item.site) site = known;
   }
-  if (!site && f.access.place != 0) site = site_after(report.sites, f.passed);
+  for (const Site& known : report.sites) {
+    if (!site && item.stage == known.stage) site = known;
+  }
+  if (!site && f.access.place != 0 && report.knows_progress) {
+    site = site_after(report.sites, f.passed);
+  }
   if (!site) return at;
   at.site = site->id;
   at.stage = site->stage;

@@ -180,6 +180,35 @@ void describe_element(const CheckReport& report, const simt::Region& region, std
   if (!is_lse) item.element += index("d", item.col);
 }
 
+/// The element of a tile that the kernel named which holds a byte of shared memory; of several
+/// tiles that lie there, one after the other, each.
+void describe_named(const simt::Checker& checker, std::int64_t offset, CheckReport::Item& item) {
+  for (const NamedTile& tile : checker.tiles()) {
+    for (int i = 0; i < tile.rows * tile.cols; ++i) {
+      const int row = i / tile.cols, col = i % tile.cols;
+      const std::int64_t at = tile.begin + tile.layout.offset(row, col) * tile.element;
+      if (offset < at || offset >= at + tile.element) continue;
+      item.element += (item.element.empty() ? "" : " or ") +
+                      std::string(lanescope::name_of(tile.site)) + "[" + std::to_string(row) +
+                      "][" + std::to_string(col) + "]";
+      if (item.site) break;
+      item.site = tile.site;
+      item.row = row;
+      item.col = col;
+      break;
+    }
+  }
+}
+
+/// The stage that a line says its code is of (ptx/program.h, stage_of).
+std::optional<Stage> stage_named_in(const std::string& line) {
+  for (int i = 0; i <= static_cast<int>(Stage::epilogue); ++i) {
+    const auto stage = static_cast<Stage>(i);
+    if (line.ends_with(std::string(" in ") + lanescope::name_of(stage))) return stage;
+  }
+  return std::nullopt;
+}
+
 void describe_place(const CheckReport& report, const simt::Checker& checker,
                     const SharedElement& shared_element, CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
@@ -208,6 +237,8 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
     item.element =
         place->tile + "[" + std::to_string(place->row) + "][" + std::to_string(place->col) + "]";
   } else {
+    describe_named(checker, f.offset, item);
+    if (!item.element.empty()) return;
     item.element = "shared memory + " + std::to_string(f.offset) + " bytes";
   }
 }
@@ -245,6 +276,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.access_line = lines[f.access.place];
     item.earlier_line = lines[f.earlier.place];
     item.used_line = lines[f.used.place];
+    item.stage = stage_named_in(item.access_line);
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";
     if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;

@@ -26,10 +26,12 @@ struct CheckReport {
     std::string region;                                ///< "shared memory", "o"; empty: none
     std::string element;              ///< "q[3][17]", "o[batch 0][head 1][row 3][d 17]"
     std::optional<SiteId> site;       ///< what the element is one of, where that is known
+    std::optional<Stage> stage;       ///< that the access is in, where the kernel says so
     std::int64_t row = -1, col = -1;  ///< of the element in its tile, or in its tensor
   };
   std::vector<Item> items;
-  std::vector<Site> sites;  ///< of the kernel
+  std::vector<Site> sites;     ///< of the kernel
+  bool knows_progress = true;  ///< whether lanes say which sites they have passed
 
   bool clean() const { return items.empty() && fault.empty(); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/simt/source_lines.h"
@@ -215,22 +216,41 @@ std::uint64_t Decoder::integer(std::size_t i, const char* what) {
   return operand(i).bits;
 }
 
-std::string Program::line_of(std::uint32_t instruction) const {
-  const Origin& origin = origins[instruction];
+std::string source_line(const std::map<int, std::string>& files,
+                        const std::vector<Location>& locations, int location,
+                        const std::string& otherwise) {
   std::string innermost;
-  for (int at = origin.location; at >= 0; at = locations[static_cast<std::size_t>(at)].inlined_at) {
-    const Location& location = locations[static_cast<std::size_t>(at)];
-    const auto file = files.find(location.file);
-    if (file == files.end() || location.line == 0) continue;
-    const std::string line = simt::shortened(file->second + ":" + std::to_string(location.line));
+  for (int at = location; at >= 0; at = locations[static_cast<std::size_t>(at)].inlined_at) {
+    const Location& place = locations[static_cast<std::size_t>(at)];
+    const auto file = files.find(place.file);
+    if (file == files.end() || place.line == 0) continue;
+    const std::string line = simt::shortened(file->second + ":" + std::to_string(place.line));
     if (!simt::is_vocabulary(line) && !line.starts_with("/usr/")) return line;
     if (innermost.empty()) innermost = line;
   }
-  return innermost.empty() ? module_name + ":" + std::to_string(origin.line) : innermost;
+  return innermost.empty() ? otherwise : innermost;
+}
+
+std::string Program::line_of(std::uint32_t instruction) const {
+  const Origin& origin = origins[instruction];
+  return source_line(files, locations, origin.location,
+                     module_name + ":" + std::to_string(origin.line));
+}
+
+std::string Program::stage_of(std::uint32_t instruction) const {
+  const unsigned stages = origins[instruction].stages;
+  std::string text;
+  if ((stages & before_stages) != 0) return text;
+  for (int i = 0; i <= static_cast<int>(Stage::epilogue); ++i) {
+    if (!(stages >> i & 1)) continue;
+    text +=
+        (text.empty() ? " in " : " or ") + std::string(lanescope::name_of(static_cast<Stage>(i)));
+  }
+  return text;
 }
 
 std::string Program::describe(std::uint32_t instruction) const {
-  return origins[instruction].opcode + " at " + line_of(instruction);
+  return origins[instruction].opcode + " at " + line_of(instruction) + stage_of(instruction);
 }
 
 }  // namespace lanescope::ptx

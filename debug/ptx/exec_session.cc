@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <sstream>
 
 #include "debug/ptx/notes.h"
 #include "debug/report/launch_report.h"
 #include "debug/simt/checker.h"
+#include "kernels/trace/marker_words.h"
 
 namespace lanescope::ptx {
 
@@ -72,6 +75,17 @@ std::optional<ExecSession> ExecSession::open() {
 
 RunSettings ExecSession::settings() const {
   return {wish_.workers, wish_.schedule, nullptr, wish_.rules->tensor_core, wish_.timeout_seconds};
+}
+
+std::string ExecSession::marked_ptx() {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || !std::filesystem::is_regular_file(path.replace_extension(".ptx"), error)) return {};
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("// " + std::string(marker_word)) != line.npos) return path;
+  }
+  return {};
 }
 
 /// Opened for each line, since the program may close what it did not open.

@@ -22,6 +22,9 @@ class ExecSession {
   static std::optional<ExecSession> open();
 
   RunSettings settings() const;
+  /// The PTX beside the program, x.ptx beside x, whose markers say what stages its code is of;
+  /// empty where there is none, or it has no markers.
+  static std::string marked_ptx();
   bool tallies_accesses() const { return wish_.accesses; }
   void note_module() { write(ExecEvent::module, {}); }
   /// What all launches so far have cost.

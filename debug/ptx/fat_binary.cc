@@ -1,10 +1,16 @@
 #include "debug/ptx/fat_binary.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "reference/error.h"
 
@@ -107,6 +113,60 @@ std::string text_of(const Entry& entry, const std::byte* data) {
   return text.substr(0, text.find('\0'));
 }
 
+/// The newest PTX of the container at `at`, which is then behind it; nothing where it holds none.
+std::optional<std::string> take_container(const std::byte*& at) {
+  Container container;
+  std::memcpy(&container, at, sizeof container);
+  const std::byte* best = nullptr;
+  Entry best_entry{};
+  const std::byte* end = at + container.header_bytes + container.bytes;
+  for (at += container.header_bytes; at < end;) {
+    Entry entry;
+    std::memcpy(&entry, at, sizeof entry);
+    const bool newer = !best || entry.architecture > best_entry.architecture;
+    if (entry.kind == kind_ptx && entry.architecture <= newest_architecture && newer) {
+      best = at + entry.header_bytes;
+      best_entry = entry;
+    }
+    if (entry.header_bytes < sizeof entry) refuse("is damaged");
+    at += entry.header_bytes + entry.bytes;
+  }
+  at = end;
+  if (!best) return std::nullopt;
+  return text_of(best_entry, best);
+}
+
+bool is_container(const std::byte* at) {
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, at, sizeof magic);
+  return magic == container_magic;
+}
+
+/// The bytes of a section of an ELF file; none where it has no such section.
+std::vector<std::byte> section_of(const std::string& path, std::string_view name) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto read = [&](auto& to, std::uint64_t at) {
+    if (at > text.size() || sizeof to > text.size() - at) return false;
+    std::memcpy(&to, text.data() + at, sizeof to);
+    return true;
+  };
+  Elf64_Ehdr head{};
+  Elf64_Shdr names{};
+  if (!read(head, 0)) return {};
+  if (!read(names, head.e_shoff + std::uint64_t{head.e_shstrndx} * sizeof names)) return {};
+  for (std::uint64_t i = 0; i < head.e_shnum; ++i) {
+    Elf64_Shdr section{};
+    if (!read(section, head.e_shoff + i * sizeof section)) return {};
+    const std::uint64_t at = names.sh_offset + section.sh_name;
+    if (at >= text.size() || text.c_str() + at != name) continue;
+    if (section.sh_offset > text.size() || section.sh_size > text.size() - section.sh_offset) break;
+    const auto* begin = reinterpret_cast<const std::byte*>(text.data()) + section.sh_offset;
+    return {begin, begin + section.sh_size};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string ptx_of_fat_binary(const void* wrapper) {
@@ -114,28 +174,31 @@ std::string ptx_of_fat_binary(const void* wrapper) {
   std::memcpy(&head, wrapper, sizeof head);
   if (head.magic != wrapper_magic) refuse("is of no kind that is known");
   // A library may hold an empty container before the full one.
-  const std::byte* at = head.container;
-  const std::byte* best = nullptr;
-  Entry best_entry{};
-  Container container;
-  for (std::memcpy(&container, at, sizeof container); container.magic == container_magic && !best;
-       std::memcpy(&container, at, sizeof container)) {
-    const std::byte* end = at + container.header_bytes + container.bytes;
-    for (at += container.header_bytes; at < end;) {
-      Entry entry;
-      std::memcpy(&entry, at, sizeof entry);
-      const bool newer = !best || entry.architecture > best_entry.architecture;
-      if (entry.kind == kind_ptx && entry.architecture <= newest_architecture && newer) {
-        best = at + entry.header_bytes;
-        best_entry = entry;
-      }
-      if (entry.header_bytes < sizeof entry) refuse("is damaged");
-      at += entry.header_bytes + entry.bytes;
-    }
-    at = end;
+  for (const std::byte* at = head.container; is_container(at);) {
+    if (auto text = take_container(at)) return *std::move(text);
   }
-  if (!best) refuse("holds no PTX for sm_90 or older");
-  return text_of(best_entry, best);
+  refuse("holds no PTX for sm_90 or older");
+}
+
+std::vector<std::string> ptx_of_library(const std::string& path) {
+  std::vector<std::string> texts;
+  std::vector<std::byte> section = section_of(path, ".nv_fatbin");
+  const std::size_t bytes = section.size();
+  section.resize(bytes + sizeof(Entry));  // what is read of the last one's header
+  for (std::size_t at = 0; at < bytes;) {
+    const std::byte* begin = section.data() + at;
+    if (!is_container(begin)) {
+      at += 8;  // they are aligned
+      continue;
+    }
+    Container container;
+    std::memcpy(&container, begin, sizeof container);
+    if (container.bytes > bytes - at) refuse("is cut off");
+    const std::byte* end = begin;
+    if (auto text = take_container(end)) texts.push_back(*std::move(text));
+    at = static_cast<std::size_t>(end - section.data());
+  }
+  return texts;
 }
 
 }  // namespace lanescope::ptx

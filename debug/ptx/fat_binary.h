@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lanescope::ptx {
 
@@ -8,5 +9,9 @@ namespace lanescope::ptx {
 /// that for the newest architecture up to sm_90a. Throws UsageError where it holds none, or cannot
 /// be read, and says how to compile it.
 std::string ptx_of_fat_binary(const void* wrapper);
+
+/// The same of every fat binary in a shared library or program that holds PTX: nothing where none
+/// does, or the file has none.
+std::vector<std::string> ptx_of_library(const std::string& path);
 
 }  // namespace lanescope::ptx

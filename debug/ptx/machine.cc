@@ -100,8 +100,10 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   }
   if (grid.checker) {
     grid.checker->end(first ? first->block() : grid.block_count() - 1, false);
-    grid.checker->name_places(
-        [&](std::uint32_t place) { return program.line_of(place - grid.first_place); });
+    grid.checker->name_places([&](std::uint32_t place) {
+      const std::uint32_t instruction = place - grid.first_place;
+      return program.line_of(instruction) + program.stage_of(instruction);
+    });
   }
   if (first) {
     const auto faulty = std::find_if(blocks.begin(), blocks.end(), [&](const Block* block) {

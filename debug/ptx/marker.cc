@@ -4,6 +4,7 @@
 #include "debug/ptx/marker.h"
 
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "debug/ptx/marker_run.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
+#include "debug/simt/checker.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -58,6 +60,58 @@ Flow trace(Warp& warp, const Instruction& in, std::uint32_t mask) {
   }
   return Flow::next;
 }
+
+/// The tile in shared memory that a lane names, of the site that `slots` are of.
+NamedTile named_tile(Warp& warp, const Instruction& in, int lane, const MarkedSlots& slots) {
+  const auto& places = warp.program().tiles[static_cast<std::size_t>(in.immediate)];
+  const auto number = [&](int i) {
+    return warp.lanes<std::int32_t>(places[static_cast<std::size_t>(i)])[lane];
+  };
+  const std::int64_t begin = std::int64_t{number(1)} - static_cast<std::int64_t>(shared_begin);
+  return {static_cast<SiteId>(in.kind),
+          begin,
+          slots.rows,
+          slots.cols,
+          bytes_of(in.type),
+          {number(2), number(3), number(4), number(5), number(6)}};
+}
+
+/// Bytes from the begin of shared memory to an element. A fault where it lies outside.
+std::int64_t place_in_shared(Warp& warp, int lane, const NamedTile& tile, int row, int col) {
+  const std::int64_t at = tile.begin + tile.layout.offset(row, col) * tile.element;
+  const auto bytes = static_cast<std::int64_t>(warp.block().shared_bytes());
+  if (at >= 0 && at + tile.element <= bytes) return at;
+  warp.fail(lane, "the marker has row " + std::to_string(row) + ", column " + std::to_string(col) +
+                      " of " + name_of(tile.site) + " at byte " + std::to_string(at) +
+                      " of shared memory, which has " + std::to_string(bytes) +
+                      ": its layout, or br, bc or head_dim of the kernel");
+}
+
+/// What the tile holds goes to its slots, by the first lane of `mask` for all.
+Flow show_tile(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  const MarkerRun* run = warp.block().grid().markers;
+  if (!run || mask == 0) return Flow::next;
+  const MarkedSlots& slots = run->sites[in.kind].shown;
+  const int lane = std::countr_zero(mask);
+  const NamedTile tile = named_tile(warp, in, lane, slots);
+  if (simt::Checker* checker = warp.block().grid().checker) checker->name_tile(tile);
+  const auto index =
+      warp.lanes<std::int32_t>(warp.program().tiles[static_cast<std::size_t>(in.immediate)][0]);
+  const std::int64_t block = warp.block().row_tile(warp.thread(lane));
+  std::byte* first = slots.find(block, index[lane], 0, 0, 0);
+  for (int row = 0; row < tile.rows; ++row) {
+    for (int col = 0; col < tile.cols; ++col) {
+      const std::int64_t from = place_in_shared(warp, lane, tile, row, col);
+      if (!first) continue;
+      std::memcpy(first + slots.index(row, col, 0) * tile.element, warp.block().shared() + from,
+                  static_cast<std::size_t>(tile.element));
+    }
+  }
+  return Flow::next;
+}
+
+/// Which stage begins is known without running it (ptx/control_flow.h).
+Flow begin_stage(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
 
 /// The lanes of `mask` take what the run gives.
 Flow inject(Warp& warp, const Instruction& in, std::uint32_t mask) {
@@ -110,20 +164,37 @@ bool decode_marker(Decoder& d) {
   std::string_view words = d.statement().opcode;
   const auto marker = take_marker(words);
   if (!marker) d.fail("there is no such marker (kernels/trace/lanescope.h)");
-  const bool places = marker->kind != Marker::Kind::row_tile;
-  d.demand_operands(places ? 4 : 3);
-  for (std::size_t i = 0; i < 3; ++i) d.in.s[i] = d.source(i, Type::b32);
-  if (places) {
-    d.in.kind = static_cast<std::uint8_t>(marker->site);
-    d.in.vector = marker->form == Marker::Form::b16x2 ? 2 : 1;
-    const Type type = marker->form == Marker::Form::b16 ? Type::b16 : Type::b32;
-    d.in.s[3] = marker->kind == Marker::Kind::trace ? d.source(3, type)
-                                                    : d.result_of(d.operand(3), bits_of(type));
-  } else {
-    d.program().program().names_row_tiles = true;
+  using enum Marker::Kind;
+  d.demand_operands(static_cast<std::size_t>(operand_count(marker->kind)));
+  Program& program = d.program().program();
+  d.in.kind = static_cast<std::uint8_t>(marker->site);
+  const Type type = marker->form == Marker::Form::b16 ? Type::b16 : Type::b32;
+  switch (marker->kind) {
+    case phase:
+      d.in.act = begin_stage;
+      break;
+    case row_tile:
+      for (std::size_t i = 0; i < 3; ++i) d.in.s[i] = d.source(i, Type::b32);
+      program.names_row_tiles = true;
+      d.in.act = ptx::row_tile;
+      break;
+    case trace:
+    case inject:
+      for (std::size_t i = 0; i < 3; ++i) d.in.s[i] = d.source(i, Type::b32);
+      d.in.vector = marker->form == Marker::Form::b16x2 ? 2 : 1;
+      d.in.s[3] =
+          marker->kind == trace ? d.source(3, type) : d.result_of(d.operand(3), bits_of(type));
+      d.in.act = marker->kind == trace ? ptx::trace : ptx::inject;
+      break;
+    case tile:
+      d.in.type = type;
+      d.in.immediate = static_cast<std::int64_t>(program.tiles.size());
+      program.tiles.emplace_back();
+      for (std::size_t i = 0; i < 7; ++i) program.tiles.back()[i] = d.source(i, Type::b32);
+      d.in.act = show_tile;
+      break;
   }
-  d.program().program().traces |= marker->kind == Marker::Kind::trace;
-  d.in.act = !places ? row_tile : marker->kind == Marker::Kind::trace ? trace : inject;
+  program.traces |= shows(*marker);
   // What it names, nobody uses.
   d.results.clear();
   d.sources.clear();

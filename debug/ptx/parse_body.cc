@@ -152,16 +152,19 @@ void Parser::read_marker(const Token& comment) {
   statement.line = comment.line;
   statement.location = location_of_code(true);
   std::string_view operands = comment.text;
-  if (!take_marker(operands)) {
+  const auto marker = take_marker(operands);
+  if (!marker) {
     lexer_.fail_at(comment.line, "there is no marker '" + printable(comment.text, 120) +
                                      "' (kernels/trace/lanescope.h)");
   }
   statement.opcode = comment.text.substr(0, comment.text.size() - operands.size());
   Lexer of_operands(operands, module_.name, comment.line);
   std::swap(lexer_, of_operands);
-  do {
-    statement.operands.push_back(read_operand());
-  } while (lexer_.accept(','));
+  if (operand_count(marker->kind) > 0) {
+    do {
+      statement.operands.push_back(read_operand());
+    } while (lexer_.accept(','));
+  }
   if (lexer_.token().kind != Token::Kind::end) lexer_.fail("the marker goes on behind its values");
   std::swap(lexer_, of_operands);
   function_->statements.push_back(std::move(statement));

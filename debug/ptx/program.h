@@ -74,9 +74,10 @@ struct Instruction {
 
 /// Where an instruction comes from.
 struct Origin {
-  std::string opcode;      ///< with its modifiers
-  std::uint32_t line = 0;  ///< of the PTX text
-  int location = -1;       ///< index into Program::locations
+  std::string opcode;       ///< with its modifiers
+  std::uint8_t stages = 0;  ///< that it may run in (ptx/control_flow.h)
+  std::uint32_t line = 0;   ///< of the PTX text
+  int location = -1;        ///< index into Program::locations
 };
 
 /// Bytes that a call copies between the callers' and the function's own parameters, in the local
@@ -107,6 +108,9 @@ struct Program {
   std::vector<Call> calls;
   std::vector<std::vector<std::uint32_t>> branch_lists;
   std::vector<ProductForm> products;
+  /// Of markers of tiles: where the tile's index, its address and its layout are
+  /// (kernels/trace/tile_layout.h).
+  std::vector<std::array<Place, 7>> tiles;
   std::vector<Location> locations;
   std::map<int, std::string> files;
 
@@ -128,9 +132,17 @@ struct Program {
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo
   /// "x.ptx:123".
   std::string line_of(std::uint32_t instruction) const;
-  /// "ld.global.u32 at my.cu:17".
+  /// " in softmax", where its markers say so; " in qk or softmax" where both lead there.
+  std::string stage_of(std::uint32_t instruction) const;
+  /// "ld.global.u32 at my.cu:17 in softmax".
   std::string describe(std::uint32_t instruction) const;
 };
+
+/// The line of a source that code was compiled for, as Program::line_of; `otherwise` where it is
+/// not known. `location`: an index into `locations`, or −1.
+std::string source_line(const std::map<int, std::string>& files,
+                        const std::vector<Location>& locations, int location,
+                        const std::string& otherwise);
 
 /// Shared memory begins behind what the system keeps of each block's (CUDA C++ Programming Guide:
 /// 1 KiB since sm_80), so that no variable has the address 0.

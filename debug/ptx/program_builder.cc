@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "debug/ptx/contraction.h"
+#include "debug/ptx/control_flow.h"
 #include "debug/ptx/number_origins.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
@@ -228,6 +229,8 @@ std::optional<std::pair<Space, std::uint64_t>> ProgramBuilder::locate(
 }
 
 void ProgramBuilder::decode_function(const Function& function) {
+  demand_no_products_in_flight(module_, function);
+  const std::vector<std::uint8_t> stages = stages_of(function);  // and none of its end
   const auto add = [&](Decoder& decoder) {
     Instruction& in = decoder.in;
     in.operands = static_cast<std::uint32_t>(program_.operands.size());
@@ -239,7 +242,10 @@ void ProgramBuilder::decode_function(const Function& function) {
     all.insert(all.end(), decoder.sources.begin(), decoder.sources.end());
     program_.code.push_back(in);
     const Statement& statement = decoder.statement();
-    program_.origins.push_back({std::string(statement.opcode), statement.line, statement.location});
+    const auto stage = program_.origins.size() - frames_.at(&function).first;
+    program_.origins.push_back({std::string(statement.opcode),
+                                stage < stages.size() ? stages[stage] : std::uint8_t{0},
+                                statement.line, statement.location});
   };
   std::map<std::uint32_t, Contraction> contractions;
   if (module_.contracts) contractions = find_contractions(function, injects_);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "debug/ptx/contraction.h"
+#include "debug/ptx/control_flow.h"
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/marker.h"
 #include "debug/text/text.h"
@@ -68,6 +69,7 @@ class Rewriter {
   std::string& line(std::uint32_t number) { return lines_[number - 1]; }
 
   void rewrite_function(const Function& function) {
+    demand_no_products_in_flight(module_, function);
     std::map<std::uint32_t, Contraction> contractions;
     if (module_.contracts) contractions = find_contractions(function, run_.injects);
     bool marks = false;
@@ -79,7 +81,7 @@ class Rewriter {
         rewrite_marker(statement);
       } else if (sum != contractions.end()) {
         contract(statement, function.statements[sum->second.product], sum->second);
-      } else if (module_.contracts) {
+      } else {
         keep_apart(statement);
       }
     }
@@ -117,15 +119,17 @@ cvt.u16.u32 %ls_thread, %ls_c; }
     std::string code;
     std::vector<std::string> operands;
     for (const Operand& operand : statement.operands) operands.push_back(text_of(operand));
-    if (marker.kind == Marker::Kind::row_tile) {
+    if (marker.kind == Marker::Kind::phase) {
+      // It says something of the code alone.
+    } else if (marker.kind == Marker::Kind::row_tile) {
       code = "{ .reg .b32 %ls_a; mad.lo.s32 %ls_a, " + operands[0] + ", " + number(run_.heads) +
              ", " + operands[1] + "; mad.lo.s32 %ls_block, %ls_a, " + number(run_.q_tiles) + ", " +
              operands[2] + "; }\n";
     } else {
       const MarkerRun::OfSite& site = run_.sites[static_cast<std::size_t>(marker.site)];
-      const bool traces = marker.kind == Marker::Kind::trace;
-      const MarkedSlots& slots = traces ? site.shown : site.given;
-      if (slots.base) code = access(marker, slots, site.holders, operands);
+      const MarkedSlots& slots = shows(marker) ? site.shown : site.given;
+      if (slots.base && has_value(marker)) code = access(marker, slots, site.holders, operands);
+      if (slots.base && marker.kind == Marker::Kind::tile) code = show_tile(slots, operands);
     }
     std::string& at = line(statement.line);
     const std::size_t comment = at.find("//");
@@ -156,6 +160,46 @@ cvt.u16.u32 %ls_thread, %ls_c; }
     }
     if (packed && !traces) code += "mov.b32 " + value + ", {%ls_h0, %ls_h1};\n";
     return code + "}\n";
+  }
+
+  /// Copies a tile from shared memory, `operands` those of its marker: the lanes that come here
+  /// together share its elements. TileLayout::offset.
+  std::string show_tile(const MarkedSlots& slots, const std::vector<std::string>& operands) {
+    const std::string type = slots.element == 2 ? "b16" : "b32";
+    const std::string &address = operands[1], &row = operands[2], &col = operands[3],
+                      &panel = operands[4], &panel_stride = operands[5], &swizzle = operands[6];
+    std::string code =
+        "{ .reg .pred %ls_p; .reg ." + type +
+        " %ls_v; .reg .b32 %ls_a, %ls_b, %ls_c, %ls_i, %ls_e, %ls_n, %ls_r, %ls_k, %ls_w, %ls_m; "
+        ".reg .b64 %ls_x, %ls_y;\n"
+        "activemask.b32 %ls_m; popc.b32 %ls_n, %ls_m; mov.u32 %ls_e, %lanemask_lt; "
+        "and.b32 %ls_e, %ls_e, %ls_m; popc.b32 %ls_e, %ls_e;\n"
+        "mov.u32 %ls_w, " +
+        panel +
+        "; setp.gt.s32 %ls_p, %ls_w, 0; "
+        "selp.b32 %ls_w, %ls_w, 0x7fffffff, %ls_p;\n"
+        "LS_NEXT: setp.lt.u32 %ls_p, %ls_e, " +
+        number(slots.rows * std::int64_t{slots.cols}) +
+        "; @!%ls_p bra LS_DONE;\n"
+        "div.u32 %ls_r, %ls_e, " +
+        number(slots.cols) + "; rem.u32 %ls_k, %ls_e, " + number(slots.cols) +
+        ";\n"
+        "div.u32 %ls_a, %ls_k, %ls_w; rem.u32 %ls_b, %ls_k, %ls_w; mul.lo.s32 %ls_b, %ls_b, " +
+        col + "; mad.lo.s32 %ls_b, %ls_a, " + panel_stride + ", %ls_b; mad.lo.s32 %ls_b, %ls_r, " +
+        row + ", %ls_b;\n";
+    // The element's number is in %ls_b: its bits from base + shift on go into those from base on.
+    code += "bfe.u32 %ls_a, " + swizzle + ", 16, 4; shr.s32 %ls_i, %ls_b, %ls_a; bfe.u32 %ls_a, " +
+            swizzle +
+            ", 0, 4; mov.u32 %ls_c, 1; shl.b32 %ls_c, %ls_c, %ls_a; "
+            "sub.s32 %ls_c, %ls_c, 1; bfe.u32 %ls_a, " +
+            swizzle +
+            ", 8, 4; shl.b32 %ls_c, %ls_c, %ls_a; and.b32 %ls_i, %ls_i, %ls_c; "
+            "xor.b32 %ls_b, %ls_b, %ls_i;\n";
+    code += "mad.lo.s32 %ls_a, %ls_b, " + number(slots.element) + ", " + address + "; ld.shared." +
+            type + " %ls_v, [%ls_a];\n";
+    code += find_slot(slots, {operands[0], "%ls_r", "%ls_k"}, 0);
+    return code + "@%ls_p st.global." + type +
+           " [%ls_x], %ls_v;\nadd.u32 %ls_e, %ls_e, %ls_n; bra LS_NEXT;\nLS_DONE:\n}\n";
   }
 
   static std::string number(std::int64_t n) { return std::to_string(n); }

@@ -89,7 +89,10 @@ void Device::load(LoadedModule& loaded, int index) {
   if (loaded.module) return;
   Module module =
       parse(ptx_of_fat_binary(loaded.fat_binary), "module " + std::to_string(index) + ".ptx");
-  if (settings.marked_ptx) module = with_markers(std::move(module), settings.marked_ptx);
+  const std::string markers = session_              ? session_->marked_ptx()
+                              : settings.marked_ptx ? settings.marked_ptx
+                                                    : "";
+  if (!markers.empty()) module = with_markers(std::move(module), markers);
   loaded.module = std::make_unique<Module>(std::move(module));
   place_variables(loaded);
 }

@@ -3,14 +3,14 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "debug/ptx/marked_text.h"
 #include "debug/ptx/rewrite_markers.h"
 #include "debug/ptx/runtime.h"
 #include "debug/simt/last_words.h"
 #include "gates/machine_headers.h"
+#include "gates/module/launch_description.h"
 #include "reference/error.h"
 
 extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
@@ -28,10 +28,10 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
       [](const char* ptx, const lanescope::ptx::MarkerRun& run,
          const lanescope::ptx::MarkerBuffers& buffers, int file, char* why, std::size_t why_bytes) {
         try {
-          std::ifstream in(ptx, std::ios::binary);
-          std::string text{std::istreambuf_iterator<char>(in), {}};
-          if (!in) throw lanescope::UsageError(std::string("cannot read ") + ptx);
-          const auto module = lanescope::ptx::parse(std::move(text), ptx);
+          auto module = lanescope::ptx::parse_file(ptx);
+          if (exists(lanescope::launch_description_path(ptx))) {  // else nvcc has written it out
+            module.contracts = lanescope::read_launch_description(ptx).fmad;
+          }
           const std::string rewritten = lanescope::ptx::rewrite_markers(module, run, buffers);
           const auto bytes = static_cast<ssize_t>(rewritten.size());
           if (write(file, rewritten.data(), rewritten.size()) == bytes) return true;
@@ -40,6 +40,18 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
           std::snprintf(why, why_bytes, "%s", error.what());
           return false;
         }
+      },
+      [](const char* module, const char* ptx, char* why, std::size_t why_bytes) {
+        try {
+          lanescope::ptx::demand_markers_of(module, ptx);
+        } catch (const std::exception& error) {
+          std::snprintf(why, why_bytes, "%s", error.what());
+        }
+      },
+      [](const char* ptx, lanescope::SiteId site, char* lines, std::size_t bytes) {
+        std::string text;
+        for (const std::string& line : lanescope::ptx::marked_lines(ptx, site)) text += line + '\n';
+        std::snprintf(lines, bytes, "%s", text.c_str());
       },
   };
   return &entry;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "debug/simt/numerics.h"
+#include "reference/site.h"
 
 namespace lanescope::simt {
 class Checker;
@@ -67,6 +68,12 @@ struct RuntimeEntry {
   /// to `file`. False where that cannot be: `why` takes the reason.
   bool (*rewrite)(const char* ptx, const MarkerRun& run, const MarkerBuffers& buffers, int file,
                   char* why, std::size_t why_bytes);
+  /// Why the markers of the file `ptx` are not those of what the shared library `module` was
+  /// compiled from (ptx/marked_text.h); empty where they are.
+  void (*compare)(const char* module, const char* ptx, char* why, std::size_t why_bytes);
+  /// A line per place in the source where the markers of the file `ptx` name values of a site, and
+  /// where those are computed (ptx/marked_text.h).
+  void (*marked_lines)(const char* ptx, SiteId site, char* lines, std::size_t bytes);
 };
 
 /// The type of the function `lanescope_runtime`, the one name of the library that is not CUDA's.

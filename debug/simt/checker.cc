@@ -114,6 +114,7 @@ void Checker::begin(std::size_t shared_bytes, bool is_first) {
   }
   findings_.clear();
   lines_.clear();
+  tiles_.clear();
   cells_.clear();
   for (const Region& region : regions_) cells_.push_back(cells_of(region));
 }
@@ -159,6 +160,11 @@ void Checker::name_places(const std::function<std::string(std::uint32_t)>& line_
       if (place != 0 && !lines_.contains(place)) lines_[place] = line_of(place);
     }
   }
+}
+
+void Checker::name_tile(const NamedTile& tile) {
+  const std::lock_guard lock(mutex_);
+  tiles_.insert(tile);
 }
 
 void Checker::take(std::int64_t block, std::vector<Finding> found) {
@@ -245,6 +251,8 @@ void Checker::save(int file) const {
     write_number(place);
     write_text(line);
   }
+  write_number(tiles_.size());
+  for (const NamedTile& tile : tiles_) write_all(file, &tile, sizeof tile);
   // Of the regions those that were added where the kernel ran.
   write_number(regions_.size());
   for (const Region& region : regions_) {
@@ -274,6 +282,12 @@ void Checker::load(int file) {
   for (std::size_t left = read_number(); left > 0; --left) {
     const auto place = static_cast<std::uint32_t>(read_number());
     lines_[place] = read_text();
+  }
+  tiles_.clear();
+  for (std::size_t left = read_number(); left > 0; --left) {
+    NamedTile tile;
+    read_all(file, &tile, sizeof tile);
+    tiles_.insert(tile);
   }
   const std::size_t regions = read_number();
   for (std::size_t i = 0; i < regions; ++i) {

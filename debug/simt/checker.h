@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "debug/simt/finding.h"
 #include "debug/simt/shadow.h"
+#include "kernels/trace/tile_layout.h"
 
 namespace lanescope::simt {
 
@@ -58,6 +60,8 @@ class Checker {
   const std::string& image() const { return image_; }
 
   std::size_t shared_bytes() const { return shared_bytes_; }
+  /// The tiles in shared memory that the kernel named, in their order.
+  const std::set<NamedTile>& tiles() const { return tiles_; }
 
   /// Writes what was found to a file, from which a checker in another process, told to watch the
   /// same regions, takes it.
@@ -75,6 +79,7 @@ class Checker {
   /// not have run. `complete`: nothing will be written any more; else `finish` says so.
   void end(std::int64_t last_block, bool complete);
   void finish() { find_never_written(); }
+  void name_tile(const NamedTile& tile);
   /// The findings of a block that has ended.
   void take(std::int64_t block, std::vector<Finding> found);
 
@@ -108,6 +113,7 @@ class Checker {
   std::vector<Finding> findings_;
   std::string image_;
   std::map<std::uint32_t, std::string> lines_;
+  std::set<NamedTile> tiles_;
   std::uintptr_t base_ = 0;  ///< of the image
   std::size_t image_bytes_ = 0;
   std::uintptr_t stack_ = 0;

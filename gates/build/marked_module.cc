@@ -18,13 +18,20 @@ bool has_marker(const std::vector<Marker>& markers, Marker::Kind kind, SiteId id
   });
 }
 
+/// Whether its values are kept.
+bool is_shown(const std::vector<Marker>& markers, SiteId id) {
+  return std::any_of(markers.begin(), markers.end(),
+                     [&](const Marker& marker) { return shows(marker) && marker.site == id; });
+}
+
 /// Of the values of `id`; nothing where none is marked.
 std::optional<ElementType> type_of(const Module& plain, const std::vector<Marker>& markers,
                                    SiteId id, const std::filesystem::path& ptx) {
   std::optional<ElementType> type;
   for (const Marker& marker : markers) {
-    if (marker.kind == Marker::Kind::row_tile || marker.site != id) continue;
-    const ElementType own = marker.form == Marker::Form::f32 ? ElementType::f32 : plain.dtype;
+    if (!has_site(marker) || marker.site != id) continue;
+    const ElementType own =
+        marker.form == Marker::Form::f32 ? ElementType::f32 : operand_type(plain.dtype);
     if (type && *type != own) {
       throw UsageError(ptx.string() + ": the markers have " + name_of(id) + " as " +
                        name_of(*type) + " and as " + name_of(own) + ": it is of one type");
@@ -34,17 +41,23 @@ std::optional<ElementType> type_of(const Module& plain, const std::vector<Marker
   return type;
 }
 
-/// Whether the scores lack the softmax's factor.
-bool has_unscaled_scores(const std::vector<Marker>& markers, const std::filesystem::path& ptx) {
-  bool scaled = false, unscaled = false;
+/// In which unit the scores are, or the maxima.
+ScoreUnit unit_of(const std::vector<Marker>& markers, bool maxima,
+                  const std::filesystem::path& ptx) {
+  std::optional<ScoreUnit> unit;
   for (const Marker& marker : markers) {
-    const bool scores = marker.kind != Marker::Kind::row_tile && marker.site == SiteId::s;
-    (marker.unscaled ? unscaled : scaled) |= scores;
+    if (!has_site(marker) || (maxima ? !is_maximum(marker.site) : marker.site != SiteId::s)) {
+      continue;
+    }
+    if (unit && *unit != marker.unit) {
+      throw UsageError(ptx.string() + ": the markers have " + (maxima ? "maxima" : "scores") +
+                       " in the units " + name_of(*unit) + " and " + name_of(marker.unit) +
+                       ": they are in one (kernels/trace/lanescope.h: s, qk, s_base_e; m, m_raw, "
+                       "m_base_e)");
+    }
+    unit = marker.unit;
   }
-  if (!scaled || !unscaled) return unscaled;
-  throw UsageError(ptx.string() +
-                   ": the markers have scores as s and as qk: they have the factor "
-                   "scale * log2(e), or the softmax multiplies with it");
+  return unit.value_or(ScoreUnit::base_2);
 }
 
 Site site_of(const Module& plain, SiteId id, ElementType type) {
@@ -73,7 +86,7 @@ void demand_markers(const std::vector<Marker>& markers, Gate gate,
   bool leaves_any = gate == Gate::fused;
   for (int i = 0; i < site_id_count; ++i) {
     const auto id = static_cast<SiteId>(i);
-    leaves_any = leaves_any || (leaves(gate, id) && has_marker(markers, Marker::Kind::trace, id));
+    leaves_any = leaves_any || (leaves(gate, id) && is_shown(markers, id));
     if (!takes(gate, id) || has_marker(markers, Marker::Kind::inject, id)) continue;
     throw UsageError(gate_text + " has no marker lanescope::inject(lanescope::" + name_of(id) +
                      ", ...), and the gate takes " + name_of(id) + " from the reference");
@@ -127,8 +140,8 @@ std::shared_ptr<const MarkedModule> marked_module(const Module& plain,
     const auto type = type_of(plain, markers, id, ptx);
     if (!type) continue;
     marked->sites.push_back(site_of(plain, id, *type));
-    if (id == SiteId::s && has_unscaled_scores(markers, ptx)) {
-      marked->sites.back().unit = ScoreUnit::raw;
+    if (id == SiteId::s || is_maximum(id)) {
+      marked->sites.back().unit = unit_of(markers, is_maximum(id), ptx);
     }
   }
   Module& module = marked->module;

@@ -111,9 +111,8 @@ ModuleFile open_built_module(const ModuleName& name) {
 
 ModuleFile open_module_at(const std::filesystem::path& path, bool stale_ok, bool on_machine) {
   if (is_ptx_path(path)) {
-    if (!on_machine) throw UsageError("PTX runs on sim: " + path.string() + " with --backend cuda");
     load_machine_runtime(build_machine_runtime());
-    return ModuleFile(open_ptx_module(path));
+    return ModuleFile(open_ptx_module(path, !on_machine));
   }
   if (on_machine && needs_cuda_runtime(path)) load_machine_runtime(build_machine_runtime());
   ModuleFile module(path, on_machine);

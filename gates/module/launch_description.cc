@@ -96,10 +96,10 @@ void take(LaunchDescription& d, const std::string& name, const Member& member) {
   } else if (name == "bc") {
     d.bc = member.whole(most_side);
   } else if (name == "dtype") {
-    constexpr ElementType types[] = {ElementType::f16, ElementType::bf16};
+    constexpr ElementType types[] = {ElementType::f16, ElementType::bf16, ElementType::e4m3};
     const auto* at = std::find_if(std::begin(types), std::end(types),
                                   [&](ElementType t) { return member.text() == name_of(t); });
-    if (at == std::end(types)) member.fail("is neither f16 nor bf16");
+    if (at == std::end(types)) member.fail("is none of f16, bf16 and e4m3");
     d.dtype = *at;
   } else if (name == "products") {
     if (member.text() != "tensor_core" && member.text() != "fp32_fma") {

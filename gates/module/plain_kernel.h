@@ -25,15 +25,19 @@ struct PlainRun : Problem {
   const void* q;  ///< [batch, heads, len_q, head_dim]
   const void* k;  ///< [batch, heads_kv, len_kv, head_dim]
   const void* v;  ///< as k
-  void* o;        ///< as q
+  void* o;        ///< as q; f16 where those are e4m3
   float* lse;     ///< [batch, heads, len_q], the natural log-sum-exp of the scaled scores
   float scale;    ///< 1 / sqrt(d)
+  /// Of e4m3: what the elements of a head are multiplied with; else nullptr.
+  const float* q_scale;  ///< [batch, heads]
+  const float* k_scale;  ///< [batch, heads_kv]
+  const float* v_scale;  ///< as k_scale
 };
 
 /// What is to be known of a plain kernel to judge it: the error bounds follow from it.
 struct PlainKernel {
   const char* name = "plain";
-  ElementType dtype = ElementType::f16;  ///< of q, k, v and o: f16 or bf16
+  ElementType dtype = ElementType::f16;  ///< of q, k, v and o: f16, bf16, or e4m3 with o in f16
   int head_dim = 64;
   int br = 64, bc = 64;                       ///< the queries and keys that it takes at a time
   Products products = Products::tensor_core;  ///< or fp32_fma
@@ -49,13 +53,19 @@ inline const PlainKernel* kernel = nullptr;
 inline PlainLaunch launch = nullptr;
 
 inline PlainRun plain_run_of(const ModuleRun& r) {
+  const auto scales = [](const ModuleBuffer& buffer) {
+    return buffer.bytes > 0 ? static_cast<const float*>(buffer.data) : nullptr;
+  };
   return {r.problem,
           r.q.data,
           r.k.data,
           r.v.data,
           r.o.data,
           static_cast<float*>(r.lse.data),
-          static_cast<float>(1 / std::sqrt(static_cast<double>(r.problem.d)))};
+          static_cast<float>(1 / std::sqrt(static_cast<double>(r.problem.d))),
+          scales(r.q_scale),
+          scales(r.k_scale),
+          scales(r.v_scale)};
 }
 
 inline ModuleStatus refuse(ModuleRun* run, const char* why) {
@@ -88,8 +98,9 @@ struct OnDevice {
   void* whole = nullptr;
 
   /// Where the tensor itself begins.
-  void* data() const { return static_cast<char*>(whole) + guard_bytes; }
+  void* data() const { return whole ? static_cast<char*>(whole) + guard_bytes : nullptr; }
   cudaError_t fill() {
+    if (host.bytes == 0) return cudaSuccess;
     const std::size_t bytes = guarded_bytes(host);
     if (mapped) {
       const cudaError_t error = cudaHostRegister(guarded(host), bytes, cudaHostRegisterMapped);
@@ -100,10 +111,11 @@ struct OnDevice {
     return cudaMemcpy(whole, guarded(host), bytes, cudaMemcpyHostToDevice);
   }
   cudaError_t copy_back() const {
-    if (mapped) return cudaSuccess;
+    if (mapped || !whole) return cudaSuccess;
     return cudaMemcpy(guarded(host), whole, guarded_bytes(host), cudaMemcpyDeviceToHost);
   }
   void give_back() const {
+    if (!whole) return;
     if (mapped) {
       cudaHostUnregister(guarded(host));
     } else {
@@ -115,7 +127,9 @@ struct OnDevice {
 inline ModuleStatus run(ModuleRun* r) {
   if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
   const bool maps = r->surviving != 0;
-  OnDevice tensors[] = {{r->q, false}, {r->k, false}, {r->v, false}, {r->o, maps}, {r->lse, maps}};
+  OnDevice tensors[] = {{r->q, false},       {r->k, false},      {r->v, false},
+                        {r->o, maps},        {r->lse, maps},     {r->q_scale, false},
+                        {r->k_scale, false}, {r->v_scale, false}};
   const char* what = "copying the inputs to the device";
   cudaError_t error = cudaSuccess;
   const char* refusal = nullptr;
@@ -130,6 +144,9 @@ inline ModuleStatus run(ModuleRun* r) {
     run.v = tensors[2].data();
     run.o = tensors[3].data();
     run.lse = static_cast<float*>(tensors[4].data());
+    run.q_scale = static_cast<const float*>(tensors[5].data());
+    run.k_scale = static_cast<const float*>(tensors[6].data());
+    run.v_scale = static_cast<const float*>(tensors[7].data());
     refusal = launch(run);
     error = cudaGetLastError();
   }
@@ -208,10 +225,11 @@ void launch(dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(Para
 inline const Module* plain_module(const PlainKernel& kernel, PlainLaunch launch) {
   plain::kernel = &kernel;
   plain::launch = launch;
-  static const Site sites[] = {{SiteId::o_final, Stage::epilogue, Space::global, kernel.dtype,
-                                Axes::query_d, false, kernel.br, kernel.head_dim, 0, 0},
-                               {SiteId::lse, Stage::epilogue, Space::global, ElementType::f32,
-                                Axes::query, false, kernel.br, 1, 0, 0}};
+  static const Site sites[] = {
+      {SiteId::o_final, Stage::epilogue, Space::global, operand_type(kernel.dtype), Axes::query_d,
+       false, kernel.br, kernel.head_dim, 0, 0},
+      {SiteId::lse, Stage::epilogue, Space::global, ElementType::f32, Axes::query, false, kernel.br,
+       1, 0, 0}};
   static const Module module = {module_abi,
                                 kernel.name,
                                 Gate::fused,

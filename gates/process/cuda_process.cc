@@ -14,6 +14,7 @@
 #include <string>
 
 #include "gates/build/module_build.h"
+#include "gates/process/machine_runtime.h"
 #include "gates/process/marked_cuda.h"
 #include "gates/process/run_record.h"
 #include "reference/error.h"
@@ -25,7 +26,8 @@ constexpr double seconds_to_answer = 60;  // the driver may have a device to wak
 
 /// What the process is asked; without a path: whether a device answers.
 struct Task {
-  char path[4096];
+  char path[4096];  ///< ModuleFiles
+  char ptx[4096];
   ModuleRun run;
   bool is_marked;
   char rewritten[64];  ///< the path of its PTX
@@ -104,6 +106,25 @@ std::string copy_of(const char* path) {
   return "/proc/self/fd/" + std::to_string(to);  // open as long as the process is
 }
 
+/// The module of a task, and what its launches pass through where it is marked. Throws
+/// EnvironmentError.
+const Module* open_library(const Task& task, MarkedCudaFunction*& mark) {
+  if (task.is_marked) mark = find_mark();
+  void* library = nullptr;
+  if (mark || !task.is_marked) {
+    const std::string path = task.is_marked ? copy_of(task.path) : task.path;
+    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!library) throw EnvironmentError(dlerror());
+  return reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"))();
+}
+const Module* open_ptx(const Task& task, MarkedCudaFunction*& mark) {
+  load_machine_runtime(task.path);
+  const Module& module = open_ptx_module(task.ptx, true);
+  if (task.is_marked) mark = ptx_mark();
+  return &module;
+}
+
 void run_task(Task& task, const int* files) {
   dup2(files[1], STDOUT_FILENO);
   void* memory = mmap(nullptr, task.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, files[0], 0);
@@ -125,16 +146,17 @@ void run_task(Task& task, const int* files) {
       buffer.data = static_cast<std::byte*>(memory) + offset;
     }
     task.marked.ptx = task.rewritten;
-    mark = find_mark();
-    if (!mark) return record.fail(ModuleStatus::no_device, dlerror());
-    mark(&task.marked, &record.marked);
   }
-  const std::string path = task.is_marked ? copy_of(task.path) : task.path;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library) {
-    const auto entry =
-        reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"));
-    run_in_this_process(*entry(), run, record);
+  const Module* module = nullptr;
+  std::string failure;
+  try {
+    module = task.ptx[0] != 0 ? open_ptx(task, mark) : open_library(task, mark);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  if (module) {
+    if (mark) mark(&task.marked, &record.marked);
+    run_in_this_process(*module, run, record);
     const char* why = mark ? mark(nullptr, nullptr) : nullptr;
     if (why) {
       record.fail(ModuleStatus::refused, why);
@@ -144,7 +166,7 @@ void run_task(Task& task, const int* files) {
                   "compile it with -cudart shared and launch with <<<>>>, or give --untraced");
     }
   } else {
-    record.fail(ModuleStatus::no_device, dlerror());
+    record.fail(ModuleStatus::no_device, failure.c_str());
   }
   munmap(memory, task.bytes);
 }
@@ -187,7 +209,7 @@ bool CudaProcess::device_answers() {
   return answers;
 }
 
-Child& CudaProcess::start(const char* path, const ModuleRun& run, const RunMemory& memory,
+Child& CudaProcess::start(const ModuleFiles& module, const ModuleRun& run, const RunMemory& memory,
                           std::FILE* printed, const MarkedCuda* marked) {
   Task task{};
   if (marked) {
@@ -195,10 +217,12 @@ Child& CudaProcess::start(const char* path, const ModuleRun& run, const RunMemor
     task.marked = *marked;
     std::snprintf(task.rewritten, sizeof task.rewritten, "%s", marked->ptx);
   }
-  if (std::strlen(path) >= sizeof task.path) {
-    throw UsageError("the path of the module is too long: " + std::string(path));
-  }
-  std::strcpy(task.path, path);
+  const auto set = [](auto& to, const std::string& path) {
+    if (path.size() >= sizeof to) throw UsageError("the path of the module is too long: " + path);
+    std::strcpy(to, path.c_str());
+  };
+  set(task.path, module.library);
+  set(task.ptx, module.ptx);
   task.run = run;
   task.memory = static_cast<const std::byte*>(memory.head());
   task.bytes = memory.bytes();

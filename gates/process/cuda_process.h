@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "gates/module/module.h"
 #include "gates/process/child.h"
@@ -21,12 +22,17 @@ class CudaProcess {
   /// Whether a CUDA driver answers and has a device.
   bool device_answers();
 
-  /// Has it run `run`, whose buffers lie in `memory`, with the module in the file `path`; what the
+  /// The file that a module lies in; of a kernel given as PTX that is the machine's runtime, which
+  /// runs it on a GPU too, and `ptx` the text.
+  struct ModuleFiles {
+    std::string library, ptx;
+  };
+  /// Has it run `run`, whose buffers lie in `memory`, with that module; what the
   /// kernel prints goes to `printed`, or to stderr. The returned child says a word when that is
   /// done (run_in_this_process has filled the memory's head) or ends.
   /// `marked`: of a marked kernel, its buffers in `memory` too.
-  Child& start(const char* path, const ModuleRun& run, const RunMemory& memory, std::FILE* printed,
-               const MarkedCuda* marked = nullptr);
+  Child& start(const ModuleFiles& module, const ModuleRun& run, const RunMemory& memory,
+               std::FILE* printed, const MarkedCuda* marked = nullptr);
 
   /// Ends the process; a new one answers what is asked next. Returns its status as waitpid does.
   int end();

@@ -167,7 +167,7 @@ std::string rewrite_for_gpu(const Module& module, const IsolatedRun& wish, int f
     marked.buffers[i] = {own[i].data, own[i].bytes};
     buffers[i] = {static_cast<const std::byte*>(own[i].data), own[i].bytes};
   }
-  build_marked_cuda();
+  if (ptx_path_of(module).empty()) build_marked_cuda();
   rewrite_marked_ptx(build_machine_runtime(), module.marked_ptx, *wish.markers, buffers, file);
   return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
 }
@@ -175,7 +175,8 @@ std::string rewrite_for_gpu(const Module& module, const IsolatedRun& wish, int f
 RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& record) {
   Dl_info image{};
   dladdr(reinterpret_cast<const void*>(module.run), &image);
-  const std::string path = std::filesystem::absolute(image.dli_fname).string();
+  // A kernel given as PTX is run by the library that the machine's runtime is.
+  const std::string library = std::filesystem::absolute(image.dli_fname).string();
   const Progress progress(progress_name(module) + " on the device");
   MarkedCuda marked{};
   std::string rewritten;
@@ -188,7 +189,7 @@ RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& rec
     marked.ptx = rewritten.c_str();
   }
   CudaProcess& process = CudaProcess::instance();
-  Child& child = process.start(path.c_str(), wish.run, wish.memory, wish.printed,
+  Child& child = process.start({library, ptx_path_of(module)}, wish.run, wish.memory, wish.printed,
                                wish.markers ? &marked : nullptr);
   if (!wait_for(child, record, wish.timeout_seconds)) {
     process.end();

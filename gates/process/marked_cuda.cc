@@ -6,17 +6,18 @@
 
 #include <dlfcn.h>
 
-#include <bit>
-#include <cstdio>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
 
 #include "debug/ptx/runtime_entry.h"
+#include "gates/process/cuda_driver.h"
 
 namespace {
 
+using lanescope::CudaDriver;
 using lanescope::MarkedCuda;
 using lanescope::MarkedResources;
 
@@ -26,25 +27,23 @@ struct Dim3 {
 using Stream = void*;
 using DriverModule = void*;
 using DriverFunction = void*;
+/// cudaLaunchConfig_t (CUDA Runtime API).
+struct RuntimeConfig {
+  Dim3 grid, block;
+  std::size_t shared;
+  Stream stream;
+  void* attributes;
+  unsigned attribute_count;
+};
 
-/// CUDA's runtime, which the module is linked with, and the driver. Types of functions are those of
-/// their documentation (CUDA Runtime API, CUDA Driver API).
-template <class Function>
-Function* of_library(std::initializer_list<const char*> names, const char* function) {
-  for (const char* name : names) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
-    if (!library) continue;
-    return reinterpret_cast<Function*>(dlsym(library, function));
-  }
-  return nullptr;
-}
+/// A function of CUDA's runtime, which the module is linked with (CUDA Runtime API).
 template <class Function>
 Function* of_runtime(const char* function) {
-  return of_library<Function>({"libcudart.so.13", "libcudart.so.12"}, function);
-}
-template <class Function>
-Function* of_driver(const char* function) {
-  return of_library<Function>({"libcuda.so.1"}, function);
+  for (const char* name : {"libcudart.so.13", "libcudart.so.12"}) {
+    void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    if (library) return reinterpret_cast<Function*>(dlsym(library, function));
+  }
+  return nullptr;
 }
 
 /// A kernel of the module, and the function that stands for it.
@@ -65,73 +64,40 @@ int fail(const std::string& what) {
   return not_ready;
 }
 
-std::string error_name(int error) {
-  const char* name = "an unknown error";
-  if (const auto get = of_driver<int(int, const char**)>("cuGetErrorName")) get(error, &name);
-  return name;
-}
-
 /// Compiles the rewritten PTX, and tells it where the buffers are.
 std::string load_module() {
   std::ifstream file(marked->ptx, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.empty()) return "the rewritten PTX cannot be read";
-  const auto load =
-      of_driver<int(DriverModule*, const void*, unsigned, int*, void**)>("cuModuleLoadDataEx");
-  const auto find =
-      of_driver<int(void**, std::size_t*, DriverModule, const char*)>("cuModuleGetGlobal_v2");
-  const auto copy = of_driver<int(void*, const void*, std::size_t)>("cuMemcpyHtoD_v2");
-  const auto share = of_runtime<int(void*, std::size_t, unsigned)>("cudaHostRegister");
-  const auto place = of_runtime<int(void**, void*, unsigned)>("cudaHostGetDevicePointer");
-  if (!load || !find || !copy || !share || !place) return "the CUDA driver lacks functions";
-  static char log[2048];
-  constexpr int error_log_buffer = 5, error_log_bytes = 6;  // CUjit_option
-  int options[] = {error_log_buffer, error_log_bytes};
-  void* values[] = {log, std::bit_cast<void*>(std::uintptr_t{sizeof log})};
-  if (const int error = load(&module, text.c_str(), 2, options, values); error != 0) {
-    return "the driver does not compile the rewritten PTX (" + error_name(error) + "): " + log;
-  }
-  void* addresses[4] = {};
-  for (int i = 0; i < 4; ++i) {
-    const MarkedCuda::Buffer& buffer = marked->buffers[i];
-    if (buffer.bytes == 0) continue;
-    constexpr unsigned is_mapped = 2;  // cudaHostRegisterMapped
-    if (share(buffer.data, static_cast<std::size_t>(buffer.bytes), is_mapped) != 0 ||
-        place(&addresses[i], buffer.data, 0) != 0) {
-      return "the device cannot use the buffers of the markers";
-    }
-  }
-  void* variable = nullptr;
-  std::size_t bytes = 0;
-  if (find(&variable, &bytes, module, lanescope::ptx::marker_buffers_name) != 0 ||
-      copy(variable, addresses, sizeof addresses) != 0) {
-    return "the rewritten module lacks its variable";
-  }
-  return {};
-}
-
-int attribute(DriverFunction function, int which) {
-  int value = -1;
-  if (const auto get = of_driver<int(int*, int, DriverFunction)>("cuFuncGetAttribute")) {
-    get(&value, which, function);
-  }
-  return value;
+  if (std::string why = CudaDriver::load(text, &module); !why.empty()) return why;
+  return CudaDriver::place_buffers(*marked, lanescope::ptx::marker_buffers_name, module);
 }
 
 /// What the module's own kernel takes, by the runtime's handle of it.
 void note_resources(const Kernel& kernel, DriverFunction rewritten) {
-  constexpr int local_bytes = 3, registers = 4;  // CUfunction_attribute
+  const auto of = [](DriverFunction function, int which) {
+    return CudaDriver::attribute(function, which);
+  };
   const auto own = of_runtime<int(DriverFunction*, const void*)>("cudaGetFuncBySymbol");
   DriverFunction function = nullptr;
-  *resources = {-1, -1, attribute(rewritten, registers), attribute(rewritten, local_bytes)};
+  *resources = {-1, -1, of(rewritten, CudaDriver::registers),
+                of(rewritten, CudaDriver::local_bytes)};
   if (!own || own(&function, kernel.function) != 0) return;
-  resources->registers = attribute(function, registers);
-  resources->local = attribute(function, local_bytes);
+  resources->registers = of(function, CudaDriver::registers);
+  resources->local = of(function, CudaDriver::local_bytes);
 }
 
+/// CUlaunchConfig, as which a cudaLaunchConfig_t goes on: their attributes are the same.
+struct DriverConfig {
+  Dim3 grid, block;
+  unsigned shared;
+  Stream stream;
+  void* attributes;
+  unsigned attribute_count;
+};
+
 /// Launches the kernel of the rewritten module. Returns CUDA's error; −1: the launch is another's.
-int launch(const void* kernel, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
-           Stream stream) {
+int launch(const void* kernel, const DriverConfig& config, void** arguments) {
   const auto known = kernels.find(kernel);
   if (!marked || known == kernels.end()) return -1;
   if (!failure.empty()) return not_ready;
@@ -140,20 +106,27 @@ int launch(const void* kernel, Dim3 grid, Dim3 block, void** arguments, std::siz
     if (wake) wake(nullptr);
     if (const std::string why = load_module(); !why.empty()) return fail(why);
   }
-  const auto find =
-      of_driver<int(DriverFunction*, DriverModule, const char*)>("cuModuleGetFunction");
-  const auto start = of_driver<int(DriverFunction, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                   unsigned, unsigned, Stream, void**, void**)>("cuLaunchKernel");
-  const auto set = of_driver<int(DriverFunction, int, int)>("cuFuncSetAttribute");
   DriverFunction function = nullptr;
-  if (!find || !start || !set) return fail("the CUDA driver lacks functions");
-  if (find(&function, module, known->second.name.c_str()) != 0) return -1;  // of another source
-  constexpr int most_dynamic_shared = 8;
-  if (shared > 0) set(function, most_dynamic_shared, static_cast<int>(shared));
+  const char* name = known->second.name.c_str();
+  if (CudaDriver::call("cuModuleGetFunction", &function, module, name) != 0) {
+    return -1;  // of another source
+  }
+  const auto shared = static_cast<int>(config.shared);
+  if (shared > 0) {
+    CudaDriver::call("cuFuncSetAttribute", function, CudaDriver::most_dynamic_shared, shared);
+  }
   note_resources(known->second, function);
-  const int error = start(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                          static_cast<unsigned>(shared), stream, arguments, nullptr);
-  return error == 0 ? 0 : fail("the rewritten kernel cannot be launched: " + error_name(error));
+  const int error = CudaDriver::call("cuLaunchKernelEx", &config, function, arguments,
+                                     static_cast<void**>(nullptr));
+  return error == 0
+             ? 0
+             : fail("the rewritten kernel cannot be launched: " + CudaDriver::error_name(error));
+}
+
+int launch(const void* kernel, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
+           Stream stream) {
+  return launch(kernel, {grid, block, static_cast<unsigned>(shared), stream, nullptr, 0},
+                arguments);
 }
 
 template <class Function, class... Arguments>
@@ -170,11 +143,9 @@ const char* lanescope_mark_launches(const MarkedCuda* wanted, MarkedResources* t
   static std::string said;
   said = failure;
   if (marked && marked != wanted) {
-    const auto unload = of_driver<int(DriverModule)>("cuModuleUnload");
-    const auto unshare = of_runtime<int(void*)>("cudaHostUnregister");
-    if (module && unload) unload(module);
-    for (const MarkedCuda::Buffer& buffer : marked->buffers) {
-      if (module && buffer.bytes > 0 && unshare) unshare(buffer.data);
+    if (module) {
+      CudaDriver::call("cuModuleUnload", module);
+      CudaDriver::give_back_buffers(*marked);
     }
     module = nullptr;
   }
@@ -212,6 +183,40 @@ int __cudaLaunchKernel(const void* kernel, Dim3 grid, Dim3 block, void** argumen
   if (own >= 0) return own;
   return pass_on<int(const void*, Dim3, Dim3, void**, std::size_t, Stream)>(
       "__cudaLaunchKernel", kernel, grid, block, arguments, shared, stream);
+}
+
+/// cudaLaunchKernelEx, which clusters are launched with, and CUTLASS's kernels.
+int cudaLaunchKernelExC(const RuntimeConfig* config, const void* kernel, void** arguments) {
+  const DriverConfig same = {
+      config->grid,   config->block,      static_cast<unsigned>(config->shared),
+      config->stream, config->attributes, config->attribute_count};
+  const int own = launch(kernel, same, arguments);
+  if (own >= 0) return own;
+  return pass_on<int(const RuntimeConfig*, const void*, void**)>("cudaLaunchKernelExC", config,
+                                                                 kernel, arguments);
+}
+/// A program that launches with the driver asks for the function first.
+int cudaGetFuncBySymbol(DriverFunction* function, const void* kernel) {
+  const int error =
+      pass_on<int(DriverFunction*, const void*)>("cudaGetFuncBySymbol", function, kernel);
+  const auto known = kernels.find(kernel);
+  if (error == 0 && known != kernels.end()) kernels[*function] = known->second;
+  return error;
+}
+int cuLaunchKernel(DriverFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                   Stream stream, void** arguments, void** extra) {
+  const int own = launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, arguments,
+                         shared, stream);
+  if (own >= 0) return own;
+  return CudaDriver::call("cuLaunchKernel", function, grid_x, grid_y, grid_z, block_x, block_y,
+                          block_z, shared, stream, arguments, extra);
+}
+int cuLaunchKernelEx(const DriverConfig* config, DriverFunction function, void** arguments,
+                     void** extra) {
+  const int own = launch(function, *config, arguments);
+  if (own >= 0) return own;
+  return CudaDriver::call("cuLaunchKernelEx", config, function, arguments, extra);
 }
 
 }  // extern "C"

@@ -10,6 +10,7 @@
 #include "debug/judge/find_recurrence.h"
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
+#include "gates/process/machine_runtime.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
@@ -88,7 +89,12 @@ class Search {
         look_for_others(probes);
       }
       if (const auto& first = location_.diagnosis->first) {
-        location_.source = source_places(kernel_, first->stage, first->site);
+        if (marked_ptx_.empty()) {
+          location_.source = source_places(kernel_, first->stage, first->site);
+        } else if (location_.diagnosis->memory.empty()) {
+          location_.source =
+              marked_lines(build_machine_runtime(), marked_ptx_.c_str(), first->site);
+        }
       }
       if (location_.source.empty()) location_.source = accessing_lines(*location_.diagnosis);
       location_.warnings = warnings_of_module(module_name_);
@@ -148,6 +154,7 @@ class Search {
       dump = launch(*run.module, run.module_name, run.request);
       traits = traits_of(probe.options, dump.info.problem, *run.module);
       kernel_ = run.module->kernel;
+      marked_ptx_ = run.module->marked_ptx ? run.module->marked_ptx : "";
       module_name_ = run.module_name;
     } catch (const UsageError& error) {
       if (probe.about == as_given) throw;
@@ -269,6 +276,7 @@ class Search {
   Location location_;
   std::string refused_;               ///< why a problem was left out
   std::string kernel_, module_name_;  ///< of the last run
+  std::string marked_ptx_;            ///< of its module; empty: it has no markers
   std::vector<RunTraits> traits_;
   std::vector<DumpInfo> right_;  ///< of the runs that match
   /// Runs of an untraced kernel that are wrong, and what explains each.

@@ -11,6 +11,7 @@
 #include "debug/text/nearest.h"
 #include "gates/build/marked_module.h"
 #include "gates/build/module_build.h"
+#include "gates/process/machine_runtime.h"
 #include "gates/run/presets.h"
 #include "reference/error.h"
 #include "reference/inputs.h"
@@ -90,16 +91,17 @@ ModuleFile open_given_module(const RunOptions& options, Gate gate,
     throw UsageError("there is no module " + options.kernel);
   }
   const bool on_machine =
-      options.backend == "sim" ||
-      (options.backend == "auto" && (is_ptx_path(options.kernel) || !cuda_device_answers()));
+      options.backend == "sim" || (options.backend == "auto" && !cuda_device_answers());
   ModuleFile module = open_module_at(options.kernel, options.stale_ok, on_machine);
   const auto demand = [&](bool holds, const std::string& what) {
     if (!holds) throw UsageError("the module " + options.kernel + " is " + what);
   };
-  // The memory checker sees no comments.
   const auto ptx = ptx_beside(options.kernel);
-  if (ptx && !options.untraced && !options.checked && !module->marked_ptx) {
+  if (ptx && !options.untraced && !module->marked_ptx) {
     if (const auto marked = marked_module(*module, read_markers(*ptx), gate, *ptx)) {
+      if (!is_ptx_path(options.kernel)) {
+        demand_markers_of(build_machine_runtime(), options.kernel, marked->module.marked_ptx);
+      }
       module.describe_as(marked->module, marked);
     }
   }

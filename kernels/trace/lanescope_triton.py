@@ -3,6 +3,7 @@
     import lanescope_triton as lanescope
 
     lanescope.row_tile(batch, head, tl.program_id(0))       # which queries the program computes
+    lanescope.phase("softmax")                              # this stage begins here
     s = lanescope.inject("s", tile, row, col, s)            # here it may come from the reference
     lanescope.trace("s", tile, row, col, s)                 # these values are S[row][col] of that tile
 
@@ -17,6 +18,11 @@ import triton.language as tl
 @triton.jit
 def row_tile(batch, head, index):
     tl.inline_asm_elementwise("// lanescope row_tile $1, $2, $3", "=r,r,r,r", [batch, head, index], tl.int32, False, 1)
+
+
+@triton.jit
+def phase(stage: tl.constexpr):
+    tl.inline_asm_elementwise("// lanescope phase " + stage, "=r,r", [0], tl.int32, False, 1)
 
 
 @triton.jit

@@ -43,16 +43,18 @@ __global__ void tensor_cores(const __half* q, const __half* k, const __half* v, 
   float m[2] = {-INFINITY, -INFINITY}, l[2] = {}, acc[8][4] = {};
   const float scale_log2 = scale * 1.44269504f;
   for (int tile = 0; tile * keys < len_kv; ++tile) {
+    lanescope::phase::load();
     __syncthreads();
     for (int i = threadIdx.x; i < keys * head_dim; i += 32 * warps) {
       const int key = tile * keys + i / head_dim, d = i % head_dim;
       k_smem[i / head_dim][d] = key < len_kv ? k[key * head_dim + d] : __half(0.0f);
       v_smem[i / head_dim][d] = key < len_kv ? v[key * head_dim + d] : __half(0.0f);
-      lanescope::trace(lanescope::k_smem, tile, i / head_dim, d, k_smem[i / head_dim][d]);
-      lanescope::trace(lanescope::v_smem, tile, i / head_dim, d, v_smem[i / head_dim][d]);
     }
     __syncthreads();
+    lanescope::tile(lanescope::k_smem, tile, &k_smem[0][0], lanescope::rows(head_dim));
+    lanescope::tile(lanescope::v_smem, tile, &v_smem[0][0], lanescope::rows(head_dim));
 
+    lanescope::phase::qk();
     float s[2][4] = {};  // [8 keys][register]
     for (int n = 0; n < 2; ++n) {
       for (int i = 0; i < 4; ++i) {
@@ -69,6 +71,7 @@ __global__ void tensor_cores(const __half* q, const __half* k, const __half* v, 
       }
     }
 
+    lanescope::phase::softmax();
     unsigned p[4];
     for (int half = 0; half < 2; ++half) {
       float top = m[half];
@@ -98,6 +101,7 @@ __global__ void tensor_cores(const __half* q, const __half* k, const __half* v, 
       }
     }
 
+    lanescope::phase::pv();
     for (int n = 0; n < 8; ++n) {
       const int d = 8 * n + g;
       mma(acc[n], p, pair(v_smem[2 * t][d], v_smem[2 * t + 1][d]),
@@ -108,6 +112,7 @@ __global__ void tensor_cores(const __half* q, const __half* k, const __half* v, 
       }
     }
   }
+  lanescope::phase::epilogue();
   for (int half = 0; half < 2; ++half) {
     const int query = first + row[half];
     if (query >= len_q) continue;

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "debug/ptx/syntax.h"
+
+namespace lanescope::ptx {
+
+/// The statements that may run right behind each statement of a function. The number of its
+/// statements stands for its end.
+std::vector<std::vector<std::uint32_t>> followers_of(const Function& function);
+
+/// In which stages each statement of a function may run, as its markers say it: a bit for each
+/// Stage, `before_stages` where a way leads there that no marker lies on. Empty where there is no
+/// such marker.
+std::vector<std::uint8_t> stages_of(const Function& function);
+inline constexpr std::uint8_t before_stages = 1 << 7;
+
+/// A statement that assigns to a register.
+struct Definition {
+  std::uint32_t statement;
+  int reg;
+};
+/// What may have computed the value that `reg` holds before `statement`: the statements that assign
+/// to it, seen through copies, conversions and injections, in the order of the text.
+std::vector<Definition> definitions_of(const Function& function, std::uint32_t statement, int reg);
+
+/// Throws UsageError where a marker names an accumulator of a wgmma.mma_async that no
+/// wgmma.wait_group has waited for: its value is not there yet.
+void demand_no_products_in_flight(const Module& module, const Function& function);
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <string>
+
+#include "gates/process/marked_cuda.h"
+
+namespace lanescope {
+
+/// CUDA's driver, as far as the lab calls it itself (CUDA Driver API). It is looked for by its
+/// name, since a machine may have none. Every function returns 0, or an error.
+class CudaDriver {
+ public:
+  /// A function of the driver's interface; nullptr where there is none.
+  template <class Function>
+  static Function* find(const char* name) {
+    static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
+  }
+  /// Calls a function of the driver's. Returns its error; −1: there is no such function.
+  template <class... Parameters>
+  static int call(const char* name, Parameters... parameters) {
+    const auto function = find<int(Parameters...)>(name);
+    return function ? function(parameters...) : -1;
+  }
+
+  /// "CUDA_ERROR_INVALID_PTX".
+  static std::string error_name(int error) {
+    const char* name = "an unknown error";
+    call("cuGetErrorName", error, &name);
+    return name;
+  }
+
+  /// Loads a module, compiled by the driver where it is PTX. Returns why it cannot be, or nothing.
+  static std::string load(const std::string& text, void** module) {
+    static char log[2048];
+    constexpr int error_log_buffer = 5, error_log_bytes = 6;  // CUjit_option
+    int options[] = {error_log_buffer, error_log_bytes};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+    const int error = call("cuModuleLoadDataEx", module, static_cast<const void*>(text.c_str()), 2u,
+                           static_cast<int*>(options), static_cast<void**>(values));
+    if (error == 0) return {};
+    return "the driver does not compile the PTX (" + error_name(error) + "): " + log;
+  }
+
+  /// Tells a rewritten module where the buffers of its markers are, which the device uses in the
+  /// host's memory. Returns why that cannot be, or nothing.
+  static std::string place_buffers(const MarkedCuda& marked, const char* variable_name,
+                                   void* module) {
+    void* addresses[4] = {};
+    for (int i = 0; i < 4; ++i) {
+      const MarkedCuda::Buffer& buffer = marked.buffers[i];
+      if (buffer.bytes == 0) continue;
+      constexpr unsigned is_mapped = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
+      if (call("cuMemHostRegister_v2", buffer.data, static_cast<std::size_t>(buffer.bytes),
+               is_mapped) != 0 ||
+          call("cuMemHostGetDevicePointer_v2", &addresses[i], buffer.data, 0u) != 0) {
+        return "the device cannot use the buffers of the markers";
+      }
+    }
+    void* variable = nullptr;
+    std::size_t bytes = 0;
+    if (call("cuModuleGetGlobal_v2", &variable, &bytes, module, variable_name) != 0 ||
+        call("cuMemcpyHtoD_v2", variable, static_cast<const void*>(addresses), sizeof addresses) !=
+            0) {
+      return "the rewritten module lacks its variable";
+    }
+    return {};
+  }
+  static void give_back_buffers(const MarkedCuda& marked) {
+    for (const MarkedCuda::Buffer& buffer : marked.buffers) {
+      if (buffer.bytes > 0) call("cuMemHostUnregister", buffer.data);
+    }
+  }
+
+  static int attribute(void* function, int which) {
+    int value = -1;
+    call("cuFuncGetAttribute", &value, which, function);
+    return value;
+  }
+  static constexpr int local_bytes = 3, registers = 4, most_dynamic_shared = 8;
+};
+
+}  // namespace lanescope

@@ -49,7 +49,8 @@ int BlockChecker::thread_behind(Epoch e) const {
 
 void BlockChecker::guard_barrier(std::size_t offset, std::uint32_t place, int thread) {
   // What the lane does to it is a write, which others must come after.
-  for (std::size_t i = offset; i < offset + 8; ++i) cells_[i].write = {clocks_.now(thread), place};
+  const Touch me{clocks_.now(thread), place};
+  cells_.each(offset, 8, [&](Cell& cell, std::size_t) { cell.write = me; });
   async().guarded(offset) = place;
 }
 
@@ -83,8 +84,7 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
   Kind found = Kind::none;
   Party other;
   std::size_t at = offset;
-  for (std::size_t i = offset; i < offset + bytes; ++i) {
-    Cell& cell = cells_[i];
+  cells_.each(offset, bytes, [&](Cell& cell, std::size_t i) {
     const Touch before = cell.write;
     const bool unfenced = before.epoch != 0 && thread_of(before.epoch) < threads &&
                           !clocks_.fenced(work.thread, before.epoch);
@@ -103,12 +103,12 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
         earlier = {clocks_.now(work.thread), place};
       }
     }
-    if (kind == Kind::none || found != Kind::none || work.from_outside) continue;
+    if (kind == Kind::none || found != Kind::none || work.from_outside) return;
     found = kind;
     other = {kind != Kind::race_with_read && kind != Kind::operand_overwritten, earlier.place,
              block_, thread_behind(earlier.epoch)};
     at = i;
-  }
+  });
   if (found != Kind::none) add_shared(found, work, true, other, at, bytes);
 }
 
@@ -117,8 +117,11 @@ void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const Async
   const int threads = clocks_.threads();
   for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk) {
     async().read(i, work);
-    for (std::size_t j = i; j < i + AsyncShadow::chunk; ++j) {
-      const Touch& write = cells_[j].write;
+    Kind found = Kind::none;
+    Touch other;
+    std::size_t at = i;
+    cells_.each(i, AsyncShadow::chunk, [&](const Cell& cell, std::size_t j) {
+      const Touch& write = cell.write;
       Kind kind = Kind::none;
       if (write.epoch == 0) {
         kind = Kind::uninitialised_read;
@@ -130,16 +133,20 @@ void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const Async
                  !copy_places_.contains(write.place)) {
         kind = Kind::missing_proxy_fence;
       }
-      if (kind == Kind::none) continue;
-      const Party other =
-          write.epoch == 0 ? Party{} : Party{true, write.place, block_, thread_behind(write.epoch)};
-      return add_shared(kind, work, false, other, j, bytes);
-    }
+      if (kind == Kind::none || found != Kind::none) return;
+      found = kind;
+      other = write;
+      at = j;
+    });
+    if (found == Kind::none) continue;
+    const Party writer =
+        other.epoch == 0 ? Party{} : Party{true, other.place, block_, thread_behind(other.epoch)};
+    return add_shared(found, work, false, writer, at, bytes);
   }
 }
 
 const Origin* BlockChecker::origin_of(std::size_t offset) {
-  const Epoch e = cells_[offset].write.epoch;
+  const Epoch e = cells_.at(offset).write.epoch;
   if (e == 0 || thread_of(e) < clocks_.threads()) return nullptr;
   const Origin& origin = async().origin(offset);
   return origin.copy == 0 ? nullptr : &origin;

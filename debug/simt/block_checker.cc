@@ -27,7 +27,7 @@ BlockChecker::BlockChecker(Checker& grid, int threads, const std::byte* shared,
 void BlockChecker::begin(std::int64_t block) {
   block_ = block;
   clocks_.reset();
-  std::fill(cells_.begin(), cells_.end(), Cell{});
+  cells_.reset();
   std::fill(passed_.begin(), passed_.end(), Progress{});
   for (auto& values : held_) values.clear();
   found_.clear();
@@ -95,13 +95,15 @@ bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
 void BlockChecker::write_from_outside(const void* address, std::size_t bytes) {
   constexpr Epoch known_to_all = epoch_of(1, 0);
   const std::size_t offset = number(address) - number(shared_);
-  std::fill_n(&cells_[offset], bytes, Cell{{known_to_all, 0}, {}});
+  cells_.each(offset, bytes, [](Cell& cell, std::size_t) { cell = {{known_to_all, 0}, {}}; });
 }
 
 bool BlockChecker::is_unwritten(const void* address, std::size_t bytes) const {
   const std::size_t offset = number(address) - number(shared_);
-  return std::any_of(&cells_[offset], &cells_[offset] + bytes,
-                     [](const Cell& cell) { return cell.write.epoch == 0; });
+  for (std::size_t i = offset; i < offset + bytes; ++i) {
+    if (cells_.at(i).write.epoch == 0) return true;
+  }
+  return false;
 }
 
 void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access access, Epoch flag,
@@ -113,19 +115,20 @@ void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access ac
   Kind found = Kind::none;
   Touch earlier;
   std::size_t at = offset;
-  for (std::size_t i = offset; i < offset + bytes; ++i) {
+  cells_.each(offset, bytes, [&](Cell& cell, std::size_t i) {
     Touch before;
+    if (!write && cell.write.epoch == 0) met_unwritten_ = true;
     const Kind kind =
-        write ? enter_write(cells_[i], me, past, before) : enter_read(cells_[i], me, past, before);
-    if (kind == Kind::none || found != Kind::none) continue;
-    if (kind == Kind::uninitialised_read && follows_unwritten_) continue;
+        write ? enter_write(cell, me, past, before) : enter_read(cell, me, past, before);
+    if (kind == Kind::none || found != Kind::none) return;
+    if (kind == Kind::uninitialised_read && follows_unwritten_) return;
     const bool by_agent = thread_of(before.epoch) >= clocks_.threads();
     const bool under_way = by_agent || (before.epoch & in_flight) != 0;
-    if (kind == Kind::race && access == Access::rewrite && !under_way) continue;
+    if (kind == Kind::race && access == Access::rewrite && !under_way) return;
     found = kind == Kind::race && by_agent ? Kind::missing_wait : kind;
     earlier = before;
     at = i;
-  }
+  });
   if (found == Kind::none) return;
   const Party other = earlier.epoch == 0 ? Party{}
                                          : Party{found != Kind::race_with_read, earlier.place,
@@ -187,18 +190,18 @@ bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std
   if (valid > 0 && !access(Access::read, from, valid, 1, pc, thread)) return false;
   if (!in_shared(to, bytes)) return enter_global(Access::write, to, bytes, pc, thread);
   enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
-  copy_places_.insert(grid_.place_of(pc));
+  const std::uint32_t place = grid_.place_of(pc);
+  if (place != last_copy_place_) copy_places_.insert(last_copy_place_ = place);
   return true;
 }
 
 void BlockChecker::complete_copy(const void* to, std::size_t bytes, int thread) {
   if (!in_shared(to, bytes)) return;
-  for (std::size_t i = number(to) - number(shared_), end = i + bytes; i < end; ++i) {
-    Touch& write = cells_[i].write;
-    if (write.epoch & in_flight && thread_of(write.epoch) == thread) {
-      write.epoch = clocks_.now(thread);
-    }
-  }
+  const Epoch now = clocks_.now(thread);
+  cells_.each(number(to) - number(shared_), bytes, [&](Cell& cell, std::size_t) {
+    Epoch& epoch = cell.write.epoch;
+    if (epoch & in_flight && thread_of(epoch) == thread) epoch = now;
+  });
 }
 
 void BlockChecker::pass_register(std::uint32_t word, const void* pc, int thread) {

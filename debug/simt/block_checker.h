@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "debug/simt/async_shadow.h"
+#include "debug/simt/cell_map.h"
 #include "debug/simt/checker.h"
 
 namespace lanescope::simt {
@@ -86,8 +87,14 @@ class BlockChecker {
 
   /// That a read is of what nobody wrote is from now on no fault by itself: who reads follows the
   /// value to its use, and reports that. Of shared memory.
-  void follow_unwritten(bool follows) { follows_unwritten_ = follows; }
+  void follow_unwritten(bool follows) {
+    follows_unwritten_ = follows;
+    if (follows) met_unwritten_ = false;
+  }
   bool follows_unwritten() const { return follows_unwritten_; }
+  /// Whether that has happened since such reads are followed.
+  bool met_unwritten() const { return met_unwritten_; }
+  void meet_unwritten() { met_unwritten_ = true; }
   /// Whether nobody wrote these bytes of shared memory, or some of them.
   bool is_unwritten(const void* address, std::size_t bytes) const;
   void report(const Finding& finding) { merge(found_, finding); }
@@ -108,7 +115,7 @@ class BlockChecker {
   Clocks clocks_;
   const std::byte* shared_;
   std::size_t shared_bytes_;
-  std::vector<Cell> cells_;  ///< of shared memory
+  CellMap cells_;  ///< of shared memory
   /// What a lane holds of a site.
   struct Held {
     SiteId site;
@@ -124,10 +131,11 @@ class BlockChecker {
   /// Of cp.async: what it brought and was waited for, wgmma sees without a fence.proxy.async.
   /// PTX ISA does not say so; CUTLASS (sm90_mma_multistage_gmma_ss) and Triton rely on it.
   std::set<std::uint32_t> copy_places_;
+  std::uint32_t last_copy_place_ = 0;
   std::unique_ptr<AsyncShadow> async_;
   std::vector<int> issuers_;  ///< of each agent
   std::int64_t block_ = 0;
-  bool follows_unwritten_ = false;
+  bool follows_unwritten_ = false, met_unwritten_ = false;
 };
 
 }  // namespace lanescope::simt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -104,6 +105,7 @@ template <int k_block>
                                                  const std::int16_t* b_exponent, int first,
                                                  int kept_bits, FloatRows (&c)[2], IntRows& wrong) {
   ShortRows top16 = static_cast<std::int16_t>(2 * exponent_of_zero) + ShortRows{};
+#pragma GCC unroll 16
   for (int k = first; k < first + k_block; ++k) {
     const ShortRows exponent = a.exponent[k] + b_exponent[k];
     top16 = exponent > top16 ? exponent : top16;
@@ -127,6 +129,7 @@ template <int k_block>
     unit[half] = reinterpret_cast<FloatRows>(down);
     c_terms[half] = __builtin_convertvector(c[half] * scale[half], IntRows);
   }
+#pragma GCC unroll 16
   for (int k = first; k < first + k_block; ++k) {
     for (int half = 0; half < 2; ++half) {
       // Exact, then truncated: 16 of them fit 31 bits with kept_bits <= 25.
@@ -208,13 +211,44 @@ template <ElementType type>
   }
 }
 
+/// A left matrix that was taken apart, and its registers: kernels multiply one by several right
+/// ones in a row.
+struct KnownLeft {
+  alignas(64) std::uint32_t registers[4][32];
+  LeftRows rows;
+  Extent extent;
+  bool is_there = false;
+
+  template <ElementType type>
+  [[gnu::always_inline]] void take(const std::uint32_t* const (&from)[4]) {
+    bool same = is_there;
+    for (int i = 0; i < 4; ++i) {
+      same = same && std::memcmp(registers[i], from[i], sizeof registers[i]) == 0;
+    }
+    if (same) return;
+    for (int i = 0; i < 4; ++i) std::memcpy(registers[i], from[i], sizeof registers[i]);
+    extent = {};
+    take_left<type>(from, rows, extent);
+    is_there = true;
+  }
+};
+/// By where their registers lie.
+template <ElementType type>
+KnownLeft& known_left(const std::uint32_t* registers) {
+  thread_local KnownLeft known[16];
+  const auto number = reinterpret_cast<std::uintptr_t>(registers) / sizeof(std::uint32_t[32]);
+  return known[static_cast<std::uint32_t>(number * 0x9e3779b1u) >> 28];
+}
+
 template <ElementType type, AddColumns add>
 [[gnu::always_inline]] inline bool multiply_registers(TensorCoreRule rule,
                                                       const MmaRegisters& registers) {
-  LeftRows a;
+  KnownLeft& left = known_left<type>(registers.a[0]);
+  left.take<type>(registers.a);
+  const LeftRows& a = left.rows;
+  const Extent& of_a = left.extent;
   RightColumns b;
-  Extent of_a, of_b;
-  take_left<type>(registers.a, a, of_a);
+  Extent of_b;
   take_right<type>(registers.b, b, of_b);
   if (!can_add<type>(of_a, of_b)) return false;
   FloatRows c[8][2];

@@ -128,6 +128,16 @@ TEST_CASE("ptx hopper: the registers and operands of a product under way", "[ptx
                 wait_all + keep,
             true)
             .kinds.empty());
+  // What cp.async brought and was waited for is seen without (debug/simt/block_checker.h); another
+  // copy of the tile's first bytes, by a lane each.
+  const std::string copied = before + "shl.b32 %r11, %r0, 2; add.u32 %r12, %r8, %r11;\n" +
+                             "mul.wide.u32 %rd10, %r0, 4; add.s64 %rd10, %rd3, %rd10;\n" +
+                             "cp.async.ca.shared.global [%r12], [%rd10], 4;\n";
+  CHECK(run(copied + "cp.async.wait_all; bar.sync 0;\n" + fence + one + commit + wait_all + keep,
+            true)
+            .kinds.empty());
+  CHECK_FALSE(
+      run(copied + "bar.sync 0;\n" + fence + one + commit + wait_all + keep, true).kinds.empty());
   // A warp that does not come.
   CHECK_THAT(
       run(before + "setp.ge.u32 %p4, %r0, 96; @%p4 ret;\n" + fence + one + commit + wait_all).fault,

@@ -79,6 +79,21 @@ class ExecTest(ProgramTest):
                      rf"dead wait: cp.async.wait_all at \S*{self.line_of('// waits for nothing')} ran once"]:
             self.assertRegex(err, said)
 
+    def test_what_bytes_came_through(self):
+        """y[30] of the first launch is x[97], by another lane of another warp."""
+        _, err = self.execute("", code=0, arguments=["--slice", "2+120"])
+        for said in [r"launch 1: reverse<<<", r"what allocation 2, byte 120 came through, in block 0, the last first:",
+                     rf"program.cu:{self.line_of('// writes y').split(':')[1]}: st.global.f32, mul.f32, .*ld.shared.f32.*; last 6; warp 0, lanes 30\n",
+                     rf"program.cu:{self.line_of('// reads x').split(':')[1]}: st.shared.f32.*; warp 3, lanes 1\n",
+                     r"from 4 bytes of allocation 1, between byte 388 and 391\n"]:
+            self.assertRegex(err, said)
+        self.assertNotIn("launch 2", err)
+        self.assertNotIn("came through", self.execute("", code=0, arguments=["--slice", "1+20"])[1])
+        self.refuses(USAGE, "--slice takes ALLOCATION[+]BYTE", "exec", "--slice", "y[5]", self.own)
+        self.refuses(USAGE, "--slice takes", "exec", "--slice", "0+4", self.own)
+        _, err = self.execute("", code=USAGE, arguments=["--slice", "2+3998:4"])
+        self.assertRegex(err, "--slice: allocation 2 has 4000 bytes")
+
     def test_where_it_is_used(self):
         _, err = self.execute("unwritten", code=DIVERGED)
         self.assertRegex(err, rf"read +\S*{self.line_of('// reads x')} .*\n +used +\S*{self.line_of('// writes y')} ")

@@ -183,6 +183,33 @@ class MarkersTest(ProgramTest):
             self.assertEqual(" in qk " in said, keep != [], said)
             self.assertEqual(bool(re.search(r"ld\.shared\S* at \S+race\.cu:\d+ in pv", said)), keep != [], said)
 
+    def test_way_of_a_wrong_output(self):
+        """Back from the first wrong element: lines, and the first marked value on the way that is wrong."""
+        shape = ["--shape", "b=1,h=2,s=70,d=64", "--causal", "--slice"]
+        for name, change, site, tile in [
+                ("way_sum", ("l = fmaf(l, alpha, sum);", "l = l + sum;"), "l", 1),
+                ("way_lanes", ("for (int i = 16; i > 0; i /= 2) top", "for (int i = 8; i > 0; i /= 2) top"), "m", 0)]:
+            module = self.compile("marked.cu", name, change)
+            report = self.report(module, "fused", *shape, code=DIVERGED)
+            way = report["slice"]
+            self.assertEqual((way["first_wrong"]["site"], way["first_wrong"]["tile"]), (site, tile), way)
+            self.assertGreater(way["marked"], 4)
+            text = (self.folder / name / f"{name}.cu").read_text().splitlines()
+            line, = [i for i, line in enumerate(text, 1) if change[1] in line]
+            self.assertTrue(any(f"{name}.cu:{line}: " in told for told in way["lines"]), way["lines"])
+            # One row of q, all that it sees of k and v.
+            self.assertRegex(" ".join(way["sources"]), rf"of q: row {way['query']} of batch 0, head {way['head']}\b")
+            self.assertRegex(" ".join(way["sources"]), r"of k: row 0 .* to row \d+ ")
+        told = self.call("diff", module, "fused", "--backend", "sim", *shape, code=DIVERGED).stdout
+        self.assertRegex(told, r"marked values on the way the first wrong: m, tile 0, row \d, column 0 [(]warp \d, lane \d+[)]: got ")
+        right = self.compile("marked.cu", "way_right")
+        self.assertNotIn("slice", self.report(right, "fused", *shape))
+        # Behind the last marker.
+        late = self.compile("marked.cu", "way_late", ("l > 0 ? 1 / l : 0", "l > 0 ? 2 / l : 0"))
+        way = self.report(late, "fused", *shape, code=DIVERGED)["slice"]
+        self.assertIsNone(way["first_wrong"])
+        self.assertGreater(way["marked"], 4)
+
     def test_unwritten(self):
         """A value that no lane traces was never written."""
         module = self.compile("marked.cu", "unwritten", ("lanescope::trace(lanescope::s, tile, warp,",

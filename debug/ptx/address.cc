@@ -200,6 +200,7 @@ void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
     pointers[i] = locate(in.space, addresses[i], bytes, lane);
   }
   if (block_.grid().tallies_accesses) tally_access(mask, bytes, pointers);
+  if (recording_) recording_->note_pointers(pointers);
 }
 
 void Warp::tally_access(std::uint32_t mask, std::size_t bytes, const Pointers& pointers) {

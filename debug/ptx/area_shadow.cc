@@ -23,8 +23,7 @@ std::uint32_t BlockOrder::meet(const void* address, std::int64_t block) {
   return time;
 }
 
-bool BlockOrder::holds(std::int64_t earlier, std::uint32_t time, std::int64_t later) const {
-  if (!used_) return false;
+bool BlockOrder::is_known(std::int64_t earlier, std::uint32_t time, std::int64_t later) const {
   const std::lock_guard lock(mutex_);
   const auto known = known_.find(later);
   if (known == known_.end()) return false;
@@ -37,17 +36,40 @@ AreaShadow::AreaShadow(std::size_t bytes, bool written)
   if (written) note_write(0, bytes);
 }
 
-void AreaShadow::note_write(std::size_t offset, std::size_t bytes) {
-  for (std::size_t at = offset; at < offset + bytes;) {
-    Page& page = pages_[at / page_bytes];
-    const std::size_t end = std::min(offset + bytes, (at / page_bytes + 1) * page_bytes);
-    if (end - at == page_bytes) {
-      page.written.set();
-      at = end;
-    } else {
-      for (; at < end; ++at) page.written.set(at % page_bytes);
-    }
+void AreaShadow::ByteSet::set(std::size_t first, std::size_t count, bool value) {
+  for (std::size_t end = first + count; first < end;) {
+    const std::size_t here = std::min(end - first, 64 - first % 64);
+    const std::uint64_t bits = (~std::uint64_t{0} >> (64 - here)) << first % 64;
+    std::uint64_t& word = words_[first / 64];
+    word = value ? word | bits : word & ~bits;
+    first += here;
   }
+}
+
+std::size_t AreaShadow::ByteSet::find_missing(std::size_t first, std::size_t count) const {
+  const std::size_t end = first + count;
+  while (first < end) {
+    const std::size_t in_row =
+        static_cast<std::size_t>(std::countr_one(words_[first / 64] >> first % 64));
+    if (in_row < 64 - first % 64) return std::min(first + in_row, end);
+    first = (first / 64 + 1) * 64;
+  }
+  return end;
+}
+
+template <class F>
+void AreaShadow::each_page(std::size_t offset, std::size_t bytes, F&& f) const {
+  for (std::size_t at = offset, end = offset + bytes; at < end;) {
+    const std::size_t here = std::min(end - at, page_bytes - at % page_bytes);
+    f(pages_[at / page_bytes], at % page_bytes, here);
+    at += here;
+  }
+}
+
+void AreaShadow::note_write(std::size_t offset, std::size_t bytes) {
+  each_page(offset, bytes, [](Page& page, std::size_t first, std::size_t count) {
+    page.written.set(first, count);
+  });
 }
 
 void AreaShadow::note_copy(std::size_t offset, const AreaShadow& from, std::size_t from_offset,
@@ -55,16 +77,17 @@ void AreaShadow::note_copy(std::size_t offset, const AreaShadow& from, std::size
   std::vector<bool> written(bytes);
   for (std::size_t i = 0; i < bytes; ++i) written[i] = from.was_written(from_offset + i);
   for (std::size_t i = 0; i < bytes; ++i) {
-    pages_[(offset + i) / page_bytes].written[(offset + i) % page_bytes] = written[i];
+    pages_[(offset + i) / page_bytes].written.set((offset + i) % page_bytes, 1, written[i]);
   }
 }
 
 bool AreaShadow::is_unwritten(std::size_t offset, std::size_t bytes) const {
-  for (std::size_t at = offset; at < offset + bytes; ++at) {
-    const std::lock_guard lock(pages_[at / page_bytes].mutex);
-    if (!was_written(at)) return true;
-  }
-  return false;
+  bool result = false;
+  each_page(offset, bytes, [&](const Page& page, std::size_t first, std::size_t count) {
+    const std::lock_guard lock(page.mutex);
+    result = result || page.written.find_missing(first, count) != first + count;
+  });
+  return result;
 }
 
 /// Narrows the cells of a page so that an access covers whole ones.
@@ -78,54 +101,53 @@ void AreaShadow::refine(Page& page, std::size_t offset, std::size_t bytes) {
   page.shift = fitting;
 }
 
-Kind AreaShadow::enter(std::size_t& offset, std::size_t bytes, const Visit& visit,
-                       const BlockOrder& order, Party& earlier) {
-  Kind found = Kind::none;
-  std::size_t place = offset;
-  for (std::size_t at = offset, end = offset + bytes; at < end;) {
-    Page& page = pages_[at / page_bytes];
-    const std::size_t here = std::min(end, (at / page_bytes + 1) * page_bytes) - at;
-    std::size_t in_page = at % page_bytes;
-    const std::lock_guard lock(page.mutex);
+AreaShadow::Verdict AreaShadow::enter(std::size_t offset, std::size_t bytes, const Visit& visit,
+                                      const BlockOrder& order, Held& held) {
+  Verdict found;
+  std::size_t page_begin = offset / page_bytes * page_bytes;
+  each_page(offset, bytes, [&](Page& page, std::size_t first, std::size_t count) {
+    if (held.mutex() != &page.mutex) {
+      if (held) held.unlock();
+      held = Held(page.mutex);
+    }
     if (page.launch != launch_) {
       page.launch = launch_;
       page.cells.assign(page_bytes >> page.shift, {});
     }
-    Party its_earlier;
-    const Kind kind = enter_page(page, in_page, here, visit, order, its_earlier);
-    if (found == Kind::none && kind != Kind::none) {
-      found = kind;
-      earlier = its_earlier;
-      place = at / page_bytes * page_bytes + in_page;
-    }
-    at += here;
-  }
-  offset = place;
+    Verdict here = enter_page(page, first, count, visit, order);
+    here.offset += page_begin;
+    here.unwritten = here.unwritten || found.unwritten;
+    found.unwritten = here.unwritten;
+    if (found.kind == Kind::none) found = here;
+    page_begin += page_bytes;
+  });
   return found;
 }
 
-Kind AreaShadow::enter_page(Page& page, std::size_t& offset, std::size_t bytes, const Visit& visit,
-                            const BlockOrder& order, Party& earlier) {
+AreaShadow::Verdict AreaShadow::enter_page(Page& page, std::size_t offset, std::size_t bytes,
+                                           const Visit& visit, const BlockOrder& order) {
   refine(page, offset, bytes);
-  Kind found = Kind::none;
-  std::size_t place = offset;
+  Verdict found;
+  found.offset = offset;
   const std::size_t cell_bytes = std::size_t{1} << page.shift;
   for (std::size_t at = offset; at < offset + bytes; at += cell_bytes) {
-    Party its_earlier;
-    const Kind kind = enter_cell(page.cells[at >> page.shift], visit, order, its_earlier);
-    if (found != Kind::none || kind == Kind::none) continue;
-    found = kind;
-    earlier = its_earlier;
-    place = at;
+    Party earlier;
+    const Kind kind = enter_cell(page.cells[at >> page.shift], visit, order, earlier);
+    if (found.kind != Kind::none || kind == Kind::none) continue;
+    found.kind = kind;
+    found.earlier = earlier;
+    found.offset = at;
   }
-  for (std::size_t at = offset; at < offset + bytes; ++at) {
-    if (!visit.write && found == Kind::none && !page.written[at]) {
-      found = Kind::uninitialised_read;
-      place = at;
-    }
-    if (visit.write) page.written.set(at);
+  if (visit.write) {
+    page.written.set(offset, bytes);
+    return found;
   }
-  offset = place;
+  const std::size_t missing = page.written.find_missing(offset, bytes);
+  found.unwritten = missing != offset + bytes;
+  if (found.unwritten && found.kind == Kind::none) {
+    found.kind = Kind::uninitialised_read;
+    found.offset = missing;
+  }
   return found;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,11 +27,14 @@ class BlockOrder {
   /// of what it does next.
   std::uint32_t meet(const void* address, std::int64_t block);
   /// Whether what `earlier` did at `time` is before what `later` does now.
-  bool holds(std::int64_t earlier, std::uint32_t time, std::int64_t later) const;
+  bool holds(std::int64_t earlier, std::uint32_t time, std::int64_t later) const {
+    return used_ && is_known(earlier, time, later);
+  }
 
  private:
   using Blocks = std::unordered_map<std::int64_t, std::uint32_t>;  ///< times of blocks: all before
   static void join(Blocks& to, const Blocks& from);
+  bool is_known(std::int64_t earlier, std::uint32_t time, std::int64_t later) const;
 
   std::atomic<bool> used_{false};  ///< most kernels order no blocks
   std::mutex accesses_;
@@ -69,12 +72,32 @@ class AreaShadow {
   };
   /// Whether nobody wrote these bytes, or some of them.
   bool is_unwritten(std::size_t offset, std::size_t bytes) const;
-  /// Enters it. Returns what is wrong with it, where (`offset`), and what it collides with.
-  simt::Kind enter(std::size_t& offset, std::size_t bytes, const Visit& visit,
-                   const BlockOrder& order, simt::Party& earlier);
+  /// What is wrong with one, where, and what it collides with.
+  struct Verdict {
+    simt::Kind kind = simt::Kind::none;
+    std::size_t offset = 0;
+    simt::Party earlier;
+    bool unwritten = false;  ///< a read, and nobody wrote some of the bytes
+  };
+  /// Of several accesses in a row: the page that the last one was in.
+  using Held = std::unique_lock<std::mutex>;
+  /// Enters it.
+  Verdict enter(std::size_t offset, std::size_t bytes, const Visit& visit, const BlockOrder& order,
+                Held& held);
 
  private:
   static constexpr std::size_t page_bytes = 4096;
+  /// Bytes of a page.
+  class ByteSet {
+   public:
+    void set(std::size_t first, std::size_t count, bool value = true);
+    bool operator[](std::size_t i) const { return (words_[i / 64] >> i % 64 & 1) != 0; }
+    /// The first of `count` that is not in it; first + count: all are.
+    std::size_t find_missing(std::size_t first, std::size_t count) const;
+
+   private:
+    std::array<std::uint64_t, page_bytes / 64> words_{};
+  };
   struct Use {
     simt::Touch touch;
     std::int32_t block = -1;  ///< −1: nobody
@@ -87,19 +110,22 @@ class AreaShadow {
   };
   struct Page {
     mutable std::mutex mutex;
-    std::bitset<page_bytes> written;
+    ByteSet written;
     std::uint32_t launch = 0;  ///< that the cells are of
     unsigned shift = 2;        ///< a cell is of 1 << shift bytes
     std::vector<Cell> cells;
   };
   static void refine(Page& page, std::size_t offset, std::size_t bytes);
-  static simt::Kind enter_page(Page& page, std::size_t& offset, std::size_t bytes,
-                               const Visit& visit, const BlockOrder& order, simt::Party& earlier);
+  static Verdict enter_page(Page& page, std::size_t offset, std::size_t bytes, const Visit& visit,
+                            const BlockOrder& order);
   static simt::Kind enter_cell(Cell& cell, const Visit& visit, const BlockOrder& order,
                                simt::Party& earlier);
   bool was_written(std::size_t offset) const {
     return pages_[offset / page_bytes].written[offset % page_bytes];
   }
+  /// f(page, first, count) for the bytes of each page.
+  template <class F>
+  void each_page(std::size_t offset, std::size_t bytes, F&& f) const;
 
   std::unique_ptr<Page[]> pages_;
   std::uint32_t launch_ = 0;

@@ -118,7 +118,8 @@ bool Warp::access_global(Access access, int lane, const std::byte* at, std::size
   if (!find_area(address, bytes)) {
     fail(lane, block_.grid().memory->describe(address), FaultKind::illegal_address);
   }
-  if (block_.checker()) check_lane(access, lane, at, bytes, 1, false);
+  AreaShadow::Held held;
+  if (block_.checker()) check_lane(access, lane, at, bytes, 1, false, held);
   return true;
 }
 

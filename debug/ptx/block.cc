@@ -62,6 +62,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   if (checker_) checker_->begin(block_);
   if (cluster_shadow_) cluster_shadow_->begin_launch();
   origins_.begin();
+  recording_.begin();
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();
   row_tiles_.clear();
@@ -117,6 +118,11 @@ void Block::end() {
     fail("lanes meet more often than the memory checker can count");
   }
   if (async_) async_->finish();
+  if (grid_.slice && (slice_.lines.empty() || block_ < slice_.block)) {
+    Slice slice = slice_of(program_, recording_, grid_.slice->begin, grid_.slice->bytes, block_,
+                           *grid_.memory);
+    if (!slice.lines.empty()) slice_ = std::move(slice);
+  }
   if (checker_) checker_->end();
   sitting_.end_block();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "debug/ptx/machine.h"
+#include "debug/ptx/recording.h"
 #include "debug/ptx/warp.h"
 #include "debug/simt/async_block.h"
 #include "debug/simt/async_host.h"
@@ -77,6 +78,9 @@ class Block final : public simt::AsyncHost {
   BlockOrder& order() { return order_of_blocks_; }
   NumbersMade& numbers() { return numbers_; }
   NumberOrigins& origins() { return origins_; }
+  Recording* recording() { return grid_.slice ? &recording_ : nullptr; }
+  /// Of the first block so far that wrote what is to be followed.
+  const Slice& slice() const { return slice_; }
   /// Which row tile a thread computes, as markers say it; as long as they do not, the one that has
   /// the block's index.
   std::int64_t row_tile(int thread) const {
@@ -148,6 +152,8 @@ class Block final : public simt::AsyncHost {
   const int rank_;
   NumbersMade numbers_;
   NumberOrigins origins_;
+  Recording recording_;
+  Slice slice_;
   Tally tally_;
   std::optional<AreaShadow> cluster_shadow_;
   FaultKind fault_ = FaultKind::launch_failure;

@@ -14,6 +14,7 @@ void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Poi
   if (!block_.checker()) return;
   // Of lanes that read the same bytes two stand for all: more reads are not kept.
   const std::byte *last = nullptr, *before_last = nullptr;
+  AreaShadow::Held held;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     const std::byte* at = pointers[static_cast<std::size_t>(lane)];
@@ -24,9 +25,9 @@ void Warp::check(Access access, std::uint32_t mask, std::size_t bytes, const Poi
       tell_of_stored(lane, at, bytes);
     }
     if (orders && !block_.checker()->in_shared(at, bytes)) {
-      check_ordering(access, lane, at, bytes);
+      check_ordering(access, lane, at, bytes, held);
     } else {
-      check_lane(access, lane, at, bytes, bytes, false);
+      check_lane(access, lane, at, bytes, bytes, false, held);
     }
   }
 }
@@ -36,34 +37,36 @@ std::unique_lock<std::mutex> Warp::hold_order() {
 }
 
 void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
-  if (block_.checker()) check_ordering(Access::write, lane, at, bytes);
+  AreaShadow::Held held;
+  if (block_.checker()) check_ordering(Access::write, lane, at, bytes, held);
 }
 
-void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes) {
+void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes,
+                          AreaShadow::Held& held) {
   simt::BlockChecker& checker = *block_.checker();
   if (is_private(at)) return;
   checker.acquire(at, thread(lane));
   if (!checker.in_shared(at, bytes)) block_.time = block_.order().meet(at, block_.index());
-  check_lane(access, lane, at, bytes, bytes, true);
+  check_lane(access, lane, at, bytes, bytes, true, held);
   checker.release(at, thread(lane));
 }
 
 void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
-                      std::size_t alignment, bool orders) {
+                      std::size_t alignment, bool orders, AreaShadow::Held& held) {
   simt::BlockChecker& checker = *block_.checker();
   if (is_private(at)) return;
   if (Block* other = other_block_of(at)) {
-    enter_cluster(*other, access, lane, at, bytes, orders);
+    enter_cluster(*other, access, lane, at, bytes, orders, held);
     if (access != Access::read) other->checker()->write_from_outside(at, bytes);
     return;
   }
   if (checker.in_shared(at, bytes)) {
-    if (block_.cluster_shadow()) enter_cluster(block_, access, lane, at, bytes, orders);
+    if (block_.cluster_shadow()) enter_cluster(block_, access, lane, at, bytes, orders, held);
   } else {
     const auto address = std::bit_cast<std::uint64_t>(at);
     const GlobalMemory::Area* area = find_area(address, bytes);
     if (area && area->shadow) {
-      enter_area(*area, access, lane, address, bytes, orders);
+      enter_area(*area, access, lane, address, bytes, orders, held);
       if (address % alignment == 0) return;
       const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
       return checker.add(simt::Kind::misaligned, party, {}, area->region,
@@ -76,33 +79,33 @@ void Warp::check_lane(Access access, int lane, const std::byte* at, std::size_t 
 }
 
 void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
-                      std::uint64_t address, std::size_t bytes, bool orders) {
+                      std::uint64_t address, std::size_t bytes, bool orders,
+                      AreaShadow::Held& held) {
   simt::BlockChecker& checker = *block_.checker();
   const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
   if (!area.holds(address, bytes)) {
     return checker.add(simt::Kind::out_of_bounds, party, {}, area.region,
                        static_cast<std::int64_t>(address - area.begin), bytes);
   }
-  std::size_t offset = address - area.begin;
-  simt::Party earlier;
-  const simt::Kind kind =
-      area.shadow->enter(offset, bytes, visit_of(access, party, orders), block_.order(), earlier);
-  if (kind == simt::Kind::none) return;
-  if (kind == simt::Kind::uninitialised_read && checker.follows_unwritten()) return;
-  checker.add(kind, party, earlier, area.region, static_cast<std::int64_t>(offset), bytes);
+  const AreaShadow::Verdict found = area.shadow->enter(
+      address - area.begin, bytes, visit_of(access, party, orders), block_.order(), held);
+  if (found.unwritten) checker.meet_unwritten();
+  if (found.kind == simt::Kind::none) return;
+  if (found.kind == simt::Kind::uninitialised_read && checker.follows_unwritten()) return;
+  checker.add(found.kind, party, found.earlier, area.region,
+              static_cast<std::int64_t>(found.offset), bytes);
 }
 
 /// Within a block its checker orders the lanes; here it is told of what other blocks did.
 void Warp::enter_cluster(Block& owner, Access access, int lane, const std::byte* at,
-                         std::size_t bytes, bool orders) {
+                         std::size_t bytes, bool orders, AreaShadow::Held& held) {
   const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
-  auto offset = static_cast<std::size_t>(at - owner.shared());
-  simt::Party earlier;
-  const simt::Kind kind = owner.cluster_shadow()->enter(
-      offset, bytes, visit_of(access, party, orders), block_.order(), earlier);
-  if (kind == simt::Kind::none || earlier.block == block_.index()) return;
-  block_.checker()->add(kind, party, earlier, simt::shared_region,
-                        static_cast<std::int64_t>(offset), bytes);
+  const AreaShadow::Verdict found =
+      owner.cluster_shadow()->enter(static_cast<std::size_t>(at - owner.shared()), bytes,
+                                    visit_of(access, party, orders), block_.order(), held);
+  if (found.kind == simt::Kind::none || found.earlier.block == block_.index()) return;
+  block_.checker()->add(found.kind, party, found.earlier, simt::shared_region,
+                        static_cast<std::int64_t>(found.offset), bytes);
 }
 
 AreaShadow::Visit Warp::visit_of(Access access, const simt::Party& party, bool orders) {

@@ -139,17 +139,26 @@ void Warp::tally_wait(bool awaits) {
   tally->awaited += awaits ? 1 : 0;
 }
 
+void Warp::note_async_copy(int lane, std::size_t bytes, const std::byte* to, const std::byte* from,
+                           std::size_t valid) {
+  if (valid > 0) recording_->note_copy({lane, to, from, valid});
+  if (valid < bytes) recording_->note_copy({lane, to + valid, nullptr, bytes - valid});
+}
+
 void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to,
                         const Pointers& from, const std::array<std::uint8_t, 32>& valid) {
+  AreaShadow::Held held;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     if (simt::BlockChecker* checker = block_.checker()) {
       const auto i = static_cast<int>(lane);
-      if (valid[lane] > 0) check_lane(Access::read, i, from[lane], valid[lane], 1, false);
+      if (valid[lane] > 0) check_lane(Access::read, i, from[lane], valid[lane], 1, false, held);
       if (!checker->issue_copy(to[lane], from[lane], bytes, 0, place(), thread(i))) {
         fail(i, "an access outside of every buffer", FaultKind::illegal_address);
       }
     }
+    if (recording_)
+      note_async_copy(static_cast<int>(lane), bytes, to[lane], from[lane], valid[lane]);
     copies_[lane].push_back({to[lane], from[lane], static_cast<std::uint8_t>(bytes), valid[lane],
                              groups_committed[lane]});
   }
@@ -166,8 +175,12 @@ bool Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) 
     std::size_t count = 0;
     for (; count < queue.size() && (all || queue[count].group < done); ++count) {
       const Copy& copy = queue[count];
-      if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
-      std::memset(copy.to + copy.valid, 0, copy.bytes - static_cast<std::size_t>(copy.valid));
+      if (copy.valid == 16) {
+        std::memcpy(copy.to, copy.from, 16);  // nearly all, and a size that the compiler knows
+      } else {
+        if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
+        std::memset(copy.to + copy.valid, 0, copy.bytes - static_cast<std::size_t>(copy.valid));
+      }
       note_written(copy.to, copy.bytes);
       if (simt::BlockChecker* checker = block_.checker()) {
         checker->complete_copy(copy.to, copy.bytes, thread(static_cast<int>(lane)));

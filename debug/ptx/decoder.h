@@ -160,6 +160,7 @@ void decode_copy_async(Decoder& decoder);
 void ignore_hints(Decoder& decoder);
 bool decode_atomic(Decoder& decoder);
 bool decode_control(Decoder& decoder);
+bool decode_barrier(Decoder& decoder);
 bool decode_warp(Decoder& decoder);
 bool decode_vote_of_warp(Decoder& decoder, std::string_view base);  ///< what that leaves
 bool decode_matrix(Decoder& decoder);

@@ -59,6 +59,8 @@ void Device::note_write(const void* to, const void* from, std::size_t bytes) {
   GlobalMemory::Area* area = memory_.find(to, bytes);
   if (!area) return;
   const GlobalMemory::Area* source = from ? memory_.find(from, bytes) : nullptr;
+  const bool whole = reinterpret_cast<std::uint64_t>(to) == area->begin && bytes == area->bytes();
+  if (from && whole) area->host = source ? source->host : static_cast<const std::byte*>(from);
   if (settings.checker && from && !source) settings.checker->note_copy(from, to, bytes);
   if (!area->shadow) return;
   const std::size_t offset = reinterpret_cast<std::uint64_t>(to) - area->begin;
@@ -103,6 +105,7 @@ void Device::watch_memory(simt::Checker& checker) {
 
 void Device::map(void* memory, std::size_t bytes) {
   GlobalMemory::Area& area = memory_.add(memory, bytes, "host memory", false);
+  area.host = static_cast<const std::byte*>(memory);
   if (checks()) area.shadow = std::make_shared<AreaShadow>(bytes, true);
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,9 +12,11 @@
 #include <sstream>
 
 #include "debug/ptx/notes.h"
+#include "debug/ptx/slice.h"
 #include "debug/report/launch_report.h"
 #include "debug/simt/checker.h"
 #include "kernels/trace/marker_words.h"
+#include "reference/error.h"
 
 namespace lanescope::ptx {
 
@@ -28,6 +31,11 @@ std::vector<std::string> notes_of(const Grid& grid, const Program& program, bool
   // By themselves they are no fault: they say more of one, or are asked for.
   if (grid.tally && (!clean || grid.tallies_accesses)) take(wait_notes(*grid.tally, program));
   if (grid.tally && grid.tallies_accesses) take(access_notes(*grid.tally, program));
+  if (grid.slice && !grid.slice->found.lines.empty()) {
+    notes.push_back("what " + grid.slice->name + " came through, in block " +
+                    std::to_string(grid.slice->found.block) + ", the last first:");
+    for (const std::string& note : slice_notes(grid.slice->found)) notes.push_back("  " + note);
+  }
   return notes;
 }
 
@@ -55,7 +63,7 @@ std::optional<ExecWish> ExecWish::parse(const std::string& text) {
   std::istringstream in(text);
   std::string rules;
   if (!(in >> wish.workers >> wish.schedule >> wish.timeout_seconds >> rules >> wish.speaks >>
-        wish.accesses)) {
+        wish.accesses >> wish.slice_of >> wish.slice_offset >> wish.slice_bytes)) {
     return std::nullopt;
   }
   for (const simt::RuleSet& known : simt::rule_sets) {
@@ -95,6 +103,23 @@ void ExecSession::write(ExecEvent event, const std::string& text) {
   const std::string line = static_cast<char>(event) + text + '\n';
   [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());
   ::close(file);
+}
+
+std::optional<SliceWish> ExecSession::slice_in(GlobalMemory& memory) const {
+  if (wish_.slice_of == 0) return std::nullopt;
+  const std::string name = "allocation " + std::to_string(wish_.slice_of);
+  for (const auto& [begin, area] : memory.areas()) {
+    if (area.name != name || area.freed) continue;
+    if (!area.holds(begin + wish_.slice_offset, wish_.slice_bytes)) {
+      throw UsageError("--slice: " + name + " has " + std::to_string(area.bytes()) + " bytes");
+    }
+    SliceWish wish;
+    wish.begin = std::bit_cast<const std::byte*>(begin + wish_.slice_offset);
+    wish.bytes = wish_.slice_bytes;
+    wish.name = name + ", byte " + std::to_string(wish_.slice_offset);
+    return wish;
+  }
+  return std::nullopt;
 }
 
 void ExecSession::note_work(const Work& work) {

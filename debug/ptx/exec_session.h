@@ -26,6 +26,8 @@ class ExecSession {
   /// empty where there is none, or it has no markers.
   static std::string marked_ptx();
   bool tallies_accesses() const { return wish_.accesses; }
+  /// What is to be followed back, where it is allocated. Throws UsageError where it is smaller.
+  std::optional<SliceWish> slice_in(GlobalMemory& memory) const;
   void note_module() { write(ExecEvent::module, {}); }
   /// What all launches so far have cost.
   void note_work(const Work& work);

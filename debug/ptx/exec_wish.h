@@ -20,12 +20,16 @@ struct ExecWish {
   const simt::RuleSet* rules = &simt::hopper;
   bool speaks = true;     ///< of findings on stderr, when they are found
   bool accesses = false;  ///< tells what accesses to memory cost
-  std::string file;       ///< takes a line per event
+  /// Bytes of the n-th allocation, counted from 1, whose way is told (ptx/slice.h); 0: none.
+  std::int64_t slice_of = 0;
+  std::uint64_t slice_offset = 0, slice_bytes = 0;
+  std::string file;  ///< takes a line per event
 
   std::string text() const {
     return std::to_string(workers) + " " + std::to_string(schedule) + " " +
            std::to_string(timeout_seconds) + " " + rules->name + " " + (speaks ? "1" : "0") + " " +
-           (accesses ? "1" : "0") + " " + file;
+           (accesses ? "1" : "0") + " " + std::to_string(slice_of) + " " +
+           std::to_string(slice_offset) + " " + std::to_string(slice_bytes) + " " + file;
   }
   /// Nothing where `text` is no such text.
   static std::optional<ExecWish> parse(const std::string& text);

@@ -23,6 +23,8 @@ class GlobalMemory {
     /// and the number that findings call the area by.
     std::shared_ptr<AreaShadow> shadow;
     int region = -1;
+    /// Where the host has what lies here: what it is a copy of, or itself; nullptr: nowhere.
+    const std::byte* host = nullptr;
     bool holds(std::uint64_t address, std::size_t bytes) const {
       return address >= begin && address <= end && bytes <= end - address;
     }

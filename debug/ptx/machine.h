@@ -10,6 +10,7 @@
 #include "debug/ptx/marker_run.h"
 #include "debug/ptx/number_origins.h"
 #include "debug/ptx/program.h"
+#include "debug/ptx/slice.h"
 #include "debug/ptx/tally.h"
 #include "debug/simt/machine.h"
 #include "reference/error.h"
@@ -39,6 +40,15 @@ struct NumbersMade {
   bool leaves = false;  ///< one that is not finite goes to global memory
 };
 
+/// Bytes of memory that a backward slice is wanted of, and the one of the first block that wrote
+/// them.
+struct SliceWish {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  std::string name = {};  ///< for people
+  Slice found = {};
+};
+
 /// The grid of a kernel, and how the machine runs it.
 struct Grid {
   std::array<std::uint32_t, 3> blocks = {1, 1, 1};
@@ -56,6 +66,7 @@ struct Grid {
   NumbersMade* numbers = nullptr;      ///< where to note them, if at all
   Tally* tally = nullptr;              ///< where to count, if at all
   bool tallies_accesses = false;       ///< their costs too
+  SliceWish* slice = nullptr;          ///< what to follow back, if anything
   bool is_first = true;                ///< of several launches on the same buffers
   std::uint32_t first_place = 1;       ///< what the checker knows the first instruction by
 

@@ -36,12 +36,24 @@ Element element_of(Warp& warp, const Instruction& in, int lane, const MarkedSlot
                       std::to_string(slots.cols) + " (br, bc and head_dim of the kernel)");
 }
 
+void note_marks(Warp& warp, const Instruction& in, std::uint32_t mask, Recording& recording) {
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    const auto word = [&](int i) { return warp.lanes<std::int32_t>(in.s[i])[lane]; };
+    for (int i = 0; i < in.vector; ++i) {
+      recording.note_mark({static_cast<SiteId>(in.kind), warp.block().row_tile(warp.thread(lane)),
+                           word(0), word(1), word(2) + i, warp.thread(lane)});
+    }
+  }
+}
+
 /// The values of the lanes of `mask` go to their slots.
 Flow trace(Warp& warp, const Instruction& in, std::uint32_t mask) {
   const MarkerRun* run = warp.block().grid().markers;
   if (!run) return Flow::next;
   const MarkerRun::OfSite& site = run->sites[in.kind];
   const MarkedSlots& slots = site.shown;
+  if (Recording* recording = warp.recording()) note_marks(warp, in, mask, *recording);
   if (!slots.base) return Flow::next;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;

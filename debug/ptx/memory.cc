@@ -32,13 +32,18 @@ template <class T, class R>
 void load_values(Warp& warp, const Instruction& in, std::uint32_t mask, Pointers& pointers) {
   warp.locate(in, mask, sizeof(T) * in.vector, pointers);
   std::unique_lock<std::mutex> held;
+  const Place* places = &warp.program().operands[in.operands];
   if (warp.block().checker()) {
     if (in.kind == orders) held = warp.hold_order();
-    warp.check_load(mask, sizeof(T) * in.vector, pointers, in.kind == orders);
-  }
-  const Place* places = &warp.program().operands[in.operands];
-  for (std::size_t i = 0; i < in.vector && warp.follows_unwritten(); ++i) {
-    warp.note_loaded(places[i], mask, pointers, i * sizeof(T), sizeof(T));
+    const bool unwritten =
+        warp.check_load(mask, sizeof(T) * in.vector, pointers, in.kind == orders);
+    for (std::size_t i = 0; i < in.vector; ++i) {
+      if (unwritten) {
+        warp.note_loaded(places[i], mask, pointers, i * sizeof(T), sizeof(T));
+      } else {
+        warp.set_unwritten(places[i], mask, {});
+      }
+    }
   }
   if (in.vector == 1 && is_contiguous(mask, sizeof(T), pointers)) {
     T values[32];

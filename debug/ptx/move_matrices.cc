@@ -41,8 +41,9 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
   const std::uint32_t rows = count == 4 ? ~0u : (1u << (8 * count)) - 1;
   Pointers pointers;
   warp.locate(in, rows, 16, pointers);
+  bool unwritten = false;
   if (loads) {
-    warp.check_load(rows, 16, pointers, false);
+    unwritten = warp.check_load(rows, 16, pointers, false);
   } else {
     warp.check(Access::write, rows, 16, pointers);
   }
@@ -71,8 +72,10 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
       }
       warp.follow_load(places[m], ~0u, pairs, 0, 2);
     }
-    if (loads && warp.follows_unwritten()) {
+    if (loads && unwritten) {
       follow_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);
+    } else if (loads && warp.follows_unwritten()) {
+      warp.set_unwritten(places[m], ~0u, {});
     }
     for (std::size_t row = 0; !loads && row < 8; ++row) {
       std::memcpy(pointers[static_cast<std::size_t>(8 * m) + row], matrix[row], 16);

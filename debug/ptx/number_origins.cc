@@ -55,6 +55,33 @@ std::uint32_t not_finite(const float* lanes) {
   return which;
 }
 
+/// The same of lanes whose low, or both, 16 bits are a half with these bits for its exponent.
+template <class T>
+std::uint32_t not_finite(const T* lanes, T exponent, T other) {
+  std::uint32_t which = 0;
+  bool any = false;
+  T bits[32];
+  std::memcpy(bits, lanes, sizeof bits);
+  for (const T x : bits) any |= (x & exponent) == exponent || (x & other) == other;
+  for (std::uint32_t i = 0; any && i < 32; ++i) {
+    const bool is = (bits[i] & exponent) == exponent || (bits[i] & other) == other;
+    which |= static_cast<std::uint32_t>(is) << i;
+  }
+  return which;
+}
+
+/// Lanes of a register whose numbers are not finite, or one of two.
+std::uint32_t not_finite(Type type, const std::byte* at) {
+  const bool is_f16 = type == Type::f16 || type == Type::f16x2;
+  const std::uint16_t exponent = is_f16 ? 0x7c00 : 0x7f80;
+  if (type == Type::f32) return not_finite(reinterpret_cast<const float*>(at));
+  if (bits_of(type) == 16) {
+    return not_finite(reinterpret_cast<const std::uint16_t*>(at), exponent, exponent);
+  }
+  return not_finite(reinterpret_cast<const std::uint32_t*>(at), std::uint32_t{exponent},
+                    std::uint32_t{exponent} << 16);
+}
+
 bool is_followed(Type type) {
   return type == Type::f32 || type == Type::f16 || type == Type::f16x2 || type == Type::bf16 ||
          type == Type::bf16x2;
@@ -187,9 +214,9 @@ void Warp::do_and_follow(const Instruction& in, std::uint32_t mask) {
   const std::uint32_t first = in.selects ? predicate(in.s[2]) : 0;
   in.lanes(registers_, in, mask);
   // What is computed of values that nobody wrote says nothing.
-  const std::uint32_t unwritten = unwritten_.empty() ? 0 : unwritten_[slot_of(in.d)].lanes;
+  const std::uint32_t unwritten = follows_unwritten() ? this->unwritten(in.d).lanes : 0;
   mask &= ~unwritten;
-  if (in.makes == Type::f32) mask &= hot | not_finite(lanes<float>(in.d));
+  mask &= hot | not_finite(in.makes, registers_ + in.d);
   for (std::uint32_t left = mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const float value = number_in(in.makes, registers_, in.d, lane);

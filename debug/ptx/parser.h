@@ -13,8 +13,9 @@
 
 namespace lanescope::ptx {
 
-/// Reads a module, directive by directive (debug/ptx/parser.cc), and the bodies of its functions,
-/// statement by statement (debug/ptx/parse_body.cc).
+/// Reads a module, directive by directive (debug/ptx/parser.cc), its variables
+/// (debug/ptx/parse_variable.cc), and the bodies of its functions, statement by statement
+/// (debug/ptx/parse_body.cc), with their operands (debug/ptx/parse_operand.cc).
 class Parser {
  public:
   explicit Parser(Module& module) : module_(module), lexer_(*module.text, module.name) {}
@@ -57,9 +58,17 @@ class Parser {
   std::int64_t read_offset();
   void declare(Variable variable);
   int find_register(std::string_view name) const;
+  /// What a name means in a scope, or in those around it; nullptr: nothing.
   template <class Names>
   const typename Names::mapped_type* find(Names Scope::*names, std::string_view name,
-                                          int scope) const;
+                                          int scope) const {
+    for (; scope >= 0; scope = scopes_[static_cast<std::size_t>(scope)].outer) {
+      const auto& known = scopes_[static_cast<std::size_t>(scope)].*names;
+      const auto at = known.find(name);
+      if (at != known.end()) return &at->second;
+    }
+    return nullptr;
+  }
   void resolve_labels();
 
   Module& module_;

@@ -249,8 +249,19 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     grid.first_place = kernel.first_place;
   }
   std::string fault;
-  Outcome outcome = Outcome::refused_memory;
-  if (dynamic_shared <= kernel.most_dynamic_shared) {
+  std::optional<SliceWish> slice;
+  if (settings.slice_bytes > 0) slice = SliceWish{settings.slice, settings.slice_bytes};
+  try {
+    if (session_) slice = session_->slice_in(memory_);
+  } catch (const UsageError& error) {
+    fail(error.what(), true);
+    fault = error.what();
+  }
+  if (slice) grid.slice = &*slice;
+  Outcome outcome = fault.empty() ? Outcome::refused_memory : Outcome::failed;
+  if (!fault.empty()) {
+    // It is told below.
+  } else if (dynamic_shared <= kernel.most_dynamic_shared) {
     outcome = run(grid, program, fault);
   } else {
     fault = "the launch asks for " + std::to_string(dynamic_shared) +
@@ -262,6 +273,9 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   if (session_) {
     session_->note_launch(kernel.name, grid, of_session, &program, fault, refused_);
     session_->note_work(work_);
+  }
+  if (slice && settings.slice_file >= 0 && !slice->found.lines.empty()) {
+    write_slice(slice->found, settings.slice_file);
   }
   refusal_ = outcome == Outcome::ok ? "" : fault;
   return outcome;

@@ -37,6 +37,10 @@ struct RunSettings {
   /// the module holds.
   const MarkerRun* markers = nullptr;
   const char* marked_ptx = nullptr;
+  /// Bytes whose way is told (ptx/slice.h) and a file that takes it; 0: none.
+  const std::byte* slice = nullptr;
+  std::size_t slice_bytes = 0;
+  int slice_file = -1;
 };
 
 /// What kernels have cost: instructions of warps, and CPU time in which they ran.

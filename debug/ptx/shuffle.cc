@@ -1,7 +1,10 @@
 // PTX ISA, "Parallel Synchronization and Communication Instructions": what the lanes of a warp do
 // together. "Waits until all non-exited threads corresponding to membermask have executed" it.
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
@@ -22,55 +25,56 @@ Flow converge(Warp& warp, Place place) {
 
 enum class Direction : std::uint8_t { up, down, butterfly, index };
 
+/// Which lane each takes its number from, and the lanes for which that is in range (PTX ISA,
+/// shfl.sync). Those out of range take their own.
+template <Direction direction>
+std::uint32_t find_sources(const std::uint32_t* b, const std::uint32_t* c,
+                           std::uint32_t (&sources)[32]) {
+  std::uint32_t in_range = 0;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    const std::uint32_t segment = c[lane] >> 8 & 31, clamp = c[lane] & 31, by = b[lane] & 31;
+    const std::uint32_t most = (lane & segment) | (clamp & ~segment);
+    std::uint32_t from = (lane & segment) | (by & ~segment);
+    if (direction == Direction::up) from = lane - by;
+    if (direction == Direction::down) from = lane + by;
+    if (direction == Direction::butterfly) from = lane ^ by;
+    const auto at = static_cast<std::int32_t>(from), end = static_cast<std::int32_t>(most);
+    const bool inside = direction == Direction::up ? at >= end : at <= end;
+    sources[lane] = inside ? from : lane;
+    in_range |= static_cast<std::uint32_t>(inside) << lane;
+  }
+  return in_range;
+}
+
 /// s[0]: a, s[1]: b, s[2]: c, s[3]: the members.
+template <Direction direction>
 Flow shuffle(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = converge(warp, in.s[3]); flow != Flow::next) return flow;
   const std::uint32_t mask = warp.split().mask;
-  std::uint32_t a[32], result[32] = {}, in_range = 0;
+  std::uint32_t a[32], sources[32];
+  const std::uint32_t in_range = find_sources<direction>(
+      warp.lanes<std::uint32_t>(in.s[1]), warp.lanes<std::uint32_t>(in.s[2]), sources);
+  std::memcpy(a, warp.lanes<std::uint32_t>(in.s[0]), sizeof a);
   const Unwritten given = warp.follows_unwritten() ? warp.unwritten(in.s[0]) : Unwritten{};
   Unwritten taken{0, given.source};
-  std::memcpy(a, warp.lanes<std::uint32_t>(in.s[0]), sizeof a);
+  auto* d = warp.lanes<std::uint32_t>(in.d);
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
-    const auto b = static_cast<int>(warp.lanes<std::uint32_t>(in.s[1])[lane] & 31);
-    const auto c = warp.lanes<std::uint32_t>(in.s[2])[lane];
-    const int clamp = static_cast<int>(c & 31), segment = static_cast<int>(c >> 8 & 31);
-    const int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-    int from = lane;
-    bool inside = false;
-    switch (static_cast<Direction>(in.kind)) {
-      case Direction::up:
-        from = lane - b;
-        inside = from >= most;
-        break;
-      case Direction::down:
-        from = lane + b;
-        inside = from <= most;
-        break;
-      case Direction::butterfly:
-        from = lane ^ b;
-        inside = from <= most;
-        break;
-      case Direction::index:
-        from = least | (b & ~segment);
-        inside = from <= most;
-        break;
-    }
-    if (!inside) from = lane;
-    if (inside) in_range |= 1u << lane;
+    const std::uint32_t from = sources[lane];
     if (!(mask >> from & 1)) {
       warp.fail(lane, "it reads lane " + std::to_string(from) + ", which does not take part");
     }
-    result[lane] = a[from];
+    d[lane] = a[from];
     taken.lanes |= (given.lanes >> from & 1) << lane;
   }
-  auto* d = warp.lanes<std::uint32_t>(in.d);
-  for (int lane = 0; lane < 32; ++lane) {
-    if (mask >> lane & 1) d[lane] = result[lane];
+  if (Recording* recording = warp.recording()) {
+    std::array<std::uint8_t, 32> lanes{};
+    std::copy_n(sources, 32, lanes.begin());
+    recording->note_lanes(lanes);
   }
   if (warp.follows_unwritten()) warp.set_unwritten(in.d, mask, taken);
   if (in.d2 != no_place) {
-    set_predicate(warp, in.d2, mask, in_range);
+    set_predicate(warp, in.d2, mask, in_range & mask);
     if (warp.follows_unwritten()) warp.set_unwritten(in.d2, mask, {});
   }
   return Flow::next;
@@ -80,7 +84,6 @@ void decode_shuffle(Decoder& d) {
   if (!d.modifiers.take("sync")) d.refuse("without .sync");
   const int direction = d.modifiers.choose({"up", "down", "bfly", "idx"}, -1);
   if (direction < 0) d.fail(".up, .down, .bfly or .idx is missing");
-  d.in.kind = static_cast<std::uint8_t>(direction);
   if (bits_of(d.demand_type()) != 32) d.fail("it is for .b32");
   d.demand_operands(5);
   const Operand& result = d.operand(0);
@@ -90,7 +93,10 @@ void decode_shuffle(Decoder& d) {
   for (std::size_t i = 0; i < 4; ++i) d.in.s[i] = d.source(i + 1, Type::b32);
   d.in.meets = true;
   d.in.carries = d.in.exchanges = true;
-  d.in.act = shuffle;
+  static constexpr WarpOperation forms[] = {shuffle<Direction::up>, shuffle<Direction::down>,
+                                            shuffle<Direction::butterfly>,
+                                            shuffle<Direction::index>};
+  d.in.act = forms[direction];
 }
 
 /// s[0]: the members. What lies before it in memory is seen behind it.

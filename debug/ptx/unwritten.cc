@@ -18,9 +18,9 @@ namespace lanescope::ptx {
 
 void Warp::set_unwritten(Place place, std::uint32_t mask, Unwritten value) {
   if (place < carry_place) return;  // nobody reads it
-  Unwritten& known = unwritten_[slot_of(place)];
-  known.lanes = (known.lanes & ~mask) | (value.lanes & mask);
-  if ((value.lanes & mask) != 0) known.source = value.source;
+  std::uint32_t& known = unwritten_lanes_[slot_of(place)];
+  known = (known & ~mask) | (value.lanes & mask);
+  if ((value.lanes & mask) != 0) unwritten_sources_[slot_of(place)] = value.source;
 }
 
 void Warp::tell_use(Unwritten value, std::uint32_t mask, bool writes) {
@@ -47,8 +47,16 @@ void Warp::doubt(Unwritten guard, std::uint32_t target) {
   }
 }
 
+bool Warp::concerns_unwritten(const Instruction& in) const {
+  std::uint32_t lanes = doubt_.lanes;
+  if (in.guard != no_place) lanes |= unwritten_lanes_[slot_of(in.guard)];
+  const Place* operands = program_.operands.data() + in.operands;
+  const int count = in.result_count + in.source_count;
+  for (int i = 0; i < count; ++i) lanes |= unwritten_lanes_[slot_of(operands[i])];
+  return lanes != 0;
+}
+
 void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
-  if (!product_registers_.empty()) follow_products(in, mask);
   Unwritten given;
   const auto take = [&](Unwritten value, std::uint32_t lanes) {
     if ((value.lanes & lanes) == 0) return;
@@ -59,30 +67,30 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
   take(doubt_, in.branches ? 0 : mask);
   std::uint32_t written = mask;  // lanes of the results
   if (in.guard != no_place) {
-    const Unwritten guard = unwritten_[slot_of(in.guard)];
+    const Unwritten guard = unwritten(in.guard);
     if (in.lanes) {
       take(guard, active);
       written |= guard.lanes & active;
     } else if (in.branches && in.target > pc()) {
       if ((guard.lanes & active) != 0) doubt({guard.lanes & active, guard.source}, in.target);
     } else {
-      unwritten_[slot_of(in.guard)].lanes &= ~active;
+      unwritten_lanes_[slot_of(in.guard)] &= ~active;
       tell_use(guard, active);
     }
   }
   if (in.carries) {
-    if (in.s[0] != no_place && in.addresses) tell_use(unwritten_[slot_of(in.s[0])], mask);
+    if (in.s[0] != no_place && in.addresses) tell_use(unwritten(in.s[0]), mask);
     return;
   }
   const Place* operands = program_.operands.data() + in.operands;
   if (in.selects) {
     const std::uint32_t first = predicate(in.s[2]);
-    take(unwritten_[slot_of(in.s[0])], mask & first);
-    take(unwritten_[slot_of(in.s[1])], mask & ~first);
-    take(unwritten_[slot_of(in.s[2])], mask);
+    take(unwritten(in.s[0]), mask & first);
+    take(unwritten(in.s[1]), mask & ~first);
+    take(unwritten(in.s[2]), mask);
   } else {
     for (int i = 0; i < in.source_count; ++i) {
-      take(unwritten_[slot_of(operands[in.result_count + i])], mask);
+      take(unwritten(operands[in.result_count + i]), mask);
     }
   }
   if (!in.lanes) {
@@ -128,7 +136,6 @@ std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t 
 
 void Warp::note_loaded(Place place, std::uint32_t mask, const Pointers& pointers,
                        std::size_t offset, std::size_t bytes) {
-  if (!follows_unwritten()) return;
   Unwritten taken;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
@@ -166,13 +173,14 @@ void Warp::tell_of_stored(int lane, const std::byte* at, std::size_t bytes) {
   if (source != stored + bytes) tell_use({1u << lane, *source - 1}, 1u << lane);
 }
 
-void Warp::check_load(std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
+bool Warp::check_load(std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
                       bool orders) {
   simt::BlockChecker* checker = block_.checker();
-  if (!checker) return;
+  if (!checker) return false;
   checker->follow_unwritten(true);
   check(Access::read, mask, bytes, pointers, orders);
   checker->follow_unwritten(false);
+  return checker->met_unwritten() || !block_.unwritten_shared.empty();
 }
 
 void Warp::check_store(int lane, std::byte* at, const std::byte* value, std::size_t bytes,

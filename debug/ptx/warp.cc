@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "debug/ptx/block.h"
-#include "debug/ptx/cluster.h"
 #include "debug/ptx/lanes.h"
 
 namespace lanescope::ptx {
@@ -14,6 +13,7 @@ Warp::Warp(Block& block, int index)
     : block_(block),
       program_(block.program()),
       index_(index),
+      recording_(block.recording()),
       shared_(block.shared()),
       shared_bytes_(block.shared_bytes()),
       local_stride_((block.program().local_bytes + 15) / 16 * 16),
@@ -42,9 +42,11 @@ void Warp::begin(std::uint32_t lanes) {
   if (block_.checker()) {
     // The registers lie between what nobody reads and the constants.
     doubt_ = {};
-    unwritten_.assign(slot_of(static_cast<Place>(program_.register_bytes)) + 1, {});
-    std::fill(unwritten_.begin() + slot_of(carry_place) + 1,
-              unwritten_.begin() + slot_of(program_.constants_at), Unwritten{~0u, 0});
+    const std::size_t slots = slot_of(static_cast<Place>(program_.register_bytes)) + 1;
+    unwritten_lanes_.assign(slots, 0);
+    unwritten_sources_.assign(slots, 0);
+    std::fill(unwritten_lanes_.begin() + slot_of(carry_place) + 1,
+              unwritten_lanes_.begin() + slot_of(program_.constants_at), ~0u);
     begin_products();
   }
 }
@@ -100,7 +102,7 @@ void Warp::execute(std::int64_t& turns) {
   }
   std::uint32_t pc = current_->pc, active = current_->mask;
   std::int64_t left = turns;
-  bool follows = follows_numbers();
+  const bool watched = is_watched();
   const auto leave = [&] {
     instructions_ += turns - left;
     turns = left;
@@ -117,15 +119,10 @@ void Warp::execute(std::int64_t& turns) {
       const std::uint32_t guard = predicate(in.guard);
       mask &= in.guard_negated ? ~guard : guard;
     }
-    if (!unwritten_.empty()) {
-      current_->pc = pc;
-      follow_unwritten(in, active, mask);
-    }
     if (in.lanes) {
-      if (mask != 0 && follows && (in.number_count != 0 || has_origins_)) {
+      if (watched) {
         current_->pc = pc;
-        do_and_follow(in, mask);
-        follows = follows_numbers();
+        do_watched(in, active, mask);
       } else if (mask != 0) {
         in.lanes(registers_, in, mask);
       }
@@ -133,6 +130,7 @@ void Warp::execute(std::int64_t& turns) {
       continue;
     }
     current_->pc = pc;
+    if (watched) watch_operands(in, active, mask);
     if (in.meets) {
       if (mask == 0) {
         ++pc;
@@ -143,10 +141,7 @@ void Warp::execute(std::int64_t& turns) {
       mask = current_->mask;
     }
     const Flow flow = in.act(*this, in, mask);
-    if (follows && flow == Flow::next && in.exchanges) {
-      follow_exchange(in, in.meets ? current_->mask : mask, in.multiplies);
-      follows = follows_numbers();
-    }
+    if (watched) watch_results(in, in.meets ? current_->mask : mask, flow);
     if (flow == Flow::next && !in.meets) {
       ++pc;
       continue;
@@ -166,143 +161,36 @@ void Warp::execute(std::int64_t& turns) {
   leave();
 }
 
-/// Lanes of the split that go their own way from `pc` on.
-void Warp::divide_off(std::uint32_t mask, std::uint32_t pc) {
-  Split other = *current_;
-  other.mask = mask;
-  other.pc = pc;
-  current_->mask &= ~mask;
-  const auto at = current_ - splits_.data();
-  splits_.push_back(std::move(other));
-  current_ = &splits_[static_cast<std::size_t>(at)];
+bool Warp::is_watched() const {
+  return follows_unwritten() || follows_numbers() || recording_ != nullptr;
 }
 
-/// Those that wait at this place go on with the split that has come.
-void Warp::absorb_waiting() {
-  const std::uint32_t pc = current_->pc;
-  for (std::size_t i = splits_.size(); i-- > 0;) {
-    Split& other = splits_[i];
-    if (&other == current_ || other.pc != pc || other.state != Split::State::waits ||
-        other.returns != current_->returns) {
-      continue;
-    }
-    current_->mask |= other.mask;
-    const auto at = current_ - splits_.data();
-    splits_.erase(splits_.begin() + static_cast<std::ptrdiff_t>(i));
-    current_ = &splits_[static_cast<std::size_t>(at) - (static_cast<std::size_t>(at) > i ? 1 : 0)];
-  }
+void Warp::watch_operands(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
+  if (!follows_unwritten()) return;
+  if (concerns_unwritten(in)) follow_unwritten(in, active, mask);
+  if (!product_registers_.empty()) follow_products(in, mask);
 }
 
-Flow Warp::branch(std::uint32_t mask, std::uint32_t target) {
-  if (mask == 0) return Flow::next;
-  if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
-  current_->pc = target;
-  return Flow::moved;
+void Warp::watch_results(const Instruction& in, std::uint32_t mask, Flow flow) {
+  const auto instruction = static_cast<std::uint32_t>(&in - program_.code.data());
+  if (flow == Flow::next && in.exchanges && follows_numbers()) {
+    follow_exchange(in, mask, in.multiplies);
+  }
+  if (!recording_) return;
+  const bool done = (flow == Flow::next && mask != 0) || (flow == Flow::moved && !in.branches);
+  done ? recording_->add(program_, registers_, index_, instruction, mask) : recording_->drop();
 }
 
-Flow Warp::branch_some(std::uint32_t some, std::uint32_t others, std::uint32_t target) {
-  if (others != 0) divide_off(others, current_->pc);
-  return branch(some, target);
-}
-
-Flow Warp::call(const Call& call, std::uint32_t mask, std::uint32_t index) {
-  if (mask == 0) return Flow::next;
-  if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    for (const Passing& passing : call.arguments) {
-      std::memcpy(local_memory(lane) + passing.to, local_memory(lane) + passing.from,
-                  passing.bytes);
-    }
+void Warp::do_watched(const Instruction& in, std::uint32_t active, std::uint32_t mask) {
+  watch_operands(in, active, mask);
+  if (mask == 0) return;
+  if (recording_ && in.selects) recording_->note_chosen(predicate(in.s[2]));
+  if (follows_numbers() && (in.number_count != 0 || has_origins_)) {
+    do_and_follow(in, mask);
+  } else {
+    in.lanes(registers_, in, mask);
   }
-  current_->returns.push_back(current_->pc + 1);
-  current_->calls.push_back(index);
-  current_->pc = call.entry;
-  return Flow::moved;
-}
-
-Flow Warp::return_from_call(std::uint32_t mask) {
-  if (mask == 0) return Flow::next;
-  if (current_->returns.empty()) return exit(mask);
-  if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
-  const Call& call = program_.calls[current_->calls.back()];
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    for (const Passing& passing : call.results) {
-      std::memcpy(local_memory(lane) + passing.to, local_memory(lane) + passing.from,
-                  passing.bytes);
-    }
-  }
-  current_->pc = current_->returns.back();
-  current_->returns.pop_back();
-  current_->calls.pop_back();
-  return Flow::moved;
-}
-
-Flow Warp::exit(std::uint32_t mask) {
-  if (mask == 0) return Flow::next;
-  int at_cluster_barrier = 0;
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    const bool came = cluster_phase_[lane] > block_.cluster().barrier().phase;
-    at_cluster_barrier += (mask >> lane & 1) != 0 && came ? 1 : 0;
-  }
-  alive_ &= ~mask;
-  current_->mask &= ~mask;
-  ++current_->pc;
-  if (current_->mask == 0) {
-    splits_.erase(splits_.begin() + (current_ - splits_.data()));
-    current_ = splits_.data();
-  }
-  // What waits for the lanes that are gone need not any more.
-  for (Split& split : splits_) {
-    if (split.state == Split::State::waits) split.state = Split::State::ready;
-  }
-  block_.note_exit(at_cluster_barrier);
-  // choose() goes on: the current split may be gone.
-  return Flow::gone;
-}
-
-Flow Warp::converge(const std::array<std::uint32_t, 32>& members) {
-  const std::uint32_t here = current_->mask;
-  std::uint32_t complete = 0;
-  for (std::uint32_t left = here; left != 0;) {
-    const int first = std::countr_zero(left);
-    const std::uint32_t wanted = members[static_cast<std::size_t>(first)];
-    std::uint32_t same = 0;
-    for (int lane = first; lane < 32; ++lane) {
-      if (left >> lane & 1 && members[static_cast<std::size_t>(lane)] == wanted) same |= 1u << lane;
-    }
-    left &= ~same;
-    if (const std::uint32_t strangers = same & ~wanted) {
-      fail(std::countr_zero(strangers), "the lane is not in its own mask");
-    }
-    if ((wanted & alive_ & ~same) == 0) complete |= same;
-  }
-  if (complete == here) return Flow::next;
-  if (complete == 0) return Flow::waits;
-  const std::uint32_t pc = current_->pc;
-  divide_off(here & ~complete, pc);
-  splits_.back().state = Split::State::waits;
-  return Flow::next;
-}
-
-Flow Warp::converge_all() { return current_->mask == alive_ ? Flow::next : Flow::waits; }
-
-void Warp::release_waiting(std::uint32_t mask) {
-  for (Split& split : splits_) {
-    if (split.state != Split::State::waits || (split.mask & mask) == 0) continue;
-    split.state = Split::State::ready;
-    ++split.pc;
-  }
-}
-
-void Warp::release(int barrier, const Vote& vote) {
-  for (Split& split : splits_) {
-    if (split.state != Split::State::at_barrier || split.barrier != barrier) continue;
-    write_vote(program_.code[split.pc], split.mask, vote);
-    split.state = Split::State::ready;
-    ++split.pc;
-  }
+  if (recording_) recording_->add(program_, registers_, index_, pc(), mask);
 }
 
 }  // namespace lanescope::ptx

@@ -11,6 +11,7 @@
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
+#include "debug/ptx/recording.h"
 #include "debug/simt/async_host.h"
 #include "debug/simt/block_checker.h"
 
@@ -70,6 +71,8 @@ class Warp {
   Block& block() { return block_; }
   const Program& program() const { return program_; }
   std::byte* registers() { return registers_; }
+  /// Where to note what is done; nullptr: nowhere.
+  Recording* recording() { return recording_; }
   int index() const { return index_; }
   std::uint32_t alive() const { return alive_; }
   Split& split() { return *current_; }
@@ -149,13 +152,16 @@ class Warp {
   /// global memory order what lies before and behind them (ld.acquire, st.volatile, ...).
   void check(Access access, std::uint32_t mask, std::size_t bytes, const Pointers& pointers,
              bool orders = false);
-  /// The same of a read into registers, which take over what nobody wrote (note_loaded).
-  void check_load(std::uint32_t mask, std::size_t bytes, const Pointers& pointers, bool orders);
+  /// The same of a read into registers. Whether there may be what nobody wrote among it, which
+  /// they take over (note_loaded); else they are written.
+  bool check_load(std::uint32_t mask, std::size_t bytes, const Pointers& pointers, bool orders);
   /// The same of a lane's store of `value`.
   void check_store(int lane, std::byte* at, const std::byte* value, std::size_t bytes, bool orders);
   /// Whether values that nobody wrote are followed: under the memory checker (ptx/unwritten.cc).
-  bool follows_unwritten() const { return !unwritten_.empty(); }
-  Unwritten unwritten(Place place) const { return unwritten_[slot_of(place)]; }
+  bool follows_unwritten() const { return !unwritten_lanes_.empty(); }
+  Unwritten unwritten(Place place) const {
+    return {unwritten_lanes_[slot_of(place)], unwritten_sources_[slot_of(place)]};
+  }
   void set_unwritten(Place place, std::uint32_t mask, Unwritten value);
   /// What nobody wrote of these bytes, as 1 + an index into Block::unwritten_sources; 0: all is
   /// written.
@@ -197,6 +203,14 @@ class Warp {
     std::uint8_t bytes, valid;  ///< that are copied; zeroes behind
     std::uint32_t group;        ///< of the lane's, counted from 0
   };
+  /// What an instruction does is noted, or followed: its operands before, its results behind it.
+  bool is_watched() const;
+  void watch_operands(const Instruction& in, std::uint32_t active, std::uint32_t mask);
+  void watch_results(const Instruction& in, std::uint32_t mask, Flow flow);
+  void do_watched(const Instruction& in, std::uint32_t active, std::uint32_t mask);
+  void note_passing(int lane, const Passing& passing);
+  void note_async_copy(int lane, std::size_t bytes, const std::byte* to, const std::byte* from,
+                       std::size_t valid);
   Split* choose();
   void execute(std::int64_t& turns);
   void divide_off(std::uint32_t mask, std::uint32_t pc);
@@ -212,13 +226,14 @@ class Warp {
   std::uint32_t place_number() const;
   const GlobalMemory::Area* find_area(std::uint64_t address, std::size_t bytes) const;
   void check_lane(Access access, int lane, const std::byte* at, std::size_t bytes,
-                  std::size_t alignment, bool orders);
-  void check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes);
+                  std::size_t alignment, bool orders, AreaShadow::Held& held);
+  void check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes,
+                      AreaShadow::Held& held);
   void enter_cluster(Block& owner, Access access, int lane, const std::byte* at, std::size_t bytes,
-                     bool orders);
+                     bool orders, AreaShadow::Held& held);
   AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
-                  std::size_t bytes, bool orders);
+                  std::size_t bytes, bool orders, AreaShadow::Held& held);
   /// Does an instruction and follows numbers that are not finite (ptx/number_origins.cc).
   void do_and_follow(const Instruction& in, std::uint32_t mask);
   /// The same behind one whose lanes exchange numbers, or multiply matrices.
@@ -229,6 +244,8 @@ class Warp {
   /// Follows which registers hold what was never written: what is computed of it is not either,
   /// and using it for more than that is told of.
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
+  /// Whether an instruction reads or writes a register of which something is not written.
+  bool concerns_unwritten(const Instruction& in) const;
   /// A read that follows nothing is a use of what was stored there.
   void tell_of_stored(int lane, const std::byte* at, std::size_t bytes);
   /// Shared memory is overwritten with what somebody wrote.
@@ -246,6 +263,7 @@ class Warp {
   Block& block_;
   const Program& program_;
   int index_;
+  Recording* recording_;
   std::byte* registers_;
   std::uint32_t alive_ = 0;
   std::vector<Split> splits_;
@@ -270,7 +288,8 @@ class Warp {
   /// meet: what they compute until there is not written either.
   Unwritten doubt_;
   std::uint32_t doubt_until_ = 0;
-  std::vector<Unwritten> unwritten_;  ///< by slot_of; empty without a checker
+  /// Of registers, by slot_of; empty without a checker. Most instructions ask for the first alone.
+  std::vector<std::uint32_t> unwritten_lanes_, unwritten_sources_;
   /// By slot_of: which lanes have an origin, and those. Empty where they are not followed.
   std::vector<std::uint32_t> origin_lanes_;
   std::vector<RegisterOrigins> origins_;

@@ -81,6 +81,9 @@ Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
                                     ? element_of_a(lane, reg % 4, half)
                                     : element_of_b(lane, reg % 4, half);
         if (is_checked && reg < 4) check(warp, Access::read, tile, element, 2, lane);
+        if (Recording* recording = warp.recording()) {
+          recording->note_element({reg, lane, tile.at(element, 2), 2});
+        }
         std::memcpy(&halves[half], tile.at(element, 2), 2);
       }
       registers[lane] = halves[0] | static_cast<std::uint32_t>(halves[1]) << 16;
@@ -101,6 +104,10 @@ Flow move_accumulator(Warp& warp, const Instruction& in, std::uint32_t) {
     for (int lane = 0; lane < 32; ++lane) {
       const Element element = element_of_accumulator(lane, reg);
       if (is_checked) check(warp, loads ? Access::read : Access::write, tile, element, 4, lane);
+      if (Recording* recording = warp.recording()) {
+        recording->note_element(
+            {loads ? reg : in.source_count - 8 + reg, lane, tile.at(element, 4), 4});
+      }
       if (loads) {
         std::memcpy(&registers[lane], tile.at(element, 4), 4);
       } else {

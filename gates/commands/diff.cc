@@ -5,10 +5,12 @@
 
 #include "debug/report/report.h"
 #include "debug/report/suggested_command.h"
+#include "debug/text/json.h"
 #include "gates/commands/command.h"
 #include "gates/commands/fresh_dump.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
+#include "gates/run/slice.h"
 #include "reference/arithmetic.h"
 
 namespace lanescope {
@@ -18,17 +20,29 @@ struct DiffOptions {
   std::vector<std::string> what;  ///< KERNEL GATE, one dump, or two dumps
   RunOptions run;
   std::string output;  ///< where to keep the dump, empty: nowhere
+  bool slice = false;
 };
 
 bool is_dump(const std::string& text) { return text.ends_with(".safetensors"); }
 
+/// `run`: to follow the first wrong output back by; nullptr: it is not wanted.
 ExitCode judge(const Dump& dump, const std::string& path, bool from_file, const RunOptions& options,
-               const Output& output) {
+               const Output& output, PreparedRun* run = nullptr) {
   DiffReport report = diff_against_reference(dump, options.threads);
   if (options.strict) report.recurrence.reset();
   if (from_file) report.unchecked = unchecked_claims(dump.info);
-  const std::string text =
+  std::string text =
       output.json ? diff_json(dump.info, report) : diff_text(dump, report, output.style, path);
+  if (run && !report.holds()) {
+    const OutputSlice slice = slice_output(*run, dump, report);
+    if (output.json) {
+      Json whole = *Json::parse(text);
+      whole["slice"] = slice_json(slice);
+      text = whole.dump();
+    } else {
+      text = slice_text(slice, output.style) + "\n" + text;  // the verdict is the last line
+    }
+  }
   std::fputs(text.c_str(), stdout);
   if (output.json) std::fputc('\n', stdout);
   return report.holds() ? ExitCode::ok : ExitCode::diverged;
@@ -77,7 +91,8 @@ ExitCode diff_run(const DiffOptions& options, const Output& output) {
              run.request.input);
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (!options.output.empty()) write_dump(dump, options.output);
-  const ExitCode code = judge(dump, options.output, false, options.run, output);
+  const ExitCode code =
+      judge(dump, options.output, false, options.run, output, options.slice ? &run : nullptr);
   if (code == ExitCode::ok) say_what_shows(dump.info.kernel);
   return code;
 }
@@ -118,6 +133,8 @@ Action diff_command(Options& options) {
       .suggest({}, ".safetensors");
   options.add_flag("--strict", diff->run.strict,
                    "another recurrence than the reference's diverges, though outputs are right");
+  options.add_flag("--slice", diff->slice,
+                   "follow the first wrong output back: lines, lanes, marked values (PTX on sim)");
   options.add_flag("--stale-ok", diff->run.stale_ok,
                    "judge a dump or a module (.so) although the sources have changed since");
   add_run_options(options, diff->run);

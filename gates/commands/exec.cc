@@ -19,6 +19,7 @@
 #include "debug/ptx/exec_wish.h"
 #include "debug/ptx/runtime_entry.h"
 #include "debug/text/json.h"
+#include "debug/text/text.h"
 #include "gates/build/module_build.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
@@ -37,7 +38,31 @@ struct Execution {
   std::string arch;
   std::optional<double> timeout_seconds;
   bool accesses = false;
+  std::string slice;  ///< ALLOCATION+BYTE[:BYTES]
 };
+
+/// "3+128:2": 2 bytes from byte 128 of the third allocation on. Throws UsageError.
+void read_slice(const std::string& text, ptx::ExecWish& wish) {
+  unsigned long long of = 0, offset = 0, bytes = 4;
+  int end = 0;
+  const char* at = text.c_str();
+  bool whole = std::sscanf(at, "%llu+%llu%n", &of, &offset, &end) == 2;
+  if (whole && at[end] == ':') {
+    int more = 0;
+    whole = std::sscanf(at + end, ":%llu%n", &bytes, &more) == 1;
+    end += more;
+  }
+  constexpr unsigned long long most_bytes = 4096;
+  if (!whole || at[end] != '\0' || of == 0 || bytes == 0 || bytes > most_bytes) {
+    throw UsageError(
+        "--slice takes ALLOCATION+BYTE or ALLOCATION+BYTE:BYTES, like 3+128:2, and "
+        "at most 4096 bytes, not " +
+        printable(text));
+  }
+  wish.slice_of = static_cast<std::int64_t>(of);
+  wish.slice_offset = offset;
+  wish.slice_bytes = bytes;
+}
 
 /// What the machine's runtime wrote into the file of the session.
 struct Tally {
@@ -172,11 +197,12 @@ int own_code(int status) {
 
 ExitCode execute(const Execution& wish, const Output& output) {
   demand_program(wish.words[0]);
+  ptx::ExecWish session;
+  if (!wish.slice.empty()) read_slice(wish.slice, session);
   const std::string library = build_machine_runtime().string();
   const int file = memfd_create("exec", MFD_CLOEXEC);
   if (file < 0) throw EnvironmentError("no memory for what is found");
   const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
-  ptx::ExecWish session;
   session.workers = wish.threads;
   session.schedule = wish.schedule;
   if (wish.timeout_seconds) session.timeout_seconds = *wish.timeout_seconds;
@@ -216,6 +242,8 @@ Action exec_command(Options& options) {
       .between(0.1, 1e6);
   options.add_flag("--accesses", wish->accesses,
                    "tell of bank conflicts, uncoalesced accesses and dead waits, line by line");
+  options.add("--slice", wish->slice,
+              "ALLOCATION+BYTE[:BYTES]: tell what these bytes of the n-th allocation came through");
   return [wish](const Output& output) { return execute(*wish, output); };
 }
 

@@ -68,7 +68,7 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
   if (runtime) {
     run.surviving = 1;  // what was written before a fault is kept
     runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
-                    module.marked_ptx},
+                    module.marked_ptx, wish.slice, wish.slice_bytes, wish.slice_file},
                    record.words);
   }
   run_in_this_process(module, run, record);

@@ -29,6 +29,11 @@ struct IsolatedRun {
   std::FILE* printed = nullptr;  ///< takes what the kernel prints; nullptr: stderr
   simt::Checker* checker = nullptr;
   const ptx::MarkerRun* markers = nullptr;  ///< of a marked kernel
+  /// Bytes of an output of a kernel that the SIMT machine runs as PTX, and a file that takes what
+  /// they came through (debug/ptx/slice.h); 0: none.
+  const std::byte* slice = nullptr;
+  std::size_t slice_bytes = 0;
+  int slice_file = -1;
 };
 
 /// How it ended.

@@ -1,5 +1,6 @@
 #include "gates/run/launch.h"
 
+#include <cstdio>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,21 @@ void note_strays(const RunBuffers& buffers, const RunRequest& request, RunEnd& e
   note(Stop::Kind::input, buffers.changed_inputs());
 }
 
+/// Says in the file of a slice where the inputs lie, as read_slice takes it.
+void name_inputs(const Module& module, const Problem& problem, const ModuleRun& run, int file) {
+  const auto bytes = static_cast<std::int64_t>(size_of(module.dtype)) * module.head_dim;
+  const std::pair<const char*, const ModuleBuffer&> inputs[] = {
+      {"q", run.q}, {"k", run.k}, {"v", run.v}};
+  for (const auto& [name, buffer] : inputs) {
+    const bool of_q = *name == 'q';
+    dprintf(file, "input %s %llu %lld %lld %lld %lld\n", name,
+            static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(buffer.data)),
+            static_cast<long long>(buffer.bytes), static_cast<long long>(bytes),
+            static_cast<long long>(of_q ? problem.len_q : problem.len_kv),
+            static_cast<long long>(of_q ? problem.heads : problem.heads_kv));
+  }
+}
+
 /// Runs the kernel, and prints what it printed.
 RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& request,
                   const RunBuffers& buffers) {
@@ -71,12 +87,19 @@ RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& r
   const ModuleRun run = module_run_of(module, plan, request, buffers);
   std::optional<ptx::MarkerRun> markers;
   if (module.marked_ptx) markers = marker_run_of(module, run);
-  const IsolatedRun isolated{run,
-                             buffers.memory(),
-                             request.timeout_seconds,
-                             text ? text->file() : nullptr,
-                             request.checker,
-                             markers ? &*markers : nullptr};
+  IsolatedRun isolated{run,
+                       buffers.memory(),
+                       request.timeout_seconds,
+                       text ? text->file() : nullptr,
+                       request.checker,
+                       markers ? &*markers : nullptr};
+  if (request.slice) {
+    isolated.slice_bytes = static_cast<std::size_t>(size_of(operand_type(module.dtype)));
+    isolated.slice = buffers.data(&ModuleRun::o) +
+                     static_cast<std::size_t>(request.slice->element) * isolated.slice_bytes;
+    isolated.slice_file = request.slice->file;
+    name_inputs(module, plan.info.problem, run, request.slice->file);
+  }
   RunEnd end = run_isolated(module, isolated);
   if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {
     run_again(module, isolated, end);

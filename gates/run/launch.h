@@ -13,6 +13,12 @@ namespace lanescope {
 
 inline constexpr double default_timeout_seconds = 30;
 
+/// An element of the output whose way is wanted, and a file that takes it (gates/run/slice.h).
+struct SliceRequest {
+  std::int64_t element;
+  int file;
+};
+
 /// What to run a module on.
 struct RunRequest {
   Problem problem;
@@ -29,6 +35,7 @@ struct RunRequest {
   ModuleTiming* timing = nullptr;              ///< cuda: the run is repeated, and this filled
   /// How long the kernel may take to end a block (sim) or to end (cuda).
   double timeout_seconds = default_timeout_seconds;
+  std::optional<SliceRequest> slice;  ///< of a kernel that runs as PTX
   /// The text of a module built with -Dtrace=printf; nullptr: nowhere.
   std::FILE* printed_to = stdout;
 };

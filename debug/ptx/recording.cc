@@ -1,0 +1,79 @@
+#include "debug/ptx/recording.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lanescope::ptx {
+namespace {
+
+/// Words of results that are kept of a block: 4 GiB, some ten million steps.
+constexpr std::size_t most_results = std::size_t{1} << 30;
+
+/// Moves what a step noted behind all that others did. Returns where it begins.
+template <class T>
+std::uint32_t take(std::vector<T>& all, std::vector<T>& of_step, std::uint32_t& count) {
+  count = static_cast<std::uint32_t>(of_step.size());
+  if (count == 0) return Recording::none;
+  const auto begin = static_cast<std::uint32_t>(all.size());
+  all.insert(all.end(), of_step.begin(), of_step.end());
+  of_step.clear();
+  return begin;
+}
+
+}  // namespace
+
+void Recording::begin() {
+  drop();
+  steps_.clear();
+  pointers_.clear();
+  lanes_.clear();
+  copies_.clear();
+  elements_.clear();
+  marks_.clear();
+  results_.clear();
+  whole_ = true;
+}
+
+void Recording::drop() {
+  pointers_of_step_.reset();
+  lanes_of_step_.reset();
+  copies_of_step_.clear();
+  elements_of_step_.clear();
+  marks_of_step_.clear();
+  chosen_ = 0;
+}
+
+void Recording::add(const Program& program, const std::byte* registers, int warp,
+                    std::uint32_t instruction, std::uint32_t mask) {
+  const Instruction& in = program.code[instruction];
+  whole_ = whole_ && results_.size() + std::size_t{32} * in.result_count <= most_results;
+  if (!whole_) return drop();
+  Step step;
+  step.instruction = instruction;
+  step.mask = mask;
+  step.warp = static_cast<std::uint16_t>(warp);
+  step.chosen = chosen_;
+  if (pointers_of_step_) {
+    step.pointers = static_cast<std::uint32_t>(pointers_.size());
+    pointers_.push_back(*pointers_of_step_);
+  }
+  if (lanes_of_step_) {
+    step.lanes = static_cast<std::uint32_t>(lanes_.size());
+    lanes_.push_back(*lanes_of_step_);
+  }
+  step.copies = take(copies_, copies_of_step_, step.copy_count);
+  step.elements = take(elements_, elements_of_step_, step.element_count);
+  step.marks = take(marks_, marks_of_step_, step.mark_count);
+  step.results = static_cast<std::uint32_t>(results_.size());
+  const Place* results = program.operands.data() + in.operands;
+  for (int i = 0; i < in.result_count; ++i) {
+    std::uint32_t words[32] = {};  // what is wider is not shown
+    const std::size_t left = program.register_bytes - results[i];
+    std::memcpy(words, registers + results[i], std::min(sizeof words, left));
+    results_.insert(results_.end(), words, words + 32);
+  }
+  steps_.push_back(step);
+  drop();
+}
+
+}  // namespace lanescope::ptx

@@ -3,6 +3,7 @@
 says, have gates, sites and causes as those of the tree."""
 
 import itertools
+import json
 import re
 import shlex
 import struct
@@ -244,12 +245,22 @@ class MarkersTest(ProgramTest):
                        stdout=subprocess.DEVNULL)
         for source, name in [("marked.cu", "gpu_rows"), ("marked_mma.cu", "gpu_mma")]:
             module = self.compile(source, name)
-            for gate in GATES:
-                for backend in ["sim", "cuda"]:
-                    self.call("run", module, gate, "--backend", backend, "--shape", "b=2,h=2,s=70,d=64", "--causal", "-o",
-                              f"{backend}.safetensors")
-                self.call("diff", "cuda.safetensors")
-                self.call("diff", "cuda.safetensors", "sim.safetensors")
+            self.compare_backends(module, "--shape", "b=2,h=2,s=70,d=64", "--causal")
+        with tarfile.open(ROOT / "tests" / "data" / "marked_triton.tar.xz") as captured:
+            captured.extractall(self.folder)
+        self.compare_backends(self.folder / "attention.ptx", "--shape", "b=2,h=4,hkv=2,s=40,skv=50,d=64")
+        for name, words in [("ptx", {}), ("apart", {"fmad": False})]:
+            module = self.folder / f"{name}.ptx"
+            module.write_text((self.folder / "gpu_rows" / "gpu_rows.ptx").read_text())
+            self.describe(module, **words)
+            self.compare_backends(module, "--shape", "b=2,h=2,s=70,d=64", "--causal")
+
+    def compare_backends(self, module, *words):
+        for gate in GATES:
+            for backend in ["sim", "cuda"]:
+                self.call("run", module, gate, "--backend", backend, *words, "-o", f"{backend}.safetensors")
+            self.call("diff", "cuda.safetensors")
+            self.call("diff", "cuda.safetensors", "sim.safetensors")
 
     def test_scores_without_their_factor(self):
         """The softmax multiplies with scale · log2(e): qk stands in the place of s."""
@@ -308,12 +319,38 @@ class MarkersTest(ProgramTest):
         found = self.json_of("locate", module, code=DIVERGED)
         self.assertEqual((found["stage"], found["site"], found["cause"]), ("qk", "s", "wrong_scale"), found["evidence"])
 
+    @staticmethod
+    def describe(module, **words):
+        """Says how the PTX of marked.cu is launched."""
+        module.with_suffix(".launch.json").write_text(json.dumps({
+            "grid": ["batch * heads", "cdiv(len_q, 8)"], "block": 256, "br": 8, "bc": 32, "products": "fp32_fma",
+            "arguments": ["q", "k", "v", "o", "lse", "len_q", "len_kv", "heads", "heads / heads_kv", "scale", "causal"], **words}))
+
+    def test_e4m3(self):
+        """Operands of 8 bits, with a scale per head."""
+        types = [("#include <cuda_fp16.h>", "#include <cuda_fp16.h>\n#include <cuda_fp8.h>"),
+                 ("row_per_warp(const __half* q, const __half* k, const __half* v,",
+                  "row_per_warp(const __nv_fp8_e4m3* q, const __nv_fp8_e4m3* k, const __nv_fp8_e4m3* v, const float* q_scale,"
+                  " const float* k_scale, const float* v_scale,"),
+                 ("__half2float(q[d]), __half2float(k[key * head_dim + d])", "float(q[d]), float(k[key * head_dim + d])"),
+                 ("const __half* row = v", "const __nv_fp8_e4m3* row = v"), ("__half2float(row[lane])", "float(row[lane])"),
+                 ("__half2float(row[lane + 32])", "float(row[lane + 32])"),
+                 ("(const __half*)r.q, (const __half*)r.k, (const __half*)r.v,",
+                  "(const __nv_fp8_e4m3*)r.q, (const __nv_fp8_e4m3*)r.k, (const __nv_fp8_e4m3*)r.v, r.q_scale, r.k_scale, r.v_scale,"),
+                 ("ElementType::f16,", "ElementType::e4m3,"),
+                 ("l > 0 ? 1 / l", "l > 0 ? v_scale[head / group] / l")]
+        scale = ("= scale * 1.44", "= q_scale[head] * k_scale[head / group] * scale * 1.44")
+        shape = ["--shape", "b=1,h=4,hkv=2,s=70,d=64", "--causal"]
+        module = self.compile("marked.cu", "e4m3", *types, scale)
+        for gate in GATES:
+            self.assertEqual(self.report(module, gate, *shape)["verdict"], "match")
+        wrong = self.compile("marked.cu", "unscaled_k", *types, (scale[0], "= q_scale[head] * scale * 1.44"))
+        self.assertEqual(self.report(wrong, "fused", *shape, code=DIVERGED)["first"]["site"], "s")
+
     def test_ptx(self):
         """What nvcc -ptx leaves, with a launch description."""
         module = self.compile("marked.cu", "as_ptx").with_suffix(".ptx")
-        words = '''{"grid": ["batch * heads", "cdiv(len_q, 8)"], "block": 256, "br": 8, "bc": 32, "products": "fp32_fma",
-          "arguments": ["q", "k", "v", "o", "lse", "len_q", "len_kv", "heads", "heads / heads_kv", "scale", "causal"]}'''
-        module.with_suffix(".launch.json").write_text(words)
+        self.describe(module)
         for gate in GATES:
             report = self.report(module, gate, "--shape", "b=2,h=2,s=30,d=64", "--causal")
             self.assertEqual(report["verdict"], "match")

@@ -129,6 +129,19 @@ std::string readable(const std::string& mangled) {
   return whole.substr(0, whole.find('('));
 }
 
+/// "(C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..." of
+/// what ptxas says of a kernel.
+std::vector<std::string> serialised_products(const std::string& said, const std::string& kernel) {
+  std::vector<std::string> found;
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t code = line.find("(C75");
+    if (code == line.npos || line.find("wgmma") == line.npos) continue;
+    if (line.find("'" + kernel + "'") != line.npos) found.push_back(line.substr(code));
+  }
+  return found;
+}
+
 std::vector<MachineCode> compile(const fs::path& ptx) {
   const std::string ptxas = toolkit_program("ptxas");
   if (ptxas.empty()) {
@@ -145,7 +158,11 @@ std::vector<MachineCode> compile(const fs::path& ptx) {
   const auto opcodes = opcodes_of(cubin);
   std::vector<MachineCode> codes;
   for (const CompiledFunction& function : parse_ptxas(done.out + done.err)) {
-    MachineCode code{readable(function.name), function, {}, {}};
+    MachineCode code{readable(function.name),
+                     function,
+                     {},
+                     {},
+                     serialised_products(done.out + done.err, function.name)};
     const auto text = sections.find(".text." + function.name);
     if (text == sections.end()) continue;
     constexpr std::size_t bytes = 16;  // of an instruction, since sm_70
@@ -184,6 +201,7 @@ MarkedCode compare(MachineCode with, MachineCode without) {
     if (count.with != count.without) result.counts.push_back(count);
   }
   result.same = with.instructions == without.instructions;
+  if (without.serialised.empty()) result.serialised = with.serialised;
   result.with = std::move(with);
   result.without = std::move(without);
   return result;
@@ -232,6 +250,12 @@ std::string marked_code_text(const std::vector<MarkedCode>& kernels) {
   }
   for (const std::string& line : table_lines(rows, 3)) text += line + "\n";
   for (const MarkedCode& kernel : kernels) {
+    for (const std::string& line : kernel.serialised) text += "\nwith the markers: " + line;
+    if (!kernel.serialised.empty()) {
+      text +=
+          "\n  a marker binds an accumulator of a product that is in flight: it stands behind the "
+          "wgmma.wait_group that waits for it\n";
+    }
     text += "\n" + kernel.with.name;
     if (kernel.same) {
       text += ": untouched: the machine code is the same\n";
@@ -261,7 +285,8 @@ std::string marked_code_json(const std::vector<MarkedCode>& kernels) {
                 {"same", kernel.same},
                 {"with", code_json(kernel.with)},
                 {"without", code_json(kernel.without)},
-                {"moved", Json::array()}};
+                {"moved", Json::array()},
+                {"serialised", kernel.serialised}};
     for (const OpcodeCount& count : kernel.counts) {
       one["moved"].push_back(
           {{"opcode", count.opcode}, {"with", count.with}, {"without", count.without}});

@@ -16,6 +16,7 @@ struct MachineCode {
   /// Its instructions, 16 bytes each, without what only says where the code lies; and their
   /// opcodes, where nvdisasm is at hand ("HMMA.16816.F32").
   std::vector<std::string> instructions, opcodes;
+  std::vector<std::string> serialised;  ///< what ptxas says of its wgmma
 };
 
 /// An opcode that stands in one code more often than in the other.
@@ -29,6 +30,9 @@ struct MarkedCode {
   MachineCode with, without;
   bool same = false;                ///< instruction by instruction
   std::vector<OpcodeCount> counts;  ///< that differ
+  /// What ptxas says of products of warpgroups that it does one after the other, with the markers
+  /// alone.
+  std::vector<std::string> serialised;
 };
 
 /// Has ptxas compile both PTX files for the architecture that each is for, and compares each kernel

@@ -1,7 +1,9 @@
 #include "gates/module/ptx_module.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "debug/ptx/runtime.h"
@@ -96,7 +98,8 @@ extern "C" const lanescope::Module* lanescope_ptx_module(const char* path, bool 
   using namespace lanescope;
   static std::string opened;
   static const Module* module = nullptr;
-  if (module && opened == path) return module;
+  std::error_code error;
+  if (module && std::filesystem::equivalent(opened, path, error)) return module;
   try {
     if (module) throw UsageError("another kernel given as PTX is open: " + opened);
     kernel = std::make_unique<PtxLaunch>(path);

@@ -28,7 +28,7 @@ class CudaDriver {
 
   /// "CUDA_ERROR_INVALID_PTX".
   static std::string error_name(int error) {
-    const char* name = "an unknown error";
+    const char* name = "the driver says no more";
     call("cuGetErrorName", error, &name);
     return name;
   }

@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import unittest
 
-from support.program import DIVERGED, MISMATCH, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
+from support.program import DIVERGED, MISMATCH, OK, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
 
 MARKED = "/tmp/marked"  # what README.md calls the folder
 SITES = {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"}
@@ -51,6 +51,21 @@ class MarkersTest(ProgramTest):
 
     def report(self, module, gate, *words, code=0):
         return self.json_of("diff", module, gate, "--backend", "sim", *words, code=code)
+
+    def test_readme(self):
+        """What README.md types, as it stands there."""
+        folder = self.folder / "readme"
+        said = []
+        for line in lines_of_readme(MARKED):
+            words = shlex.split(line.replace(MARKED, str(folder)))
+            if words[0] == "./lanescope":
+                done = self.result_of(*words[1:])
+                said.append(done.stdout.strip().splitlines()[-1])
+                self.assertEqual(done.returncode, DIVERGED if "moved" in said[-1] else OK, done.stdout + done.stderr)
+            else:
+                subprocess.run(words, cwd=ROOT, check=True)
+        for one, words in zip(said, ["match: ", "clean: ", "clean: ", "row_per_warp: "], strict=True):
+            self.assertIn(words, one)
 
     def test_gates(self):
         for source, name, load in [("marked.cu", "rows", set()), ("marked_mma.cu", "mma", {"k_smem", "v_smem"})]:
@@ -274,6 +289,41 @@ class MarkersTest(ProgramTest):
         self.refuses(USAGE, "scores in the units raw and base_2", "diff", mixed, "fused", "--backend", "sim", *shape)
         wrong = self.compile("marked.cu", "as_if_scaled", words[0], words[3])
         self.assertEqual(self.report(wrong, "qk_only", *shape, code=DIVERGED)["first"]["site"], "s")
+
+    def test_products_in_flight(self):
+        """Accumulators of wgmma have their values behind the wait."""
+        source = self.folder / "product.cu"
+        source.write_text('''#include "lanescope.h"
+            __global__ void product(float* o, unsigned long long a, unsigned long long b) {
+              float d[4] = {};
+              const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 2;
+              for (int tile = 0; tile < 2; ++tile) {
+                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+                asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, %4, %5, 1, 1, 1, 0, 0;"
+                             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b));
+                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            #ifdef TOUCHES
+                d[1] += 1;
+            #endif
+                if (EARLY) lanescope::trace(lanescope::s, tile, row, col, d[0]);
+                asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+                lanescope::trace(lanescope::s, tile, row, col, d[0]);
+              }
+              o[threadIdx.x] = d[0] + d[1];
+            }''')
+        for name, words in {"early": ["-DEARLY=1"], "late": ["-DEARLY=0"], "touches": ["-DEARLY=0", "-DTOUCHES"],
+                            "unmarked": ["-DEARLY=0", "-DLANESCOPE_UNMARKED"]}.items():
+            subprocess.run(["nvcc", "-ptx", "-std=c++20", "-arch=compute_90a", "-lineinfo", f"-I{ROOT}/kernels/trace", *words,
+                            str(source), "-o", str(self.folder / f"{name}.ptx")], check=True)
+            (self.folder / f"{name}.launch.json").write_text('{"grid": 1, "block": 128, "bc": 8, "arguments": ["o", 0, 0]}')
+        self.refuses(USAGE, r"lanescope trace s f32 at \S+product\.cu:13 names an accumulator of a wgmma\.mma_async that is still in "
+                            r"flight", "diff", "early.ptx", "fused", "--backend", "sim", "--shape", "s=64,d=64")
+        done = self.call("diff", "late.ptx", "fused", "--backend", "sim", "--shape", "s=64,d=64", code=DIVERGED)  # its descriptors are of nothing
+        self.assertNotIn("in flight", done.stdout + done.stderr)
+        for name, serialised in [("touches", True), ("early", False)]:
+            code = DIVERGED if serialised else OK
+            kernel, = self.json_of("resources", f"{name}.ptx", "--against", "unmarked.ptx", code=code)["kernels"]
+            self.assertEqual(["serialized" in line for line in kernel["serialised"]], [True] * serialised)
 
     def test_machine_code(self):
         """What the markers change of it, by opcode."""

@@ -25,6 +25,8 @@ struct MarkerBuffer {
 using MarkerBuffers = std::array<MarkerBuffer, 4>;
 /// The variable of a rewritten module that holds where the device has them, 8 bytes each.
 inline constexpr const char* marker_buffers_name = "lanescope_buffers";
+/// A register that its kernels with markers have.
+inline constexpr const char* marker_register = "%ls_block";
 
 /// How the device of a process runs kernels.
 struct RunSettings {

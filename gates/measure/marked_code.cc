@@ -253,8 +253,8 @@ std::string marked_code_text(const std::vector<MarkedCode>& kernels) {
     for (const std::string& line : kernel.serialised) text += "\nwith the markers: " + line;
     if (!kernel.serialised.empty()) {
       text +=
-          "\n  a marker binds an accumulator of a product that is in flight: it stands behind the "
-          "wgmma.wait_group that waits for it\n";
+          "\n  without them it does not: a marker that binds an accumulator belongs behind the "
+          "wgmma.wait_group that waits for its product\n";
     }
     text += "\n" + kernel.with.name;
     if (kernel.same) {

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "gates/process/marked_cuda.h"
@@ -38,7 +40,7 @@ class CudaDriver {
     static char log[2048];
     constexpr int error_log_buffer = 5, error_log_bytes = 6;  // CUjit_option
     int options[] = {error_log_buffer, error_log_bytes};
-    void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+    void* values[] = {log, std::bit_cast<void*>(std::uintptr_t{sizeof log})};
     const int error = call("cuModuleLoadDataEx", module, static_cast<const void*>(text.c_str()), 2u,
                            static_cast<int*>(options), static_cast<void**>(values));
     if (error == 0) return {};

@@ -10,7 +10,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "debug/ptx/runtime_entry.h"
 #include "gates/process/cuda_driver.h"
@@ -55,6 +57,7 @@ std::map<const void*, Kernel> kernels;  ///< by that function, and by the runtim
 const MarkedCuda* marked = nullptr;
 MarkedResources* resources = nullptr;
 DriverModule module = nullptr;
+std::set<std::string> with_markers;  ///< kernels of the rewritten text
 std::string failure;
 
 constexpr int not_ready = 999;  // cudaErrorUnknown: `failure` says what
@@ -64,11 +67,25 @@ int fail(const std::string& what) {
   return not_ready;
 }
 
+/// The kernels of a rewritten text that had markers: what is declared for them is in their bodies.
+std::set<std::string> marked_kernels(const std::string& text) {
+  std::set<std::string> names;
+  constexpr std::string_view entry = ".entry ";
+  for (std::size_t at = text.find(entry); at != text.npos;) {
+    const std::size_t name = at + entry.size(), next = text.find(entry, name);
+    const std::size_t declared = text.find(lanescope::ptx::marker_register, name);
+    if (declared < next) names.insert(text.substr(name, text.find_first_of(" (\n", name) - name));
+    at = next;
+  }
+  return names;
+}
+
 /// Compiles the rewritten PTX, and tells it where the buffers are.
 std::string load_module() {
   std::ifstream file(marked->ptx, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.empty()) return "the rewritten PTX cannot be read";
+  with_markers = marked_kernels(text);
   if (std::string why = CudaDriver::load(text, &module); !why.empty()) return why;
   return CudaDriver::place_buffers(*marked, lanescope::ptx::marker_buffers_name, module);
 }
@@ -115,7 +132,7 @@ int launch(const void* kernel, const DriverConfig& config, void** arguments) {
   if (shared > 0) {
     CudaDriver::call("cuFuncSetAttribute", function, CudaDriver::most_dynamic_shared, shared);
   }
-  note_resources(known->second, function);
+  if (with_markers.contains(known->second.name)) note_resources(known->second, function);
   const int error = CudaDriver::call("cuLaunchKernelEx", &config, function, arguments,
                                      static_cast<void**>(nullptr));
   return error == 0

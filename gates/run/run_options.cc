@@ -246,6 +246,9 @@ PreparedRun prepare(const RunOptions& options) {
   if (is_module_path(options.kernel)) {
     ModuleFile module = open_given_module(options, gate, dtype, tile);
     check_rounds_by_choice(options, module->backend);
+    const bool given = !request.inputs.q.dims.empty() || !options.preset.empty() ||
+                       parse_pairs(options.shape, "--shape").contains("d");
+    if (!given) request.problem.d = std::min<std::int64_t>(request.problem.d, module->head_dim);
     return {options.kernel, std::move(module), std::move(request), std::move(warnings), {}};
   }
   const std::string backend = choose_backend(options.backend);

@@ -1,7 +1,6 @@
 #include "gates/module/ptx_module.h"
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -15,7 +14,7 @@
 namespace lanescope {
 namespace {
 
-std::unique_ptr<PtxLaunch> kernel;
+const PtxLaunch* kernel = nullptr;  ///< on the machine
 int module_on_machine = -1;
 const MarkedCuda* marked = nullptr;  ///< of the run on a GPU, with what it takes there
 MarkedResources* resources = nullptr;
@@ -67,23 +66,31 @@ ModuleStatus machine(char* name, int name_bytes, char* arch, int arch_bytes) {
   return ModuleStatus::ok;
 }
 
-const Module* make_module(bool on_cuda) {
-  const LaunchDescription& d = kernel->description();
-  static PlainKernel plain;
-  plain = {kernel->name(), d.dtype, d.head_dim,
-           d.br,           d.bc,    d.tensor_cores ? Products::tensor_core : Products::fp32_fma,
-           d.writes_lse()};
-  static Module module;
-  module = *plain_module(plain, nullptr);
-  if (on_cuda) {
-    module.backend = "cuda";
-    module.device = cuda_device;
-    module.run = [](ModuleRun* r) { return run_on_cuda(*kernel, r, marked, resources); };
-    return &module;
-  }
+PlainKernel plain_of(const PtxLaunch& launch) {
+  const LaunchDescription& d = launch.description();
+  const Products products = d.tensor_cores ? Products::tensor_core : Products::fp32_fma;
+  return {launch.name(), d.dtype, d.head_dim, d.br, d.bc, products, d.writes_lse()};
+}
+
+const Module* module_on_cuda(const std::string& path) {
+  static const PtxLaunch launch(path);
+  static const PlainKernel plain = plain_of(launch);
+  static Module module = *plain_module(plain, nullptr);
+  module.backend = "cuda";
+  module.device = cuda_device;
+  module.run = [](ModuleRun* r) { return run_on_cuda(launch, r, marked, resources); };
+  return &module;
+}
+
+const Module* module_on_the_machine(const std::string& path) {
+  static PtxLaunch launch(path);
+  static const PlainKernel plain = plain_of(launch);
+  static Module module = *plain_module(plain, nullptr);
+  kernel = &launch;
   ptx::Device& device = ptx::Device::instance();
-  module_on_machine = device.add_module(kernel->take_module());
-  device.find_kernel(module_on_machine, d.kernel);  // what it does not execute is said at once
+  if (module_on_machine < 0) module_on_machine = device.add_module(launch.take_module());
+  // What it does not execute is said at once.
+  device.find_kernel(module_on_machine, launch.description().kernel);
   module.checked = true;
   module.device = machine;
   module.run = run_on_machine;
@@ -97,14 +104,14 @@ extern "C" const lanescope::Module* lanescope_ptx_module(const char* path, bool 
                                                          std::size_t why_bytes) {
   using namespace lanescope;
   static std::string opened;
-  static const Module* module = nullptr;
-  std::error_code error;
-  if (module && std::filesystem::equivalent(opened, path, error)) return module;
   try {
-    if (module) throw UsageError("another kernel given as PTX is open: " + opened);
-    kernel = std::make_unique<PtxLaunch>(path);
+    std::error_code error;
+    if (!opened.empty() && !std::filesystem::equivalent(opened, path, error)) {
+      throw UsageError("another kernel given as PTX is open: " + opened);
+    }
+    const Module* module = on_cuda ? module_on_cuda(path) : module_on_the_machine(path);
     opened = path;
-    return module = make_module(on_cuda);
+    return module;
   } catch (const std::exception& error) {
     std::snprintf(why, why_bytes, "%s", error.what());
     return nullptr;

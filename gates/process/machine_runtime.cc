@@ -20,7 +20,7 @@ namespace {
 const ptx::RuntimeEntry* loaded = nullptr;
 PtxModuleFunction* ptx_module = nullptr;
 MarkedCudaFunction* mark_ptx = nullptr;
-const Module* opened = nullptr;  ///< of a kernel given as PTX
+const Module* opened = nullptr;  ///< of a kernel given as PTX, on a GPU
 std::string opened_path;
 
 /// What the runtime at `path` writes, in a process of its own: this one may have CUDA's.
@@ -86,10 +86,11 @@ std::vector<std::string> marked_lines(const std::filesystem::path& path, const c
 
 const Module& open_ptx_module(const std::filesystem::path& path, bool on_cuda) {
   char why[4096] = "";
-  opened = ptx_module(path.c_str(), on_cuda, why, sizeof why);
-  if (!opened) throw UsageError(why);
+  const Module* module = ptx_module(path.c_str(), on_cuda, why, sizeof why);
+  if (!module) throw UsageError(why);
+  if (on_cuda) opened = module;
   opened_path = std::filesystem::absolute(path).string();
-  return *opened;
+  return *module;
 }
 
 std::string ptx_path_of(const Module& module) {

@@ -19,7 +19,8 @@ void load_machine_runtime(const std::filesystem::path& path);
 /// The module of a kernel given as PTX (gates/module/ptx_module.h), of which a process has one.
 /// Throws UsageError.
 const Module& open_ptx_module(const std::filesystem::path& path, bool on_cuda);
-/// The path of its PTX, where a module is that one, perhaps described otherwise; else empty.
+/// The path of its PTX, where a module is that one on a GPU, perhaps described otherwise; else
+/// empty.
 std::string ptx_path_of(const Module& module);
 /// What has its runs on a GPU be those of a rewritten text.
 MarkedCudaFunction* ptx_mark();

@@ -197,11 +197,12 @@ struct WgmmaConsumer {
     start_scores(seam, 0);
   }
   /// The online softmax over the tiles of an item whose first scores are there, up to the last
-  /// P·V, which is issued. Q·Kᵀ of a tile and P·V of the one before are issued together, so that
-  /// P·V runs while the softmax does. Whether m has to follow in the tile before is seen between
-  /// the two: by then all warps have told, and nobody waits.
+  /// P·V, which is issued; tiles of K that the warpgroup does not see go by. Q·Kᵀ of a tile and P·V
+  /// of the one before are issued together, so that P·V runs while the softmax does. Whether m has
+  /// to follow in the tile before is seen between the two: by then all warps have told, and nobody
+  /// waits.
   LANESCOPE_DEVICE void run_tiles(const Work& work, const Seam& seam) {
-    const int tiles = work.tiles;
+    const int tiles = seen_tiles(work);
     const Mask mask{a, work.q_begin};
     const Range range{mask, Stages::whole_tiles(warpgroup, mask)};
     clear();
@@ -226,9 +227,12 @@ struct WgmmaConsumer {
     settle(seam, range, tiles - 1, false);
     if constexpr (!Stages::holds_queries) leave_queries();
     start_output(seam, tiles - 1);
+    for (int tile = tiles; tile < work.tiles; ++tile) pass_keys(seam, tile);
   }
   LANESCOPE_DEVICE void finish_item(const Item& ended, const Seam& seam) {
-    finish_output(seam, ended.work.tiles - 1);
+    const int tiles = seen_tiles(ended.work);
+    finish_output(seam, tiles - 1);
+    for (int tile = tiles; tile < ended.work.tiles; ++tile) pass_values(seam, tile);
     store(ended.work, seam);
     leave_item();
   }
@@ -254,32 +258,22 @@ struct WgmmaConsumer {
       finish_item(now, seam.of(now.block));
     }
   }
-  /// An item in which the warpgroup has no scores: its rows see no key, or it has none, and the
-  /// tiles go by. Returns the item behind it.
+  /// An item in which the warpgroup has no scores: its rows see no key, or it has none; the tiles
+  /// go by. Returns the item behind it.
   LANESCOPE_DEVICE const Item& skip(const Item& skipped, const Seam& all) {
     const Work& work = skipped.work;
     const Seam seam = all.of(skipped.block);
-    if (has_rows(skipped)) {
-      clear();
-      store(work, seam);
-    } else if (work.tiles > 0) {
+    clear();
+    if (work.tiles > 0) {
       wait_for_queries();
       seam(0, site::q_smem(smem.q[q.slot]));
       leave_queries();
     }
     for (int tile = 0; tile < work.tiles; ++tile) {
-      wait_for_keys();
-      if (tile > 0) {
-        Turn::take(warpgroup);
-        Turn::pass(warpgroup);
-      }
-      seam(tile, site::k_smem(smem.k[k.slot]));
-      k.advance();
-      leave_keys();
-      wait_for_values();
-      seam(tile, site::v_smem(smem.v[v.slot]));
-      leave_values();
+      pass_keys(seam, tile);
+      pass_values(seam, tile);
     }
+    if (has_rows(skipped)) store(work, seam);
     leave_item();
     return next_item();
   }
@@ -288,7 +282,51 @@ struct WgmmaConsumer {
     return x.work.q_begin + warpgroup * 64 < a.len_q;
   }
   LANESCOPE_DEVICE bool has_scores(const Item& x) const {
-    return x.block >= 0 && x.work.tiles > 0 && has_rows(x);
+    return x.block >= 0 && has_rows(x) && seen_tiles(x.work) > 0;
+  }
+  /// Tiles that hold a key which its rows see: behind them, P is 0.
+  LANESCOPE_DEVICE int seen_tiles(const Work& work) const {
+    return Stages::seen_tiles(warpgroup, Mask{a, work.q_begin}, work.tiles);
+  }
+  /// A tile that no row of the warpgroup sees: its K goes by, then its V.
+  LANESCOPE_DEVICE void pass_keys(const Seam& seam, int tile) {
+    wait_for_keys();
+    if (tile > 0) {
+      Turn::take(warpgroup);
+      Turn::pass(warpgroup);
+    }
+    seam(tile, site::k_smem(smem.k[k.slot]));
+    k.advance();
+    leave_keys();
+  }
+  LANESCOPE_DEVICE void pass_values(const Seam& seam, int tile) {
+    wait_for_values();
+    seam(tile, site::v_smem(smem.v[v.slot]));
+    leave_values();
+    if constexpr (Seam::template shows<SiteId::s> || Seam::template shows<SiteId::m> ||
+                  Seam::template shows<SiteId::o>) {
+      show_unseen(seam, tile);
+    }
+  }
+  /// What a tile would leave whose scores are all −inf.
+  LANESCOPE_DEVICE void show_unseen(const Seam& seam, int tile) {
+    Scores none;
+    Weights zero;
+    Rows top, nothing;
+    none.fill(device::minus_infinity);
+    top.fill(device::minus_infinity);
+    zero.fill(0);
+    nothing.fill(0.0f);
+    alpha.fill(1.0f);
+    seam(tile, site::s(none), site::m_prev(m));
+    if (tile == 0) {
+      Stages::raise(top, {true, true}, m, alpha, l);
+    } else if constexpr (by_sums) {
+      Stages::raise(top, Stages::rises_by_sums(nothing, m), m, alpha, l);
+    }
+    Rows row_l = Stages::row_sums(l);
+    seam(tile, site::m(m), site::alpha(alpha), site::p(zero), site::l(row_l));
+    seam(tile, site::o(o));
   }
   /// What the producer says is next. It is there until it is left.
   LANESCOPE_DEVICE const Item& next_item() {

@@ -90,6 +90,12 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     const int keys = mask.keys_of(warpgroup * 64);
     return keys < 0 ? 0 : keys / Bc;
   }
+  /// Of the `tiles` of the block, those that hold a key which a row of the warpgroup sees.
+  LANESCOPE_DEVICE static int seen_tiles(int warpgroup, const Mask& mask, int tiles) {
+    const int keys = mask.keys_of(warpgroup * 64 + 63);
+    const int seen = keys < 0 ? 0 : (keys + Bc - 1) / Bc;
+    return seen < tiles ? seen : tiles;
+  }
 
   /// S = −inf where the row does not see the key.
   LANESCOPE_DEVICE static void mask_scores(const Mask& mask, int first_key, Scores& s) {

@@ -9,9 +9,10 @@ namespace lanescope::kernels {
 // What persistent blocks take their work from: a work item is what is a block elsewhere, Br query
 // rows of one head, and its seams are those of that block.
 
-/// Heads whose K and V stay in the L2 together: 32 MiB of an H200's, by twos.
+/// Heads whose K and V stay in the L2 together, by twos: 32 MiB of an H200's, of wide rows half of
+/// that, since the first items of a section read its heads all at once, and memory has to follow.
 inline int heads_of_section(const Attention& a, int row_bytes) {
-  constexpr std::int64_t l2_bytes = 32 << 20;
+  const std::int64_t l2_bytes = row_bytes < 256 ? 32 << 20 : 16 << 20;
   const std::int64_t bytes = 2LL * a.len_kv * row_bytes * a.heads_kv / a.heads;
   const int all = a.batch * a.heads;
   int heads = 2;

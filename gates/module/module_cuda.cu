@@ -213,3 +213,33 @@ ModuleStatus run_module(ModuleRun* run) {
 }
 
 }  // namespace lanescope
+
+#if !LANESCOPE_TRACE
+/// The kernel by itself, on tensors that are on the device, in `stream`, for programs that launch
+/// it among others (tests/benchmarks/peers.py): 0, or −1 where it wants more than these, or does
+/// not take them. Shapes as in kernels/parts/arguments.h, rows of head_dim elements.
+extern "C" __attribute__((visibility("default"))) int lanescope_attend(
+    void* q, void* k, void* v, void* o, float* lse, int batch, int heads, int heads_kv, int len_q,
+    int len_kv, int causal, cudaStream_t stream) {
+  using namespace lanescope;
+  if constexpr (gate != Gate::fused || combines<Kernel> || sizeof(Element) == 1) {
+    return -1;
+  } else {
+    char message[200];
+    ModuleRun run{};
+    run.problem = {batch, heads, heads_kv, len_q, len_kv, head_dim, causal != 0};
+    run.splits = run.heads_per_tile = 1;
+    run.blocks = std::int64_t{batch} * heads * ((len_q + br - 1) / br);
+    run.q.data = q;
+    run.k.data = k;
+    run.v.data = v;
+    run.o.data = o;
+    run.lse.data = lse;
+    run.message = message;
+    run.message_bytes = sizeof(message);
+    KernelArguments<Kernel> arguments = arguments_of(run);
+    if (!takes_problem<Kernel>(run) || !prepare<Kernel>(run, arguments)) return -1;
+    return launch_passes<Kernel>(run, arguments, stream) == cudaSuccess ? 0 : -1;
+  }
+}
+#endif

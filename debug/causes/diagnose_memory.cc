@@ -86,7 +86,7 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   at.col = item.col;
   at.tile = site->per_tile ? f.passed.tile : -1;
   if (f.access.place != 0) {
-    at.block = f.access.block;
+    at.block = f.passed.item >= 0 ? f.passed.item : f.access.block;
     at.warp = f.access.thread / 32;
     at.lane = f.access.thread % 32;
   }

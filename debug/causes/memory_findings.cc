@@ -253,7 +253,8 @@ std::string party_text(const Party& party, const std::string& line, const char* 
 
 std::string progress_text(const simt::Progress& passed) {
   return std::string("site ") + lanescope::name_of(passed.site) + " of tile " +
-         std::to_string(passed.tile);
+         std::to_string(passed.tile) +
+         (passed.item >= 0 ? " of item " + std::to_string(passed.item) : "");
 }
 
 void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,

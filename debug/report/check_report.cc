@@ -10,7 +10,9 @@ using simt::Party;
 
 Json progress_json(const simt::Progress& passed) {
   if (passed.tile < 0) return nullptr;
-  return {{"site", lanescope::name_of(passed.site)}, {"tile", passed.tile}};
+  Json json = {{"site", lanescope::name_of(passed.site)}, {"tile", passed.tile}};
+  if (passed.item >= 0) json["item"] = passed.item;
+  return json;
 }
 
 Json party_json(const Party& party, const std::string& line) {

@@ -37,7 +37,8 @@ enum class Kind : std::uint8_t {
 /// How far a lane has come: the last site that it passed, in which tile.
 struct Progress {
   SiteId site{};
-  int tile = -1;  ///< -1: it has passed none yet
+  int tile = -1;           ///< -1: it has passed none yet
+  std::int64_t item = -1;  ///< of a persistent block: the block that it would be else
 };
 
 /// The end of an access in a finding.

@@ -151,10 +151,10 @@ int thread_index() { return BlockRunner::current()->thread_index(); }
 std::int64_t block_index() { return BlockRunner::current()->block_index(); }
 std::int64_t block_count() { return BlockRunner::current()->grid().blocks; }
 int next_ticket(int all) { return BlockRunner::current()->grid().tickets++ % all; }
-void pass_site(SiteId site, int tile, const void* value, std::size_t bytes) {
+void pass_site(SiteId site, int tile, std::int64_t item, const void* value, std::size_t bytes) {
   BlockRunner& runner = *BlockRunner::current();
   if (!runner.checker()) return;
-  runner.checker()->pass({site, tile}, value, bytes, runner.thread_index());
+  runner.checker()->pass({site, tile, item}, value, bytes, runner.thread_index());
 }
 std::byte* shared_memory() { return BlockRunner::current()->shared_memory(); }
 

@@ -31,8 +31,9 @@ int next_ticket(int all);
 std::byte* shared_memory();
 
 /// Tells the memory checker, where there is one, that the lane has come to `site` of `tile`, whose
-/// value it holds in `bytes` at `value`.
-void pass_site(SiteId site, int tile, const void* value, std::size_t bytes);
+/// value it holds in `bytes` at `value`. item: what the block works on, where it takes up several;
+/// else −1.
+void pass_site(SiteId site, int tile, std::int64_t item, const void* value, std::size_t bytes);
 
 /// Meets all lanes of the block that have not exited (CUDA C++ Programming Guide, __syncthreads).
 void block_barrier(Here here);

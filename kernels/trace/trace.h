@@ -11,7 +11,7 @@
 namespace lanescope {
 
 namespace simt {
-void pass_site(SiteId site, int tile, const void* value, std::size_t bytes);
+void pass_site(SiteId site, int tile, std::int64_t item, const void* value, std::size_t bytes);
 }
 
 // The sinks of what passes a seam, in one block; `of` gives that of another. A kernel does not know
@@ -28,10 +28,12 @@ struct NoTrace {
 /// Nothing but how far the lane has come, for the memory checker of the SIMT machine.
 struct ProgressTrace {
   static constexpr bool is_on = false;
-  ProgressTrace of(std::int64_t) const { return {}; }
+  std::int64_t item = -1;  ///< the block whose seams it passes, where they are not its own
+
+  ProgressTrace of(std::int64_t other) const { return {other}; }
   template <SiteId X, class V>
   void operator()(int tile, const AtSite<X, V>& at) const {
-    simt::pass_site(X, tile, &at.value, sizeof(V));
+    simt::pass_site(X, tile, item, &at.value, sizeof(V));
   }
 };
 

@@ -3,9 +3,11 @@
 and, where FOLDER holds it, FlashAttention-3, on the same shapes, in the same run, on the same GPU.
 
 ROW is KERNEL:SHAPE[:causal][:bf16], e.g. mma:b=4,h=16,s=4096,d=128:causal; without rows, those of ROWS.
-PROGRAM is lanescope: `bench` judges each tile of the kernel and times it, the fastest stands in the table.
-Peers are timed as `bench` does: random normal inputs, a CUDA graph of about 2 ms of launches, replayed
-without a pause; medians. Where Q, K, V and O fit into L2, they stay there, for both sides alike.
+PROGRAM is lanescope: `bench` judges each tile of the kernel; the fastest stands in the table. All are timed by turns on
+the same random normal inputs: of each a CUDA graph of about 2 ms of launches, replayed without a pause between them in
+an order drawn anew each round, since the device's power is shared and who comes behind a hungry one finds the clocks
+low; medians. Where Q, K, V and O fit into L2, they stay there, for both sides alike. What a kernel of two passes takes
+is what `bench` says, by itself.
 
   floor    the share of the floor: operations over the unit's rate or bytes over the bandwidth (see `bench`)
   / best   time of the fastest peer over the kernel's: above 1, the kernel is faster; / FA3, / cuDNN likewise
@@ -22,13 +24,15 @@ import ctypes
 import functools
 import json
 import math
+import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
 
-SAMPLES = 30
-SAMPLE_MICROSECONDS, WARMING_MICROSECONDS, MOST_LAUNCHES = 2000, 50000, 256
+SAMPLES, UNCOUNTED = 60, 3
+SAMPLE_MICROSECONDS, MOST_LAUNCHES = 2000, 256
 TOLERANCE = 1e-2  # between peers, in f16; bf16 has three bits less
 BACKENDS = {"FA2": "FLASH_ATTENTION", "cuDNN": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION"}
 PEERS = [*BACKENDS, "FA3"]
@@ -55,7 +59,7 @@ class Row:
 
 def bench(row):
     """The results of the kernel's tiles on the row's shape, or None where one is not right."""
-    command = [program, "bench", row.kernel, "--shape", row.shape, "--dtype", row.dtype, "--repeats", str(SAMPLES),
+    command = [program, "bench", row.kernel, "--shape", row.shape, "--dtype", row.dtype, "--repeats", "30",
                "--format", "json", *(["--causal"] if row.causal else [])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, 1):
@@ -67,32 +71,59 @@ def bench(row):
     return results if done.returncode == 0 else None
 
 
-def elapsed(launch, count, stream):
-    """Microseconds of each of `count` launches without a pause."""
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+def elapsed(launches, stream):
+    """Microseconds of each of `launches`, one behind the other without a pause."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(len(launches) + 1)]
     events[0].record(stream)
-    for event in events[1:]:
+    for launch, event in zip(launches, events[1:]):
         launch()
         event.record(stream)
     events[-1].synchronize()
     return [1000 * begin.elapsed_time(end) for begin, end in zip(events, events[1:])]
 
 
-def median_time(launch):
-    """Median microseconds of a launch."""
+def times_by_turns(launches):
+    """Median microseconds of each of `launches`, by name."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
+    graphs, counts = {}, {}
     with torch.cuda.stream(stream):
-        for _ in range(3):
-            least = max(elapsed(launch, 1, stream)[0], 1)
-        launches = min(max(int(SAMPLE_MICROSECONDS / least), 1), MOST_LAUNCHES)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            for _ in range(launches):
-                launch()
-        for _ in range(max(1, int(WARMING_MICROSECONDS / (least * launches)))):
-            graph.replay()
-        return statistics.median(elapsed(graph.replay, SAMPLES, stream)) / launches
+        for name, launch in launches.items():
+            least = max(min(elapsed([launch] * 3, stream)), 1)
+            counts[name] = min(max(int(SAMPLE_MICROSECONDS / least), 1), MOST_LAUNCHES)
+            graphs[name] = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graphs[name], stream=stream, capture_error_mode="relaxed"):
+                for _ in range(counts[name]):
+                    launch()
+        draw = random.Random(0)
+        turns = [name for _ in range(UNCOUNTED + SAMPLES) for name in draw.sample(list(graphs), len(graphs))]
+        times = elapsed([graphs[name].replay for name in turns], stream)
+    samples = {name: [] for name in graphs}
+    for name, time in zip(turns[UNCOUNTED * len(graphs):], times[UNCOUNTED * len(graphs):]):
+        samples[name].append(time / counts[name])
+    return {name: statistics.median(samples[name]) for name in samples}
+
+
+def own_function(result):
+    """The entry of a module that launches its kernel on tensors of ours, or None: it wants more, or other rows."""
+    if f".d{result['shape']['d']}." not in result["module"]:
+        return None
+    folders = [os.environ.get("LANESCOPE_MODULES"), *program.resolve().parents[:2]]
+    for folder in filter(None, folders):
+        path = pathlib.Path(folder) / f"{result['module']}.so"
+        if path.exists():
+            return getattr(ctypes.CDLL(str(path.resolve())), "lanescope_attend", None)
+    sys.exit(f"peers.py: {result['module']}.so lies neither beside {program} nor above it: set LANESCOPE_MODULES")
+
+
+def attend_by_lanescope(function, q, k, v, causal):
+    batch, heads, len_q, _ = q.shape
+    out, lse = torch.empty_like(q), torch.empty(batch, heads, len_q, device="cuda")
+    tensors = (ctypes.c_void_p(tensor.data_ptr()) for tensor in (q, k, v, out, lse))
+    if function(*tensors, batch, heads, k.shape[1], len_q, k.shape[2], int(causal),
+                ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)):
+        raise RuntimeError("the module refuses the problem")
+    return out
 
 
 @functools.cache
@@ -121,22 +152,28 @@ def attend_by_torch(backend, q, k, v, causal):
                                                                 enable_gqa=q.shape[1] != k.shape[1])
 
 
-@functools.cache
-def time_peers(batch, heads, heads_kv, len_q, len_kv, d, causal, dtype):
-    """Microseconds of each peer that takes such a problem."""
-    # PyTorch's mask starts in the upper left corner, that of the lab ends in the lower right one.
-    if causal and len_q != len_kv:
-        return {}
+def time_all(row, results):
+    """Microseconds of each peer that takes the problem, and of each result's module."""
+    shape = results[0]["shape"]
+    batch, heads, heads_kv, len_q, len_kv, d = (shape[side] for side in
+                                                ("batch", "heads", "heads_kv", "len_q", "len_kv", "d"))
     torch.manual_seed(0)
-    kind = {"f16": torch.float16, "bf16": torch.bfloat16}[dtype]
+    kind = {"f16": torch.float16, "bf16": torch.bfloat16}[row.dtype]
     q = torch.randn(batch, heads, len_q, d, dtype=kind, device="cuda")
     k, v = (torch.randn(batch, heads_kv, len_kv, d, dtype=kind, device="cuda") for _ in "kv")
-    peers = {name: functools.partial(attend_by_torch, backend, q, k, v, causal) for name, backend in BACKENDS.items()}
-    if function := fa3_function(dtype, d, causal):
+    attends = {}
+    # PyTorch's mask starts in the upper left corner, that of the lab ends in the lower right one.
+    if not row.causal or len_q == len_kv:
+        for name, backend in BACKENDS.items():
+            attends[name] = functools.partial(attend_by_torch, backend, q, k, v, row.causal)
+    if function := fa3_function(row.dtype, d, row.causal):
         counter = torch.zeros(1, dtype=torch.int32, device="cuda")
-        peers["FA3"] = functools.partial(attend_by_fa3, function, q, k, v, counter)
-    times, first = {}, None
-    for name, attend in peers.items():
+        attends["FA3"] = functools.partial(attend_by_fa3, function, q, k, v, counter)
+    for result in results:
+        if function := own_function(result):
+            attends[result["module"]] = functools.partial(attend_by_lanescope, function, q, k, v, row.causal)
+    taking, first = {}, None
+    for name, attend in attends.items():
         try:
             out = attend()
             torch.cuda.synchronize()
@@ -145,30 +182,33 @@ def time_peers(batch, heads, heads_kv, len_q, len_kv, d, causal, dtype):
             continue
         first = out if first is None else first
         worst = (out - first).abs().max().item()
-        if not worst <= TOLERANCE * (8 if dtype == "bf16" else 1):
-            sys.exit(f"{name} is {worst} away from the peer before it: they do not compute the same")
-        times[name] = median_time(attend)
-    return times
+        if not worst <= TOLERANCE * (8 if row.dtype == "bf16" else 1):
+            sys.exit(f"{name} is {worst} away from the one before it: they do not compute the same")
+        taking[name] = attend
+    return times_by_turns(taking) if taking else {}
 
 
 def ratio(peer, own):
-    return f"{peer / own:.2f}" if math.isfinite(peer) else "-"
+    return f"{peer / own:.3f}" if math.isfinite(peer) else "-"
 
 
 def cells(row, results):
     """The line of the table."""
-    best = min(results, key=lambda result: result["microseconds"]["median"])
-    shape = best["shape"]
-    times = time_peers(*(shape[side] for side in ("batch", "heads", "heads_kv", "len_q", "len_kv", "d")), row.causal,
-                       row.dtype)
-    own, floor = best["microseconds"]["median"], best["floor"]
+    times = time_all(row, results)
+    alone = {result["module"]: result["microseconds"]["median"] for result in results}
+    own_times = {module: times.get(module, alone[module]) for module in alone}
+    best = min(results, key=lambda result: own_times[result["module"]])
+    own, floor = own_times[best["module"]], best["floor"]
+    faster = alone[best["module"]] / own  # than `bench` saw it, which its rates are of
     memory = floor is not None and floor["bound"] == "memory"
-    rate = f"{best['bytes_per_second'] / 1e9:.0f} GB/s" if memory else f"{best['flops_per_second'] / 1e12:.0f} TFLOP/s"
-    share = "-" if floor is None else f"{100 * best['share_of_floor']:.0f} %"
-    peers = [f"{times[name]:.2f}" if name in times else "-" for name in PEERS]
-    return [row.title(), row.kernel, best["tile"], f"{own:.2f}", rate, share, *peers,
-            ratio(min(times.values(), default=math.inf), own),
-            *(ratio(times.get(name, math.inf), own) for name in ("FA3", "cuDNN"))]
+    rate = (f"{faster * best['bytes_per_second'] / 1e9:.0f} GB/s" if memory else
+            f"{faster * best['flops_per_second'] / 1e12:.0f} TFLOP/s")
+    share = "-" if floor is None else f"{100 * faster * best['share_of_floor']:.0f} %"
+    peers = {name: times[name] for name in PEERS if name in times}
+    return [row.title(), row.kernel, best["tile"], f"{own:.2f}", rate, share,
+            *(f"{peers[name]:.2f}" if name in peers else "-" for name in PEERS),
+            ratio(min(peers.values(), default=math.inf), own),
+            *(ratio(peers.get(name, math.inf), own) for name in ("FA3", "cuDNN"))]
 
 
 def print_line(line):
@@ -198,7 +238,7 @@ WIDTHS = [34, 14, 7, 10, 12, 6, *[10 for _ in PEERS], 6, 6, 7]
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fa3", type=pathlib.Path, metavar="FOLDER")
-    parser.add_argument("program")
+    parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("rows", nargs="*", metavar="ROW")
     options = parser.parse_args()
     program, fa3_folder = options.program, options.fa3

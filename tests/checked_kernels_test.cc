@@ -49,6 +49,20 @@ TEST_CASE("check: clean kernels are clean in every gate") {
   std::printf("check: %d runs of clean kernels\n", runs);
 }
 
+TEST_CASE("check: a finding in a persistent block names the item") {
+  RunOptions options = options_for("wgmma+phase_not_carried", "fused");
+  options.shape = "h=40,s=400,d=64";  // an H200 has room for fewer blocks than there are items
+  const CheckReport report = check_kernel(options);
+  INFO(check_text(report, {}));
+  bool is_later_item = false;  // than the one that the block begins with
+  for (const CheckReport::Item& item : report.items) {
+    const simt::Progress& passed = item.finding.passed;
+    is_later_item = is_later_item || passed.item > item.finding.access.block;
+  }
+  CHECK(is_later_item);
+  CHECK(check_text(report, {}).find(" of item ") != std::string::npos);
+}
+
 TEST_CASE("check: planted bugs of memory are found, with the line") {
   int checked = 0;
   for (const testing::Specimen& specimen : testing::all_specimens()) {

@@ -64,7 +64,11 @@ TEST_CASE("another recurrence is named, not called a bug") {
       {"output_divided", "o: divided by l in every tile"},
       {"weights_divided", "p, pv / o: divided by l in every tile"},
       {"lazy_8_backwards_sum_in_epilogue", "kept until it rises"},
-      {"raw_from_lowest_sum_in_epilogue", "raw scores"}};
+      {"raw_from_lowest_sum_in_epilogue", "raw scores"},
+      {"two_tiles_in_a_step", "2 tiles in a step take the maximum of all of them"},
+      {"two_chains", "goes on from the one 2 before it"},
+      {"sum_of_rounded", "l: sums P as P.V takes it, rounded"},
+      {"first_alpha_1", "alpha: not 0 in rows that have seen no key"}};
   REQUIRE(words.size() == testing::recurrences().size());
   std::string none;
   CHECK(verdict_of_all("usual", none) == "match");

@@ -141,6 +141,29 @@ TEST_CASE("splits: a wrong partial is the partial's fault, not the combine pass'
   CHECK(report_of(report, SiteId::o_final, Judgement::local)->failed == 1);
 }
 
+TEST_CASE("splits: partials in another form stand for the same") {
+  using Partials = Recurrence::Partials;
+  for (const Partials form : {Partials::plain, Partials::divided, Partials::shifted}) {
+    Dump dump = decoding();
+    Tensor &o = tensor_of(dump, "o_partial"), &m = tensor_of(dump, "m_partial"),
+           &l = tensor_of(dump, "l_partial");
+    for (std::int64_t row = 0; row < l.size(); ++row) {
+      const double sum = l.at(row);
+      if (!(sum > 0)) continue;
+      // Plain: a part that is divided while nothing tells whoever reads it is a fault.
+      const std::int64_t end = form == Partials::plain ? row * 64 + 1 : (row + 1) * 64;
+      for (std::int64_t i = row * 64; i < end; ++i) o.set(i, o.at(i) / sum);
+      if (form != Partials::shifted) continue;
+      m.set(row, m.at(row) + std::log2(sum));
+      l.set(row, 1);
+    }
+    const DiffReport report = diff_against_reference(dump);
+    CHECK_FALSE(report.match);
+    CHECK(report.recurrence.has_value() == (form != Partials::plain));
+    if (report.recurrence) CHECK(report.recurrence->partials == form);
+  }
+}
+
 TEST_CASE("splits: a dump of some blocks only is judged as far as it goes") {
   RunOptions options = options_for("splitk", Gate::fused, "h=2,s=40,skv=200,d=64");
   options.splits = 3;

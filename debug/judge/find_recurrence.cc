@@ -25,10 +25,11 @@ struct Candidate {
   bool kept;
   int decision;
   TileOrder order;
+  int tiles = 1, chains = 1;
 
   int cost() const {
     return (scores != Unit::base_2) + (maximum != scores) + (rows > 1) + kept + (decision > 1) +
-           static_cast<int>(order);
+           static_cast<int>(order) + 2 * (tiles > 1) + 2 * (chains > 1);
   }
 };
 
@@ -41,6 +42,10 @@ std::vector<Candidate> candidates(const DumpInfo& info) {
       if (info.scores != ScoreUnit::base_2 && scores != Unit::base_2) continue;
       for (const Unit maximum : units) {
         if (info.maxima != ScoreUnit::base_2 && maximum != Unit::base_2) continue;
+        for (int number = 2; number <= 4; number *= 2) {
+          all.push_back({scores, maximum, 1, false, 1, order, number, 1});
+          all.push_back({scores, maximum, 1, false, 1, order, 1, number});
+        }
         for (int rows = 1; rows <= br; rows *= 2) {
           all.push_back({scores, maximum, rows, false, 1, order});
           for (int decision = 1; decision <= br && rows == 1; decision *= 2) {
@@ -60,7 +65,14 @@ std::vector<Candidate> candidates(const DumpInfo& info) {
 bool others_hold(const DiffReport& report) {
   return std::none_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
     if (site.failed == 0) return false;
-    return !is_output(site.site) && (site.site < SiteId::s || site.site > SiteId::o);
+    return !is_output(site.site) && !is_partial(site.site) &&
+           (site.site < SiteId::s || site.site > SiteId::o);
+  });
+}
+
+bool partials_differ(const DiffReport& report) {
+  return std::any_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
+    return is_partial(site.site) && site.failed > 0;
   });
 }
 
@@ -99,8 +111,9 @@ bool outputs_hold(const Judge& judge, double error) {
 
 class RecurrenceSearch {
  public:
-  RecurrenceSearch(const Judge& judge, std::vector<std::vector<Visit>> blocks)
-      : judge_(judge), blocks_(std::move(blocks)) {}
+  RecurrenceSearch(const Judge& judge, std::vector<std::vector<Visit>> blocks,
+                   Recurrence::Partials partials)
+      : judge_(judge), blocks_(std::move(blocks)), partials_(partials) {}
 
   std::optional<Recurrence> run() const {
     const DumpInfo& info = judge_.dump().info;
@@ -111,6 +124,9 @@ class RecurrenceSearch {
       r.rows_per_maximum = candidate.rows;
       r.kept = candidate.kept;
       r.rows_per_decision = candidate.decision;
+      r.tiles_per_maximum = candidate.tiles;
+      r.chains = candidate.chains;
+      r.partials = partials_;
       if (follows(candidate.order, r) && r.differs()) return r;
     }
     return std::nullopt;
@@ -135,13 +151,24 @@ class RecurrenceSearch {
     return {visits.rbegin(), visits.rend()};
   }
 
+  /// The visits of each chain: of every n-th tile.
+  static std::vector<std::vector<Visit>> chains_of(const std::vector<Visit>& visits, int number) {
+    std::vector<std::vector<Visit>> chains(
+        std::min(static_cast<std::size_t>(number), visits.size()));
+    for (std::size_t i = 0; i < visits.size(); ++i) chains[i % chains.size()].push_back(visits[i]);
+    return chains;
+  }
+
   bool follows(TileOrder order, Recurrence& r) const {
     const Factors factor = factors(r);
     const double by_site = judge_.reference_of(0).softmax_factor().value;
     std::vector<std::vector<Visit>> blocks;
     for (const std::vector<Visit>& visits : blocks_) {
-      blocks.push_back(ordered(visits, order, factor.maximum));
-      if (!maxima_hold(blocks.back(), factor.scores, factor.maximum, r)) return false;
+      for (const std::vector<Visit>& chain :
+           chains_of(ordered(visits, order, factor.maximum), r.chains)) {
+        blocks.push_back(chain);
+        if (!maxima_hold(chain, factor.scores, factor.maximum, r)) return false;
+      }
       if (!scores_hold(visits, factor.scores / by_site)) return false;
     }
     if (r.kept && r.kept_up_to == 0) return false;
@@ -159,15 +186,23 @@ class RecurrenceSearch {
         rest_holds(judge_, visits, factor.scores, factor.maximum, error, holds);
       }
       r.ex2_error = error;
-      if (take(holds, r) && outputs_hold(judge_, error)) return true;
+      r.first_alpha = holds.first_alpha;
+      if (!take(holds, r)) continue;
+      const int bits = format_of(judge_.walk().arithmetic.p_type).fraction_bits;
+      const double of_sum = r.sum_of_rounded ? std::ldexp(1.0, -bits - 1) : 0;
+      // Weights of partials from m + log2 l are rounded as that is.
+      const double of_partials = r.partials == Recurrence::Partials::plain ? 0 : 0x1p-20;
+      if (outputs_hold(judge_, error + of_sum + of_partials)) return true;
     }
     return false;
   }
 
   /// The simplest of what holds.
   static bool take(const RestHolds& holds, Recurrence& r) {
-    if (!holds.sums[0] && !holds.sums[1]) return false;
-    r.sum_of_lanes = !holds.sums[0];
+    const bool* const sum = std::find(std::begin(holds.sums), std::end(holds.sums), true);
+    if (sum == std::end(holds.sums)) return false;
+    r.sum_of_lanes = sum == holds.sums + 1;
+    r.sum_of_rounded = sum == holds.sums + 2;
     const bool plain[] = {holds.weights[0] && holds.outputs[0],
                           holds.weights[0] && holds.outputs[1],
                           holds.weights[1] && holds.outputs[2]};
@@ -179,6 +214,7 @@ class RecurrenceSearch {
 
   const Judge& judge_;
   std::vector<std::vector<Visit>> blocks_;
+  Recurrence::Partials partials_;
 };
 
 }  // namespace
@@ -200,7 +236,13 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
     if (!visits->empty()) blocks.push_back(std::move(*visits));
   }
   if (blocks.empty()) return std::nullopt;
-  return RecurrenceSearch(judge, std::move(blocks)).run();
+  Recurrence::Partials partials = Recurrence::Partials::plain;
+  if (partials_differ(report)) {
+    const auto held = partials_held(judge);
+    if (!held) return std::nullopt;
+    partials = *held;
+  }
+  return RecurrenceSearch(judge, std::move(blocks), partials).run();
 }
 
 double least_rise(const Dump& dump) {

@@ -10,6 +10,7 @@ namespace {
 
 using Unit = Recurrence::Unit;
 using Divided = Recurrence::Divided;
+using Partials = Recurrence::Partials;
 
 /// P, up to 2^threshold, stays below the largest f16, and its sums far below the largest f32.
 constexpr double highest_threshold = 15;
@@ -35,8 +36,10 @@ bool Recurrence::agrees(const Recurrence& other) const {
   together.merge(other);
   return both(scores, other.scores, Unit::base_2) && both(maximum, other.maximum, Unit::base_2) &&
          both(rows_per_maximum, other.rows_per_maximum, 1) &&
+         both(tiles_per_maximum, other.tiles_per_maximum, 1) && both(chains, other.chains, 1) &&
          both(start, other.start, -std::numeric_limits<double>::infinity()) &&
          both(divided, other.divided, Divided::at_the_end) &&
+         both(partials, other.partials, Partials::plain) &&
          (!together.kept || together.kept_up_to < together.taken_from);
 }
 
@@ -44,13 +47,18 @@ void Recurrence::merge(const Recurrence& other) {
   if (scores == Unit::base_2) scores = other.scores;
   if (maximum == Unit::base_2) maximum = other.maximum;
   rows_per_maximum = std::max(rows_per_maximum, other.rows_per_maximum);
+  tiles_per_maximum = std::max(tiles_per_maximum, other.tiles_per_maximum);
+  chains = std::max(chains, other.chains);
   rows_per_decision = std::max(rows_per_decision, other.rows_per_decision);
   start = std::fmax(start, other.start);
   kept = kept || other.kept;
   kept_up_to = std::max(kept_up_to, other.kept_up_to);
   taken_from = std::min(taken_from, other.taken_from);
   sum_of_lanes = sum_of_lanes || other.sum_of_lanes;
+  sum_of_rounded = sum_of_rounded || other.sum_of_rounded;
+  first_alpha = first_alpha || other.first_alpha;
   if (divided == Divided::at_the_end) divided = other.divided;
+  if (partials == Partials::plain) partials = other.partials;
   ex2_error = std::max(ex2_error, other.ex2_error);
   if (other.order.size() > order.size()) order = other.order;
 }
@@ -64,6 +72,14 @@ std::vector<std::string> Recurrence::differences() const {
   if (rows_per_maximum > 1) {
     add("softmax / m: the maximum of " + std::to_string(rows_per_maximum) + " rows");
   }
+  if (tiles_per_maximum > 1) {
+    add("softmax / m: " + std::to_string(tiles_per_maximum) +
+        " tiles in a step take the maximum of all of them");
+  }
+  if (chains > 1) {
+    add("softmax / m_prev: every tile goes on from the one " + std::to_string(chains) +
+        " before it; the " + std::to_string(chains) + " sums are put together at the end");
+  }
   if (kept) {
     add("softmax / m: kept until it rises by more than a threshold (kept at " +
         number_text(kept_up_to, 3) +
@@ -75,9 +91,16 @@ std::vector<std::string> Recurrence::differences() const {
     add("softmax / p: 2^x is an approximation, of a relative error below " +
         number_text(ex2_error, 2));
   }
+  if (first_alpha) add("softmax / alpha: not 0 in rows that have seen no key, whose sums are 0");
+  if (sum_of_rounded) add("softmax / l: sums P as P.V takes it, rounded");
   if (sum_of_lanes) add("softmax / l: each lane has a part of the row sum");
   if (divided == Divided::output) add("pv / o: divided by l in every tile");
   if (divided == Divided::weights) add("softmax / p, pv / o: divided by l in every tile");
+  if (partials == Partials::divided) add("epilogue / o_partial: divided by l of the split");
+  if (partials == Partials::shifted) {
+    add("epilogue / m_partial: another number than the maximum, m + log2 l for instance; l_partial "
+        "and o_partial are relative to it");
+  }
   if (!order.empty()) {
     const bool down = std::is_sorted(order.rbegin(), order.rend());
     std::string text;

@@ -14,18 +14,26 @@ namespace lanescope {
 struct Recurrence {
   enum class Unit : std::uint8_t { base_2, base_e, raw };             ///< raw: Q·Kᵀ
   enum class Divided : std::uint8_t { at_the_end, output, weights };  ///< by l, in every tile
+  /// What a split leaves: o, m, l; o / l, m, l; or o, l and m with another number than the maximum
+  /// subtracted from the scores (o / l, m + log2 l and 1, for instance).
+  enum class Partials : std::uint8_t { plain, divided, shifted };
 
   Unit scores = Unit::base_2;   ///< s, where it is not as its site says
   Unit maximum = Unit::base_2;  ///< m and m_prev
   int rows_per_maximum = 1;     ///< neighbours that take the maximum of all of them
+  int tiles_per_maximum = 1;    ///< that are taken in a step, with the maximum of all of them
+  int chains = 1;               ///< of every n-th tile, each with m, l and o of its own
   double start = -std::numeric_limits<double>::infinity();  ///< m before the first tile
   /// m is kept where it would rise by no more than a threshold, in base 2: it was kept at rises up
   /// to the first, and taken from the second on.
   bool kept = false;
   double kept_up_to = 0, taken_from = std::numeric_limits<double>::infinity();
-  int rows_per_decision = 1;  ///< neighbours that keep it or take it together
-  bool sum_of_lanes = false;  ///< l is a part of the row sum in every lane
+  int rows_per_decision = 1;    ///< neighbours that keep it or take it together
+  bool sum_of_lanes = false;    ///< l is a part of the row sum in every lane
+  bool sum_of_rounded = false;  ///< l sums P as P.V takes it
+  bool first_alpha = false;     ///< alpha of a row that has seen no key is not 0: it rescales zeros
   Divided divided = Divided::at_the_end;
+  Partials partials = Partials::plain;
   double ex2_error = 0;             ///< largest relative error of 2^x, beyond that of ex2.approx
   std::vector<std::int64_t> order;  ///< of the tiles of the first block where it is not upwards
 

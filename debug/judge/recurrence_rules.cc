@@ -46,6 +46,19 @@ std::vector<double> shared_maxima(const std::vector<double>& own, int rows) {
   return shared;
 }
 
+/// The maximum of each row over the tiles that are taken in the step of visit `at`. [br]
+std::vector<double> top_of_step(const std::vector<Visit>& visits, std::size_t at, int tiles) {
+  const auto group = static_cast<std::size_t>(tiles);
+  const std::size_t first = at / group * group;
+  std::vector<double> top = visits[first].top_scores;
+  for (std::size_t i = first + 1; i < std::min(visits.size(), first + group); ++i) {
+    for (std::size_t row = 0; row < top.size(); ++row) {
+      top[row] = std::fmax(top[row], visits[i].top_scores[row]);
+    }
+  }
+  return top;
+}
+
 /// The finite number that m starts from, as m_prev of the first visit shows it, or m of a row that
 /// has seen no key.
 double start_of(const std::vector<Visit>& visits) {
@@ -100,10 +113,12 @@ bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum
   r.start = std::fmax(r.start, start);
   const Index rows = visits.front().m->rows();
   Array before = Array::Constant(rows, 1, start);
-  for (const Visit& visit : visits) {
+  for (std::size_t step = 0; step < visits.size(); ++step) {
+    const Visit& visit = visits[step];
     if (visit.m_prev && !(*visit.m_prev == before).all()) return false;
     const Array& m = *visit.m;
-    const auto top = shared_maxima(visit.top_scores, r.rows_per_maximum);
+    const auto top =
+        shared_maxima(top_of_step(visits, step, r.tiles_per_maximum), r.rows_per_maximum);
     for (Index first = 0; first < rows; first += r.rows_per_decision) {
       double rise = -reference::infinity;
       bool kept = false, taken = false;
@@ -154,6 +169,9 @@ void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double sco
       const bool nothing_yet = l_prev(row) == 0;  // alpha multiplies zeros
       alpha.value(row) = nothing_yet ? 0.5 : a.value;
       alpha.error(row) = nothing_yet ? 0.5 : a.error;
+      holds.first_alpha =
+          holds.first_alpha || (nothing_yet && visit.alpha && top != -reference::infinity &&
+                                !compare((*visit.alpha)(row), a.value, a.error).holds);
       for (Index key = 0; key < keys; ++key) {
         const auto one = weight(x.value(row, key), x.error(row, key), top, factor, error);
         p.value(row, key) = one.value;
@@ -170,8 +188,16 @@ void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double sco
     if (visit.l) {
       holds.sums[0] = holds.sums[0] && visit.lanes_agree && all_hold(*visit.l, l);
       holds.sums[1] = holds.sums[1] && all_hold(visit.lanes_of_l, l);
+      const bool is_rounded = visit.p && judge.slots(SiteId::p)->site().type != ElementType::f32;
+      if (!is_rounded) holds.sums[2] = false;
+      if (holds.sums[2]) {
+        Bounded of_held{rescaled + visit.p->row_sums(), l.error};
+        of_held.error = reference::gamma(keys + 64) * of_held.value;
+        holds.sums[2] = visit.lanes_agree && all_hold(*visit.l, of_held);
+      }
     }
-    const Array sum = !visit.l ? l.value : holds.sums[0] ? *visit.l : visit.lanes_of_l;
+    const bool in_lanes = holds.sums[0] || holds.sums[2];
+    const Array sum = !visit.l ? l.value : in_lanes ? *visit.l : visit.lanes_of_l;
     const Array sum_error = visit.l ? Array::Zero(rows, 1) : l.error;
     const Array inverse = sum.map([](double y) { return y == 0 ? 0 : 1 / y; });
     const auto divided = [&](const Bounded& y) {
@@ -216,6 +242,48 @@ void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double sco
     m_prev = m;
     l_prev = sum;
   }
+}
+
+std::optional<Recurrence::Partials> partials_held(const Judge& judge) {
+  using Partials = Recurrence::Partials;
+  const SiteSlots *o_slots = judge.slots(SiteId::o_partial),
+                  *m_slots = judge.slots(SiteId::m_partial),
+                  *l_slots = judge.slots(SiteId::l_partial);
+  if (!o_slots || !m_slots || !l_slots) return std::nullopt;
+  bool divided = true, shifted = true;
+  const Range& blocks = judge.dump().info.blocks;
+  for (std::int64_t block = blocks.begin; block < blocks.end; ++block) {
+    if (!o_slots->holds(block, 0)) continue;
+    reference::OnlineBlock reference = judge.reference_of(block);
+    for (std::int64_t tile = 0; tile < reference.needed_tiles(); ++tile) reference.step(tile);
+    const reference::Partial truth = reference.partial();
+    const Index rows = reference.rows();
+    const Array m = m_slots->elements(block, 0, rows) * reference.maximum_factor(),
+                l = l_slots->elements(block, 0, rows), o = o_slots->elements(block, 0, rows);
+    for (Index row = 0; row < rows; ++row) {
+      const double true_m = truth.m.value(row), true_l = truth.l.value(row);
+      if (true_m == -reference::infinity) {
+        const bool nothing = (l(row) == 0 || m(row) == -reference::infinity) && (o.row(row) == 0).all();
+        divided = divided && nothing;
+        shifted = shifted && nothing;
+        continue;
+      }
+      const double weight = std::exp2(m(row) - true_m);
+      // m + log2 l is rounded as a sum of its size, and as lg2.approx is.
+      const double of_m = reference::ln_2 * (reference::stage_errors::lg2_error + 4 * unit) *
+                          (1 + std::abs(m(row)) + std::abs(std::log2(true_l)));
+      const double of_l = truth.l.error(row) / true_l + of_m;
+      if (!compare(l(row) * weight, true_l, of_l * true_l).holds) return std::nullopt;
+      for (Index col = 0; col < o.cols(); ++col) {
+        const double want = truth.o.value(row, col), held = o(row, col) * weight;
+        const double error = truth.o.error(row, col) + of_m * std::abs(want);
+        shifted = shifted && compare(held, want, error).holds;
+        divided = divided && compare(held * l(row), want, error + of_l * std::abs(want)).holds;
+      }
+    }
+  }
+  if (shifted) return Partials::shifted;
+  return divided ? std::optional(Partials::divided) : std::nullopt;
 }
 
 }  // namespace lanescope

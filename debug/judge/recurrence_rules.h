@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "debug/judge/recurrence.h"
@@ -22,12 +23,17 @@ bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum
 
 /// What of the rest holds, given m as held.
 struct RestHolds {
-  bool weights[2] = {true, true};        ///< p and alpha: as they are; divided by l of the tile
-  bool sums[2] = {true, true};           ///< l: in every lane; of all lanes together
+  bool weights[2] = {true, true};  ///< p and alpha: as they are; divided by l of the tile
+  /// l: in every lane; of all lanes together; in every lane, of P as it is held
+  bool sums[3] = {true, true, true};
   bool outputs[3] = {true, true, true};  ///< o by Recurrence::Divided
+  bool first_alpha = false;              ///< one that multiplies zeros alone is another number
 };
 /// Clears what does not hold in these visits. `error`: of 2^x that is let pass, relative.
 void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double scores, double maximum,
                 double error, RestHolds& holds);
+
+/// How the partials of all traced blocks stand for the right ones; nothing where they do not.
+std::optional<Recurrence::Partials> partials_held(const Judge& judge);
 
 }  // namespace lanescope

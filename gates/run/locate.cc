@@ -27,6 +27,18 @@ bool is_traced(const Dump& dump) {
                      [](const DumpSite& entry) { return !is_output(entry.site.id); });
 }
 
+bool outputs_hold(const DiffReport& report) {
+  return std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
+    return !is_output(site.site) || site.failed == 0;
+  });
+}
+
+/// Whether a kernel may go through another recurrence where its values differ first.
+bool may_be_recurrence(const DumpInfo& info, const DiffReport& report) {
+  if (info.rescale.above > 0 || !report.first) return false;  // held to what it declares
+  return report.first->site >= SiteId::s && report.first->site <= SiteId::o;
+}
+
 /// All that explain the run: the cause, if it is certain, and its rivals.
 std::vector<Cause> causes_of(const Diagnosis& diagnosis) {
   std::vector<Cause> causes;
@@ -83,6 +95,7 @@ class Search {
     if (location_.diagnosis) {
       if (!is_sure()) location_.diagnosis->certain = false;
       doubt_by_other_runs();
+      if (outputs_right_) say_that_outputs_are_right();
       add_dependence();
       if (location_.diagnosis->memory.empty()) {
         confirm_stage(failed_, combines_, location_);
@@ -183,17 +196,27 @@ class Search {
     Diagnosis diagnosis = diagnose(dump, report);
     for (const DumpInfo& right : right_) refute(diagnosis, right);
     if (!is_traced(dump)) failed_runs_.push_back({text, causes_of(diagnosis)});
-    if (location_.diagnosis && !diagnosis.sure()) return false;
+    const bool harmless = outputs_hold(report);
+    // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
+    if (harmless && may_be_recurrence(dump.info, report)) diagnosis.certain = false;
+    const bool tells_more = diagnosis.sure() || (outputs_right_ && !harmless);
+    if (location_.diagnosis && !tells_more) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
     failed_ = probe.options;
+    outputs_right_ = harmless;
     const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
-    outputs_right_ =
-        std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site_report) {
-          return site_report.stage != Stage::epilogue || site_report.failed == 0;
-        });
     in_shared_ = site && site->site.space == Space::shared;
     return true;
+  }
+
+  /// No run has wrong outputs.
+  void say_that_outputs_are_right() {
+    const auto& first = location_.diagnosis->first;
+    if (!first || first->stage == Stage::load) return;
+    location_.diagnosis->evidence.push_back(
+        "the outputs are right in all " + std::to_string(traits_.size()) +
+        " runs: a recurrence that is not known, or a fault that these inputs do not show");
   }
 
   /// Of a kernel that shows its outputs alone, a cause has to explain all runs that are wrong.
@@ -267,7 +290,11 @@ class Search {
     const std::string text = dependence_text(traits_);
     if (!text.empty()) location_.diagnosis->evidence.push_back(text);
     if (!location_.recurrence) return;
+    const auto& first = location_.diagnosis->first;
+    const std::string own =
+        first ? std::string(name_of(first->stage)) + " / " + name_of(first->site) + ":" : "";
     for (const std::string& line : location_.recurrence->differences()) {
+      if (first && line.starts_with(own)) continue;  // that is the fault
       location_.diagnosis->evidence.push_back("apart from that, the recurrence differs: " + line);
     }
   }

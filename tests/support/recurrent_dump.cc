@@ -39,7 +39,11 @@ const std::vector<std::string>& recurrences() {
                                                "output_divided",
                                                "weights_divided",
                                                "lazy_8_backwards_sum_in_epilogue",
-                                               "raw_from_lowest_sum_in_epilogue"};
+                                               "raw_from_lowest_sum_in_epilogue",
+                                               "two_tiles_in_a_step",
+                                               "two_chains",
+                                               "sum_of_rounded",
+                                               "first_alpha_1"};
   return all;
 }
 
@@ -69,7 +73,8 @@ const std::vector<std::string>& recurrence_bugs() {
                                                "l_garbage_in_lanes",
                                                "l_shown_early",
                                                "o_of_last_row_shown_twice",
-                                               "backwards_and_stored_wrong"};
+                                               "backwards_and_stored_wrong",
+                                               "two_chains_unweighted"};
   return all;
 }
 

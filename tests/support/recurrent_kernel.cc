@@ -31,7 +31,12 @@ class Block {
 
   void run() {
     const std::vector<int> order = tiles();
-    for (const int tile : order) step(tile, tile == order.front());
+    const bool two_chains = has("two_chains");
+    for (const int tile : order) {
+      step(tile, tile == order.front());
+      if (two_chains) exchange_chains();
+    }
+    if (two_chains) merge_chains();
     store();
   }
 
@@ -39,6 +44,33 @@ class Block {
   static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
   bool is(const char* name) const { return style_ == name; }
   bool has(const char* part) const { return style_.find(part) != std::string::npos; }
+
+  void exchange_chains() {
+    if (other_m_.empty()) {
+      other_m_.assign(m_.size(), start());
+      other_part_.assign(part_.size(), 0);
+      other_o_.assign(o_.size(), 0);
+    }
+    std::swap(m_, other_m_);
+    std::swap(part_, other_part_);
+    std::swap(o_, other_o_);
+  }
+  /// The two chains become one.
+  void merge_chains() {
+    for (std::size_t row = 0; row < other_m_.size(); ++row) {
+      const float top = std::fmax(m_[row], other_m_[row]), shift = top == -inf ? 0 : top;
+      const float own = exp2(m_[row] - shift),
+                  other = is("two_chains_unweighted") ? 1 : exp2(other_m_[row] - shift);
+      m_[row] = top;
+      const auto add = [&](Values& to, const Values& from, std::size_t count) {
+        for (std::size_t i = row * count; i < (row + 1) * count; ++i) {
+          to[i] = own * to[i] + other * from[i];
+        }
+      };
+      add(part_, other_part_, lanes_of_row);
+      add(o_, other_o_, size(p_.d));
+    }
+  }
 
   float start() const {
     return has("from_lowest") ? -1e30f : is("m_from_zero") ? 0 : is("m_from_minus_50") ? -50 : -inf;
@@ -127,7 +159,13 @@ class Block {
   }
 
   void step(std::int64_t tile, bool first) {
-    const Values s = scores(tile), top = tops(s), before = m_;
+    const Values s = scores(tile), before = m_;
+    Values top = tops(s);
+    const std::int64_t partner = tile ^ 1;
+    if (has("two_tiles_in_a_step") && partner < static_cast<std::int64_t>(tiles().size())) {
+      const Values more = tops(scores(partner));
+      for (std::size_t row = 0; row < top.size(); ++row) top[row] = std::fmax(top[row], more[row]);
+    }
     Values p(s.size()), alpha(size(br_)), traced_l(size(br_) * lanes_of_row), sums(size(br_)),
         parts_sum;
     const Values shown_before = is("m_prev_shown_late") ? Values{} : before;
@@ -157,6 +195,7 @@ class Block {
              Values& alpha) const {
     const float m = m_[size(row)], shift = m == -inf ? 0 : m * unit_of_m();
     alpha[size(row)] = exp2(before[size(row)] * unit_of_m() - shift);
+    if (is("first_alpha_1") && before[size(row)] == -inf) alpha[size(row)] = 1;
     if (is("alpha_narrow")) {
       alpha[size(row)] = static_cast<float>(
           value_of(ElementType::f16, round_to(ElementType::f16, alpha[size(row)])));
@@ -179,7 +218,11 @@ class Block {
       float& part = part_[size(row * lanes_of_row + lane)];
       old += part;
       float own = 0;
-      for (std::int64_t col = lane; col < bc_; col += lanes_of_row) own += p[size(row * bc_ + col)];
+      for (std::int64_t col = lane; col < bc_; col += lanes_of_row) {
+        const float x = p[size(row * bc_ + col)];
+        const bool rounds = is("sum_of_rounded");
+        own += rounds ? static_cast<float>(value_of(info_.dtype, round_to(info_.dtype, x))) : x;
+      }
       part = part * alpha[size(row)] + own;
       total += part;
     }
@@ -286,6 +329,7 @@ class Block {
   const std::string& style_;
   std::int64_t br_, bc_;
   Values m_, part_, o_, last_top_, last_alpha_, last_p_, old_sum_;
+  Values other_m_, other_part_, other_o_;  ///< of the other chain
 };
 
 }  // namespace

@@ -228,6 +228,64 @@ void try_other_blocks(const Scene& scene, Findings& findings) {
   }
 }
 
+/// The right sum, the parts of a split taken at another distance from those of the first one.
+void try_distance(const Scene& scene, const Parts& right, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const reference::Index rows = scene.rows(), br = scene.info().br;
+  // All rows of the partials from the first split on, nothing in those that no query has.
+  std::vector<Array> o, m, l;
+  for (std::int64_t block = scene.block(); block < scene.info().block_count(); ++block) {
+    const auto held = [&](SiteId id) -> std::optional<Array> {
+      const SiteSlots* slots = scene.judge().slots(id);
+      if (!slots->holds(block, 0)) return std::nullopt;
+      const reference::Index own = scene.info().rows(scene.info().place(block));
+      return slots->elements(block, 0, own) * scene.unit_of(id);
+    };
+    const auto block_o = held(SiteId::o_partial), block_m = held(SiteId::m_partial),
+               block_l = held(SiteId::l_partial);
+    if (!block_o || !block_m || !block_l) break;
+    o.push_back(*block_o);
+    m.push_back(*block_m);
+    l.push_back(*block_l);
+  }
+  for (const reference::Index distance : {16, 32, 64, 128, 256}) {
+    if (distance == br) continue;
+    const auto taken = [&](const std::vector<Array>& x, std::size_t split) {
+      Array part = Array::Constant(rows, x[0].cols(), std::nan(""));
+      for (reference::Index row = 0; row < rows; ++row) {
+        const reference::Index at = row + static_cast<reference::Index>(split) * distance;
+        const auto block = static_cast<std::size_t>(at / br);
+        if (block >= x.size() || at % br >= x[block].rows()) continue;
+        for (reference::Index col = 0; col < part.cols(); ++col) {
+          part(row, col) = x[block](at % br, col);
+        }
+      }
+      return part;
+    };
+    Parts parts = right;
+    for (std::size_t i = 0; i < parts.count(); ++i) {
+      parts.o[i] = taken(o, i);
+      parts.l[i] = taken(l, i);
+      parts.m[i] = taken(m, i);
+    }
+    // The maximum may be the right one: it is taken in a loop of its own.
+    for (const bool right_top : {true, false}) {
+      Array top = right.top;
+      for (std::size_t i = 0; !right_top && i < parts.count(); ++i) {
+        top = i == 0 ? parts.m[i] : top.max(parts.m[i]);
+      }
+      top = (top == -infinity).select(0, top);
+      const Factors weight = [&](std::size_t i) { return exp2(parts.m[i] - top); };
+      const Array sum_o = sum(parts.o, weight), sum_l = sum(parts.l, weight);
+      fits(Cause::wrong_stride,
+           "the parts of split i are taken " + std::to_string(distance) +
+               " i rows behind those of split 0; they lie " + std::to_string(br) + " i rows behind",
+           scene.site() == SiteId::lse ? (top + log2(sum_l)) * ln_2
+                                       : sum_o * (sum_l == 0).select(0, 1 / sum_l));
+    }
+  }
+}
+
 /// A split left its part at the place of another.
 void try_other_splits(const Scene& scene, Findings& findings) {
   const SiteId site = scene.site();
@@ -270,6 +328,7 @@ void find_combine(const Scene& scene, Findings& findings) {
     try_exchange(scene, *parts, findings);
   }
   try_carried(scene, *parts, findings);
+  if (parts->count() > 1) try_distance(scene, *parts, findings);
   try_other_blocks(scene, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }

@@ -74,6 +74,23 @@ void try_scores(const Scene& scene, const Formulas& fits) {
            "s lacks the columns " + std::to_string(end) + " to " + std::to_string(d - 1) + " of d",
            s);
     }
+    for (const std::int64_t step : {8, 16, 32, 64}) {
+      if (2 * step > d) continue;
+      Array s = Array::Zero(q->rows(), k->rows()), before = s;
+      for (std::int64_t end = step; end < d + step; end += step) {
+        const std::int64_t known = std::min(end, d);
+        const Array up_to = product_transposed(q->left_cols(known), k->left_cols(known));
+        s = factor * (s + up_to - before);
+        before = up_to;
+      }
+      for (reference::Index row = 0; row < s.rows(); ++row) {
+        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
+      }
+      fits(Cause::scale_repeated,
+           "the factor of s is applied after every " + std::to_string(step) +
+               " columns of d, to what was summed up before them as well",
+           s);
+    }
     fits(Cause::wrong_scale, "s = Q.K without any factor", dot);
     fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing",
          factor / log2_e * dot);
@@ -224,9 +241,31 @@ void try_output(const Scene& scene, const Formulas& fits) {
        scaled(*o_prev, 1 / *alpha) + pv);
   fits(Cause::contribution_missing, "o = alpha o_prev: P.V is missing", rescaled);
   fits(Cause::contribution_repeated, "o = alpha o_prev + 2 P.V", rescaled + 2 * pv);
+  for (const reference::Index step : {8, 16, 32}) {
+    if (2 * step > own_v.rows() || own_v.rows() % step != 0) continue;
+    Array o = *o_prev, before = 0 * o;
+    for (reference::Index end = step; end <= own_v.rows(); end += step) {
+      const Array up_to = product(p->left_cols(end), own_v.top_rows(end));
+      o = scaled(o, *alpha) + up_to - before;
+      before = up_to;
+    }
+    fits(Cause::rescaled_twice,
+         "o is multiplied by alpha before every " + std::to_string(step) + " keys of the tile", o);
+  }
   if (const auto old = scene.held(SiteId::alpha, tile - 1)) {
     fits(Cause::stale_operand, "o was multiplied by alpha of the tile before",
          scaled(*o_prev, *old) + pv);
+    Array last = *alpha;  // that was not 1
+    for (std::int64_t before = tile - 1; before >= 0; --before) {
+      const auto older = scene.held(SiteId::alpha, before);
+      if (!older) break;
+      for (reference::Index row = 0; row < last.rows(); ++row) {
+        if (last(row) == 1) last(row) = (*older)(row);
+      }
+    }
+    fits(Cause::stale_operand,
+         "where alpha is 1, o was multiplied by the last alpha of the row that was not",
+         scaled(*o_prev, last) + pv);
   }
   if (const auto old = scene.held(SiteId::p, tile - 1)) {
     fits(Cause::stale_operand, "P of the tile before was multiplied with V",

@@ -82,6 +82,10 @@ Fit fit_of_known_rows(const Scene& scene, const std::vector<double>& values,
 /// A rule for all rows alike.
 std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
                                     const Predict& predict) {
+  std::vector<double> own;
+  for (const Element& e : scene.elements()) own.push_back(predict(e.row, e.row, e.col));
+  // What the row's own operand gives as well, as it is held, no other row explains.
+  if (scene.fit(own).explained >= 0.9) return std::nullopt;
   const std::vector<RowRule> rules = row_rules(scene.rows());
   std::optional<Finding> best;
   for (const RowRule& rule : rules) {

@@ -54,7 +54,7 @@ void find_places(const ProductOperand& e, Findings& findings) {
     if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
     std::vector<std::pair<std::int64_t, std::int64_t>> map;
     std::vector<std::string> examples;
-    Index groups = 0, found_groups = 0;
+    Index groups = 0, found_groups = 0, copies = 0;
     const auto same = [&](Index row, Index col, Index other_row, Index other_col) {
       for (Index r = 0; r < rows; ++r) {
         for (Index c = 0; c < width; ++c) {
@@ -80,6 +80,7 @@ void find_places(const ProductOperand& e, Findings& findings) {
         }
         if (matches != 1) continue;
         ++found_groups;
+        copies += same(source.first, source.second, source.first, source.second);
         map.emplace_back(col, source.second);
         if (height == 0 || examples.size() >= 3) continue;
         examples.push_back(e.outer + " " + std::to_string(row) + ", " + e.depth + " from " +
@@ -91,7 +92,18 @@ void find_places(const ProductOperand& e, Findings& findings) {
     if (groups < 2 || found_groups < 0.98 * static_cast<double>(groups)) continue;
     Finding finding{Cause::permuted,
                     static_cast<double>(found_groups) / static_cast<double>(groups)};
-    if (height == 0) {
+    if (height == 0 && copies == found_groups) {
+      finding.cause = Cause::contribution_repeated;
+      std::vector<std::int64_t> lost, twice;
+      for (const auto& [place, source] : map) {
+        lost.push_back(place);
+        twice.push_back(source);
+      }
+      finding.evidence = {"in the product, " + e.depth + " " + list_text(lost) +
+                          " of the operand hold what belongs to " + list_text(twice) +
+                          ", which stand in their own place as well: these count twice, those are "
+                          "missing"};
+    } else if (height == 0) {
       finding.evidence = {"in the product, " + e.depth +
                           " are paired wrongly: " + mapping_text(map, "number")};
     } else {

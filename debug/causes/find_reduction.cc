@@ -20,7 +20,7 @@ void keep_if_good(const Scene& scene, const std::vector<double>& values, const s
   if (fit.explained < 0.5 || fit.decisive == 0) return;
   if (best && best->explained + best->consistent >= fit.explained + fit.consistent) return;
   best = Finding{Cause::incomplete_reduction, fit.explained, fit.consistent};
-  best->evidence = {std::string(name_of(scene.site())) + " covers " + text};
+  best->evidence = {text};
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Element& e = scene.elements()[i];
     if (!e.wrong || !scene.fits(e.row, e.col, e.got, values[i])) continue;
@@ -28,6 +28,8 @@ void keep_if_good(const Scene& scene, const std::vector<double>& values, const s
     return;
   }
 }
+
+std::string covers(const Scene& scene) { return std::string(name_of(scene.site())) + " covers "; }
 
 /// Reductions over the columns of some lanes of the row: `mask` has the bits in which the lanes
 /// that were combined differ.
@@ -61,7 +63,8 @@ void try_lanes(const Scene& scene, const Reduction& reduction, const LaneOf& lan
       }
       if (values.size() != scene.elements().size() || own_lanes == 0) continue;
       keep_if_good(scene, values,
-                   "only the columns of " + std::to_string(own_lanes) + " of the row's lanes" +
+                   covers(scene) + "only the columns of " + std::to_string(own_lanes) +
+                       " of the row's lanes" +
                        (from_first ? ", the first ones, whose value all lanes hold"
                                    : ", its own and those it was combined with") +
                        " (lanes " + lanes + ")" +
@@ -80,7 +83,7 @@ void try_columns(const Scene& scene, const Reduction& reduction, std::optional<F
   const auto attempt = [&](const std::string& text, const auto& keep) {
     Array column(scene.rows(), 1);
     for (Index row = 0; row < scene.rows(); ++row) column(row) = reduction.over(row, keep);
-    keep_if_good(scene, scene.by_element(column), text, best);
+    keep_if_good(scene, scene.by_element(column), covers(scene) + text, best);
   };
   for (Index end = 1; end < cols; ++end) {
     attempt("only the columns 0.." + std::to_string(end - 1) + " of the tile",
@@ -132,14 +135,54 @@ void try_divisors(const Scene& scene, Findings& findings) {
   findings.push_back(finding);
 }
 
+/// P relative to a maximum that is not that of the row yet: of the columns of the lane, or of the
+/// lanes that it was combined with by then.
+void try_early_maximum(const Scene& scene, Findings& findings) {
+  const auto s = scene.scores(scene.tile());
+  auto m_prev = scene.held(SiteId::m_prev, scene.tile());
+  if (!m_prev) m_prev = scene.before(SiteId::m, scene.tile());
+  if (!s || !m_prev) return;
+  std::optional<Finding> best;
+  for (const LaneOf& lane_of : lanes_of_columns(scene, s->cols())) {
+    for (int mask = 0; mask < 32; ++mask) {
+      Array p(s->rows(), s->cols());
+      bool is_part = false;
+      for (Index row = 0; row < s->rows(); ++row) {
+        std::map<std::int64_t, double> tops;  // of the lanes that agree outside of mask
+        const auto& lanes = lane_of[static_cast<std::size_t>(row)];
+        const auto group = [&](Index col) { return lanes[static_cast<std::size_t>(col)] & ~mask; };
+        for (Index col = 0; col < s->cols(); ++col) {
+          double& top = tops.try_emplace(group(col), (*m_prev)(row)).first->second;
+          top = std::fmax(top, (*s)(row, col));
+        }
+        is_part = is_part || tops.size() > 1;
+        for (Index col = 0; col < s->cols(); ++col) {
+          const double top = tops[group(col)];
+          p(row, col) = std::exp2((*s)(row, col) - (std::isfinite(top) ? top : 0));
+        }
+      }
+      if (!is_part) continue;
+      keep_if_good(scene, scene.by_element(p),
+                   mask == 0 ? "p is relative to the maximum of the lane's own columns: m was read "
+                               "before it was reduced over the row's lanes"
+                             : "p is relative to the maximum of lanes that differ in the bits " +
+                                   std::to_string(mask) +
+                                   " alone: m was read before its reduction had ended",
+                   best);
+    }
+  }
+  if (best) findings.push_back(*best);
+}
+
 }  // namespace
 
 void find_reduction(const Scene& scene, Findings& findings) {
+  if (scene.site() == SiteId::p) return try_early_maximum(scene, findings);
   if (scene.site() == SiteId::o_final) return try_divisors(scene, findings);
   const Reduction reduction(scene);
   if (!reduction.possible()) return;
   std::optional<Finding> best;
-  for (const LaneOf& lane_of : lanes_of_columns(scene, reduction)) {
+  for (const LaneOf& lane_of : lanes_of_columns(scene, reduction.cols())) {
     try_lanes(scene, reduction, lane_of, best);
   }
   if (!best || !best->certain()) try_columns(scene, reduction, best);

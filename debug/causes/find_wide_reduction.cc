@@ -102,7 +102,7 @@ void find_wide_reduction(const Scene& scene, Findings& findings) {
   const Reduction reduction(scene);
   if (!reduction.possible()) return;
   const RowOf row_of = rows_of_lanes(scene);
-  for (const LaneOf& lane_of : lanes_of_columns(scene, reduction)) {
+  for (const LaneOf& lane_of : lanes_of_columns(scene, reduction.cols())) {
     try_lanes(scene, reduction, row_of, lane_of, findings);
   }
   try_carry(scene, reduction, row_of, findings);

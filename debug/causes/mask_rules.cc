@@ -94,6 +94,15 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
         [=](const DumpInfo& info, auto row) {
           return own_query(info, row) + row % info.br / rows * rows;
         });
+    if (own.problem.causal) {
+      rules.push_back({Cause::causal_mask_missing,
+                       "the causal mask is not applied from row " + number + " of the block on",
+                       [=](const DumpInfo& info, const auto& place, auto row, auto key) {
+                         return key < info.problem.len_kv &&
+                                (row >= rows ||
+                                 is_seen(info.problem, info.query_of(place, row), key));
+                       }});
+    }
     add(group + " are masked as its first",
         [=](const DumpInfo& info, auto row) { return own_query(info, row) / rows * rows; });
     add(group + " are masked as its last", [=](const DumpInfo& info, auto row) {

@@ -34,10 +34,10 @@ Reduction::Reduction(const Scene& scene) {
   possible_ = true;
 }
 
-std::vector<LaneOf> lanes_of_columns(const Scene& scene, const Reduction& reduction) {
+std::vector<LaneOf> lanes_of_columns(const Scene& scene, reference::Index col_count) {
   const SiteSlots* s = scene.judge().slots(SiteId::s);
   const auto row_count = static_cast<std::size_t>(scene.rows());
-  const auto cols = static_cast<std::size_t>(reduction.cols());
+  const auto cols = static_cast<std::size_t>(col_count);
   LaneOf lane_of(row_count, std::vector<std::int64_t>(cols, -1));
   if (!s) return {};
   if (s->site().space == Space::registers) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "debug/report/suggested_command.h"
 #include "debug/text/text.h"
@@ -29,20 +30,32 @@ std::vector<std::string> other_types(const RunOptions& given) {
   return types;
 }
 
-/// The tile of the kernel that is least like br x bc: of another shape, of other rows.
-std::optional<ModuleName> other_tile(const RunOptions& given, int br, int bc) {
-  if (!given.tile_shape.empty()) return std::nullopt;
-  std::optional<ModuleName> best;
-  int most = 0;
-  for (const ModuleName& name : declared_modules()) {
-    if (name.kernel != kernel_of(given) || name.gate != Gate::fused || name.head_dim != 64)
-      continue;
-    const int unlike = 2 * (name.br * bc != name.bc * br) + (name.br != br) + (name.bc != bc);
-    if (unlike <= most) continue;
-    most = unlike;
-    best = name;
+struct TileShape {
+  int br, bc;
+};
+
+/// The fewest tiles of the kernel that have, with br x bc, every number of rows and every number of
+/// keys that its tiles of d = 64 have.
+std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc) {
+  std::vector<TileShape> tiles;
+  std::set<int> rows = {br}, keys = {bc};
+  while (given.tile_shape.empty()) {
+    std::optional<TileShape> best;
+    int most = 0;
+    for (const ModuleName& name : declared_modules()) {
+      if (name.kernel != kernel_of(given) || name.gate != Gate::fused || name.head_dim != 64)
+        continue;
+      const int found = !rows.contains(name.br) + !keys.contains(name.bc);
+      if (found <= most) continue;
+      most = found;
+      best = TileShape{name.br, name.bc};
+    }
+    if (!best) break;
+    rows.insert(best->br);
+    keys.insert(best->bc);
+    tiles.push_back(*best);
   }
-  return best;
+  return tiles;
 }
 
 bool has_head_dim(const RunOptions& given, int d) {
@@ -156,8 +169,7 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, 
     std::string& shape = probes.back().options.shape;
     shape.replace(shape.rfind(',') + 1, std::string::npos, "d=128");
   }
-  if (const auto tile = other_tile(given, br, bc)) {
-    const int rows = tile->br, keys = tile->bc;
+  for (const auto& [rows, keys] : other_tiles(given, br, bc)) {
     add("tiles of " + tile_text(rows, keys),
         "h=2,hkv=1," + length_text(rows + rows / 2, 3 * keys + keys / 2), true);
     probes.back().options.tile_shape = tile_text(rows, keys);

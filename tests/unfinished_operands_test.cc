@@ -132,7 +132,7 @@ TEST_CASE("columns of d that stand twice are no permutation") {
   const Diagnosis diagnosis = diagnosis_of(dump);
   INFO(joined(diagnosis.evidence));
   CHECK(named(diagnosis) == "qk s contribution_repeated");
-  CHECK_THAT(joined(diagnosis.evidence), ContainsSubstring("16..31 of the operand hold"));
+  CHECK_THAT(joined(diagnosis.evidence), ContainsSubstring("16..31 are those of 0..15"));
 }
 
 TEST_CASE("a row's own operand, as it is held, is no other row's") {

@@ -109,6 +109,11 @@ Findings rivals_of(const Findings& findings, const Scene& scene) {
   return rivals;
 }
 
+bool is_said(const std::string& line, const Diagnosis& diagnosis) {
+  return std::find(diagnosis.evidence.begin(), diagnosis.evidence.end(), line) !=
+         diagnosis.evidence.end();
+}
+
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
@@ -155,7 +160,12 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
         std::any_of(diagnosis.suspects.begin(), diagnosis.suspects.end(),
                     [&](const Finding& other) { return other.cause == finding.cause; });
     if (known || finding.cause == diagnosis.cause) continue;
-    if (diagnosis.suspects.size() < suspects_kept) diagnosis.suspects.push_back(finding);
+    Finding suspect = finding;
+    std::erase_if(suspect.evidence,
+                  [&](const std::string& line) { return is_said(line, diagnosis); });
+    // One that says nothing of its own is a symptom of the cause.
+    if (suspect.evidence.empty()) continue;
+    if (diagnosis.suspects.size() < suspects_kept) diagnosis.suspects.push_back(suspect);
   }
   return diagnosis;
 }

@@ -278,8 +278,8 @@ void try_distance(const Scene& scene, const Parts& right, Findings& findings) {
       const Factors weight = [&](std::size_t i) { return exp2(parts.m[i] - top); };
       const Array sum_o = sum(parts.o, weight), sum_l = sum(parts.l, weight);
       fits(Cause::wrong_stride,
-           "the parts of split i are taken " + std::to_string(distance) +
-               " i rows behind those of split 0; they lie " + std::to_string(br) + " i rows behind",
+           "the parts of split i are taken i * " + std::to_string(distance) +
+               " rows behind those of split 0; they lie i * " + std::to_string(br) + " behind",
            scene.site() == SiteId::lse ? (top + log2(sum_l)) * ln_2
                                        : sum_o * (sum_l == 0).select(0, 1 / sum_l));
     }

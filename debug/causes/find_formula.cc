@@ -125,6 +125,14 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
   if (!s || !m_prev) return;
   if (scene.site() == SiteId::m_prev) {
     fits(Cause::stale_value, "m_prev equals the maximum of this tile's scores", row_max(*s));
+    fits(Cause::accumulator_lost,
+         "m_prev is -inf, what m starts from: what earlier tiles gave is gone",
+         Array::Constant(scene.rows(), 1, -infinity));
+    if (tile > 1) {
+      if (const auto older = scene.before(SiteId::m, tile - 1)) {
+        fits(Cause::stale_value, "m_prev is m of two tiles before", *older);
+      }
+    }
     return;
   }
   if (scene.site() == SiteId::m) {

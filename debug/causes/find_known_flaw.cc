@@ -250,8 +250,10 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
                         share_text(trial.explained, trial.decisive) + " wrong values and " +
                             share_text(trial.predicted, trial.right) +
                             " others follow from that, in " + std::to_string(rows.size()) +
-                            " rows; the bug is in the stage " +
-                            name_of(finding.stage.value_or(scene.first().stage))};
+                            " rows"};
+    if (finding.stage) {
+      finding.evidence.back() += std::string("; the bug is in the stage ") + name_of(flaw.stage);
+    }
     findings.push_back(finding);
   }
 }

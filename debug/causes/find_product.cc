@@ -99,10 +99,8 @@ void find_places(const ProductOperand& e, Findings& findings) {
         lost.push_back(place);
         twice.push_back(source);
       }
-      finding.evidence = {"in the product, " + e.depth + " " + list_text(lost) +
-                          " of the operand hold what belongs to " + list_text(twice) +
-                          ", which stand in their own place as well: these count twice, those are "
-                          "missing"};
+      finding.evidence = {"in the product, " + e.depth + " " + list_text(lost) + " are those of " +
+                          list_text(twice) + ", which count twice"};
     } else if (height == 0) {
       finding.evidence = {"in the product, " + e.depth +
                           " are paired wrongly: " + mapping_text(map, "number")};

@@ -247,7 +247,8 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     unseen = unseen || masked;
   }
   // A block whose rows see no key has no tile.
-  bool no_sum = at_end && (value_at(SiteId::l, 0) == 0.0 || scene.last_tile() < 0);
+  bool no_sum = at_end && (value_at(SiteId::l, 0) == 0.0 ||
+                           (stage == Stage::epilogue && scene.last_tile() < 0));
   if (stage == Stage::combine) {
     // Of the partials, some or all have seen no key of the row.
     int splits_without_keys = 0;

@@ -36,6 +36,9 @@ TEST_CASE("locate: the function of the stage, then the seam that the value passe
              Catch::Matchers::Matches("kernels/parts/mma_stages\\.h:[0-9]+-[0-9]+ \\(softmax\\)"));
   CHECK_THAT(source_places("scalar", Stage::load, SiteId::k_smem)[0],
              Catch::Matchers::Matches("kernels/scalar\\.h:[0-9]+-[0-9]+"));
+  // A stage of the parts that it does not call is not its own: then, what lies before the seam.
+  CHECK_THAT(source_places("wgmma", Stage::qk, SiteId::s)[0],
+             Catch::Matchers::Matches("kernels/parts/wgmma_consumer\\.h:[0-9]+-[0-9]+"));
   CHECK(source_places("nothing", Stage::pv, SiteId::o).empty());
 }
 

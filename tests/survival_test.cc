@@ -101,6 +101,8 @@ TEST_CASE("survival: a lane that ends its process is named, and what was written
 TEST_CASE("survival: a process that just ends is told by its exit code") {
   const Dump dump = dump_of("leave_at_once");
   CHECK_THAT(dump.info.incomplete, ContainsSubstring("ended its process with exit code 0"));
+  CHECK_THAT(dump.info.incomplete, ContainsSubstring("the last that it printed:\n"));
+  CHECK_THAT(dump.info.incomplete, ContainsSubstring("  no kernel for this shape"));
   CHECK_THAT(dump.info.incomplete, ContainsSubstring("block 1: lane 5 of warp 1 was running"));
   CHECK(dump.info.stop.kind == Stop::Kind::crash);
   CHECK_FALSE(diff_against_reference(dump).match);

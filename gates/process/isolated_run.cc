@@ -23,6 +23,7 @@
 #include "gates/process/cuda_process.h"
 #include "gates/process/fault_text.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/process/printed_text.h"
 #include "gates/process/run_record.h"
 
 namespace lanescope {
@@ -56,16 +57,33 @@ void tell_of(const ptx::RuntimeEntry& runtime, RunRecord& record) {
               runtime.failure());
 }
 
+/// Of a run that code of the module ends itself, with exit: what the machine's runtime refused.
+struct Unfinished {
+  const ptx::RuntimeEntry* runtime;
+  RunRecord* record;
+};
+Unfinished unfinished{};
+
+void tell_at_exit() {
+  if (unfinished.runtime && !unfinished.record->ended) {
+    tell_of(*unfinished.runtime, *unfinished.record);
+  }
+}
+
 /// Ends without a word where the kernel does.
 void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& record, int findings,
-                  int socket) {
+                  int socket, const PrintedText& printed) {
   simt::note_last_words(record.words);
   limit_memory();
+  printed.take(STDERR_FILENO);
+  printed.take(STDOUT_FILENO);
   if (wish.printed) dup2(fileno(wish.printed), STDOUT_FILENO);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a crash loses no line
   ModuleRun run = wish.run;
   const ptx::RuntimeEntry* runtime = machine_runtime();
   if (runtime) {
+    unfinished = {runtime, &record};
+    std::atexit(tell_at_exit);
     run.surviving = 1;  // what was written before a fault is kept
     runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
                     module.marked_ptx, wish.slice, wish.slice_bytes, wish.slice_file},
@@ -82,10 +100,13 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
 }
 
 /// Whether it says a word or ends in time; in time: a block ends now and then.
-bool wait_for(Child& child, const RunRecord& record, double timeout) {
+bool wait_for(Child& child, const RunRecord& record, double timeout,
+              PrintedText* printed = nullptr) {
   Clock::time_point begin = Clock::now();
   for (std::int64_t ended = 0;;) {
-    if (child.listen(std::min(1.0, timeout)) != Child::Heard::nothing) return true;
+    const Child::Heard heard = child.listen(std::min(printed ? 0.25 : 1.0, timeout));
+    if (printed) printed->pass_on();
+    if (heard != Child::Heard::nothing) return true;
     if (record.words.blocks_ended != ended) begin = Clock::now();
     ended = record.words.blocks_ended;
     if (seconds_since(begin) >= timeout) return false;
@@ -139,20 +160,26 @@ RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& reco
   const Progress progress(progress_name(module), blocks_to_run(module, wish.run), "blocks",
                           [&] { return record.words.blocks_ended.load(); });
   const int findings = wish.checker ? memfd_create("findings", MFD_CLOEXEC) : -1;
-  Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket); });
+  PrintedText printed;
+  Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket, printed); });
   RunEnd end;
-  if (!wait_for(child, record, wish.timeout_seconds)) {
+  if (!wait_for(child, record, wish.timeout_seconds, &printed)) {
     ask_where(child.id(), module, record.words);
     child.end();
     end = fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
   } else if (!record.ended) {
     const int status = child.end();
-    end = fail(end_of(record), fault_of(module, record.words, status));
+    printed.pass_on();
+    Fault fault = fault_of(module, record.words, status);
+    const std::string lines = printed.last_lines();
+    if (!lines.empty()) fault.text += "\n  the last that it printed:" + lines;
+    end = fail(end_of(record), fault);
   } else {
     end = end_of(record);
     if (end.status == ModuleStatus::kernel_fault) end.stop.kind = Stop::Kind::rule;
     if (wish.checker) wish.checker->load(findings);
   }
+  printed.pass_on();
   if (findings >= 0) close(findings);
   return end;
 }

@@ -116,7 +116,10 @@ class Search {
     for (const Probe& probe : probes) {
       if (!probe.checked) continue;
       progress.at(tried++, problems);
-      if (check_memory(probe, location_)) break;
+      if (check_memory(probe, location_)) {
+        location_.source = accessing_lines(*location_.diagnosis);
+        break;
+      }
     }
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
     if (!location_.diagnosis && !is_given(given_)) check_far_head(given_, location_);

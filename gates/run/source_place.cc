@@ -1,6 +1,7 @@
 #include "gates/run/source_place.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -79,21 +80,27 @@ std::string lines_text(const Source& source, std::size_t first, std::size_t last
          (last > first ? "-" + std::to_string(last + 1) : "");
 }
 
-/// A function of the stage's name, defined in words of the vocabulary.
+/// A function of the stage's name, defined in words of the vocabulary, where something outside of
+/// it calls it: a stage that stands in a part for other kernels is none of this one.
 std::optional<std::string> function_place(const std::vector<Source>& sources,
                                           const std::string& name) {
+  std::optional<std::string> place;
+  bool is_called = false;
+  const auto is_part_of_word = [](char c) { return std::isalnum(c) != 0 || c == '_'; };
   for (const Source& source : sources) {
     for (std::size_t i = 0; i < source.lines.size(); ++i) {
-      const std::string& line = source.lines[i];
-      const std::size_t at = line.find(" " + name + "(");
-      const bool defines =
-          at != line.npos && (line.find("LANESCOPE_DEVICE") < at || line.find("__device__") < at);
+      const std::string line = source.lines[i].substr(0, source.lines[i].find("//"));
+      const std::size_t at = line.find(name + "(");
+      if (at == line.npos || (at > 0 && is_part_of_word(line[at - 1]))) continue;
+      const bool defines = line.find("LANESCOPE_DEVICE") < at || line.find("__device__") < at;
+      is_called = is_called || !defines;
       if (!defines) continue;
       const std::size_t end = end_of_body(source.lines, i);
-      if (end > i) return lines_text(source, i, end) + " (" + name + ")";
+      if (end > i && !place) place = lines_text(source, i, end) + " (" + name + ")";
+      i = std::max(i, end);
     }
   }
-  return std::nullopt;
+  return is_called ? place : std::nullopt;
 }
 
 }  // namespace

@@ -41,7 +41,10 @@ inline void abort() { std::abort(); }
 
 inline void leave() { std::exit(7); }
 
-inline void leave_at_once() { std::_Exit(0); }
+inline void leave_at_once() {
+  std::fputs("some words\nno kernel for this shape\n", stderr);
+  std::_Exit(0);
+}
 
 inline void raise() { throw std::runtime_error("no such tile"); }
 

@@ -176,7 +176,9 @@ void refute(Diagnosis& diagnosis, const DumpInfo& right) {
   if (rivals.empty() || !diagnosis.shows || !diagnosis.shows(right)) return;
   const Finding best = rivals.front();
   settle_on(best, diagnosis);
-  std::erase_if(rivals, [&](const Finding& rival) { return rival.cause == best.cause; });
+  const auto is_named = [&](const Finding& finding) { return finding.cause == best.cause; };
+  std::erase_if(rivals, is_named);
+  std::erase_if(diagnosis.suspects, is_named);
 }
 
 void refute_unwritten_reads(Diagnosis& diagnosis) {

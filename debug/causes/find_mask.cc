@@ -57,8 +57,12 @@ void find_mask(const Scene& scene, Findings& findings) {
     same_value += e.got == value;
   }
   if (example == nullptr) return;
-  const std::string counts = std::to_string(leaked) + " scores should be masked and are not, " +
-                             std::to_string(lost) + " are masked and should not be";
+  std::string counts;
+  if (leaked > 0) counts = std::to_string(leaked) + " scores should be masked and are not";
+  if (lost > 0) {
+    counts += (leaked > 0 ? ", " : "") + std::to_string(lost) + (leaked > 0 ? "" : " scores") +
+              " are masked and should not be";
+  }
   const std::string example_line = "e.g. " + example_text(scene, *example);
   if (lost == 0 && leaked > 1 && same_value == leaked && !is_product(scene, *example)) {
     Finding finding{Cause::mask_value, static_cast<double>(leaked) / scene.wrong_count()};

@@ -101,19 +101,30 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
                          10 * most->second >= 9 * explained;
   Finding finding{of_a_head ? Cause::wrong_head : Cause::wrong_source, share};
   const char names[] = {'q', 'k', 'v'};
-  std::string text = std::string("chunks come from input ") + names[static_cast<int>(tensor)];
-  if (rows != 0)
+  const auto off = [](std::int64_t count, const char* what) {
+    const std::string number = std::to_string(std::abs(count));
+    return " (" + number + " " + what + (std::abs(count) == 1 ? "" : "s") + " off)";
+  };
+  std::string text =
+      share_text(most->second, scene.wrong_count()) + " wrong values come from input ";
+  text += names[static_cast<int>(tensor)];
+  if (rows != 0) {
     text += ", " + std::to_string(std::abs(rows)) + (rows > 0 ? " rows later" : " rows earlier");
-  if (rows != 0 && rows % length == 0)
-    text += " (" + std::to_string(std::abs(rows / length)) + " heads off)";
-  if (rows != 0 && rows % length != 0 && rows % scene.info().bc == 0)
-    text += " (" + std::to_string(std::abs(rows / scene.info().bc)) + " tiles off)";
-  if (chunk != 0)
+    if (rows % length == 0) {
+      text += off(rows / length, "head");
+    } else if (rows % scene.info().bc == 0) {
+      text += off(rows / scene.info().bc, "tile");
+    }
+  }
+  if (chunk != 0) {
     text += ", " + std::to_string(std::abs(chunk) * 8) +
             (chunk > 0 ? " columns right" : " columns left");
-  finding.evidence = {text, "so are " + share_text(most->second, scene.wrong_count()) +
-                                " wrong values; other places of the inputs explain " +
-                                std::to_string(explained - most->second)};
+  }
+  finding.evidence = {text};
+  if (explained > most->second) {
+    finding.evidence.push_back("other places of the inputs explain " +
+                               std::to_string(explained - most->second) + " more");
+  }
   findings.push_back(finding);
 }
 

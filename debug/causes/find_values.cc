@@ -196,8 +196,11 @@ void find_uncleared(const Scene& scene, Findings& findings) {
 
 void find_non_finite(const Scene& scene, Findings& findings) {
   const auto& all = scene.elements();
-  const auto strange = [](const Element& e) {
-    return e.wrong && !e.unwritten && !std::isfinite(e.got) && std::isfinite(e.want);
+  const auto strange = [&](const Element& e) {
+    // -inf is what masked scores and maxima of no score are.
+    const bool is_number =
+        e.got == -reference::infinity && (scene.site() == SiteId::s || is_maximum(scene.site()));
+    return e.wrong && !e.unwritten && !std::isfinite(e.got) && std::isfinite(e.want) && !is_number;
   };
   const auto first = std::find_if(all.begin(), all.end(), strange);
   if (first == all.end()) return;

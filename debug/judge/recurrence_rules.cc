@@ -263,7 +263,8 @@ std::optional<Recurrence::Partials> partials_held(const Judge& judge) {
     for (Index row = 0; row < rows; ++row) {
       const double true_m = truth.m.value(row), true_l = truth.l.value(row);
       if (true_m == -reference::infinity) {
-        const bool nothing = (l(row) == 0 || m(row) == -reference::infinity) && (o.row(row) == 0).all();
+        const bool nothing =
+            (l(row) == 0 || m(row) == -reference::infinity) && (o.row(row) == 0).all();
         divided = divided && nothing;
         shifted = shifted && nothing;
         continue;

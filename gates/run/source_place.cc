@@ -81,11 +81,12 @@ std::string lines_text(const Source& source, std::size_t first, std::size_t last
 }
 
 /// A function of the stage's name, defined in words of the vocabulary, where something outside of
-/// it calls it: a stage that stands in a part for other kernels is none of this one.
+/// it calls it: a stage that stands in a part for other kernels is none of this one. `launched`:
+/// whoever launches the kernel calls it.
 std::optional<std::string> function_place(const std::vector<Source>& sources,
-                                          const std::string& name) {
+                                          const std::string& name, bool launched) {
   std::optional<std::string> place;
-  bool is_called = false;
+  bool is_called = launched;
   const auto is_part_of_word = [](char c) { return std::isalnum(c) != 0 || c == '_'; };
   for (const Source& source : sources) {
     for (std::size_t i = 0; i < source.lines.size(); ++i) {
@@ -108,7 +109,8 @@ std::optional<std::string> function_place(const std::vector<Source>& sources,
 std::vector<std::string> source_places(const std::string& kernel, Stage stage, SiteId site) {
   const std::vector<Source> sources = sources_at_hand(kernel);
   std::vector<std::string> places;
-  if (const auto function = function_place(sources, name_of(stage))) places.push_back(*function);
+  if (const auto function = function_place(sources, name_of(stage), stage == Stage::combine))
+    places.push_back(*function);
   const std::string passed = std::string("site::") + name_of(site) + "(";
   for (const Source& source : sources) {
     const auto& lines = source.lines;

@@ -59,6 +59,6 @@ using LaneOf = std::vector<std::vector<std::int64_t>>;
 
 /// The lanes that hold the scores. Where these lie in shared memory, the two usual ways to share a
 /// row among the lanes that hold its result: each a part of the row, or every n-th column.
-std::vector<LaneOf> lanes_of_columns(const Scene& scene, reference::Index cols);
+std::vector<LaneOf> lanes_of_columns(const Scene& scene, reference::Index col_count);
 
 }  // namespace lanescope

@@ -110,9 +110,49 @@ TEST_CASE("ptx hopper: tensor copies fill with zeroes what lies outside", "[ptx]
                  "[%r8], [%rd4, {%r10, %r11}], [%r9];\n")
                  .fault,
              ContainsSubstring("2 coordinates for a tensor of 3 dimensions"));
+}
+
+TEST_CASE("ptx hopper: bulk copies reduce what lies in global memory", "[ptx]") {
+  // Of 128 words, twice: the output holds 1000 + i, the tile i.
+  const auto reduced = [](const std::string& operation, const std::string& first,
+                          const std::string& tile, std::uint64_t schedule = 0) {
+    const std::string reduce = "@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group." +
+                               operation + " [%rd0], [%r8], 512;\n";
+    return run(first + "st.global.u32 [%rd1], %r1;\n" + tile +
+                   "st.shared.u32 [%r7], %r2; fence.proxy.async; bar.sync 0;\n" + reduce + reduce +
+                   "@%p0 cp.async.bulk.commit_group; @%p0 cp.async.bulk.wait_group 0;\n",
+               true, schedule);
+  };
+  const std::string first = "add.u32 %r1, %r0, 1000;\n", tile = "mov.u32 %r2, %r0;\n";
+  for (const std::uint64_t schedule : {0, 1, 2}) {
+    const Result sums = reduced("add.u32", first, tile, schedule);
+    CHECK(sums.fault.empty());
+    CHECK(sums.kinds.empty());
+    for (std::uint32_t i = 0; i < 128; ++i) REQUIRE(sums.out[i] == 1000 + 3 * i);
+  }
+  CHECK(reduced("min.s32", first, "neg.s32 %r2, %r0;\n").out[5] == static_cast<std::uint32_t>(-5));
+  CHECK(reduced("max.u32", first, "neg.s32 %r2, %r0;\n").out[5] == static_cast<std::uint32_t>(-5));
+  CHECK(reduced("and.b32", first, tile).out[7] == (1007 & 7));
+  CHECK(reduced("inc.u32", first, "mov.u32 %r2, 1009;\n").out[9] == 1);
+  // 2^24 and twice 1: rounded each time. Halves side by side.
+  CHECK(reduced("add.f32", "mov.u32 %r1, 0x4b800000;\n", "mov.u32 %r2, 0x3f800000;\n").out[3] ==
+        0x4b800000);
+  CHECK(
+      reduced("add.noftz.f16", "mov.u32 %r1, 0x3c000001;\n", "mov.u32 %r2, 0x3c000001;\n").out[3] ==
+      0x42000003);
+  CHECK(reduced("add.noftz.bf16", "mov.u32 %r1, 0x3f803f80;\n", "mov.u32 %r2, 0x3f804000;\n")
+            .out[3] == 0x404040a0);
+  CHECK_THAT(reduced("min.f32", first, tile).fault, ContainsSubstring("of this type only .add"));
+  CHECK_THAT(reduced("add.f16", first, tile).fault, ContainsSubstring(".noftz"));
   CHECK_THAT(
-      run("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [%r8], 16;\n").fault,
-      ContainsSubstring("not executed: copies that reduce"));
+      run("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add."
+          "u32 [%r8], [%r8], 16, [%r9];\n")
+          .fault,
+      ContainsSubstring("not executed: but from .shared::cta to .global"));
+  CHECK_THAT(run("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd4, "
+                 "{%r10, %r11}], [%r8];\n")
+                 .fault,
+             ContainsSubstring("not executed: of tensors"));
 }
 
 TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]") {

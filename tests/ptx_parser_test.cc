@@ -79,6 +79,10 @@ TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
   CHECK_THAT(body_error("sqrt.approx.f32 %r1, %r2;"), ContainsSubstring("not known bit for bit"));
   CHECK_THAT(body_error("call nowhere, ();"),
              ContainsSubstring("the function nowhere is not in the module"));
+  CHECK_THAT(body_error("createpolicy.fractional.L2::evict_last.b64;"),
+             ContainsSubstring("it has 0 operands, and takes more"));
+  CHECK_THAT(error_of(ptx_module("call f, (x); ret;", 1, ".func f(.param .b32 a) { ret; }\n")),
+             ContainsSubstring("arguments that are no .param"));
   CHECK_THAT(body_error("mov.u32 %r1, %tid.x"), ContainsSubstring("';' is expected"));
   CHECK_THAT(body_error(".reg .b32 %x<2000000>;"), ContainsSubstring("more than"));
   CHECK_THAT(body_error(".local .b8 big[1000000];"), ContainsSubstring("passes 512 KiB"));

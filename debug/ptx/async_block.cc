@@ -119,7 +119,7 @@ bool Warp::access_global(Access access, int lane, const std::byte* at, std::size
     fail(lane, block_.grid().memory->describe(address), FaultKind::illegal_address);
   }
   AreaShadow::Held held;
-  if (block_.checker()) check_lane(access, lane, at, bytes, 1, false, held);
+  if (block_.checker()) check_lane(access, lane, at, bytes, 1, access == Access::update, held);
   return true;
 }
 

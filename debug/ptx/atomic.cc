@@ -1,5 +1,7 @@
 // PTX ISA, atom and red. Every order and scope is taken for sequentially consistent over the grid.
 
+#include "debug/ptx/atomic.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,19 +15,6 @@
 
 namespace lanescope::ptx {
 namespace {
-
-enum class Operation : std::uint8_t {
-  add,
-  min,
-  max,
-  inc,
-  dec,
-  bit_and,
-  bit_or,
-  bit_xor,
-  exchange,
-  compare
-};
 
 float flush(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 
@@ -50,10 +39,10 @@ std::uint32_t add_halves(const Format& format, std::uint32_t a, std::uint32_t b,
 
 /// What a location becomes that holds `old`.
 template <class T>
-T combine(Operation operation, Type type, T old, T b, T c, bool ftz) {
+T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
   using S = std::make_signed_t<T>;
   switch (operation) {
-    case Operation::add:
+    case Update::add:
       if constexpr (sizeof(T) == 4) {
         if (type == Type::f32) return add_f32(old, b, ftz);
         if (type == Type::f16x2) return add_halves(f16_format, old, b, 2);
@@ -67,27 +56,38 @@ T combine(Operation operation, Type type, T old, T b, T c, bool ftz) {
           return std::bit_cast<T>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
       }
       return static_cast<T>(old + b);
-    case Operation::min:
+    case Update::min:
       return is_signed(type) ? (static_cast<S>(b) < static_cast<S>(old) ? b : old)
                              : std::min(old, b);
-    case Operation::max:
+    case Update::max:
       return is_signed(type) ? (static_cast<S>(b) > static_cast<S>(old) ? b : old)
                              : std::max(old, b);
-    case Operation::inc:
+    case Update::inc:
       return old >= b ? 0 : static_cast<T>(old + 1);
-    case Operation::dec:
+    case Update::dec:
       return old == 0 || old > b ? b : static_cast<T>(old - 1);
-    case Operation::bit_and:
+    case Update::bit_and:
       return old & b;
-    case Operation::bit_or:
+    case Update::bit_or:
       return old | b;
-    case Operation::bit_xor:
+    case Update::bit_xor:
       return old ^ b;
-    case Operation::exchange:
+    case Update::exchange:
       return b;
     default:
       return old == b ? c : old;
   }
+}
+
+/// Returns what was there.
+template <class T>
+T exchange(Update update, Type type, std::byte* at, T b, T c, bool ftz) {
+  T* target = reinterpret_cast<T*>(at);
+  T old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
+  while (!__atomic_compare_exchange_n(target, &old, combine<T>(update, type, old, b, c, ftz), false,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  }
+  return old;
 }
 
 /// s[1]: b, s[2]: c; d: what was there, no_place for red.
@@ -104,12 +104,7 @@ Flow update(Warp& warp, const Instruction& in, std::uint32_t mask) {
     warp.check_atomic(lane, at, sizeof(T));
     const T b = warp.lanes<T>(in.s[1])[lane], c = warp.lanes<T>(in.s[2])[lane];
     const bool ftz = static_cast<std::size_t>(at - shared) >= warp.block().shared_bytes();
-    T* target = reinterpret_cast<T*>(at);
-    T old = __atomic_load_n(target, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(
-        target, &old, combine<T>(static_cast<Operation>(in.kind), in.type, old, b, c, ftz), false,
-        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-    }
+    const T old = exchange<T>(static_cast<Update>(in.kind), in.type, at, b, c, ftz);
     if (in.d != no_place) warp.lanes<T>(in.d)[lane] = old;
   }
   return Flow::next;
@@ -129,25 +124,44 @@ void decode_update(Decoder& d, bool returns) {
   d.in.kind = static_cast<std::uint8_t>(operation);
   d.in.type = d.demand_type();
   const Type type = d.in.type;
-  const auto chosen = static_cast<Operation>(operation);
-  if (is_float(type) && chosen != Operation::add) d.refuse("of this type only .add");
+  const auto chosen = static_cast<Update>(operation);
+  if (is_float(type) && chosen != Update::add) d.refuse("of this type only .add");
   const int bits = bits_of(type);
-  if (bits < 16 || bits > 64 || (bits == 16 && !is_float(type) && chosen != Operation::compare)) {
+  if (bits < 16 || bits > 64 || (bits == 16 && !is_float(type) && chosen != Update::compare)) {
     d.refuse("of this type");
   }
   std::size_t at = 0;
-  const std::size_t count = (returns ? 1u : 0u) + (chosen == Operation::compare ? 3 : 2);
+  const std::size_t count = (returns ? 1u : 0u) + (chosen == Update::compare ? 3 : 2);
   d.demand_operands(count, count + (hinted ? 1 : 0));
   if (returns) d.in.d = d.result(at++, type);
   d.address(d.operand(at++));
   d.in.s[1] = d.source(at++, type);
-  d.in.s[2] = chosen == Operation::compare ? d.source(at++, type) : d.in.s[1];
+  d.in.s[2] = chosen == Update::compare ? d.source(at++, type) : d.in.s[1];
   d.in.act = bits == 16   ? update<std::uint16_t>
              : bits == 32 ? update<std::uint32_t>
                           : update<std::uint64_t>;
 }
 
+template <class T>
+void update_each(Update update, Type type, std::byte* to, const std::byte* from,
+                 std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
+    T b;
+    std::memcpy(&b, from + i, sizeof b);
+    exchange<T>(update, type, to + i, b, b, true);
+  }
+}
+
 }  // namespace
+
+void update_elements(Update update, Type type, std::byte* to, const std::byte* from,
+                     std::size_t bytes) {
+  const int bits = bits_of(type);
+  const auto update_all = bits == 16   ? update_each<std::uint16_t>
+                          : bits == 32 ? update_each<std::uint32_t>
+                                       : update_each<std::uint64_t>;
+  update_all(update, type, to, from, bytes);
+}
 
 bool decode_atomic(Decoder& d) {
   const std::string_view base = d.modifiers.base();

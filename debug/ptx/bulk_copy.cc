@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "debug/ptx/atomic.h"
 #include "debug/ptx/block.h"
 #include "debug/ptx/cluster.h"
 #include "debug/ptx/decoder.h"
@@ -38,7 +39,7 @@ void each_lane(std::uint32_t mask, F&& f) {
 /// Sources in s[]: the address in shared memory, that of the tensor map or of global memory, the
 /// mbarrier of a load; then coordinates, or the bytes of a plain copy, in the order of the
 /// operands.
-enum class CopyKind : std::uint8_t { load, store, multicast };
+enum class CopyKind : std::uint8_t { load, store, multicast, reduce };
 
 /// Loads into the shared memory of a block of the cluster; a multicast into that of all blocks in
 /// the mask `blocks`, at the same offsets.
@@ -96,7 +97,8 @@ Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return Flow::next;
 }
 
-/// The bytes in s[3]; a multicast's mask in Program::operands at `target`.
+/// The bytes in s[3]; a multicast's mask in Program::operands at `target`, which of a reduction is
+/// the Update.
 Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
   simt::AsyncBlock& async = warp.block().async();
   each_lane(mask, [&](int lane) {
@@ -119,6 +121,13 @@ Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
     const std::int64_t at[5] = {};
     if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
       return async.store(map, at, 1, warp.shared_offset(in, 1, lane), caller);
+    }
+    if (in.kind == static_cast<std::uint8_t>(CopyKind::reduce)) {
+      const auto reduce = [update = static_cast<Update>(in.target), type = in.type](
+                              std::byte* to, const std::byte* from, std::size_t count) {
+        update_elements(update, type, to, from, count);
+      };
+      return async.store(map, at, 1, warp.shared_offset(in, 1, lane), caller, reduce);
     }
     const bool several = in.kind == static_cast<std::uint8_t>(CopyKind::multicast);
     load(warp, in, map, at, 1, several ? warp.program().operands[in.target] : no_place, caller);
@@ -263,12 +272,43 @@ void decode_plain(Decoder& d) {
   d.in.act = copy_bytes;
 }
 
+/// cp.reduce.async.bulk from shared to global memory.
+void decode_reduction(Decoder& d) {
+  d.modifiers.ignore({"reduce", "async", "bulk"});
+  if (d.modifiers.take("tensor")) d.refuse("of tensors");
+  if (!d.modifiers.take("global") || !d.modifiers.take("shared::cta") ||
+      !d.modifiers.take("bulk_group")) {
+    d.refuse("but from .shared::cta to .global with .bulk_group");
+  }
+  const bool hinted = d.modifiers.take("L2::cache_hint");
+  const int update =
+      d.modifiers.choose({"add", "min", "max", "inc", "dec", "and", "or", "xor"}, -1);
+  if (update < 0) d.fail("it names no operation");
+  const bool keeps_subnormal = d.modifiers.take("noftz");
+  const Type type = d.demand_type();
+  const bool half = type == Type::f16 || type == Type::bf16;
+  if (is_float(type) && update != 0) d.refuse("of this type only .add");
+  if (half != keeps_subnormal) d.fail(".noftz is for .f16 and .bf16, which have it");
+  if (!half && bits_of(type) != 32 && bits_of(type) != 64) d.refuse("of this type");
+  d.demand_operands(hinted ? 4 : 3);
+  const Place bytes = d.source(2, Type::u32);
+  bool wide = true;
+  take_address(d, d.operand(0), Space::global, d.in.s[1], d.in.immediate2, wide);
+  if (!wide) d.fail("an address of global memory has 64 bits");
+  take_shared(d, d.operand(1));
+  d.in.s[3] = bytes;
+  d.in.kind = static_cast<std::uint8_t>(CopyKind::reduce);
+  d.in.target = static_cast<std::uint32_t>(update);
+  d.in.type = type;
+  d.in.act = copy_bytes;
+}
+
 }  // namespace
 
 bool decode_bulk_copy(Decoder& d) {
   const std::string_view opcode = d.statement().opcode;
   if (opcode.starts_with("cp.reduce.async.bulk")) {
-    d.refuse("copies that reduce");
+    decode_reduction(d);
   } else if (opcode.starts_with("cp.async.bulk.commit_group")) {
     d.modifiers.ignore({"async", "bulk", "commit_group"});
     d.demand_operands(0);

@@ -90,8 +90,12 @@ void decode_call(Decoder& d) {
   if (at < d.operand_count() && d.operand(at).kind == Operand::Kind::vector)
     arguments = d.operand(at++).parts;
   if (at < d.operand_count()) d.refuse("calls through a register");
-  const auto local = [&](const Operand& operand) {
+  const auto demand_parameter = [&](const Operand& operand) {
     if (operand.kind != Operand::Kind::variable) d.refuse("arguments that are no .param");
+  };
+  std::for_each(results.begin(), results.end(), demand_parameter);
+  std::for_each(arguments.begin(), arguments.end(), demand_parameter);
+  const auto local = [&](const Operand& operand) {
     return d.program().local_offset(d.function(), operand.index);
   };
   const auto bytes = [&](const Operand& operand) {

@@ -93,6 +93,11 @@ std::optional<std::uint64_t> Decoder::number_in(const Operand& operand) const {
   return only->operands[1].bits;
 }
 
+const Operand& Decoder::operand(std::size_t i) const {
+  if (i < operand_count()) return statement_.operands[i];
+  fail("it has " + std::to_string(operand_count()) + " operands, and takes more");
+}
+
 void Decoder::demand_operands(std::size_t least, std::size_t most) {
   if (operand_count() >= least && operand_count() <= most) return;
   fail("it has " + std::to_string(operand_count()) + " operands, and takes " +

@@ -64,7 +64,8 @@ class Decoder {
   Instruction in;
 
   std::size_t operand_count() const { return statement_.operands.size(); }
-  const Operand& operand(std::size_t i) const { return statement_.operands[i]; }
+  /// An error where there are not so many.
+  const Operand& operand(std::size_t i) const;
   const Function& function() const { return function_; }
   const Statement& statement() const { return statement_; }
   ProgramBuilder& program() { return program_; }

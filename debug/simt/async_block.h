@@ -117,6 +117,9 @@ struct OperandRange {
   std::uint32_t touched = 0;  ///< where the lane accessed it since its last wgmma.fence; 0: nowhere
 };
 
+/// What a store to global memory does there in the place of writing.
+using Reduction = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
+
 /// The bulk groups of stores of a lane.
 struct LaneStores {
   std::vector<std::shared_ptr<Flight>> open;
@@ -174,7 +177,7 @@ class AsyncBlock {
   void load(std::size_t to, const TensorMap& map, const std::int64_t* at, int rank,
             MbarrierState& full, const Caller& caller);
   void store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
-             const Caller& caller);
+             const Caller& caller, const Reduction& reduce = {});
   void commit_stores(int thread);
   /// Until at most `pending` of the lane's committed bulk groups are under way.
   void wait_stores(int pending, int thread);

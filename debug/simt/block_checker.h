@@ -35,7 +35,8 @@ class BlockChecker {
   }
 
   /// `rewrite`: writes the bytes that lie there already, which of several lanes may come last.
-  enum class Access : std::uint8_t { read, write, rewrite };
+  /// `update`: an atomic one, which races with none of its kind.
+  enum class Access : std::uint8_t { read, write, rewrite, update };
   /// `thread` is about to access `bytes` at `address`; `pc` is a return address in the kernel.
   /// Known to be in neither its stack nor the program. Returns false where it must not be let.
   bool access(Access access, const void* address, std::size_t bytes, std::size_t alignment,

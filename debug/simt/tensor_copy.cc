@@ -155,7 +155,7 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
 }
 
 void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
-                       const Caller& caller) {
+                       const Caller& caller, const Reduction& reduce) {
   const int thread = caller.thread;
   const Box box = box_of(host_, map, at, rank, from, caller);
   LaneStores& stores = this->stores(thread);
@@ -166,7 +166,8 @@ void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, s
     checker->read_async(box.begin, static_cast<std::size_t>(map.box_bytes()),
                         {stores.agent, clock, place, thread});
   }
-  check_global(host_, box, BlockChecker::Access::write, caller);
+  using enum BlockChecker::Access;
+  check_global(host_, box, reduce ? update : write, caller);
   const auto flight = std::make_shared<Flight>();
   flight->place = place;
   flight->land = [=, this, own = map] {
@@ -174,7 +175,9 @@ void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, s
     leaving.for_each_chunk(
         [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
           if (bytes == 0) return;
-          std::memcpy(const_cast<std::byte*>(global), host_.shared_memory() + offset, bytes);
+          auto* to = const_cast<std::byte*>(global);
+          const std::byte* source = host_.shared_memory() + offset;
+          reduce ? reduce(to, source, bytes) : void(std::memcpy(to, source, bytes));
         });
   };
   stores.open.push_back(flight);

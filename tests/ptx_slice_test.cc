@@ -129,6 +129,7 @@ TEST_CASE("ptx slice: through shared memory and other lanes", "[ptx]") {
   INFO(copied.text);
   CHECK(copied.has("cp.async.cg.shared.global"));
   CHECK(copied.has("from 4 bytes of a buffer of the test, between byte 36 and 39"));
+  CHECK(copied.slice.sources.size() == 1);
 }
 
 TEST_CASE("ptx slice: of a choice the side that was taken", "[ptx]") {

@@ -22,7 +22,7 @@ struct TileLayout {
     const int bits = swizzle & 15, base = swizzle >> 8 & 15, shift = swizzle >> 16 & 15;
     return at ^ (at >> shift & ((std::int64_t{1} << bits) - 1) << base);
   }
-  auto operator<=>(const TileLayout&) const = default;
+  auto operator<=>(const TileLayout&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// A tile that a kernel has named in a block's shared memory.
@@ -33,7 +33,7 @@ struct NamedTile {
   int element = 0;  ///< bytes
   TileLayout layout;
 
-  auto operator<=>(const NamedTile&) const = default;
+  auto operator<=>(const NamedTile&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 }  // namespace lanescope

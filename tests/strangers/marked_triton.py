@@ -29,14 +29,17 @@ def attention(q, k, v, o, lse, len_q, len_kv, heads, group, scale, BR: tl.conste
     l = tl.zeros([BR], tl.float32)
     acc = tl.zeros([BR, D], tl.float32)
     for tile in range(0, tl.cdiv(len_kv, BC)):
+        lanescope.phase("load")
         key = tile * BC + col
         from_key = (head // group * len_kv + key)[:, None] * D + d[None, :]
         k_tile = tl.load(k + from_key, mask=key[:, None] < len_kv, other=0.0)
         v_tile = tl.load(v + from_key, mask=key[:, None] < len_kv, other=0.0)
+        lanescope.phase("qk")
         s = tl.dot(q_tile, tl.trans(k_tile)) * (scale * 1.44269504)
         s = tl.where(key[None, :] < len_kv, s, float("-inf"))
         s = lanescope.inject("s", tile, row[:, None], col[None, :], s)
         lanescope.trace("s", tile, row[:, None], col[None, :], s)
+        lanescope.phase("softmax")
         m_new = tl.maximum(m, tl.max(s, 1))
         alpha = lanescope.inject("alpha", tile, row, 0, tl.exp2(m - m_new))
         p = tl.exp2(s - m_new[:, None])
@@ -47,8 +50,10 @@ def attention(q, k, v, o, lse, len_q, len_kv, heads, group, scale, BR: tl.conste
         lanescope.trace("alpha", tile, row, 0, alpha)
         lanescope.trace("p", tile, row[:, None], col[None, :], p_half)
         lanescope.trace("l", tile, row, 0, l)
+        lanescope.phase("pv")
         acc = tl.dot(p_half, v_tile, acc * alpha[:, None])
         lanescope.trace("o", tile, row[:, None], d[None, :], acc)
+    lanescope.phase("epilogue")
     tl.store(o + at, (acc / l[:, None]).to(tl.float16), mask=query[:, None] < len_q)
     tl.store(lse + head * len_q + query, (m + tl.log2(l)) * 0.693147181, mask=query < len_q)
 

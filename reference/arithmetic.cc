@@ -75,9 +75,11 @@ Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std
                 std::int64_t width) {
   const std::int64_t cols = tensor.dims.back();
   Array tile = Array::Zero(height, width);
+  std::vector<double> held(static_cast<std::size_t>(cols));
   for (std::int64_t row = 0; row < rows; ++row) {
+    tensor.read((first + row) * cols, held);
     for (std::int64_t col = 0; col < cols; ++col) {
-      tile(row, col) = tensor.at((first + row) * cols + col);
+      tile(row, col) = held[static_cast<std::size_t>(col)];
     }
   }
   return tile;

@@ -90,9 +90,9 @@ double Reach::of(SiteId site, Index row, Index col) const {
 
 bool says_nothing(double bound, double reach, ElementType type) {
   constexpr double flushed = 0x1p-100;  // far above what flushes to zero come to
+  if (!(2 * bound >= reach && bound > flushed)) return false;
   const Format format = format_of(type);
-  const double finest = std::ldexp(1.0, format.min_exponent - format.fraction_bits);
-  return bound > std::fmax(flushed, finest) && 2 * bound >= reach;
+  return bound > std::ldexp(1.0, format.min_exponent - format.fraction_bits);
 }
 
 }  // namespace lanescope::reference

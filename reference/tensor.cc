@@ -8,6 +8,44 @@
 #include <utility>
 
 namespace lanescope {
+namespace {
+
+/// The value of a narrow type's bits: those of a double whose fraction begins with the same bits,
+/// and whose exponent is too small by the difference of the biases. The product is exact,
+/// subnormals included.
+template <ElementType type>
+double widened(std::uint32_t bits) {
+  constexpr Format format = format_of(type);
+  constexpr std::uint32_t sign_bit = 1u << (8 * size_of(type) - 1);
+  constexpr int bias = 1 - format.min_exponent;
+  constexpr double biases =
+      std::bit_cast<double>(static_cast<std::uint64_t>(2 * 1023 - bias) << 52);
+  const std::uint32_t magnitude = bits & (sign_bit - 1);
+  const bool infinite = type != ElementType::e4m3 && magnitude == format.max_bits + 1;
+  const double special =
+      infinite ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  const double finite =
+      std::bit_cast<double>(std::uint64_t{magnitude} << (52 - format.fraction_bits)) * biases;
+  const double value = magnitude > format.max_bits ? special : finite;
+  return bits & sign_bit ? -value : value;
+}
+
+template <ElementType type, typename Stored>
+void widen(const Bytes& bytes, std::int64_t first, std::span<double> to) {
+  const std::byte* from = bytes.data() + first * size_of(type);
+  for (double& value : to) {
+    Stored stored;
+    std::memcpy(&stored, from, sizeof stored);
+    from += sizeof stored;
+    if constexpr (type == ElementType::f32) {
+      value = stored;
+    } else {
+      value = widened<type>(stored);
+    }
+  }
+}
+
+}  // namespace
 
 bool Bytes::operator==(const Bytes& other) const {
   return std::equal(begin(), end(), other.begin(), other.end());
@@ -34,29 +72,24 @@ std::int64_t Tensor::size() const {
 
 double Tensor::at(std::int64_t index) const { return value_of(type, bits(index)); }
 
+void Tensor::read(std::int64_t first, std::span<double> to) const {
+  switch (type) {
+    case ElementType::f32:
+      return widen<ElementType::f32, float>(bytes, first, to);
+    case ElementType::f16:
+      return widen<ElementType::f16, std::uint16_t>(bytes, first, to);
+    case ElementType::bf16:
+      return widen<ElementType::bf16, std::uint16_t>(bytes, first, to);
+    case ElementType::e4m3:
+      return widen<ElementType::e4m3, std::uint8_t>(bytes, first, to);
+  }
+}
+
 void Tensor::set(std::int64_t index, double value) {
   const std::uint32_t rounded = round_to(type, value);
   const auto width = static_cast<std::size_t>(size_of(type));
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(bytes.data() + index * size_of(type), &rounded, width);
-}
-
-std::uint32_t Tensor::bits(std::int64_t index) const {
-  const std::byte* at = bytes.data() + index * size_of(type);
-  switch (size_of(type)) {
-    case 1:
-      return std::to_integer<std::uint32_t>(*at);
-    case 2: {
-      std::uint16_t half;
-      std::memcpy(&half, at, sizeof half);
-      return half;
-    }
-    default: {
-      std::uint32_t word;
-      std::memcpy(&word, at, sizeof word);
-      return word;
-    }
-  }
 }
 
 std::uint32_t round_to(ElementType type, double value) {
@@ -82,28 +115,17 @@ std::uint32_t round_to(ElementType type, double value) {
 }
 
 double value_of(ElementType type, std::uint32_t bits) {
-  if (type == ElementType::f32) return std::bit_cast<float>(bits);
-  const Format format = format_of(type);
-  const std::uint32_t sign_bit = 1u << (8 * size_of(type) - 1);
-  const std::uint32_t magnitude = bits & (sign_bit - 1);
-  const std::uint64_t sign = bits & sign_bit ? std::uint64_t{1} << 63 : 0;
-  const int field = static_cast<int>(magnitude >> format.fraction_bits);
-  if (magnitude > format.max_bits) {
-    const bool infinite = type != ElementType::e4m3 && magnitude == format.max_bits + 1;
-    const double special = infinite ? std::numeric_limits<double>::infinity()
-                                    : std::numeric_limits<double>::quiet_NaN();
-    return std::copysign(special, sign ? -1.0 : 1.0);
+  switch (type) {
+    case ElementType::f32:
+      return std::bit_cast<float>(bits);
+    case ElementType::f16:
+      return widened<ElementType::f16>(bits);
+    case ElementType::bf16:
+      return widened<ElementType::bf16>(bits);
+    case ElementType::e4m3:
+      return widened<ElementType::e4m3>(bits);
   }
-  if (field == 0) {
-    const double spacing = std::bit_cast<double>(
-        static_cast<std::uint64_t>(format.min_exponent - format.fraction_bits + 1023) << 52);
-    return (sign ? -1.0 : 1.0) * magnitude * spacing;
-  }
-  // Same fraction bits further to the left, exponent with double's bias.
-  const int exponent = field - 1 + format.min_exponent + 1023;
-  const std::uint64_t fraction = magnitude & ((1u << format.fraction_bits) - 1);
-  return std::bit_cast<double>(sign | (static_cast<std::uint64_t>(exponent) << 52) |
-                               (fraction << (52 - format.fraction_bits)));
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace lanescope

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,10 +66,26 @@ struct Tensor {
   std::int64_t size() const;
   /// Element `index` (row-major), exactly; e4m3, f16 and bf16 widen without loss.
   double at(std::int64_t index) const;
+  /// Elements `first` and those behind it, as many as `to` has room for, as at() gives them.
+  void read(std::int64_t first, std::span<double> to) const;
   /// Rounds to nearest even into `type` and stores.
   void set(std::int64_t index, double value);
   /// The raw bits of an element, zero-extended.
-  std::uint32_t bits(std::int64_t index) const;
+  std::uint32_t bits(std::int64_t index) const {
+    const std::byte* at = bytes.data() + index * size_of(type);
+    std::uint32_t word = 0;
+    switch (size_of(type)) {
+      case 1:
+        std::memcpy(&word, at, 1);
+        break;
+      case 2:
+        std::memcpy(&word, at, 2);
+        break;
+      default:
+        std::memcpy(&word, at, 4);
+    }
+    return word;
+  }
 };
 
 /// The bits of `value` rounded once, to nearest even, from double to `type`.

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "debug/judge/diff.h"
@@ -66,14 +67,15 @@ std::vector<Shape> with_splits(std::vector<Shape> shapes, const std::string& ker
   }
   return shapes;
 }
-/// The mission costs as much as all others, so it is run in the kernel's first type alone.
-std::vector<Shape> shapes_for(const std::string& kernel, const std::string& dtype) {
-  std::vector<Shape> shapes = with_splits(common_shapes, kernel);
-  if (dtype == declared_dtypes(kernel).front()) shapes.push_back({"mission", ""});
-  return shapes;
-}
 std::vector<Shape> few_shapes_for(const std::string& kernel) {
   return with_splits(common_few_shapes, kernel);
+}
+/// All shapes for the kernel's first type: what depends on the shape does not depend on the type.
+std::vector<Shape> shapes_for(const std::string& kernel, const std::string& dtype) {
+  if (dtype != declared_dtypes(kernel).front()) return few_shapes_for(kernel);
+  std::vector<Shape> shapes = with_splits(common_shapes, kernel);
+  shapes.push_back({"mission", ""});
+  return shapes;
 }
 
 struct Tally {
@@ -118,7 +120,8 @@ void judge(const RunOptions& options, Tally& tally) {
   }
 }
 
-/// All shapes with the kernel's first tile, a few with the others and with the other inputs.
+/// The shapes of its type with the kernel's first tile, a few with the others and with the other
+/// inputs.
 void run_gate(const std::string& kernel, Gate gate, const std::string& backend) {
   for (const std::string& dtype : declared_dtypes(kernel)) {
     Tally tally;
@@ -130,9 +133,10 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
         take(shape, options);
         judge(options, tally);
       }
+      bool is_first = true;
       for (const ModuleName& m : declared_modules()) {
         if (m.kernel != kernel || m.gate != gate || m.backend != backend || m.head_dim != 64 ||
-            m.dtype != parse_dtype(dtype)) {
+            m.dtype != parse_dtype(dtype) || std::exchange(is_first, false)) {
           continue;
         }
         options.tile_shape = tile_text(m.br, m.bc);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""machine_code_test.py ROOT BUILD NVCC NINJA: the machine code of every cuda module without tracing is the
-code of the same kernel without anything to trace.
+"""machine_code_test.py ROOT BUILD NVCC NINJA [--all]: the machine code of every cuda module without tracing is the
+code of the same kernel without anything to trace. Without --all of each tile in one type: the types differ in their
+conversions alone, which no seam holds.
 
 Those of a kernel and gate are compiled to one PTX, of which ptxas makes machine code, function by function, and as a
 module each takes ten times as long: from ROOT, and from a copy of ROOT for the gate, in which a `seam(...)` statement
@@ -11,6 +12,7 @@ with tracing on must differ, else the comparison could not fail.
 
 import collections
 import concurrent.futures
+import os
 import pathlib
 import re
 import shutil
@@ -25,6 +27,7 @@ KEPT = {  # by a gate: what it takes, and what it leaves (reference/gate.h)
     "qk_only": {"s"}, "softmax_only": {"s", "m", "alpha", "p", "l"}, "pv_only": {"p", "alpha", "o"},
     "fused": set(), "combine_only": {"o_partial", "m_partial", "l_partial"},
 }
+TYPES = ["f16", "bf16", "e4m3"]
 SCALED = {"e4m3"}  # types whose kernels take arguments of their own
 TRACE = "    trace(tile, at);\n"  # in kernels/trace/seam.h
 MODULE = re.compile(r"^gates/((\w+)\.(\w+)\.(\w+)\.d(\d+)\.(\d+)x(\d+)\.cuda)\.untraced\.so:", re.MULTILINE)
@@ -102,11 +105,21 @@ def without_traces(root, copy, gate):
     return copy
 
 
+def of_one_type(modules):
+    """Those of each kernel, gate and tile in its first type, and in each that is scaled."""
+    first = {}
+    for module in sorted(modules, key=lambda m: TYPES.index(m[3])):
+        first.setdefault((*module[1:3], *module[4:], module[3] in SCALED), module)
+    return list(first.values())
+
+
 def main():
-    root, build, nvcc, ninja = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), *sys.argv[3:]
+    root, build, nvcc, ninja = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), *sys.argv[3:5]
     targets = subprocess.run([ninja, "-C", build, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE, text=True)
     modules = [match.groups() for match in MODULE.finditer(targets.stdout)]
     assert modules, "no cuda module is declared"
+    if sys.argv[5:] != ["--all"]:
+        modules = of_one_type(modules)
     commands = subprocess.run([ninja, "-C", build, "-t", "commands", *(f"gates/{m[0]}.untraced.so" for m in modules)],
                               check=True, stdout=subprocess.PIPE, text=True).stdout
     arch_of = {name: arch for arch, name in ARCH.findall(commands)}
@@ -132,7 +145,7 @@ def main():
         groups = collections.defaultdict(list)
         for module in modules:
             groups[(*module[1:3], module[3] in SCALED)].append(module)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             compared = list(pool.map(compare, groups.values()))
         wrong = [module for _, some in compared for module in some]
         first = own_functions(compared[0][0], modules[0])

@@ -5,13 +5,10 @@
 
 namespace lanescope {
 
-bool is_unwritten(const Tensor& tensor, std::int64_t index) {
-  return tensor.bits(index) == (tensor.type == ElementType::f32 ? poison32 : poison16);
-}
-
 SiteSlots::SiteSlots(const Dump& dump, const DumpSite& entry)
     : entry_(entry),
       tensor_(*dump.find(name_of(entry.site.id))),
+      coordinates_(entry.site.space == Space::registers ? entry.coordinates.data() : nullptr),
       blocks_(dump.info.blocks),
       tiles_(entry.site.per_tile ? dump.info.tiles : Range{0, 1}),
       count_(entry.site.bytes() / size_of(entry.site.type)),
@@ -24,16 +21,6 @@ bool SiteSlots::holds(std::int64_t block, std::int64_t tile) const {
 std::int64_t SiteSlots::first(std::int64_t block, std::int64_t tile) const {
   const std::int64_t own_tile = site().per_tile ? tile - tiles_.begin : 0;
   return ((block - blocks_.begin) * tiles_.count() + own_tile) * count_;
-}
-
-int SiteSlots::row(std::int64_t slot) const {
-  if (site().space != Space::registers) return static_cast<int>(slot / site().cols);
-  return entry_.coordinates[static_cast<std::size_t>(2 * slot)];
-}
-
-int SiteSlots::col(std::int64_t slot) const {
-  if (site().space != Space::registers) return static_cast<int>(slot % site().cols);
-  return entry_.coordinates[static_cast<std::size_t>(2 * slot + 1)];
 }
 
 Holder SiteSlots::holder(std::int64_t slot) const {
@@ -81,14 +68,16 @@ bool SiteSlots::unwritten_from(std::int64_t block, std::int64_t tile,
 
 reference::Array SiteSlots::elements(std::int64_t block, std::int64_t tile,
                                      std::int64_t rows) const {
-  const std::int64_t begin = first(block, tile);
+  std::vector<double> held(static_cast<std::size_t>(count_));
+  tensor_.read(first(block, tile), held);
   reference::Array tile_values =
       reference::Array::Constant(rows, site().cols, std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t slot = count_ - 1; slot >= 0; --slot) {  // the first slot has the last word
-    if (row(slot) < 0 || row(slot) >= rows) continue;
-    double& value = tile_values(row(slot), col(slot));
+    const int at = row(slot);
+    if (at < 0 || at >= rows) continue;
+    double& value = tile_values(at, col(slot));
     const bool adds = sums_lanes_ && !std::isnan(value);
-    value = tensor_.at(begin + slot) + (adds ? value : 0);
+    value = held[static_cast<std::size_t>(slot)] + (adds ? value : 0);
   }
   return tile_values;
 }

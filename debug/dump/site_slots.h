@@ -14,7 +14,9 @@ struct Holder {
 };
 
 /// Whether element `index` still holds the poison that it had before the run. (f32, f16, bf16)
-bool is_unwritten(const Tensor& tensor, std::int64_t index);
+inline bool is_unwritten(const Tensor& tensor, std::int64_t index) {
+  return tensor.bits(index) == (tensor.type == ElementType::f32 ? poison32 : poison16);
+}
 
 /// The slots of one site of a checked dump, by block and tile. A slot is [warp, lane, reg] or
 /// [row, col], counted row-major; several slots may stand for the same element of the tile.
@@ -34,8 +36,14 @@ class SiteSlots {
   /// Index in the tensor of the first slot of a (block, tile) that the dump holds.
   std::int64_t first(std::int64_t block, std::int64_t tile) const;
   /// The element of the tile that `slot` stands for, −1 where for none.
-  int row(std::int64_t slot) const;
-  int col(std::int64_t slot) const;
+  int row(std::int64_t slot) const {
+    if (!coordinates_) return static_cast<int>(slot / site().cols);
+    return coordinates_[2 * slot];
+  }
+  int col(std::int64_t slot) const {
+    if (!coordinates_) return static_cast<int>(slot % site().cols);
+    return coordinates_[2 * slot + 1];
+  }
   Holder holder(std::int64_t slot) const;
   /// The first slot that stands for (row, col), −1 where there is none.
   std::int64_t slot_of(std::int64_t row, std::int64_t col) const;
@@ -54,6 +62,8 @@ class SiteSlots {
  private:
   const DumpSite& entry_;
   const Tensor& tensor_;
+  const std::int16_t*
+      coordinates_;  ///< row and column of each slot; null where they follow from it
   Range blocks_, tiles_;
   std::int64_t count_;
   bool sums_lanes_;

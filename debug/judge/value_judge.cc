@@ -48,6 +48,8 @@ void ValueJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const 
   const bool is_result = id == result_of(judge_.gate()) && judgement == Judgement::chain;
   const reference::Array sums =
       slots.sums_lanes() ? slots.elements(block_, tile, want.value.rows()) : reference::Array();
+  held_.resize(static_cast<std::size_t>(slots.count()));
+  tensor.read(first, held_);
   for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
     const int row = slots.row(slot), col = slots.col(slot);
     if (row < 0 || row >= want.value.rows()) continue;
@@ -60,8 +62,9 @@ void ValueJudge::judge(SiteId id, std::int64_t tile, Judgement judgement, const 
       return at;
     };
     const Comparison outcome =
-        take(own, tensor, first + slot, slots.sums_lanes() ? sums(row) : tensor.at(first + slot),
-             want, row, col, where);
+        take(own, tensor, first + slot,
+             slots.sums_lanes() ? sums(row) : held_[static_cast<std::size_t>(slot)], want, row, col,
+             where);
     if (is_result) note_row(row, outcome);
   }
   keep_untold(id);

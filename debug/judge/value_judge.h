@@ -47,6 +47,7 @@ class ValueJudge {
   BlockPlace place_;
   const reference::Reach& reach_;
   std::map<SiteId, std::vector<std::int64_t>> untold_;  ///< elements of the tile at hand, sorted
+  std::vector<double> held_;                            ///< of the slots at hand
   std::vector<std::int64_t> vacuous_;                   ///< those of the judgement at hand
   RowTileVerdict& verdict_;
 };

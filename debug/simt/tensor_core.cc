@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "debug/simt/numerics.h"
 
@@ -108,14 +109,25 @@ double value_of_factor(ElementType type, std::uint16_t bits) {
                                   : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Where an inf or a NaN takes part, the result is what IEEE arithmetic gives, whatever the
+/// The factors as what they stand for.
+struct Factors {
+  Factors(ElementType type, const std::uint16_t (&a)[16][16], const std::uint16_t (*b)[16]) {
+    for (int k = 0; k < 16; ++k) {
+      for (int i = 0; i < 16; ++i) left[i][k] = value_of_factor(type, a[i][k]);
+      for (int n = 0; n < 8; ++n) right[k][n] = value_of_factor(type, b[n][k]);
+    }
+  }
+  double left[16][16];  ///< [row][k]
+  Doubles right[16];    ///< [k], a column each
+};
+
+/// What IEEE arithmetic makes of a row: the result where an inf or a NaN takes part, whatever the
 /// rounding.
-void replace_non_finite(ElementType type, const std::uint16_t (&a)[16],
-                        const std::uint16_t (&b)[16][8], int n, float before, float& result) {
-  double sum = before;
-  for (int k = 0; k < 16; ++k) sum += value_of_factor(type, a[k]) * value_of_factor(type, b[k][n]);
-  if (std::isnan(sum)) result = std::bit_cast<float>(0x7fffffffu);
-  if (std::isinf(sum)) result = static_cast<float>(sum);
+Doubles plain_sums(const Factors& factors, int row, const float (&before)[8]) {
+  Doubles sums;
+  for (int n = 0; n < 8; ++n) sums[n] = before[n];
+  for (int k = 0; k < 16; ++k) sums += factors.left[row][k] * factors.right[k];
+  return sums;
 }
 
 }  // namespace
@@ -133,19 +145,25 @@ void multiply_in_integers(ElementType type, TensorCoreRule rule, const std::uint
   finite &= split<128>(type, rows_of_b[0], significand[0], exponent[0]);
   std::memcpy(right.significand, significand, sizeof significand);
   std::memcpy(right.exponent, exponent, sizeof exponent);
+  for (int n = 0; n < 8; ++n) {
+    for (int i = 0; i < 16; ++i) finite &= std::isfinite(c[n][i]);
+  }
+  std::optional<Factors> factors;
+  if (!finite) factors.emplace(type, a, b);
   const int fraction_bits = type == ElementType::f16 ? 20 : 14;
   for (int i = 0; i < 16; ++i) {
-    float row[8], before[8];
-    for (int n = 0; n < 8; ++n) {
-      row[n] = before[n] = c[n][i];
-      finite &= std::isfinite(row[n]);
-    }
-    for (int k = 0; k < 16; k += rule.k_block) {
+    float row[8];
+    for (int n = 0; n < 8; ++n) row[n] = c[n][i];
+    const Doubles plain = factors ? plain_sums(*factors, i, row) : Doubles{};
+    bool any_finite = false;
+    for (int n = 0; n < 8; ++n) any_finite |= std::isfinite(plain[n]);
+    for (int k = 0; any_finite && k < 16; k += rule.k_block) {
       add_group(left.significand[i], left.exponent[i], right, k, k + rule.k_block, fraction_bits,
                 rule.fraction_bits, row);
     }
     for (int n = 0; n < 8; ++n) {
-      if (!finite) replace_non_finite(type, a[i], rows_of_b, n, before[n], row[n]);
+      if (std::isnan(plain[n])) row[n] = std::bit_cast<float>(0x7fffffffu);
+      if (std::isinf(plain[n])) row[n] = static_cast<float>(plain[n]);
       c[n][i] = row[n];
     }
   }

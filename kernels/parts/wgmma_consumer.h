@@ -232,7 +232,10 @@ struct WgmmaConsumer {
   LANESCOPE_DEVICE void finish_item(const Item& ended, const Seam& seam) {
     const int tiles = seen_tiles(ended.work);
     finish_output(seam, tiles - 1);
-    for (int tile = tiles; tile < ended.work.tiles; ++tile) pass_values(seam, tile);
+    for (int tile = tiles; tile < ended.work.tiles; ++tile) {
+      pass_values(seam, tile);
+      show_unseen(seam, tile);
+    }
     store(ended.work, seam);
     leave_item();
   }
@@ -272,6 +275,7 @@ struct WgmmaConsumer {
     for (int tile = 0; tile < work.tiles; ++tile) {
       pass_keys(seam, tile);
       pass_values(seam, tile);
+      if (has_rows(skipped)) show_unseen(seam, tile);
     }
     if (has_rows(skipped)) store(work, seam);
     leave_item();
@@ -303,13 +307,12 @@ struct WgmmaConsumer {
     wait_for_values();
     seam(tile, site::v_smem(smem.v[v.slot]));
     leave_values();
-    if constexpr (Seam::template shows<SiteId::s> || Seam::template shows<SiteId::m> ||
-                  Seam::template shows<SiteId::o>) {
-      show_unseen(seam, tile);
-    }
   }
   /// What a tile would leave whose scores are all −inf.
   LANESCOPE_DEVICE void show_unseen(const Seam& seam, int tile) {
+    constexpr bool shown = Seam::template shows<SiteId::s> || Seam::template shows<SiteId::m> ||
+                           Seam::template shows<SiteId::o>;
+    if constexpr (!shown) return;
     Scores none;
     Weights zero;
     Rows top, nothing;

@@ -133,8 +133,9 @@ def kernels_of(choices, names, extras, specimens):
             continue
         kernels[f"{name}+{specimen}"] = {
             **kernels[name],
-            "dtypes": ["e4m3" if ",dtype=e4m3" in options else "f16"],
-            "tiles": kernels[name]["tiles"][:1],
+            "dtypes": [dtype := "e4m3" if ",dtype=e4m3" in options else "f16"],
+            "tiles": tiles_of(kernels[name], dtype)[:1],
+            "tiles_of": {},
             "patch": f"tests/specimens/{specimen}.patch",
             "seen_by_diff": cause not in MEMORY_CAUSES,
             "shown": Specimen(f"{name}+{specimen}", "-" if stage == "clean" else "check" if cause in MEMORY_CAUSES else "diff",
@@ -142,6 +143,11 @@ def kernels_of(choices, names, extras, specimens):
             "seen_by_check": cause in MEMORY_CAUSES or stage == "clean" or ",check=" in options,
         }
     return kernels
+
+
+def tiles_of(choice, dtype):
+    """The tiles of one type: its own, where it has some, else those of all."""
+    return choice.get("tiles_of", {}).get(dtype, choice["tiles"])
 
 
 def is_tested(choice, gate, dtype, d, tile, backend, variant):
@@ -152,14 +158,14 @@ def is_tested(choice, gate, dtype, d, tile, backend, variant):
         return d == 64 and seen
     return {"traced": True,
             "untraced": d == 64 and dtype == "f16",
-            "checked": d == 64 and tile == choice["tiles"][0]}[variant]
+            "checked": d == 64 and tile == tiles_of(choice, dtype)[0]}[variant]
 
 
 def modules_of(kernel, choice, gates, backends, trace):
     is_specimen = choice["patch"] != "-"
-    for dtype, d, tile, gate, backend, variant in itertools.product(
-            choice["dtypes"], choice["head_dims"], choice["tiles"], gates, backends,
-            ("traced", "untraced", "checked")):
+    tiles = [(dtype, tile) for dtype in choice["dtypes"] for tile in tiles_of(choice, dtype)]
+    for (dtype, tile), d, gate, backend, variant in itertools.product(
+            tiles, choice["head_dims"], gates, backends, ("traced", "untraced", "checked")):
         br, bc, only_d = (*tile, d)[:3]
         if (only_d != d or (gate == "combine_only" and not choice.get("combines"))
                 or (variant == "untraced" and is_specimen) or (variant == "checked" and backend != "sim")):

@@ -15,9 +15,9 @@ namespace lanescope::kernels {
 template <class T, int D, int Br, int Bc>
 struct WgmmaSites : WgmmaStages<T, D, Br, Bc> {
   using Stages = WgmmaStages<T, D, Br, Bc>;
-  static constexpr auto table =
-      mma_site_table<Stages>(rescaled(Stages::rescale, alpha_of<Stages>()),
-                             global<T>(SiteId::o_final), global<float>(SiteId::lse));
+  static constexpr auto table = mma_site_table<Stages>(
+      rescaled(Stages::rescale, alpha_of<Stages>()),
+      global<device::OperandType<T>>(SiteId::o_final), global<float>(SiteId::lse));
 };
 
 /// FlashAttention-3, warp-specialised (Shah et al. 2024, Algorithm 1): one warp has the tensor
@@ -33,15 +33,18 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
   using typename Stages::Queries;
   using Turn = Turns<Br / 64>;
   using SharedMemory = WgmmaMemory<Stages>;
-  static constexpr Products products = Products::tensor_core;
+  static constexpr Products products =
+      Stages::transposes_values ? Products::tensor_core_e4m3 : Products::tensor_core;
   static constexpr int warpgroups = Br / 64;  ///< that consume
-  /// A warpgroup more, of which one warp works.
+  using Transposer = ValueTransposer<Stages>;
+  using Item = typename SharedMemory::Item;
+  /// A warpgroup more: one warp copies, those behind it transpose V where the products ask for it.
   static constexpr int threads = Stages::threads + 4 * 32;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr bool is_persistent = true;
 
   /// What the copies know of Q, K and V, and the order of the work, made by the host.
-  struct Arguments : Attention {
+  struct Arguments : AttentionOf<T> {
     device::TensorMap q_map, k_map, v_map;
     int section;  ///< heads whose items are taken by turns
   };
@@ -75,7 +78,7 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     int index = static_cast<int>(device::block());
     while (true) {
       const Item item = index < items ? item_of<Br, Bc>(a, a.section, index) : Item{};
-      const Work& work = item.work;
+      const auto& work = item.work;
       const int head = work.batch * a.heads + work.head;
       const int head_kv = work.batch * a.heads_kv + work.head_kv;
       const auto load_k = [&](int tile) {
@@ -137,22 +140,34 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     device::block_sync();  // the barriers are there
     const int warpgroup = device::warpgroup();
     if (warpgroup < warpgroups) {
-      if constexpr (warpgroups > 1) device::increase_registers<warpgroups == 2 ? 240 : 160>();
+      if constexpr (warpgroups > 1) device::increase_registers<consumer_registers>();
       consume(a, warpgroup, smem, seam);
     } else {
-      if constexpr (warpgroups > 1) device::decrease_registers<warpgroups == 2 ? 24 : 32>();
-      if (device::warp() == Stages::warps && device::elect_one()) produce(a, smem);
+      if constexpr (warpgroups > 1) device::decrease_registers<producer_registers>();
+      if (device::warp() == Stages::warps) {
+        if (device::elect_one()) produce(a, smem);
+      } else if constexpr (Stages::transposes_values) {
+        Transposer::template run<runs<G, Stage::pv>>(smem);
+      }
     }
   }
 
  private:
+  /// Of a lane, where there are several warpgroups that consume; a multiprocessor has 64 Ki.
+  static constexpr int producer_registers = warpgroups == 3             ? 32
+                                            : Stages::transposes_values ? 40
+                                                                        : 24;
+  static constexpr int consumer_registers = warpgroups == 3             ? 160
+                                            : Stages::transposes_values ? 232
+                                                                        : 240;
+
   /// The rows of a tensor [heads, len, D], in boxes of a tile's rows and 128 bytes.
   template <class TileType>
   static const char* rows_map(device::TensorMap& map, const void* base, int len, int heads) {
     constexpr std::int64_t row_bytes = D * sizeof(T);
     return device::make_tensor_map<T>(map, base, {D, len, heads}, {row_bytes, row_bytes * len},
                                       {TileType::box_cols, TileType::rows, 1},
-                                      device::Swizzle::b128);
+                                      Stages::template swizzle_of<TileType>);
   }
 };
 

@@ -14,11 +14,21 @@ double gamma(std::int64_t n) {
   return total / (1 - total);
 }
 
-Accumulation Accumulation::tensor_core(std::string_view arch) {
+namespace {
+
+/// 90 of "sm_90a"; 0 where there is none.
+int number_of(std::string_view arch) {
   int number = 0;
   if (arch.starts_with("sm_")) {
     std::from_chars(arch.data() + 3, arch.data() + arch.size(), number);
   }
+  return number;
+}
+
+}  // namespace
+
+Accumulation Accumulation::tensor_core(std::string_view arch) {
+  const int number = number_of(arch);
   // Measured on Hopper; the others as published (Khattak, Mikaitis 2025, arXiv 2512.07004; MMA-Sim,
   // arXiv 2511.10909). Turing is taken with Volta's smaller groups: the bound then holds for
   // groups of 4 and, being larger, for groups of 8.
@@ -30,15 +40,23 @@ Accumulation Accumulation::tensor_core(std::string_view arch) {
                    "': expected sm_70 or later");
 }
 
+Accumulation Accumulation::tensor_core_e4m3(std::string_view arch) {
+  // Measured on Hopper, whose wgmma alone has such products.
+  if (number_of(arch) / 10 == 9) return {32, 13, 13};
+  throw UsageError("no rounding rule of matrix products of e4m3 known for '" + std::string(arch) +
+                   "': expected sm_90a");
+}
+
 // One group: the products and the running sum C, each truncated to F fractional bits relative to
-// 2^M (error below 2^(M − F) each), are added exactly, and the sum is truncated to 23 bits (error
-// below 2^-23 of it). 2^M is at most the largest term, and no partial sum exceeds T, so a group
-// adds at most ((group + 1)·2^-F + 2^-23)·T. Two fp32 operations more are allowed for kernels that
-// start from zero and add C afterwards, or rescale C before.
+// 2^M (error below 2^(M − F) each), are added exactly, and the sum is truncated to `sum_bits` S
+// (error below 2^-S of it). 2^M is at most the largest term, and no partial sum exceeds T, so a
+// group adds at most ((group + 1)·2^-F + 2^-S)·T. Two fp32 operations more are allowed for kernels
+// that start from zero and add C afterwards, or rescale C before.
 double Accumulation::relative_error(std::int64_t terms) const {
   if (group == 0) return gamma(terms);
   const auto groups = static_cast<double>((terms + group - 1) / group);
-  const double each = std::ldexp(static_cast<double>(group + 1), -fraction_bits) + 0x1p-23;
+  const double each =
+      std::ldexp(static_cast<double>(group + 1), -fraction_bits) + std::ldexp(1.0, -sum_bits);
   return groups * each / (1 - groups * each) + gamma(2);
 }
 

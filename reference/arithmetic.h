@@ -38,12 +38,19 @@ double gamma(std::int64_t n);
 struct Accumulation {
   std::int64_t group = 0;  ///< products that a matrix unit adds at once; 0: a chain of fp32 FMAs
   int fraction_bits = 0;   ///< kept of each of them, relative to the largest
+  int sum_bits = 23;       ///< kept of their sum
 
   bool operator==(const Accumulation&) const = default;
+
+  /// Whether sums are held in less than fp32: what is lost of them then depends on how large they
+  /// become on the way.
+  bool keeps_few_bits() const { return group != 0 && sum_bits < 23; }
 
   static Accumulation fma_chain() { return {}; }
   /// The matrix unit of `arch` ("sm_75", "sm_90a", ...). Throws UsageError on an unknown one.
   static Accumulation tensor_core(std::string_view arch);
+  /// The same of products of e4m3 (wgmma), which only Hopper's is known to do.
+  static Accumulation tensor_core_e4m3(std::string_view arch);
 
   /// Largest error of a dot product of `terms` products added to an initial value, relative to
   /// T = |initial| + Σ magnitude(a)·magnitude(b).
@@ -56,8 +63,9 @@ struct Accumulation {
 /// The arithmetic that the error bounds of a kernel follow from.
 struct Arithmetic {
   Accumulation products;
-  ElementType operands = ElementType::f16;  ///< in which Q, K, V enter products and O is stored
-  ElementType p_type = ElementType::f32;    ///< in which P enters P·V
+  /// In which Q, K, V enter products; O is stored in it, or its operand_type.
+  ElementType operands = ElementType::f16;
+  ElementType p_type = ElementType::f32;  ///< in which P enters P·V
 };
 
 /// `x` after a rounding to `type`, nearest even: relative error 2^-(fraction bits + 1), absolute

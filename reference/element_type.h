@@ -12,8 +12,8 @@ constexpr int size_of(ElementType type) {
   return type == ElementType::f32 ? 4 : type == ElementType::e4m3 ? 1 : 2;
 }
 
-/// The type in which inputs of `type` enter matrix products, and in which their O is stored: e4m3
-/// becomes f16 on the way, the others stay.
+/// The type in which the O of inputs of `type` is stored, and in which they enter matrix products
+/// that take no e4m3: e4m3 becomes f16, the others stay.
 constexpr ElementType operand_type(ElementType type) {
   return type == ElementType::e4m3 ? ElementType::f16 : type;
 }

@@ -28,7 +28,7 @@ struct Walk {
   /// Rise::rule of the softmax.
   RescaleRule rescale = {};
   Injected injected = Injected::nothing;
-  ElementType injected_p = ElementType::f32;
+  ElementType injected_p = ElementType::f32;  ///< in which a kernel holds P where it shows it
   std::int64_t splits = 1;
   std::int64_t heads_per_tile = 1;
 };

@@ -191,7 +191,7 @@ void narrow(Outputs& outputs, const std::vector<Index>& rows, const Inputs& inpu
     o.error = factor.value * o.error +
               (2 * unit * factor.value + factor.error) * (o.value.abs() + o.error);
     o.value *= factor.value;
-    keep_narrower(outputs.o_final, row, rounded(o, walk.arithmetic.operands));
+    keep_narrower(outputs.o_final, row, rounded(o, operand_type(walk.arithmetic.operands)));
     keep_narrower(outputs.lse, row, lse_of(all, scores));
   }
 }

@@ -12,7 +12,8 @@ Reach::Reach(const OnlineBlock& block)
     : score_factor_(block.score_factor().value),
       softmax_factor_(block.softmax_factor().value),
       output_factor_(block.output_factor().value),
-      largest_p_(power_of_2(block.walk().rescale.above)) {
+      largest_p_(power_of_2(block.walk().rescale.above)),
+      told_part_(format_of(block.walk().arithmetic.p_type).fraction_bits < 4 ? 0.5 : 0x1p-4) {
   const Array q = block.q_tile().top_rows(block.rows());
   q_norm_ = q.square().row_sums().sqrt();
   keys_ = Array::Zero(q.rows(), 1);
@@ -56,7 +57,7 @@ double Reach::of(SiteId site, Index row, Index col) const {
   const auto rows_of_v = [&] {
     if (keys_(row) == 0) return 0.0;
     const double low = low_(row, col), high = high_(row, col);
-    return std::fmax(high - low, std::fmax(std::abs(low), std::abs(high)) / 16);
+    return std::fmax(high - low, std::fmax(std::abs(low), std::abs(high)) * told_part_);
   };
   const double base_2 = score_factor_ * softmax_factor_;
   switch (site) {

@@ -18,7 +18,8 @@ namespace lanescope::reference {
 /// p                      0 and 1, or 2^a where the maximum follows rises by more than a alone
 /// l, l_partial           0 and the number of keys seen, times what p comes to
 /// o_final                two rows of V that the row sees; the sixteenth part of the largest of
-///                        them, if that is more: a bound that is smaller tells O from no O
+///                        them, if that is more: a bound that is smaller tells O from no O. With P
+///                        in e4m3, whose rounding alone is a sixteenth, it is half of the largest
 /// o, o_partial           as o_final, times what l comes to
 /// lse                    ±(ln 2·‖q‖·max ‖k‖·factor + ln of the number of keys)
 class Reach {
@@ -41,6 +42,7 @@ class Reach {
   double softmax_factor_;  ///< from s to base 2
   double output_factor_;
   double largest_p_;
+  double told_part_;       ///< of the largest row of V
   Array q_norm_, k_norm_;  ///< [rows], [bc]: of the tile taken last
   double k_largest_ = 0;
   Array keys_;        ///< that each row has seen. [rows]

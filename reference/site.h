@@ -15,8 +15,9 @@ enum class Space : std::uint8_t { registers, shared, global };
 /// What the rows and columns of a site's tile are. A site over `query` has one column.
 enum class Axes : std::uint8_t { query_d, key_d, query_key, query };
 
-/// How a kernel accumulates its matrix products; the error bounds follow from it.
-enum class Products : std::uint8_t { fp32_fma, tensor_core };
+/// How a kernel accumulates its matrix products; the error bounds follow from it. tensor_core: of
+/// 16-bit operands, in fp32. tensor_core_e4m3: of Q, K, V and P in e4m3.
+enum class Products : std::uint8_t { fp32_fma, tensor_core, tensor_core_e4m3 };
 
 /// Every named place where a value can be traced, in the order in which a tile passes them.
 ///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory

@@ -1,6 +1,8 @@
 #include "reference/stages.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "reference/elementary.h"
 #include "reference/stage_errors.h"
@@ -29,6 +31,52 @@ Array magnitudes(const Array& q, const Array& k, const Arithmetic& arithmetic) {
   return std::ldexp(largest, -products.fraction_bits) <= finest ? true_terms : terms;
 }
 
+/// What a matrix unit that keeps few bits rounds away of `start` + a·b, added up group by group
+/// along a's columns. Of a group's terms and the sum before it, each loses less than 2^-F of the
+/// largest of them, then the sum 2^-S of itself (Accumulation). The sums are held within `error` of
+/// these and what was lost before; where terms cancel, that is far less than relative_error tells.
+Array lost_in_groups(const Accumulation& products, const Array& start, const Array& error,
+                     const Array& a, const Array& a_size, const Array& b, const Array& b_size) {
+  const Index rows = a.rows(), terms = a.cols(), group = static_cast<Index>(products.group);
+  const double term_unit = std::ldexp(1.0, -products.fraction_bits);
+  const double sum_unit = std::ldexp(1.0, -products.sum_bits);
+  Array lost = Array::Zero(rows, b.cols());
+  Array a_top = Array::Zero(rows, (terms + group - 1) / group);
+  for (Index k = 0; k < terms; ++k) {
+    for (Index row = 0; row < rows; ++row) {
+      double& top = a_top(row, k / group);
+      top = std::fmax(top, a_size(row, k));
+    }
+  }
+  std::vector<double> sum(static_cast<std::size_t>(rows)), before;
+  for (Index col = 0; col < b.cols(); ++col) {
+    for (Index row = 0; row < rows; ++row) sum[static_cast<std::size_t>(row)] = start(row, col);
+    for (Index first = 0; first < terms; first += group) {
+      const Index end = std::min(first + group, terms);
+      before = sum;
+      double b_top = 0;
+      for (Index k = first; k < end; ++k) {
+        const double factor = b(k, col);
+        b_top = std::fmax(b_top, b_size(k, col));
+        const double* column = a.data() + k * rows;
+        for (Index row = 0; row < rows; ++row) {
+          sum[static_cast<std::size_t>(row)] += column[row] * factor;
+        }
+      }
+      for (Index row = 0; row < rows; ++row) {
+        const auto i = static_cast<std::size_t>(row);
+        double& all = lost(row, col);
+        const double off = error(row, col);
+        const double top =
+            std::fmax(std::abs(before[i]) + off + all, a_top(row, first / group) * b_top);
+        all += static_cast<double>(end - first + 1) * term_unit * top;
+        all += sum_unit * (std::abs(sum[i]) + off + all);
+      }
+    }
+  }
+  return lost;
+}
+
 }  // namespace
 
 // The dot product is wrong by at most f·T (Accumulation), the factor by its own error, and their
@@ -40,6 +88,14 @@ Bounded qk(const Array& q, const Array& k, const Visible& visible, const Factor&
   const Array dot = product_transposed(q, k);
   const Array terms = magnitudes(q, k, arithmetic);
   Bounded product{dot, f * terms};
+  if (products.keeps_few_bits()) {
+    const Array q_size = products.magnitude(q, arithmetic.operands);
+    const Array k_size = products.magnitude(k, arithmetic.operands);
+    const Array none = Array::Zero(dot.rows(), dot.cols());
+    const Array lost =
+        lost_in_groups(products, none, none, q, q_size, k.transpose(), k_size.transpose());
+    product.error = product.error.min(lost + gamma(2) * (dot.abs() + lost));
+  }
   overflow(product, terms, f);
   const double relative = factor.none() ? 0 : unit * factor.value + factor.error;
   const Array magnitude = product.value.abs() + product.error;
@@ -134,6 +190,7 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   Bounded o;
   o.value = o_prev.value * alpha.value;
   o.error = o_prev.error * (alpha.value + alpha.error) + o_prev.value.abs() * alpha.error;
+  const Bounded start = o;
   o.error += f * (o.value.abs() + o.error) + dot_flush;
   o.value += product(weights.value, v);
   const Array v_magnitude = products.magnitude(v, arithmetic.operands);
@@ -144,6 +201,14 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   } else {  // what the weights are wrong by multiplies the numbers themselves
     o.error += product(weights.error, v_abs);
     o.error += product(terms, v_magnitude);
+  }
+  if (products.keeps_few_bits()) {
+    const Array given = start.error + product(weights.error, v_abs) + dot_flush +
+                        gamma(2) * (start.value.abs() + start.error);
+    const Array lost = lost_in_groups(
+        products, start.value, given, weights.value,
+        products.magnitude(weights.value, arithmetic.p_type) + weights.error, v, v_magnitude);
+    o.error = o.error.min(given + lost + gamma(2) * (o.value.abs() + given + lost));
   }
   const Array rescaled = (o_prev.value * alpha.value).abs();
   if (!((rescaled < f32_overflow / 4).all() &&

@@ -69,7 +69,7 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Fac
           (2 * unit * factor.value + factor.error) * (std::abs(quotient) + error);
     }
   }
-  out.o_final = rounded(out.o_final, arithmetic.operands);
+  out.o_final = rounded(out.o_final, operand_type(arithmetic.operands));
   const Mask open = (l.error >= anything || m.error >= anything).replicate(d);
   out.o_final.error = (open || o.error >= anything).select(anything, out.o_final.error);
   out.o_final = settled(out.o_final);

@@ -13,6 +13,7 @@
 #include "reference/elementary.h"
 #include "reference/inputs.h"
 #include "reference/quantise.h"
+#include "reference/stages.h"
 #include "tests/support/files.h"
 #include "tests/support/kernels.h"
 
@@ -48,14 +49,15 @@ bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
 
-/// All 256 codes in Q, K and V go through a kernel's load: what lies in its shared memory.
-void load_all_codes(const std::string& backend) {
+/// All 256 codes in Q, K and V go through a kernel's load: what lies in its shared memory. One
+/// block and tile.
+void load_all_codes(const std::string& kernel, int rows, const std::string& backend) {
   RunOptions options;
-  options.kernel = "wmma_registers";
+  options.kernel = kernel;
   options.gate = "fused";
   options.backend = backend;
   options.dtype = "e4m3";
-  options.shape = "s=32,d=64";
+  options.shape = "s=" + std::to_string(rows) + ",d=64";
   PreparedRun run = prepare(options);
   Inputs& inputs = run.request.inputs;
   inputs = generate_inputs(run.request.problem, ElementType::e4m3, "random", 0);
@@ -69,7 +71,7 @@ void load_all_codes(const std::string& backend) {
   for (const char* site : {"q_smem", "k_smem", "v_smem"}) {
     const Tensor* held = dump.find(site);
     REQUIRE(held != nullptr);
-    REQUIRE(held->size() == 32 * 64);
+    REQUIRE(held->size() == rows * 64);
     int wrong = 0;
     for (std::int64_t i = 0; i < held->size(); ++i) {
       wrong += held->bits(i) != defined_f16(static_cast<int>(inputs.q.bits(i)));
@@ -99,6 +101,8 @@ TEST_CASE("e4m3: rounding is ml_dtypes' and saturates") {
   REQUIRE(x.size() > 2000);
   for (std::int64_t i = 0; i < x.size(); ++i) {
     const std::uint32_t bits = round_to(ElementType::e4m3, x.at(i));
+    CHECK(simt::f32_to_e4m3(static_cast<float>(x.at(i))) ==
+          round_to(ElementType::e4m3, static_cast<float>(x.at(i))));
     if (bits == rounded.bits(i) || std::isnan(x.at(i))) continue;
     FAIL(x.at(i) << " became " << bits << ", ml_dtypes " << rounded.bits(i));
   }
@@ -106,9 +110,58 @@ TEST_CASE("e4m3: rounding is ml_dtypes' and saturates") {
   CHECK(round_to(ElementType::e4m3, infinity) == 0x7e);
 }
 
-TEST_CASE("e4m3: a kernel loads all codes exactly, on sim") { load_all_codes("sim"); }
+TEST_CASE("e4m3: a kernel loads all codes exactly, on sim") {
+  load_all_codes("wmma_registers", 32, "sim");
+  load_all_codes("wgmma", 128, "sim");
+}
 TEST_CASE("e4m3: a kernel loads all codes exactly, on cuda") {
-  testing::on_backend("cuda", [] { load_all_codes("cuda"); });
+  testing::on_backend("cuda", [] {
+    load_all_codes("wmma_registers", 32, "cuda");
+    load_all_codes("wgmma", 128, "cuda");
+  });
+}
+
+TEST_CASE("e4m3: sim's products are within the bounds, which know how large the sums become") {
+  const reference::Arithmetic arithmetic{reference::Accumulation::tensor_core_e4m3("sm_90a"),
+                                         ElementType::e4m3, ElementType::e4m3};
+  constexpr int rows = 16, terms = 128, cols = 8;
+  const Problem problem{1, 2, 1, rows, terms, terms, false};
+  const Inputs inputs = generate_inputs(problem, ElementType::e4m3, "random", 3);
+  // The keys' first 8 rows are the columns of the right operand.
+  const reference::Array a = reference::load_rows(inputs.q, 0, rows, rows, terms);
+  const reference::Array b = reference::load_rows(inputs.k, 0, cols, cols, terms);
+  const auto want = reference::qk(a, b, reference::Visible(rows, cols), {}, arithmetic);
+  std::uint8_t left[rows][32], right[cols][32];
+  float sum[cols][rows] = {};
+  for (int first = 0; first < terms; first += 32) {
+    for (int k = 0; k < 32; ++k) {
+      for (int row = 0; row < rows; ++row) {
+        left[row][k] = static_cast<std::uint8_t>(inputs.q.bits(row * terms + first + k));
+      }
+      for (int col = 0; col < cols; ++col) {
+        right[col][k] = static_cast<std::uint8_t>(inputs.k.bits(col * terms + first + k));
+      }
+    }
+    simt::multiply_accumulate_e4m3(left, right, cols, sum);
+  }
+  double worst = 0, largest_bound = 0, largest_sum = 0;
+  for (int row = 0; row < rows; ++row) {
+    for (int col = 0; col < cols; ++col) {
+      const double error = std::abs(sum[col][row] - want.value(row, col));
+      CHECK(error <= want.error(row, col));
+      worst = std::max(worst, error);
+      largest_bound = std::max(largest_bound, want.error(row, col));
+      largest_sum = std::max(largest_sum, std::abs(want.value(row, col)));
+    }
+  }
+  CHECK(worst > 0);  // they do round
+  CHECK(largest_bound < 0.1 * largest_sum);
+}
+
+TEST_CASE("e4m3: bytes are taken from two registers") {
+  CHECK(simt::permute_bytes(0x33221100, 0x77665544, 0x6420) == 0x66442200);
+  CHECK(simt::permute_bytes(0x33221100, 0x77665544, 0x7531) == 0x77553311);
+  CHECK(simt::permute_bytes(0x33221100, 0x77665544, 0x0123) == 0x00112233);
 }
 
 TEST_CASE("e4m3: each head is quantised with its own scale, largest / 448") {

@@ -45,11 +45,12 @@ std::vector<Choice> choices(int count) {
   return all;
 }
 
-/// The tiles that a kernel is built for at the head dimension of all choices, its first one first.
-std::vector<std::string> tiles_of(const std::string& kernel) {
+/// The tiles that a kernel is built for in `type` at the head dimension of all choices, its first
+/// one first.
+std::vector<std::string> tiles_of(const std::string& kernel, ElementType type) {
   std::vector<std::string> tiles;
   for (const ModuleName& m : declared_modules()) {
-    if (m.kernel != kernel || m.head_dim != 64) continue;
+    if (m.kernel != kernel || m.dtype != type || m.head_dim != 64) continue;
     const std::string tile = tile_text(m.br, m.bc);
     if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
   }
@@ -77,8 +78,8 @@ void run_shapes(int count, const std::string& backend) {
   double worst = 0;
   for (const Choice& choice : choices(count)) {
     for (const std::string& kernel : declared_kernels()) {
-      const std::vector<std::string> tiles = tiles_of(kernel);
       for (const std::string& dtype : declared_dtypes(kernel)) {
+        const std::vector<std::string> tiles = tiles_of(kernel, parse_dtype(dtype));
         for (const bool causal : {false, true}) {
           RunOptions options = options_for(choice, kernel, dtype, causal, backend);
           if (backend == "sim") {

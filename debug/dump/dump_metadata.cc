@@ -17,13 +17,13 @@ constexpr const char* format_version = "1";
 constexpr std::size_t max_json_bytes = 1 << 16;
 
 constexpr const char* name_of(Products products) {
-  constexpr const char* names[] = {"fp32_fma", "tensor_core"};
+  constexpr const char* names[] = {"fp32_fma", "tensor_core", "tensor_core_e4m3"};
   return names[static_cast<int>(products)];
 }
 
 constexpr int count_of(Stop::Kind) { return 6; }
 constexpr int count_of(ElementType) { return 4; }
-constexpr int count_of(Products) { return 2; }
+constexpr int count_of(Products) { return 3; }
 constexpr int count_of(SiteId) { return site_id_count; }
 constexpr int count_of(Stage) { return 6; }
 constexpr int count_of(Space) { return 3; }

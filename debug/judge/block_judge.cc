@@ -108,8 +108,8 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
   }
   const SiteSlots* p_slots = judge_.slots(SiteId::p);
   const auto as_held = [&](const Bounded& p) {
-    const bool narrow = p_slots && p_slots->site().type != ElementType::f32;
-    return narrow ? rounded(p, p_slots->site().type) : p;
+    const ElementType type = judge_.walk().injected_p;
+    return p_slots && type != ElementType::f32 ? rounded(p, type) : p;
   };
   judge(SiteId::m_prev, tile, Judgement::chain, truth.m_prev);
   judge(SiteId::m, tile, Judgement::chain, truth.m);

@@ -77,7 +77,7 @@ void add_remarks(const Dump& dump, DiffReport& report) {
 }
 
 std::vector<std::string> unchecked_claims(const DumpInfo& info) {
-  const bool matrix_unit = info.products == Products::tensor_core;
+  const bool matrix_unit = info.products != Products::fp32_fma;
   std::vector<std::string> claims = {
       "kernel " + info.kernel, "device " + info.device,
       "arithmetic " + (matrix_unit ? "of the matrix unit of " + info.arch

@@ -21,6 +21,13 @@ reference::Injected injected_by(Gate gate) {
   return reference::Injected::nothing;
 }
 
+reference::Accumulation accumulation_of(Products products, const std::string& arch) {
+  using reference::Accumulation;
+  return products == Products::tensor_core        ? Accumulation::tensor_core(arch)
+         : products == Products::tensor_core_e4m3 ? Accumulation::tensor_core_e4m3(arch)
+                                                  : Accumulation::fma_chain();
+}
+
 }  // namespace
 
 Judge::Judge(const Dump& dump)
@@ -39,21 +46,21 @@ Judge::Judge(const Dump& dump)
   }
 
   const SiteSlots* p = slots(SiteId::p);
-  const bool matrix_unit = info.products == Products::tensor_core;
-  const ElementType operands = operand_type(info.dtype);
+  const bool in_e4m3 = info.products == Products::tensor_core_e4m3;
+  const bool matrix_unit = info.products != Products::fp32_fma;
+  const ElementType operands = in_e4m3 ? ElementType::e4m3 : operand_type(info.dtype);
   const ElementType p_type = matrix_unit ? operands : p ? p->site().type : ElementType::f32;
   walk_ = {.br = info.br,
            .bc = info.bc,
            .width = info.head_dim,
-           .arithmetic = {.products = matrix_unit ? reference::Accumulation::tensor_core(info.arch)
-                                                  : reference::Accumulation::fma_chain(),
+           .arithmetic = {.products = accumulation_of(info.products, info.arch),
                           .operands = operands,
                           .p_type = p_type},
            .scores = info.scores,
            .maxima = info.maxima,
            .rescale = info.rescale,
            .injected = injected_by(gate_),
-           .injected_p = p ? p->site().type : p_type,
+           .injected_p = p && !in_e4m3 ? p->site().type : p_type,
            .splits = info.splits,
            .heads_per_tile = info.heads_per_tile};
   if (info.splits > 1) last_stage_ = Stage::combine;

@@ -205,7 +205,7 @@ void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double sco
                      (y.error + y.value.abs() * (sum_error * inverse + 4 * unit)) * inverse};
     };
     const Bounded early = divided(p);
-    const ElementType held_type = visit.p ? judge.slots(SiteId::p)->site().type : arithmetic.p_type;
+    const ElementType held_type = visit.p ? judge.walk().injected_p : arithmetic.p_type;
     const auto as_held = [&](const Bounded& y) {
       return held_type == ElementType::f32 ? y : reference::rounded(y, held_type);
     };

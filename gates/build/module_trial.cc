@@ -131,7 +131,7 @@ void check_description(const Module& module) {
   check_enum(module.gate, Gate::combine_only, "gate");
   check_enum(module.dtype, ElementType::e4m3, "dtype");
   demand(module.dtype != ElementType::f32, "dtype is f32");
-  check_enum(module.products, Products::tensor_core, "products");
+  check_enum(module.products, Products::tensor_core_e4m3, "products");
   check_number(module.head_dim, 1, most_side, "head_dim");
   check_number(module.br, 1, most_side, "br");
   check_number(module.bc, 1, most_side, "bc");

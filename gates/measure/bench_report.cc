@@ -45,7 +45,9 @@ bool is_memory_bound(const BenchResult& result) {
 }
 
 const char* unit_name(Products products) {
-  return products == Products::tensor_core ? "tensor cores" : "fp32 FMA";
+  return products == Products::fp32_fma           ? "fp32 FMA"
+         : products == Products::tensor_core_e4m3 ? "tensor cores in e4m3"
+                                                  : "tensor cores";
 }
 
 void write_problem(Page& page, const BenchResult& result) {

@@ -9,7 +9,7 @@ namespace {
 /// Operations per clock of a multiprocessor, two for each multiplication and addition.
 struct Units {
   int arch;
-  double tensor;  ///< tensor cores: f16 or bf16, dense, sums in fp32
+  double tensor;  ///< tensor cores: f16 or bf16, dense, sums in fp32; e4m3 twice that
   double fma;     ///< fp32
 };
 // Source: NVIDIA's white papers on the architectures: fused multiply-adds of a tensor core per
@@ -46,7 +46,9 @@ std::optional<DeviceRates> rates_of(const ModuleDevice& device, std::string_view
   if (units == std::end(known_units) || device.clock_khz <= 0 || device.memory_clock_khz <= 0) {
     return std::nullopt;
   }
-  const double per_clock = products == Products::tensor_core ? units->tensor : units->fma;
+  const double per_clock = products == Products::fp32_fma           ? units->fma
+                           : products == Products::tensor_core_e4m3 ? 2 * units->tensor
+                                                                    : units->tensor;
   return DeviceRates{device.multiprocessors * (1e3 * device.clock_khz) * per_clock,
                      2 * (1e3 * device.memory_clock_khz) * device.memory_bus_bits / 8};
 }

@@ -80,7 +80,8 @@ void inject(const Module& module, const SlotLayout& layout, const Inputs& inputs
   walk.maxima = info.maxima;
   walk.rescale = info.rescale;
   for (const Site& site : layout.sites()) {
-    if (site.id == SiteId::p) walk.injected_p = site.type;
+    const bool in_e4m3 = module.products == Products::tensor_core_e4m3;  // shown in wider slots
+    if (site.id == SiteId::p) walk.injected_p = in_e4m3 ? ElementType::e4m3 : site.type;
   }
   Progress progress("what the gate takes from the reference", info.block_count(), "blocks");
   reference::parallel_for(info.block_count(), threads, [&](std::int64_t block) {

@@ -35,16 +35,21 @@ struct TileShape {
 };
 
 /// The fewest tiles of the kernel that have, with br x bc, every number of rows and every number of
-/// keys that its tiles of d = 64 have.
+/// keys that its tiles of d = 64 and the given type have.
 std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc) {
   std::vector<TileShape> tiles;
+  const std::vector<std::string> types = declared_dtypes(kernel_of(given));
+  if (given.dtype.empty() && types.empty()) return tiles;
+  const ElementType type = parse_dtype(given.dtype.empty() ? types.front() : given.dtype);
   std::set<int> rows = {br}, keys = {bc};
   while (given.tile_shape.empty()) {
     std::optional<TileShape> best;
     int most = 0;
     for (const ModuleName& name : declared_modules()) {
-      if (name.kernel != kernel_of(given) || name.gate != Gate::fused || name.head_dim != 64)
+      if (name.kernel != kernel_of(given) || name.gate != Gate::fused || name.dtype != type ||
+          name.head_dim != 64) {
         continue;
+      }
       const int found = !rows.contains(name.br) + !keys.contains(name.bc);
       if (found <= most) continue;
       most = found;

@@ -126,6 +126,25 @@ LANESCOPE_DEVICE std::uint32_t pack(float low, float high) {
   return r;
 }
 
+/// Four elements in one register, the first in the lowest byte, each rounded to nearest even; ±448
+/// where it is beyond (PTX ISA, cvt.rn.satfinite.e4m3x2.f32).
+LANESCOPE_DEVICE std::uint32_t pack_e4m3(float x0, float x1, float x2, float x3) {
+  std::uint32_t r;
+  asm("{\n.reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}\n"
+      : "=r"(r)
+      : "f"(x0), "f"(x1), "f"(x2), "f"(x3));
+  return r;
+}
+/// Byte i of the result is byte `selector` >> 4·i & 7 of the eight of a and b, a's first
+/// (PTX ISA, prmt).
+LANESCOPE_DEVICE std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b,
+                                             std::uint32_t selector) {
+  return __byte_perm(a, b, selector);
+}
+
 LANESCOPE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 LANESCOPE_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 /// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The

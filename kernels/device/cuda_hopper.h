@@ -201,18 +201,30 @@ LANESCOPE_DEVICE void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 
-/// d += a·b, or d = a·b: 64×N×16 of a warpgroup, T elements, fp32 accumulate, N = 2·C. Operands in
-/// memory are given by matrix descriptors; of those whose Major is row, K is contiguous.
+/// d += a·b, or d = a·b: 64×N×16 of a warpgroup, of e4m3 64×N×32, T elements, fp32 accumulate,
+/// N = 2·C. Operands in memory are given by matrix descriptors; of those whose Major is row, K is
+/// contiguous, as it has to be in e4m3.
 template <class T, Major A, Major B, int C>
 LANESCOPE_DEVICE void wgmma(float (&d)[C], std::uint64_t a, std::uint64_t b, bool accumulates,
                             Here = {}) {
-  wgmma_ptx<std::is_same_v<T, bf16>, A == Major::col, B == Major::col>(d, a, b, accumulates);
+  if constexpr (std::is_same_v<T, e4m3>) {
+    static_assert(A == Major::row && B == Major::row);
+    wgmma_ptx_e4m3(d, a, b, accumulates);
+  } else {
+    wgmma_ptx<std::is_same_v<T, bf16>, A == Major::col, B == Major::col>(d, a, b, accumulates);
+  }
 }
-/// The same, A in registers: the fragment of mma.m16n8k16 of each warp's rows.
+/// The same, A in registers: the fragment of mma.m16n8k16, or of e4m3 of mma.m16n8k32, of each
+/// warp's rows.
 template <class T, Major B, int C>
 LANESCOPE_DEVICE void wgmma(float (&d)[C], const std::uint32_t (&a)[4], std::uint64_t b,
                             bool accumulates, Here = {}) {
-  wgmma_ptx<std::is_same_v<T, bf16>, 0, B == Major::col>(d, a, b, accumulates);
+  if constexpr (std::is_same_v<T, e4m3>) {
+    static_assert(B == Major::row);
+    wgmma_ptx_e4m3(d, a, b, accumulates);
+  } else {
+    wgmma_ptx<std::is_same_v<T, bf16>, 0, B == Major::col>(d, a, b, accumulates);
+  }
 }
 /// Between accesses to registers and the products that use them.
 LANESCOPE_DEVICE void wgmma_fence(Here = {}) {

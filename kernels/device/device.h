@@ -9,8 +9,8 @@
 //   matrices       ldmatrix_x4() ldmatrix_x4_trans() mma_m16n8k16<T>()
 //   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
 //   the grid       atomic_add() next_ticket()
-//   numbers        widen() narrow<T>() pack<T>() e4m3x2_to_f16x2() fma() max() ex2() lg2()
-//   atomics        atomic_add()
+//   numbers        widen() narrow<T>() pack<T>() pack_e4m3() e4m3x2_to_f16x2() fma() max() ex2()
+//   lg2() bits           permute_bytes() atomics        atomic_add()
 //
 // A call that needs other lanes takes its place in the source as a last argument, which the SIMT
 // machine names when the lanes do not meet.

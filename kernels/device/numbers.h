@@ -20,7 +20,7 @@ struct bf16 {
 };
 
 /// E4M3, held as its bits: sign, 4 bits of exponent, 3 of fraction; no infinity, 0x7f and 0xff are
-/// NaN (OCP 8-bit floating point specification). Only inputs are of it; nothing computes with it.
+/// NaN (OCP 8-bit floating point specification).
 struct e4m3 {
   std::uint8_t bits;
   static constexpr ElementType type = ElementType::e4m3;
@@ -32,7 +32,8 @@ struct f32 {
   static constexpr ElementType type = ElementType::f32;
 };
 
-/// The type in which elements of T enter a matrix product: f16 for e4m3, else T itself.
+/// T, or what stands for it where it is too narrow: f16 for e4m3. Outputs and sites are of it, and
+/// the operands of matrix products that take no e4m3.
 template <class T>
 using OperandType = std::conditional_t<std::is_same_v<T, e4m3>, f16, T>;
 

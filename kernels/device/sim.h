@@ -118,6 +118,19 @@ LANESCOPE_DEVICE std::uint32_t pack(float low, float high) {
   return narrow<T>(low).bits | static_cast<std::uint32_t>(narrow<T>(high).bits) << 16;
 }
 
+/// Four elements in one register, the first in the lowest byte, each rounded to nearest even; ±448
+/// where it is beyond (PTX ISA, cvt.rn.satfinite.e4m3x2.f32).
+LANESCOPE_DEVICE std::uint32_t pack_e4m3(float x0, float x1, float x2, float x3) {
+  const auto byte = [](float x) { return std::uint32_t{simt::f32_to_e4m3(x)}; };
+  return byte(x0) | byte(x1) << 8 | byte(x2) << 16 | byte(x3) << 24;
+}
+/// Byte i of the result is byte `selector` >> 4·i & 7 of the eight of a and b, a's first
+/// (PTX ISA, prmt).
+LANESCOPE_DEVICE std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b,
+                                             std::uint32_t selector) {
+  return simt::permute_bytes(a, b, selector);
+}
+
 LANESCOPE_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 LANESCOPE_DEVICE float max(float a, float b) { return simt::max(a, b); }
 /// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The

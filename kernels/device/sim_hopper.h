@@ -115,18 +115,22 @@ LANESCOPE_DEVICE void wait_stores_read() {
   simt::wait_stores(N);
 }
 
-/// d += a·b, or d = a·b: 64×N×16 of a warpgroup, T elements, fp32 accumulate, N = 2·C. Operands in
-/// memory are given by matrix descriptors; of those whose Major is row, K is contiguous.
+/// d += a·b, or d = a·b: 64×N×16 of a warpgroup, of e4m3 64×N×32, T elements, fp32 accumulate,
+/// N = 2·C. Operands in memory are given by matrix descriptors; of those whose Major is row, K is
+/// contiguous, as it has to be in e4m3.
 template <class T, Major A, Major B, int C>
 LANESCOPE_DEVICE void wgmma(float (&d)[C], std::uint64_t a, std::uint64_t b, bool accumulates,
                             Here here = std::source_location::current()) {
+  static_assert(sizeof(T) == 2 || (A == Major::row && B == Major::row));
   simt::wgmma({T::type, 2 * C, accumulates, false, A == Major::col, B == Major::col, a, b}, d,
               nullptr, here);
 }
-/// The same, A in registers: the fragment of mma.m16n8k16 of each warp's rows.
+/// The same, A in registers: the fragment of mma.m16n8k16, or of e4m3 of mma.m16n8k32, of each
+/// warp's rows.
 template <class T, Major B, int C>
 LANESCOPE_DEVICE void wgmma(float (&d)[C], const std::uint32_t (&a)[4], std::uint64_t b,
                             bool accumulates, Here here = std::source_location::current()) {
+  static_assert(sizeof(T) == 2 || B == Major::row);
   simt::wgmma({T::type, 2 * C, accumulates, true, false, B == Major::col, 0, b}, d, a, here);
 }
 /// Between accesses to registers and the products that use them.

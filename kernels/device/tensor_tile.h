@@ -4,23 +4,28 @@
 
 namespace lanescope::device {
 
-/// A Rows×Cols tile of 16-bit elements as copies of tensors with 128-byte swizzle leave it: boxes
-/// of 64 columns, one behind the other, a row of a box 128 bytes, of which chunk c of row r lies
-/// where chunk c ^ (r mod 8) would.
+/// A Rows×Cols tile as copies of tensors with swizzle leave it: boxes of 128 bytes of each row, or
+/// 64 where 128 do not divide it, one behind the other. Where a box has 128 bytes of a row, chunk c
+/// of 16 bytes of row r lies where chunk c ^ (r mod 8) would; where it has 64, where chunk c ^ (r /
+/// 2 mod 4) would.
 template <class E, int Rows, int Cols>
 struct TensorTile {
-  static_assert(sizeof(E) == 2 && Rows % 8 == 0 && Cols % 64 == 0);
   using Element = E;
   static constexpr int rows = Rows;
   static constexpr int cols = Cols;
-  static constexpr int box_cols = 64;
+  static constexpr int element_bytes = static_cast<int>(sizeof(E));
+  static constexpr int row_bytes = Cols * element_bytes % 128 == 0 ? 128 : 64;
+  static_assert(Rows % 8 == 0 && Cols * element_bytes % row_bytes == 0);
+  static constexpr int box_cols = row_bytes / element_bytes;
   static constexpr int boxes = Cols / box_cols;
-  static constexpr int bytes = Rows * Cols * static_cast<int>(sizeof(E));
+  static constexpr int bytes = Rows * Cols * element_bytes;
   static constexpr int box_bytes = bytes / boxes;
   alignas(1024) E x[boxes][Rows][box_cols];
 
   LANESCOPE_DEVICE E& at(int row, int col) {
-    return x[col / box_cols][row][((col % box_cols / 8) ^ (row % 8)) * 8 + col % 8];
+    constexpr int chunk = 16 / element_bytes;
+    const int mixed = row_bytes == 128 ? row % 8 : row / 2 % 4;
+    return x[col / box_cols][row][((col % box_cols / chunk) ^ mixed) * chunk + col % chunk];
   }
 };
 

@@ -3,6 +3,7 @@
 #include "kernels/parts/arguments.h"
 #include "kernels/parts/mma_stages.h"
 #include "kernels/parts/online_softmax.h"
+#include "kernels/parts/scaled_inputs.h"
 #include "kernels/trace/at_site.h"
 
 namespace lanescope::kernels {
@@ -10,14 +11,14 @@ namespace lanescope::kernels {
 /// From the fragments of `Stages` (kernels/parts/mma_stages.h) to global memory.
 template <class Stages>
 struct MmaEpilogue {
-  using T = typename Stages::Element;
+  using T = device::OperandType<typename Stages::Element>;  ///< of the output
   using Output = typename Stages::Output;
   using Rows = typename Stages::Rows;
   static constexpr int D = Stages::head_dim, rows = Stages::rows;
 
-  /// Row register r of O, in the element type, to the row at `to` in global memory, where `exists`.
-  /// The quad of a row holds its columns in pairs, by turns: of four n8 tiles, the lanes exchange
-  /// them so that each stores the eight columns of one.
+  /// Row register r of O, in the output's type, to the row at `to` in global memory, where
+  /// `exists`. The quad of a row holds its columns in pairs, by turns: of four n8 tiles, the lanes
+  /// exchange them so that each stores the eight columns of one.
   LANESCOPE_DEVICE static void store_row(const Output& o, int r, bool exists, T* to) {
     const int lane = device::lane();
     LANESCOPE_UNROLL
@@ -33,8 +34,8 @@ struct MmaEpilogue {
     }
   }
 
-  /// O / l and the log-sum-exp, to global memory.
-  template <class Seam>
+  /// O / l, in V's scale, and the log-sum-exp, to global memory.
+  template <class Work, class Seam>
   LANESCOPE_DEVICE static void run(const Attention& a, const Work& work, Output& o, const Rows& m,
                                    const Rows& l, const Seam& seam) {
     const int lane = device::lane();
@@ -42,6 +43,7 @@ struct MmaEpilogue {
     LANESCOPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       inverse[r] = inverse_sum(l[r]);
+      apply_scale_of_v(work, inverse[r]);
       lse[r] = log_sum_exp(m[r], l[r]);
     }
     LANESCOPE_UNROLL

@@ -8,7 +8,7 @@ namespace lanescope::kernels {
 /// tiles in shared memory, what its lanes hold, alpha as the kernel makes it, and what it stores.
 template <class Stages, class... Stored>
 constexpr auto mma_site_table(const Site& alpha, const Stored&... stored) {
-  using T = typename Stages::Element;
+  using T = device::OperandType<typename Stages::Element>;
   using Rows = typename Stages::Rows;
   return site_table<Stages::head_dim, Stages::br, Stages::bc, Stages::threads>(
       shared<T>(SiteId::q_smem), shared<T>(SiteId::k_smem), shared<T>(SiteId::v_smem),

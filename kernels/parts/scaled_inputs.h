@@ -25,8 +25,12 @@ struct ScaledWork : Work {
   float v_scale;
 };
 
-template <int Br, int Bc>
-LANESCOPE_DEVICE ScaledWork work_of(const ScaledAttention& a, std::int64_t block) {
+/// What a block of a kernel of inputs of type T does.
+template <class T>
+using WorkOf = std::conditional_t<sizeof(T) == 1, ScaledWork, Work>;
+
+template <int Br, int Bc, class Index>
+LANESCOPE_DEVICE ScaledWork work_of(const ScaledAttention& a, Index block) {
   ScaledWork w{work_of<Br, Bc>(static_cast<const Attention&>(a), block), 0, 0};
   const int head_kv = w.batch * a.heads_kv + w.head_kv;
   w.score_factor = a.scale_log2 * a.q_scale[w.batch * a.heads + w.head] * a.k_scale[head_kv];

@@ -3,6 +3,7 @@
 #include "kernels/parts/arguments.h"
 #include "kernels/parts/mma_epilogue.h"
 #include "kernels/parts/ring.h"
+#include "kernels/parts/scaled_inputs.h"
 #include "kernels/parts/turns.h"
 #include "kernels/parts/wgmma_memory.h"
 #include "kernels/parts/wgmma_stages.h"
@@ -15,6 +16,9 @@ namespace lanescope::kernels {
 template <Gate G, class Stages, class Seam>
 struct WgmmaConsumer {
   using Memory = WgmmaMemory<Stages>;
+  using Attention = AttentionOf<typename Stages::Element>;
+  using Work = WorkOf<typename Stages::Element>;
+  using Item = typename Memory::Item;
   using Output = typename Stages::Output;
   using Rows = typename Stages::Rows;
   using Scores = typename Stages::Scores;
@@ -22,6 +26,7 @@ struct WgmmaConsumer {
   using Turn = Turns<Stages::threads / 128>;
   static constexpr int Bc = Stages::bc, ring = Memory::ring;
   static constexpr bool by_sums = Stages::rescale.by_sums;
+  static constexpr bool is_scaled = sizeof(typename Stages::Element) == 1;
 
   /// What the warpgroup's rows see.
   struct Range {
@@ -41,11 +46,15 @@ struct WgmmaConsumer {
   Weights p;
   Rows m, alpha, sum, l;  ///< sum: of P, of this tile; both sums of the lane's columns
   Output o;
-  bool rescales;  ///< O of a row of the warp, at this tile
-  bool is_steep;  ///< m of the item had to follow
+  bool rescales;     ///< O of a row of the warp, at this tile
+  bool is_steep;     ///< m of the item had to follow
+  float own_factor;  ///< the item's, where heads have scales
 
   LANESCOPE_DEVICE WgmmaConsumer(const Attention& attention, Memory& memory, int own_warpgroup)
       : a(attention), smem(memory), warpgroup(own_warpgroup) {}
+
+  /// What a product of the item's Q and K is multiplied by to be a score in base 2.
+  LANESCOPE_DEVICE float factor() const { return is_scaled ? own_factor : a.scale_log2; }
 
   /// The tiles that the gate has copied: Q, K and V are there, and may be overwritten.
   LANESCOPE_DEVICE void wait_for_queries() {
@@ -69,11 +78,11 @@ struct WgmmaConsumer {
     }
   }
   LANESCOPE_DEVICE void wait_for_values() {
-    if constexpr (runs<G, Stage::pv>) device::mbarrier_wait(smem.v_full[v.slot], v.parity);
+    if constexpr (runs<G, Stage::pv>) device::mbarrier_wait(smem.values_full(v.slot), v.parity);
   }
   LANESCOPE_DEVICE void leave_values() {
     if constexpr (runs<G, Stage::pv>) {
-      release(smem.v_empty[v.slot]);
+      release(smem.values_empty(v.slot));
       v.advance();
     }
   }
@@ -97,7 +106,7 @@ struct WgmmaConsumer {
   /// m of the first tile.
   LANESCOPE_DEVICE void set_maximum() {
     if constexpr (runs<G, Stage::softmax>) {
-      Stages::raise(Stages::row_maxima(a.scale_log2, s), {true, true}, m, alpha, l);
+      Stages::raise(Stages::row_maxima(factor(), s), {true, true}, m, alpha, l);
     }
   }
   /// m of a tile whose P is not there yet; by sums, where the item had to follow before, so that it
@@ -106,12 +115,12 @@ struct WgmmaConsumer {
   LANESCOPE_DEVICE void raise_maximum() {
     if constexpr (runs<G, Stage::softmax>) {
       if (by_sums && !is_steep) return;
-      const Rows top = Stages::row_maxima(a.scale_log2, s);
+      const Rows top = Stages::row_maxima(factor(), s);
       typename Stages::Rises rises =
           Stages::rises_over(by_sums ? Stages::sure_threshold : Stages::rescale.above, top, m);
       if (!rises.any()) return;
       if constexpr (by_sums) {
-        rises = Stages::rises_by_sums(Stages::lane_sums(a.scale_log2, s, m, [](int, float) {}), m);
+        rises = Stages::rises_by_sums(Stages::lane_sums(factor(), s, m, [](int, float) {}), m);
       }
       rescales = true;
       device::wgmma_wait<0>();
@@ -121,7 +130,7 @@ struct WgmmaConsumer {
   }
   /// P, as long as m need not follow.
   LANESCOPE_DEVICE void weigh() {
-    if constexpr (runs<G, Stage::softmax>) sum = Stages::weigh(a.scale_log2, s, m, p);
+    if constexpr (runs<G, Stage::softmax>) sum = Stages::weigh(factor(), s, m, p);
   }
   /// Tells the other warps of the warpgroup whether m has to follow in a row of this one.
   LANESCOPE_DEVICE void tell_sums(int tile) {
@@ -147,7 +156,7 @@ struct WgmmaConsumer {
       seam(tile, site::s(s));
     }
     rescales = is_steep = true;
-    const Rows top = Stages::row_maxima(a.scale_log2, s);
+    const Rows top = Stages::row_maxima(factor(), s);
     Stages::raise(top, Stages::rises_by_sums(sum, m), m, alpha, l);
     weigh();
   }
@@ -174,8 +183,9 @@ struct WgmmaConsumer {
   /// Issues O = O + P·V.
   LANESCOPE_DEVICE void start_output(const Seam& seam, int tile) {
     wait_for_values();
-    seam(tile, site::v_smem(smem.v[v.slot]));
-    if constexpr (runs<G, Stage::pv>) Stages::start_pv(p, smem.v[v.slot], o);
+    auto& values = smem.values(v.slot);
+    seam(tile, site::v_smem(values));
+    if constexpr (runs<G, Stage::pv>) Stages::start_pv(p, values, o);
   }
   /// O is there.
   LANESCOPE_DEVICE void finish_output(const Seam& seam, int tile) {
@@ -203,6 +213,7 @@ struct WgmmaConsumer {
   /// waits.
   LANESCOPE_DEVICE void run_tiles(const Work& work, const Seam& seam) {
     const int tiles = seen_tiles(work);
+    if constexpr (is_scaled) own_factor = score_factor(a, work);
     const Mask mask{a, work.q_begin};
     const Range range{mask, Stages::whole_tiles(warpgroup, mask)};
     clear();
@@ -305,7 +316,8 @@ struct WgmmaConsumer {
   }
   LANESCOPE_DEVICE void pass_values(const Seam& seam, int tile) {
     wait_for_values();
-    seam(tile, site::v_smem(smem.v[v.slot]));
+    auto& values = smem.values(v.slot);
+    seam(tile, site::v_smem(values));
     leave_values();
   }
   /// What a tile would leave whose scores are all −inf.

@@ -3,26 +3,40 @@
 #include <cstdint>
 
 #include "kernels/device/hopper.h"
+#include "kernels/parts/scaled_inputs.h"
+#include "kernels/parts/transposed_values.h"
 #include "kernels/parts/work_items.h"
 
 namespace lanescope::kernels {
 
 /// The shared memory of a warp-specialised kernel on `Stages` (kernels/parts/wgmma_stages.h): what
 /// its producer fills and its consumers empty, and the mbarriers that say so. A tile is `full` when
-/// its bytes have come, `empty` when every consuming warp is done with it.
+/// its bytes have come, `empty` when every warp that reads it is done with it.
 template <class Stages>
-struct WgmmaMemory {
+struct WgmmaMemorySizes {
   using Queries = typename Stages::Queries;
   using Keys = typename Stages::Keys;
   static constexpr int most_bytes = 227 * 1024 - 1024;  ///< of a block, but for what is small
+  static constexpr int tiles = Stages::transposes_values ? 3 : 2;  ///< of K and V, to a place
   static constexpr int fitting_beside(int places_of_q) {
-    return (most_bytes - places_of_q * Queries::bytes) / (2 * Keys::bytes);
+    return (most_bytes - places_of_q * Queries::bytes) / (tiles * Keys::bytes);
   }
   /// The queries of the next item come early where a second place costs no tile.
   static constexpr int places_of_q = !Stages::holds_queries && fitting_beside(2) >= 4 ? 2 : 1;
   static constexpr int fitting = fitting_beside(places_of_q);
   static constexpr int ring = fitting < 4 ? fitting : 4;  ///< tiles of K and of V
   static_assert(ring >= 2);
+};
+
+template <class Stages>
+struct WgmmaMemory
+    : WgmmaMemorySizes<Stages>,
+      TransposedRing<Stages, WgmmaMemorySizes<Stages>::ring, Stages::transposes_values> {
+  using Sizes = WgmmaMemorySizes<Stages>;
+  using typename Sizes::Keys;
+  using typename Sizes::Queries;
+  using Item = WorkItem<WorkOf<typename Stages::Element>>;
+  using Sizes::places_of_q, Sizes::ring;
 
   Queries q[places_of_q];
   Keys k[ring];
@@ -37,14 +51,21 @@ struct WgmmaMemory {
   /// Tells the memory checker the names of its tiles.
   template <class Visit>
   void name_tiles(Visit&& visit) {
-    constexpr const char* names[][2] = {
-        {"k[0]", "v[0]"}, {"k[1]", "v[1]"}, {"k[2]", "v[2]"}, {"k[3]", "v[3]"}};
+    constexpr const char* names[][3] = {{"k[0]", "v[0]", "transposed[0]"},
+                                        {"k[1]", "v[1]", "transposed[1]"},
+                                        {"k[2]", "v[2]", "transposed[2]"},
+                                        {"k[3]", "v[3]", "transposed[3]"}};
     static_assert(ring <= 4);
     visit("q[0]", q[0]);
     if constexpr (places_of_q == 2) visit("q[1]", q[1]);
     for (int i = 0; i < ring; ++i) {
       visit(names[i][0], k[i]);
       visit(names[i][1], v[i]);
+      if constexpr (Stages::transposes_values) visit(names[i][2], this->transposed[i]);
+    }
+    if constexpr (Stages::transposes_values) {
+      visit("transposed_full", this->transposed_full);
+      visit("transposed_empty", this->transposed_empty);
     }
     visit("q_full", q_full);
     visit("q_empty", q_empty);
@@ -60,22 +81,54 @@ struct WgmmaMemory {
 
   /// By one lane, before any other comes to them.
   LANESCOPE_DEVICE void init_barriers() {
-    init(q_full, q_empty);
-    init(item_full, item_empty);
-    init(k_full, k_empty);
-    init(v_full, v_empty);
+    constexpr int consumers = Stages::warps;
+    init(q_full, 1, q_empty, consumers);
+    if constexpr (Stages::transposes_values) {
+      constexpr int transposers = ValueTransposer<Stages>::warps;
+      init(item_full, 1, item_empty, consumers + transposers);
+      init(k_full, 1, k_empty, consumers);
+      init(v_full, 1, v_empty, transposers);
+      init(this->transposed_full, transposers, this->transposed_empty, consumers);
+    } else {
+      init(item_full, 1, item_empty, consumers);
+      init(k_full, 1, k_empty, consumers);
+      init(v_full, 1, v_empty, consumers);
+    }
     device::fence_mbarrier_init();
   }
 
+  /// A tile of V as P·V reads it, and its mbarriers.
+  LANESCOPE_DEVICE auto& values(int slot) {
+    if constexpr (Stages::transposes_values) {
+      return this->transposed[slot];
+    } else {
+      return v[slot];
+    }
+  }
+  LANESCOPE_DEVICE device::Mbarrier& values_full(int slot) {
+    if constexpr (Stages::transposes_values) {
+      return this->transposed_full[slot];
+    } else {
+      return v_full[slot];
+    }
+  }
+  LANESCOPE_DEVICE device::Mbarrier& values_empty(int slot) {
+    if constexpr (Stages::transposes_values) {
+      return this->transposed_empty[slot];
+    } else {
+      return v_empty[slot];
+    }
+  }
+
  private:
-  /// One lane fills, the consuming warps empty.
+  /// `fillers` and `emptiers`: lanes that arrive.
   template <int Places>
-  LANESCOPE_DEVICE static void init(device::Mbarrier (&full)[Places],
-                                    device::Mbarrier (&empty)[Places]) {
+  LANESCOPE_DEVICE static void init(device::Mbarrier (&full)[Places], int fillers,
+                                    device::Mbarrier (&empty)[Places], int emptiers) {
     LANESCOPE_UNROLL
     for (int i = 0; i < Places; ++i) {
-      device::mbarrier_init(full[i], 1);
-      device::mbarrier_init(empty[i], Stages::warps);
+      device::mbarrier_init(full[i], fillers);
+      device::mbarrier_init(empty[i], emptiers);
     }
   }
 };

@@ -1,20 +1,24 @@
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/device/hopper.h"
 #include "kernels/parts/mma_stages.h"
+#include "kernels/parts/transposed_values.h"
 
 namespace lanescope::kernels {
 
-/// The stages of FlashAttention on wgmma.m64nNk16: Q, K and V come as boxes of tensors into
-/// swizzled shared memory, S, P and O stay in registers. A warpgroup owns 64 query rows of a block
-/// of Br, a warp 16 of them; its accumulators are the m16n8 fragments of mma side by side, so that
-/// their layout is that of `MmaStages`.
+/// The stages of FlashAttention on wgmma.m64nNk16, in e4m3 m64nNk32: Q, K and V come as boxes of
+/// tensors into swizzled shared memory, S, P and O stay in registers. A warpgroup owns 64 query
+/// rows of a block of Br, a warp 16 of them; its accumulators are the m16n8 fragments of mma side
+/// by side, so that their layout is that of `MmaStages`.
 ///
 /// m of a row is the maximum of its first tile, and follows its scores only where P = 2^(S − m)
 /// becomes large (RescaleRule), so that O and l are seldom rescaled. By sums: nothing but a lane's
-/// sum of P, which l needs anyway, is looked at; where it is over 2^12, the tile's softmax is done
-/// once more, with the maximum. For D = 256, whose products take longer than its softmax, and whose
-/// tiles of K have to go at once, the maximum is taken at every tile.
+/// sum of P, which l needs anyway, is looked at; where it is over 2^12 (in e4m3, which ends at 448,
+/// 2^8), the tile's softmax is done once more, with the maximum. For D = 256, whose products take
+/// longer than its softmax, and whose tiles of K have to go at once, the maximum is taken at every
+/// tile.
 template <class T, int D, int Br, int Bc>
 struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   static_assert(Br % 64 == 0);
@@ -22,16 +26,23 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   using typename Base::Output;
   using typename Base::Rows;
   using typename Base::Scores;
-  using typename Base::Weights;
   using Queries = device::TensorTile<T, Br, D>;
-  using Keys = device::TensorTile<T, Bc, D>;  ///< or values
-  static constexpr RescaleRule rescale = D < 256 ? RescaleRule{12, true} : RescaleRule{8, false};
-  static_assert(rescale.above < 16);  // P is an f16
+  using Keys = device::TensorTile<T, Bc, D>;     ///< or values as they come
+  static constexpr int k_step = 32 / sizeof(T);  ///< what a product sums over
+  /// Of 8 bits: P, and V for it (kernels/parts/transposed_values.h).
+  static constexpr bool transposes_values = sizeof(T) == 1;
+  using Weights =
+      std::conditional_t<transposes_values, PackedWeights<Bc / 32>, typename Base::Weights>;
+  using Values = std::conditional_t<transposes_values, TransposedValues<T, Bc, D>, Keys>;
+  static constexpr RescaleRule rescale = transposes_values ? RescaleRule{8, D < 256}
+                                         : D < 256         ? RescaleRule{12, true}
+                                                           : RescaleRule{8, false};
+  static_assert(rescale.above < (transposes_values ? 9 : 16));  // P is an e4m3 or f16
   static_assert(Base::rows == 2);
   /// Where there are registers enough, Q stays in them: shared memory is read less, and takes the
   /// queries of the next item at once.
   static constexpr bool holds_queries = D == 128 && Bc <= 128;
-  using QueryFragments = device::LeftOperand<1, holds_queries ? D / 16 : 1>;
+  using QueryFragments = device::LeftOperand<1, holds_queries ? D / k_step : 1>;
 
   /// The row register that element i of S or O belongs to.
   static constexpr int row_of_element(int i) { return i % 4 / 2; }
@@ -40,9 +51,9 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   LANESCOPE_DEVICE static void load_queries(Queries& q, QueryFragments& rows) {
     const int lane = device::lane();
     LANESCOPE_UNROLL
-    for (int d = 0; d < D; d += 16) {
-      device::ldmatrix_x4(rows.fragment(0, d / 16),
-                          &q.at(device::warp() * 16 + lane % 16, d + lane / 16 * 8));
+    for (int d = 0; d < D; d += k_step) {
+      device::ldmatrix_x4(rows.fragment(0, d / k_step),
+                          &q.at(device::warp() * 16 + lane % 16, d + lane / 16 * (k_step / 2)));
     }
   }
   /// Starts S = Q·Kᵀ of the warpgroup's rows, as a group.
@@ -52,8 +63,8 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     device::pin(s);
     device::wgmma_fence();
     LANESCOPE_UNROLL
-    for (int d = 0; d < D; d += 16) {
-      device::wgmma<T, device::Major::row>(s.x, q.fragment(0, d / 16), k_rows + from_d<Keys>(d),
+    for (int d = 0; d < D; d += k_step) {
+      device::wgmma<T, device::Major::row>(s.x, q.fragment(0, d / k_step), k_rows + from_d<Keys>(d),
                                            d > 0);
     }
     device::wgmma_commit();
@@ -64,7 +75,7 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     device::pin(s);
     device::wgmma_fence();
     LANESCOPE_UNROLL
-    for (int d = 0; d < D; d += 16) {
+    for (int d = 0; d < D; d += k_step) {
       device::wgmma<T, device::Major::row, device::Major::row>(s.x, q_rows + from_d<Queries>(d),
                                                                k_rows + from_d<Keys>(d), d > 0);
     }
@@ -72,15 +83,14 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   }
 
   /// Starts O = O + P·V, as a group.
-  LANESCOPE_DEVICE static void start_pv(Weights& p, Keys& v, Output& o) {
+  LANESCOPE_DEVICE static void start_pv(Weights& p, Values& v, Output& o) {
     const std::uint64_t v_rows = along_keys(v);
     device::pin(p);
     device::pin(o);
     device::wgmma_fence();
     LANESCOPE_UNROLL
-    for (int kt = 0; kt < Bc / 16; ++kt) {
-      device::wgmma<T, device::Major::col>(o.x, p.fragment(0, kt), v_rows + from_key(kt * 16),
-                                           true);
+    for (int kt = 0; kt < Bc / k_step; ++kt) {
+      device::wgmma<T, values_major>(o.x, p.fragment(0, kt), v_rows + from_key(kt * k_step), true);
     }
     device::wgmma_commit();
   }
@@ -162,7 +172,13 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     LANESCOPE_UNROLL
     for (int nt = 0; nt < Bc / 8; ++nt) {
       LANESCOPE_UNROLL
-      for (int r = 0; r < Base::rows; ++r) Base::pack_weights(s, r, nt, p);
+      for (int r = 0; r < Base::rows; ++r) {
+        if constexpr (transposes_values) {
+          if (nt % 2 == 0) pack_four(s, r, nt, p);
+        } else {
+          Base::pack_weights(s, r, nt, p);
+        }
+      }
     }
     return sums;
   }
@@ -236,31 +252,66 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     for (int i = 0; i < Output::count; ++i) o[i] = o[i] * alpha[row_of_element(i)];
   }
 
-  /// The thread that wrote an element of shared memory: the one that issues the copies.
-  static constexpr int owner(SiteId, int, int) { return Base::threads; }
+  /// The element of the block's tile that a register stands for: of s, p, a row of O, or a row.
+  static constexpr device::Coordinate coordinate(SiteId id, int warp, int lane, int reg) {
+    if (!transposes_values || id != SiteId::p) return Base::coordinate(id, warp, lane, reg);
+    const device::Coordinate c = Weights::coordinate(lane, reg);
+    return {warp * 16 + c.row, c.col};
+  }
+  /// The thread that wrote an element of shared memory: the one that issues the copies, or one that
+  /// transposes.
+  static constexpr int owner(SiteId id, int row, int col) {
+    if constexpr (transposes_values) {
+      if (id == SiteId::v_smem) return ValueTransposer<WgmmaStages>::owner(row, col);
+    }
+    return Base::threads;
+  }
+
+  template <class TileType>
+  static constexpr device::Swizzle swizzle_of =
+      TileType::row_bytes == 128 ? device::Swizzle::b128 : device::Swizzle::b64;
 
  private:
-  static constexpr int eight_rows = 8 * 128;  ///< bytes: the swizzle's pattern
+  /// V as it comes has the columns side by side, transposed the keys.
+  static constexpr device::Major values_major =
+      transposes_values ? device::Major::row : device::Major::col;
 
-  /// Rows from `row` on, columns [0, 16): the product sums over d.
+  /// P of row register r and the keys of n8 tiles nt and nt + 1: one register of the operand.
+  LANESCOPE_DEVICE static void pack_four(const Scores& s, int r, int nt, Weights& p) {
+    p.at(0, nt / 4, nt % 4 + r) =
+        device::pack_e4m3(s.at(0, nt, 2 * r), s.at(0, nt, 2 * r + 1), s.at(0, nt + 1, 2 * r),
+                          s.at(0, nt + 1, 2 * r + 1));
+  }
+
+  /// Rows from `row` on, columns [0, k_step): the product sums over the columns.
   template <class TileType>
   LANESCOPE_DEVICE static std::uint64_t along_d(TileType& tile, int row) {
-    return device::matrix_descriptor(device::shared_address(&tile.x[0][row][0]), 16, eight_rows,
-                                     device::Swizzle::b128);
+    return device::matrix_descriptor(device::shared_address(&tile.x[0][row][0]), 16,
+                                     8 * TileType::row_bytes, swizzle_of<TileType>);
   }
-  /// Rows [0, 16), all columns: the product sums over the rows.
-  LANESCOPE_DEVICE static std::uint64_t along_keys(Keys& tile) {
-    return device::matrix_descriptor(device::shared_address(&tile.x[0][0][0]), Keys::box_bytes,
-                                     eight_rows, device::Swizzle::b128);
+  /// Keys [0, k_step), all columns of V: the product sums over the keys.
+  LANESCOPE_DEVICE static std::uint64_t along_keys(Values& tile) {
+    if constexpr (transposes_values) {
+      return along_d(tile.by_column, 0);
+    } else {
+      return device::matrix_descriptor(device::shared_address(&tile.x[0][0][0]), Keys::box_bytes,
+                                       8 * Keys::row_bytes, swizzle_of<Keys>);
+    }
   }
   /// What is added to these for the columns from d on, and for the rows from `key` on: the address
   /// is the lowest field, in units of 16 bytes.
   template <class TileType>
   static constexpr std::uint64_t from_d(int d) {
-    return static_cast<std::uint64_t>(d / 64 * TileType::box_bytes + d % 64 * sizeof(T)) / 16;
+    return static_cast<std::uint64_t>(d / TileType::box_cols * TileType::box_bytes +
+                                      d % TileType::box_cols * TileType::element_bytes) /
+           16;
   }
   static constexpr std::uint64_t from_key(int key) {
-    return static_cast<std::uint64_t>(key) * 128 / 16;
+    if constexpr (transposes_values) {
+      return from_d<typename Values::Tile>(key);
+    } else {
+      return static_cast<std::uint64_t>(key) * Keys::row_bytes / 16;
+    }
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/parts/arguments.h"
 
@@ -20,9 +21,10 @@ inline int heads_of_section(const Attention& a, int row_bytes) {
   return heads < all ? heads : all;
 }
 
-struct Item {
+template <class WorkType>
+struct WorkItem {
   int block = -1;  ///< none
-  Work work = {};
+  WorkType work = {};
 };
 
 template <int Br>
@@ -41,10 +43,11 @@ LANESCOPE_DEVICE int block_of_item(const Attention& a, int section, int index) {
   return (first + within % heads) * q_tiles + q_tiles - 1 - within / heads;
 }
 
-template <int Br, int Bc>
-LANESCOPE_DEVICE Item item_of(const Attention& a, int section, int index) {
+template <int Br, int Bc, class AttentionType>
+LANESCOPE_DEVICE auto item_of(const AttentionType& a, int section, int index) {
   const int block = block_of_item<Br>(a, section, index);
-  return {block, work_of<Br, Bc>(a, block)};
+  const auto work = work_of<Br, Bc>(a, block);
+  return WorkItem<std::remove_const_t<decltype(work)>>{block, work};
 }
 
 }  // namespace lanescope::kernels

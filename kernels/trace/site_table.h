@@ -65,15 +65,25 @@ constexpr Site site_row(SiteId id, Space space, ElementType type, int regs) {
   return {id, facts.stage, space, type, facts.axes, facts.per_tile, 0, 0, 0, regs};
 }
 
+/// Elements of `type` in a V (device::Registers): as many as there is room for, or what it says.
+template <class V>
+constexpr int elements_of(ElementType type) {
+  if constexpr (requires { V::elements_per_register; }) {
+    return V::count * V::elements_per_register;
+  } else {
+    return V::count * 4 / size_of(type);
+  }
+}
+
 /// A site in registers, which every lane of the block holds as a V (device::Registers). E: its
-/// elements, where V packs two of 16 bits to a register.
+/// elements, where V packs two of 16 bits to a register, and f16 where it packs four e4m3.
 template <class V, class E = typename V::Element>
 constexpr Site registers(SiteId id) {
   constexpr ElementType type = element_type_of<E>();
-  return site_row(id, Space::registers, type, V::count * 4 / size_of(type));
+  return site_row(id, Space::registers, type, elements_of<V>(type));
 }
 
-/// A site in shared memory, of elements E.
+/// A site in shared memory, of elements E; of e4m3 it is f16.
 template <class E>
 constexpr Site shared(SiteId id) {
   return site_row(id, Space::shared, element_type_of<E>(), 0);

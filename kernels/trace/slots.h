@@ -6,6 +6,7 @@
 
 #include "kernels/device/device.h"
 #include "kernels/device/tiles.h"
+#include "kernels/trace/site_table.h"
 #include "kernels/trace/window.h"
 #include "reference/site.h"
 
@@ -52,14 +53,14 @@ constexpr void check_row() {
   if constexpr (requires { V::count; }) {
     static_assert(site.space == Space::registers,
                   "the site table has in memory what is passed to the seam in registers");
-    static_assert(site.regs * size_of(site.type) == V::count * 4,
+    static_assert(site.regs == elements_of<V>(site.type),
                   "the site table says another number of registers than the seam is given");
     static_assert(site.warps * 32 == Sites::threads,
                   "the site table says another number of warps than Sites::threads has");
   } else {
     static_assert(site.space == Space::shared,
                   "the site table does not have in shared memory what is passed to the seam there");
-    static_assert(sizeof(typename V::Element) == size_of(site.type),
+    static_assert(sizeof(device::OperandType<typename V::Element>) == size_of(site.type),
                   "the site table says another type than the elements have");
     static_assert(site.cols == V::cols, "the site table says other columns than the tile has");
     if constexpr (requires { V::rows; }) {
@@ -144,6 +145,51 @@ struct StridedChunk {
   }
 };
 
+// Of 8 bits, nothing tells an element that was never written: the slots of e4m3 are f16, which it
+// becomes and comes back from exactly.
+
+/// A chunk of N words of registers that hold four e4m3 each.
+template <int N>
+struct WidenedRegisterChunk {
+  static constexpr bool is_float = false;
+  std::uint32_t* x;
+  LANESCOPE_DEVICE Words<N> get() const {
+    Words<N> words;
+    LANESCOPE_UNROLL
+    for (int i = 0; i < N; ++i) {
+      words.x[i] = device::e4m3x2_to_f16x2(static_cast<std::uint16_t>(x[i / 2] >> (i % 2 * 16)));
+    }
+    return words;
+  }
+  LANESCOPE_DEVICE void put(const Words<N>& words) const {
+    const auto half = [&](int i) {
+      return device::widen(device::f16{static_cast<std::uint16_t>(words.x[i / 2] >> (i % 2 * 16))});
+    };
+    LANESCOPE_UNROLL
+    for (int i = 0; i < N / 2; ++i) {
+      x[i] = device::pack_e4m3(half(4 * i), half(4 * i + 1), half(4 * i + 2), half(4 * i + 3));
+    }
+  }
+};
+
+/// A chunk of N words of a row of a tile of e4m3.
+template <class TileType, int N>
+struct WidenedTileChunk {
+  static constexpr bool is_float = false;
+  TileType& tile;
+  int row, col;
+  LANESCOPE_DEVICE Words<N> get() const {
+    Words<N> words;
+    LANESCOPE_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const int high = tile.at(row, col + 2 * i + 1).bits << 8;
+      words.x[i] = device::e4m3x2_to_f16x2(
+          static_cast<std::uint16_t>(tile.at(row, col + 2 * i).bits | high));
+    }
+    return words;
+  }
+};
+
 /// Calls visit(place, chunk) for the calling lane's chunks of `value`; `place` counts chunks from
 /// the slot's begin.
 template <int Threads, class E, int N, class Visit>
@@ -156,17 +202,34 @@ LANESCOPE_DEVICE void for_each_chunk(device::Registers<E, N>& value, Visit&& vis
   }
 }
 
+template <int Threads, class V, class Visit>
+LANESCOPE_DEVICE auto for_each_chunk(V& value, Visit&& visit)
+    -> decltype(V::elements_per_register, void()) {
+  constexpr int value_words = V::count * 2, words = words_per_chunk(value_words);
+  LANESCOPE_UNROLL
+  for (int i = 0; i < value_words / words; ++i) {
+    visit((device::warp() * (value_words / words) + i) * 32 + device::lane(),
+          WidenedRegisterChunk<words>{value.x + i * words / 2});
+  }
+}
+
 /// All threads of the block share the rows of a tile in shared memory.
 template <int Threads, class TileType, class Visit>
 LANESCOPE_DEVICE auto for_each_chunk(TileType& tile, Visit&& visit)
     -> decltype(TileType::rows, void()) {
-  constexpr int element = static_cast<int>(sizeof(typename TileType::Element));
+  using Element = typename TileType::Element;
+  constexpr int element = static_cast<int>(sizeof(device::OperandType<Element>));
   constexpr int row_words = TileType::cols * element / 4;
   constexpr int words = words_per_chunk(row_words);
   constexpr int row_chunks = row_words / words;
   for (int i = device::thread(); i < TileType::rows * row_chunks; i += Threads) {
-    auto* x = &tile.at(i / row_chunks, i % row_chunks * words * 4 / element);
-    visit(i, SharedChunk<typename TileType::Element, words>{reinterpret_cast<std::uint32_t*>(x)});
+    const int row = i / row_chunks, col = i % row_chunks * words * 4 / element;
+    if constexpr (sizeof(Element) == 1) {
+      visit(i, WidenedTileChunk<TileType, words>{tile, row, col});
+    } else {
+      auto* x = &tile.at(row, col);
+      visit(i, SharedChunk<Element, words>{reinterpret_cast<std::uint32_t*>(x)});
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 """peers.py [--fa3 FOLDER] PROGRAM [ROW ...]: kernels against the backends of PyTorch's scaled_dot_product_attention
 and, where FOLDER holds it, FlashAttention-3, on the same shapes, in the same run, on the same GPU.
 
-ROW is KERNEL:SHAPE[:causal][:bf16], e.g. mma:b=4,h=16,s=4096,d=128:causal; without rows, those of ROWS.
+ROW is KERNEL:SHAPE[:causal][:bf16|:e4m3], e.g. mma:b=4,h=16,s=4096,d=128:causal; without rows, those of ROWS.
 PROGRAM is lanescope: `bench` judges each tile of the kernel; the fastest stands in the table. All are timed by turns on
 the same random normal inputs: of each a CUDA graph of about 2 ms of launches, replayed without a pause between them in
 an order drawn anew each round, since the device's power is shared and who comes behind a hungry one finds the clocks
@@ -12,10 +12,11 @@ is what `bench` says, by itself.
   floor    the share of the floor: operations over the unit's rate or bytes over the bandwidth (see `bench`)
   / best   time of the fastest peer over the kernel's: above 1, the kernel is faster; / FA3, / cuDNN likewise
 
-FOLDER has a library per type, head dimension and mask, fa3_{half_t,bfloat16_t}_{64,128,256}_{true,false}.so (true:
-causal), whose function `fa3` takes q, k, v, o, lse, a counter that is 0 (one word), batch, heads, heads_kv, len_q,
+FOLDER has a library per type, head dimension and mask, fa3_{half_t,bfloat16_t,float_e4m3_t}_{64,128,256}_{true,false}.so
+(true: causal), whose function `fa3` takes q, k, v, o, lse, a counter that is 0 (one word), batch, heads, heads_kv, len_q,
 len_kv, the scale as a float, the number of multiprocessors, and the stream; 0: it was launched. A problem for which
-there is none goes without it.
+there is none goes without it. PyTorch's backends take no e4m3; FlashAttention-3's output is bf16 then, no scales are
+given to it, and what the kernel takes is what `bench` says.
 
 Exit code 1 where a kernel is not right, 77 where PyTorch or a GPU is missing."""
 
@@ -41,6 +42,7 @@ SQUARE = [f"mma:b={16384 // s},h={2048 // d},s={s},d={d}{causal}"
 HOPPER = [f"wgmma:b={16384 // s},h={2048 // d},s={s},d={d}{causal}"
           for d in (128, 64, 256) for causal in ("", ":causal") for s in (1024, 4096, 16384)]
 HOPPER += [f"wgmma:b=1,h=64,hkv=8,s=16384,d=128{causal}:bf16" for causal in ("", ":causal")]
+HOPPER += [f"wgmma:b=1,h={2048 // d},s=16384,d={d}{causal}:e4m3" for d in (128, 64, 256) for causal in ("", ":causal")]
 MISSION = [f"{kernel}:b=1,h=8,s=512,d=64" for kernel in ("wgmma", "mma", "splitk", "wmma", "wmma_registers", "scalar")]
 DECODE = [f"splitk:b={b},h=32,s=1,skv={skv},d=128" for b, skv in ((1, 65536), (8, 16384), (1, 8192))]
 ROWS = HOPPER + SQUARE + MISSION + DECODE
@@ -49,12 +51,12 @@ ROWS = HOPPER + SQUARE + MISSION + DECODE
 class Row:
     def __init__(self, text):
         self.kernel, self.shape, *words = text.split(":") + [""] * (":" not in text)
-        if not self.shape or set(words) - {"causal", "bf16"}:
-            sys.exit(f"peers.py: {text} is not KERNEL:SHAPE[:causal][:bf16]")
-        self.causal, self.dtype = "causal" in words, "bf16" if "bf16" in words else "f16"
+        if not self.shape or set(words) - {"causal", "bf16", "e4m3"}:
+            sys.exit(f"peers.py: {text} is not KERNEL:SHAPE[:causal][:bf16|:e4m3]")
+        self.causal, self.dtype = "causal" in words, next((word for word in words if word in ("bf16", "e4m3")), "f16")
 
     def title(self):
-        return f"{self.shape}{' causal' if self.causal else ''}{' bf16' if self.dtype == 'bf16' else ''}"
+        return f"{self.shape}{' causal' if self.causal else ''}{'' if self.dtype == 'f16' else ' ' + self.dtype}"
 
 
 def bench(row):
@@ -106,7 +108,7 @@ def times_by_turns(launches):
 
 def own_function(result):
     """The entry of a module that launches its kernel on tensors of ours, or None: it wants more, or other rows."""
-    if f".d{result['shape']['d']}." not in result["module"]:
+    if f".d{result['shape']['d']}." not in result["module"] or ".e4m3." in result["module"]:
         return None
     folders = [os.environ.get("LANESCOPE_MODULES"), *program.resolve().parents[:2]]
     for folder in filter(None, folders):
@@ -129,14 +131,15 @@ def attend_by_lanescope(function, q, k, v, causal):
 @functools.cache
 def fa3_function(dtype, d, causal):
     """FlashAttention-3's forward, or None where its folder has none for these."""
-    kind = {"f16": "half_t", "bf16": "bfloat16_t"}[dtype]
+    kind = {"f16": "half_t", "bf16": "bfloat16_t", "e4m3": "float_e4m3_t"}[dtype]
     library = fa3_folder and fa3_folder / f"fa3_{kind}_{d}_{'true' if causal else 'false'}.so"
     return ctypes.CDLL(str(library.resolve())).fa3 if library and library.exists() else None
 
 
 def attend_by_fa3(function, q, k, v, counter):
     batch, heads, len_q, d = q.shape
-    out, lse = torch.empty_like(q), torch.empty(batch, heads, len_q, device="cuda")
+    out = torch.empty_like(q, dtype=torch.bfloat16 if q.element_size() == 1 else q.dtype)
+    lse = torch.empty(batch, heads, len_q, device="cuda")
     tensors = (ctypes.c_void_p(tensor.data_ptr()) for tensor in (q, k, v, out, lse, counter))
     error = function(*tensors, batch, heads, k.shape[1], len_q, k.shape[2], ctypes.c_float(1 / math.sqrt(d)),
                      torch.cuda.get_device_properties(0).multi_processor_count,
@@ -158,12 +161,17 @@ def time_all(row, results):
     batch, heads, heads_kv, len_q, len_kv, d = (shape[side] for side in
                                                 ("batch", "heads", "heads_kv", "len_q", "len_kv", "d"))
     torch.manual_seed(0)
-    kind = {"f16": torch.float16, "bf16": torch.bfloat16}[row.dtype]
-    q = torch.randn(batch, heads, len_q, d, dtype=kind, device="cuda")
-    k, v = (torch.randn(batch, heads_kv, len_kv, d, dtype=kind, device="cuda") for _ in "kv")
+    is_e4m3 = row.dtype == "e4m3"
+    kind = {"f16": torch.float16, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn}[row.dtype]
+
+    def normal(heads, length):
+        numbers = torch.randn(batch, heads, length, d, dtype=torch.float32 if is_e4m3 else kind, device="cuda")
+        return numbers.to(kind)
+
+    q, k, v = normal(heads, len_q), normal(heads_kv, len_kv), normal(heads_kv, len_kv)
     attends = {}
     # PyTorch's mask starts in the upper left corner, that of the lab ends in the lower right one.
-    if not row.causal or len_q == len_kv:
+    if not is_e4m3 and (not row.causal or len_q == len_kv):
         for name, backend in BACKENDS.items():
             attends[name] = functools.partial(attend_by_torch, backend, q, k, v, row.causal)
     if function := fa3_function(row.dtype, d, row.causal):

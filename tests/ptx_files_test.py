@@ -109,7 +109,7 @@ class PtxFilesTest(ProgramTest):
                 (r"stride\(z, ", {"arguments": arguments[:-1] + ["stride(z, 1)"]}),
                 (r"has no kernel nothing", {"kernel": "nothing"}),
                 (r"grids is not known; there is: kernel, grid", {"grids": 1}),
-                (r"dtype is neither f16 nor bf16", {"dtype": "f32"}),
+                (r"dtype is none of f16, bf16 and e4m3", {"dtype": "f32"}),
                 (r"head_dim is no number from 1", {"head_dim": 0}),
                 (r"the kernel is compiled for causal problems", {"causal": True}),
                 (r"the kernel takes problems with len_q % 64 == 0", {"conditions": ["len_q % 64 == 0"]}),

@@ -92,8 +92,8 @@ TEST_CASE("a mask is named by all scores, the few that tell masks apart among th
     const char* words;
   };
   const Case cases[] = {
-      {causal, [](int query, int key) { return key < 70 && key <= query + query % 32 / 16 * 16; },
-       Cause::mask_misaligned, "rows before a group of 16 count twice"},
+      {causal, [](int query, int key) { return key < 70 && key <= query + query % 32 / 8 * 8; },
+       Cause::mask_misaligned, "rows before a group of 8 count twice"},
       {{1, 1, 1, 72, 64, 32, true},
        [](int query, int key) { return key % 32 <= query - 8; },
        Cause::mask_misaligned,
@@ -126,6 +126,15 @@ TEST_CASE("masks that come to the same are rivals until runs that are right refu
   refute(diagnosis, right);
   INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::tail_mask_missing));
+
+  // Rows that see 16 keys more, in tiles of 32: as many as if they saw all.
+  const auto half_twice = [](int query, int key) {
+    return key < 70 && key <= query + query % 32 / 16 * 16;
+  };
+  diagnosis = diagnosis_of(masked(causal, half_twice));
+  CHECK_FALSE(diagnosis.rivals.empty());
+  CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring("not applied from row 16"));
+  CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring("mask_misaligned"));
 
   // The cause itself is refuted: the best rival takes its place.
   diagnosis = diagnosis_of(masked(ragged, all));

@@ -121,13 +121,10 @@ struct Factors {
   Doubles right[16];    ///< [k], a column each
 };
 
-/// What IEEE arithmetic makes of a row: the result where an inf or a NaN takes part, whatever the
-/// rounding.
-Doubles plain_sums(const Factors& factors, int row, const float (&before)[8]) {
-  Doubles sums;
-  for (int n = 0; n < 8; ++n) sums[n] = before[n];
+/// sums += what IEEE arithmetic makes of a row: the result where an inf or a NaN takes part,
+/// whatever the rounding.
+void add_plainly(const Factors& factors, int row, Doubles& sums) {
   for (int k = 0; k < 16; ++k) sums += factors.left[row][k] * factors.right[k];
-  return sums;
 }
 
 }  // namespace
@@ -154,7 +151,11 @@ void multiply_in_integers(ElementType type, TensorCoreRule rule, const std::uint
   for (int i = 0; i < 16; ++i) {
     float row[8];
     for (int n = 0; n < 8; ++n) row[n] = c[n][i];
-    const Doubles plain = factors ? plain_sums(*factors, i, row) : Doubles{};
+    Doubles plain = {};
+    if (factors) {
+      for (int n = 0; n < 8; ++n) plain[n] = row[n];
+      add_plainly(*factors, i, plain);
+    }
     bool any_finite = false;
     for (int n = 0; n < 8; ++n) any_finite |= std::isfinite(plain[n]);
     for (int k = 0; any_finite && k < 16; k += rule.k_block) {

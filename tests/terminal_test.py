@@ -2,12 +2,14 @@
 """terminal_test.py PROGRAM NINJA: what the program does only where a terminal is: a line that says how far it
 is, on stderr, which vanishes. Nothing of it where there is none. All on the sim backend."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import shlex
 import subprocess
+import threading
 import unittest
 
 from support.program import OK, RUN, ProgramTest, take_arguments
@@ -18,11 +20,11 @@ DRAWN = re.compile(r"\r([^\r\n\x1b]+)\x1b\[K")  # each line that is drawn
 WAITING = "lanescope: another build is under way: waiting\n"
 
 
-def on_screen(text):
-    """What a terminal shows in the end of `text`, of lines that are drawn over; but for what ninja says where
+def on_screen(text, drawn=True):
+    """What a terminal shows in the end of `text`, of lines that are `drawn` over; but for what is said where
     another test is building."""
     lines = text.replace("\r\n", "\n").replace(WAITING, "").split("\n")
-    return "\n".join(line.split("\r")[-1].replace("\x1b[K", "") for line in lines)
+    return "\n".join(line.split("\r")[-1].replace("\x1b[K", "") if drawn else line for line in lines)
 
 
 class TerminalTest(ProgramTest):
@@ -66,7 +68,22 @@ class TerminalTest(ProgramTest):
 
     def test_where_it_is_not_wanted(self):
         self.assertEqual(self.on_terminal("diff", *LONG, "--quiet")[1], "")
-        self.assertEqual(self.on_terminal("diff", *LONG, TERM="dumb")[1], "")
+        self.assertEqual(on_screen(self.on_terminal("diff", *LONG, TERM="dumb")[1], drawn=False), "")
+
+    def test_another_build_is_under_way(self):
+        build = self.program.parent.parent
+        if not (build / "locked-ninja").exists():
+            self.skipTest("the launcher did not set this build up")
+        with open(build / "lock", "a") as lock:
+            def shown(*more):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                release = threading.Timer(2, fcntl.flock, (lock, fcntl.LOCK_UN))
+                release.start()
+                text = self.on_terminal("diff", *RUN, *more, LANESCOPE_NINJA=str(build / "locked-ninja"))[1]
+                release.join()
+                return text.replace("\r\n", "\n")
+            self.assertIn(WAITING, shown())
+            self.assertEqual(shown("--quiet"), "")
 
     def test_builds(self):
         module = "gates/mma.softmax_only.f16.d128.64x64.sim.so"

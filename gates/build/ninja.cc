@@ -48,7 +48,7 @@ class NinjaWords {
 
  private:
   void say(const std::string& line) {
-    if (line.empty() || line.starts_with("ninja: ")) return;
+    if (line.empty() || (line.starts_with("ninja: ") && !line.starts_with("ninja: error"))) return;
     if (quiet) {
       held_back_ += line;
       return;
@@ -141,6 +141,7 @@ int run_ninja(const char* ninja, const std::vector<std::string>& targets) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  if (quiet) posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
   std::vector<std::string> words = {ninja, "-C", this_build::build_root()};
   words.insert(words.end(), targets.begin(), targets.end());
   std::vector<char*> argv;

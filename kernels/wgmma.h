@@ -5,6 +5,7 @@
 #include "kernels/parts/ring.h"
 #include "kernels/parts/wgmma_consumer.h"
 #include "kernels/parts/wgmma_memory.h"
+#include "kernels/parts/wgmma_operands.h"
 #include "kernels/parts/wgmma_stages.h"
 #include "kernels/parts/work_items.h"
 #include "kernels/trace/seam.h"
@@ -167,7 +168,7 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     constexpr std::int64_t row_bytes = D * sizeof(T);
     return device::make_tensor_map<T>(map, base, {D, len, heads}, {row_bytes, row_bytes * len},
                                       {TileType::box_cols, TileType::rows, 1},
-                                      Stages::template swizzle_of<TileType>);
+                                      swizzle_of<TileType>);
   }
 };
 

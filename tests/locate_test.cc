@@ -38,7 +38,7 @@ TEST_CASE("locate: the function of the stage, then the seam that the value passe
              Catch::Matchers::Matches("kernels/scalar\\.h:[0-9]+-[0-9]+"));
   // A stage of the parts that it does not call is not its own: then, what lies before the seam.
   CHECK_THAT(source_places("wgmma", Stage::qk, SiteId::s)[0],
-             Catch::Matchers::Matches("kernels/parts/wgmma_consumer\\.h:[0-9]+-[0-9]+"));
+             Catch::Matchers::Matches("kernels/parts/wgmma_steps\\.h:[0-9]+-[0-9]+"));
   CHECK_THAT(source_places("splitk", Stage::combine, SiteId::o_final)[0],
              Catch::Matchers::Matches("kernels/splitk\\.h:[0-9]+-[0-9]+ \\(combine\\)"));
   CHECK(source_places("nothing", Stage::pv, SiteId::o).empty());

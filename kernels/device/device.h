@@ -10,7 +10,8 @@
 //   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
 //   the grid       atomic_add() next_ticket()
 //   numbers        widen() narrow<T>() pack<T>() pack_e4m3() e4m3x2_to_f16x2() fma() max() ex2()
-//   lg2() bits           permute_bytes() atomics        atomic_add()
+//                  lg2()
+//   bits           permute_bytes()
 //
 // A call that needs other lanes takes its place in the source as a last argument, which the SIMT
 // machine names when the lanes do not meet.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/device/portable.h"
+#include "kernels/device/hopper.h"
 
 namespace lanescope::kernels {
 
@@ -18,5 +18,11 @@ struct Ring {
     }
   }
 };
+
+/// The calling warp is done with what `empty` is of.
+LANESCOPE_DEVICE void release(device::Mbarrier& empty) {
+  device::warp_sync();  // all its lanes are
+  if (device::lane() == 0) device::mbarrier_arrive(empty);
+}
 
 }  // namespace lanescope::kernels

@@ -129,11 +129,6 @@ struct ValueTransposer {
   using E = typename Values::Element;
   /// Bytes of column 2g, and of 2g + 1, of four keys in two registers.
   static constexpr std::uint32_t even_column = 0x6420, odd_column = 0x7531;
-
-  LANESCOPE_DEVICE static void release(device::Mbarrier& empty) {
-    device::warp_sync();  // all its lanes have done
-    if (device::lane() == 0) device::mbarrier_arrive(empty);
-  }
 };
 
 /// What a kernel on `Stages` has of it in shared memory: nothing where V is read as it came.

@@ -5,6 +5,7 @@
 #include "kernels/device/hopper.h"
 #include "kernels/parts/mma_stages.h"
 #include "kernels/parts/transposed_values.h"
+#include "kernels/parts/wgmma_operands.h"
 
 namespace lanescope::kernels {
 
@@ -58,26 +59,26 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
   }
   /// Starts S = Q·Kᵀ of the warpgroup's rows, as a group.
   LANESCOPE_DEVICE static void start_qk(QueryFragments& q, Keys& k, Scores& s) {
-    const std::uint64_t k_rows = along_d(k, 0);
+    const std::uint64_t k_rows = along_cols(k, 0);
     device::pin(q);
     device::pin(s);
     device::wgmma_fence();
     LANESCOPE_UNROLL
     for (int d = 0; d < D; d += k_step) {
-      device::wgmma<T, device::Major::row>(s.x, q.fragment(0, d / k_step), k_rows + from_d<Keys>(d),
-                                           d > 0);
+      device::wgmma<T, device::Major::row>(s.x, q.fragment(0, d / k_step),
+                                           k_rows + from_col<Keys>(d), d > 0);
     }
     device::wgmma_commit();
   }
   /// The same, Q in shared memory.
   LANESCOPE_DEVICE static void start_qk(int warpgroup, Queries& q, Keys& k, Scores& s) {
-    const std::uint64_t q_rows = along_d(q, warpgroup * 64), k_rows = along_d(k, 0);
+    const std::uint64_t q_rows = along_cols(q, warpgroup * 64), k_rows = along_cols(k, 0);
     device::pin(s);
     device::wgmma_fence();
     LANESCOPE_UNROLL
     for (int d = 0; d < D; d += k_step) {
-      device::wgmma<T, device::Major::row, device::Major::row>(s.x, q_rows + from_d<Queries>(d),
-                                                               k_rows + from_d<Keys>(d), d > 0);
+      device::wgmma<T, device::Major::row, device::Major::row>(s.x, q_rows + from_col<Queries>(d),
+                                                               k_rows + from_col<Keys>(d), d > 0);
     }
     device::wgmma_commit();
   }
@@ -267,10 +268,6 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     return Base::threads;
   }
 
-  template <class TileType>
-  static constexpr device::Swizzle swizzle_of =
-      TileType::row_bytes == 128 ? device::Swizzle::b128 : device::Swizzle::b64;
-
  private:
   /// V as it comes has the columns side by side, transposed the keys.
   static constexpr device::Major values_major =
@@ -283,34 +280,19 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
                           s.at(0, nt + 1, 2 * r + 1));
   }
 
-  /// Rows from `row` on, columns [0, k_step): the product sums over the columns.
-  template <class TileType>
-  LANESCOPE_DEVICE static std::uint64_t along_d(TileType& tile, int row) {
-    return device::matrix_descriptor(device::shared_address(&tile.x[0][row][0]), 16,
-                                     8 * TileType::row_bytes, swizzle_of<TileType>);
-  }
-  /// Keys [0, k_step), all columns of V: the product sums over the keys.
-  LANESCOPE_DEVICE static std::uint64_t along_keys(Values& tile) {
+  /// V for the product that sums over its keys, and what is added for the keys from `key` on.
+  LANESCOPE_DEVICE static std::uint64_t along_keys(Values& v) {
     if constexpr (transposes_values) {
-      return along_d(tile.by_column, 0);
+      return along_cols(v.by_column, 0);
     } else {
-      return device::matrix_descriptor(device::shared_address(&tile.x[0][0][0]), Keys::box_bytes,
-                                       8 * Keys::row_bytes, swizzle_of<Keys>);
+      return along_rows(v);
     }
-  }
-  /// What is added to these for the columns from d on, and for the rows from `key` on: the address
-  /// is the lowest field, in units of 16 bytes.
-  template <class TileType>
-  static constexpr std::uint64_t from_d(int d) {
-    return static_cast<std::uint64_t>(d / TileType::box_cols * TileType::box_bytes +
-                                      d % TileType::box_cols * TileType::element_bytes) /
-           16;
   }
   static constexpr std::uint64_t from_key(int key) {
     if constexpr (transposes_values) {
-      return from_d<typename Values::Tile>(key);
+      return from_col<typename Values::Tile>(key);
     } else {
-      return static_cast<std::uint64_t>(key) * Keys::row_bytes / 16;
+      return from_row<Values>(key);
     }
   }
 };

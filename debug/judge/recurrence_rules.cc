@@ -250,10 +250,11 @@ std::optional<Recurrence::Partials> partials_held(const Judge& judge) {
                   *m_slots = judge.slots(SiteId::m_partial),
                   *l_slots = judge.slots(SiteId::l_partial);
   if (!o_slots || !m_slots || !l_slots) return std::nullopt;
-  bool divided = true, shifted = true;
+  bool any = false, divided = true, shifted = true;
   const Range& blocks = judge.dump().info.blocks;
   for (std::int64_t block = blocks.begin; block < blocks.end; ++block) {
     if (!o_slots->holds(block, 0)) continue;
+    any = true;
     reference::OnlineBlock reference = judge.reference_of(block);
     for (std::int64_t tile = 0; tile < reference.needed_tiles(); ++tile) reference.step(tile);
     const reference::Partial truth = reference.partial();
@@ -283,8 +284,8 @@ std::optional<Recurrence::Partials> partials_held(const Judge& judge) {
       }
     }
   }
-  if (shifted) return Partials::shifted;
-  return divided ? std::optional(Partials::divided) : std::nullopt;
+  if (any && shifted) return Partials::shifted;
+  return any && divided ? std::optional(Partials::divided) : std::nullopt;
 }
 
 }  // namespace lanescope

@@ -9,9 +9,9 @@
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
-#include "debug/ptx/rounding.h"
 #include "debug/ptx/warp.h"
 #include "debug/simt/numerics.h"
+#include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -26,13 +26,13 @@ std::uint32_t add_f32(std::uint32_t a, std::uint32_t b, bool ftz) {
   return std::bit_cast<std::uint32_t>(ftz ? flush(sum) : sum);
 }
 
-std::uint32_t add_halves(const Format& format, std::uint32_t a, std::uint32_t b, int count) {
+std::uint32_t add_halves(const simt::Format& format, std::uint32_t a, std::uint32_t b, int count) {
   std::uint32_t result = 0;
   for (int i = 0; i < count; ++i) {
-    const double x = value_of(format, a >> (16 * i) & 0xffff),
-                 y = value_of(format, b >> (16 * i) & 0xffff);
-    const double sum = std::isfinite(x + y) ? add_to_odd(x, y) : x + y;
-    result |= round_to(format, sum, Rounding::nearest_even) << (16 * i);
+    const double x = simt::value_of(format, a >> (16 * i) & 0xffff),
+                 y = simt::value_of(format, b >> (16 * i) & 0xffff);
+    const double sum = std::isfinite(x + y) ? simt::add_to_odd(x, y) : x + y;
+    result |= simt::round_to(format, sum, simt::Rounding::nearest_even) << (16 * i);
   }
   return result;
 }
@@ -45,11 +45,12 @@ T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
     case Update::add:
       if constexpr (sizeof(T) == 4) {
         if (type == Type::f32) return add_f32(old, b, ftz);
-        if (type == Type::f16x2) return add_halves(f16_format, old, b, 2);
-        if (type == Type::bf16x2) return add_halves(bf16_format, old, b, 2);
+        if (type == Type::f16x2) return add_halves(simt::f16_format, old, b, 2);
+        if (type == Type::bf16x2) return add_halves(simt::bf16_format, old, b, 2);
       }
       if constexpr (sizeof(T) == 2) {
-        return static_cast<T>(add_halves(type == Type::f16 ? f16_format : bf16_format, old, b, 1));
+        return static_cast<T>(
+            add_halves(type == Type::f16 ? simt::f16_format : simt::bf16_format, old, b, 1));
       }
       if constexpr (sizeof(T) == 8) {
         if (type == Type::f64)

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "debug/ptx/decoder.h"
-#include "debug/ptx/rounding.h"
 #include "debug/simt/numerics.h"
 
 namespace lanescope::ptx {

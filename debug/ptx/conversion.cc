@@ -11,22 +11,22 @@
 namespace lanescope::ptx {
 namespace {
 
-const Format* format_of(Type type) {
+const simt::Format* format_of(Type type) {
   switch (type) {
     case Type::f16:
     case Type::f16x2:
-      return &f16_format;
+      return &simt::f16_format;
     case Type::bf16:
     case Type::bf16x2:
-      return &bf16_format;
+      return &simt::bf16_format;
     case Type::tf32:
-      return &tf32_format;
+      return &simt::tf32_format;
     case Type::f32:
-      return &f32_format;
+      return &simt::f32_format;
     case Type::e4m3x2:
-      return &e4m3_format;
+      return &simt::e4m3_format;
     case Type::e5m2x2:
-      return &e5m2_format;
+      return &simt::e5m2_format;
     default:
       return nullptr;
   }
@@ -41,17 +41,19 @@ double read(const Conversion& c, std::uint64_t bits) {
     const double x =
         c.from == Type::f32
             ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))
-            : value_of(*format_of(c.from), static_cast<std::uint32_t>(bits));
+            : simt::value_of(*format_of(c.from), static_cast<std::uint32_t>(bits));
     // To .f16 .ftz says nothing.
     return c.ftz && c.from == Type::f32 && c.to != Type::f16 ? flush(x) : x;
   }
   const int unused = 64 - bits_of(c.from);
   if (is_signed(c.from)) {
     const std::int64_t x = static_cast<std::int64_t>(bits << unused) >> unused;
-    return add_to_odd(static_cast<double>(x >> 32) * 0x1p32, static_cast<double>(x & 0xffffffff));
+    return simt::add_to_odd(static_cast<double>(x >> 32) * 0x1p32,
+                            static_cast<double>(x & 0xffffffff));
   }
   const std::uint64_t x = bits << unused >> unused;
-  return add_to_odd(static_cast<double>(x >> 32) * 0x1p32, static_cast<double>(x & 0xffffffff));
+  return simt::add_to_odd(static_cast<double>(x >> 32) * 0x1p32,
+                          static_cast<double>(x & 0xffffffff));
 }
 
 /// To nearest even.
@@ -71,7 +73,7 @@ std::uint64_t integer_of_nan(const Conversion& c) {
 
 std::uint64_t write_integer(const Conversion& c, double x) {
   if (std::isnan(x)) return integer_of_nan(c);
-  x = round_whole(x, c.rounding);
+  x = simt::round_whole(x, c.rounding);
   const int bits = bits_of(c.to);
   if (is_signed(c.to)) {
     const double limit = std::ldexp(1.0, bits - 1);
@@ -90,14 +92,14 @@ std::uint64_t write_integer(const Conversion& c, double x) {
 std::uint64_t float_of_nan(const Conversion& c, std::uint64_t bits) {
   if (c.from == Type::bf16 && c.to == Type::f32 && !c.ftz) return bits << 16;
   if (c.to == Type::tf32) {
-    return c.rounding == Rounding::nearest_away ? bits & 0xffffe000 : 0x7fffe000;
+    return c.rounding == simt::Rounding::nearest_away ? bits & 0xffffe000 : 0x7fffe000;
   }
   if (c.to != Type::f64 && c.from != Type::f64) {
-    return round_to(*format_of(c.to), std::numeric_limits<double>::quiet_NaN(), c.rounding);
+    return simt::round_to(*format_of(c.to), std::numeric_limits<double>::quiet_NaN(), c.rounding);
   }
-  constexpr Format f64_format{11, 52};
-  const Format& from = c.from == Type::f64 ? f64_format : *format_of(c.from);
-  const Format& to = c.to == Type::f64 ? f64_format : *format_of(c.to);
+  constexpr simt::Format f64_format{11, 52};
+  const simt::Format& from = c.from == Type::f64 ? f64_format : *format_of(c.from);
+  const simt::Format& to = c.to == Type::f64 ? f64_format : *format_of(c.to);
   const std::uint64_t sign = bits >> (from.exponent_bits + from.fraction_bits) & 1;
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << from.fraction_bits) - 1);
   const int longer = to.fraction_bits - from.fraction_bits;
@@ -108,11 +110,11 @@ std::uint64_t float_of_nan(const Conversion& c, std::uint64_t bits) {
 }
 
 std::uint64_t write_float(const Conversion& c, double x) {
-  if (c.whole && std::isfinite(x)) x = std::copysign(round_whole(x, c.rounding), x);
+  if (c.whole && std::isfinite(x)) x = std::copysign(simt::round_whole(x, c.rounding), x);
   if (c.saturates) x = x > 0 ? std::min(x, 1.0) : 0;
   if (c.relu && x <= 0) x = 0;  // -0 too
   if (c.to == Type::f64) return std::bit_cast<std::uint64_t>(x);
-  std::uint32_t bits = round_to(*format_of(c.to), x, c.rounding, c.finite);
+  std::uint32_t bits = simt::round_to(*format_of(c.to), x, c.rounding, c.finite);
   if (c.to == Type::tf32) bits <<= 13;
   if (c.ftz && c.to == Type::f32 && (bits & 0x7f800000) == 0) bits &= 0x80000000;
   return bits;

@@ -2,15 +2,15 @@
 
 #include <cstdint>
 
-#include "debug/ptx/rounding.h"
 #include "debug/ptx/types.h"
+#include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
 
 /// What one conversion does; it travels in Instruction::immediate.
 struct Conversion {
   Type to, from;
-  Rounding rounding;
+  simt::Rounding rounding;
   bool whole : 1;  ///< .rni, .rzi, ...: to a whole number
   bool ftz : 1;
   bool saturates : 1;  ///< .sat

@@ -109,7 +109,7 @@ bool decode_common(Decoder& d, const Conversion& c) {
       });
     });
   }
-  const bool nearest = c.rounding == Rounding::nearest_even;
+  const bool nearest = c.rounding == simt::Rounding::nearest_even;
   if (c.to == Type::f32 && c.from == Type::f16) {
     d.set_lanes<FromF16, float, std::uint16_t>(c.to, {c.from});
   } else if (c.to == Type::f16 && c.from == Type::f32 && nearest && !c.whole) {
@@ -134,7 +134,7 @@ bool is_pair(Type type) {
 /// Two numbers at once.
 void decode_pair(Decoder& d, Conversion c) {
   if (c.from == Type::f32) {
-    const bool plain = !c.relu && !c.finite && c.rounding == Rounding::nearest_even;
+    const bool plain = !c.relu && !c.finite && c.rounding == simt::Rounding::nearest_even;
     if (plain && c.to == Type::f16x2) {
       return d.set_lanes<ToPair<ToF16>, std::uint32_t, float, float>(c.to, {c.from, c.from});
     }
@@ -180,7 +180,7 @@ bool decode_convert(Decoder& d) {
   const int whole = d.modifiers.choose({"rni", "rzi", "rmi", "rpi"}, -1);
   const int rounding = d.modifiers.choose({"rn", "rz", "rm", "rp", "rna"}, -1);
   c.whole = whole >= 0;
-  c.rounding = static_cast<Rounding>(std::max({whole, rounding, 0}));
+  c.rounding = static_cast<simt::Rounding>(std::max({whole, rounding, 0}));
   c.ftz = d.modifiers.take("ftz");
   c.saturates = d.modifiers.take("sat");
   c.finite = d.modifiers.take("satfinite");
@@ -189,11 +189,11 @@ bool decode_convert(Decoder& d) {
   c.from = d.demand_type();
   if (is_float(c.from) && is_integer(c.to) && whole < 0) {
     if (rounding >= 0) d.fail("to a whole number it is rounded with .rni, .rzi, .rmi or .rpi");
-    c.rounding = Rounding::zero;
+    c.rounding = simt::Rounding::zero;
   }
-  if (c.to == Type::f64 && c.from == c.to && !c.whole) c.rounding = Rounding::nearest_even;
+  if (c.to == Type::f64 && c.from == c.to && !c.whole) c.rounding = simt::Rounding::nearest_even;
   if (c.to == Type::f64 && bits_of(c.from) == 64 && is_integer(c.from)) {
-    if (c.rounding != Rounding::nearest_even) d.refuse("to .f64 only .rn");
+    if (c.rounding != simt::Rounding::nearest_even) d.refuse("to .f64 only .rn");
   }
   d.in.immediate = packed(c);
   if (is_pair(c.to) || is_pair(c.from)) {

@@ -1,7 +1,6 @@
 #include "debug/ptx/fat_binary.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +8,9 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <string_view>
 #include <utility>
 
+#include "debug/dump/elf_sections.h"
 #include "reference/error.h"
 
 namespace lanescope::ptx {
@@ -142,31 +141,6 @@ bool is_container(const std::byte* at) {
   return magic == container_magic;
 }
 
-/// The bytes of a section of an ELF file; none where it has no such section.
-std::vector<std::byte> section_of(const std::string& path, std::string_view name) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto read = [&](auto& to, std::uint64_t at) {
-    if (at > text.size() || sizeof to > text.size() - at) return false;
-    std::memcpy(&to, text.data() + at, sizeof to);
-    return true;
-  };
-  Elf64_Ehdr head{};
-  Elf64_Shdr names{};
-  if (!read(head, 0)) return {};
-  if (!read(names, head.e_shoff + std::uint64_t{head.e_shstrndx} * sizeof names)) return {};
-  for (std::uint64_t i = 0; i < head.e_shnum; ++i) {
-    Elf64_Shdr section{};
-    if (!read(section, head.e_shoff + i * sizeof section)) return {};
-    const std::uint64_t at = names.sh_offset + section.sh_name;
-    if (at >= text.size() || text.c_str() + at != name) continue;
-    if (section.sh_offset > text.size() || section.sh_size > text.size() - section.sh_offset) break;
-    const auto* begin = reinterpret_cast<const std::byte*>(text.data()) + section.sh_offset;
-    return {begin, begin + section.sh_size};
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string ptx_of_fat_binary(const void* wrapper) {
@@ -182,11 +156,13 @@ std::string ptx_of_fat_binary(const void* wrapper) {
 
 std::vector<std::string> ptx_of_library(const std::string& path) {
   std::vector<std::string> texts;
-  std::vector<std::byte> section = section_of(path, ".nv_fatbin");
+  std::ifstream file(path, std::ios::binary);
+  std::string section = elf_sections({std::istreambuf_iterator<char>(file), {}})[".nv_fatbin"];
   const std::size_t bytes = section.size();
   section.resize(bytes + sizeof(Entry));  // what is read of the last one's header
+  const auto* data = reinterpret_cast<const std::byte*>(section.data());
   for (std::size_t at = 0; at < bytes;) {
-    const std::byte* begin = section.data() + at;
+    const std::byte* begin = data + at;
     if (!is_container(begin)) {
       at += 8;  // they are aligned
       continue;
@@ -196,7 +172,7 @@ std::vector<std::string> ptx_of_library(const std::string& path) {
     if (container.bytes > bytes - at) refuse("is cut off");
     const std::byte* end = begin;
     if (auto text = take_container(end)) texts.push_back(*std::move(text));
-    at = static_cast<std::size_t>(end - section.data());
+    at = static_cast<std::size_t>(end - data);
   }
   return texts;
 }

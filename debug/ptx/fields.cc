@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "debug/ptx/decoder.h"
+#include "debug/simt/numerics.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -53,18 +54,9 @@ struct Insert {
     return static_cast<T>((b & ~field) | (static_cast<T>(a << at) & field));
   }
 };
-/// Bytes of b:a chosen by the nibbles of c; bit 3 of a nibble: its sign eight times.
 struct Permute {
   static std::uint32_t apply(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    const std::uint64_t both = static_cast<std::uint64_t>(b) << 32 | a;
-    std::uint32_t result = 0;
-    for (int i = 0; i < 4; ++i) {
-      const std::uint32_t nibble = c >> (4 * i) & 15;
-      auto byte = static_cast<std::uint32_t>(both >> (8 * (nibble & 7)) & 0xff);
-      if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
-      result |= byte << (8 * i);
-    }
-    return result;
+    return simt::permute_bytes(a, b, c);
   }
 };
 /// prmt.f4e and its like: c & 3 chooses the bytes.
@@ -75,7 +67,7 @@ struct PermuteByMode {
         {0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
         {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
         {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
-    return Permute::apply(a, b, selections[mode][c & 3]);
+    return simt::permute_bytes(a, b, selections[mode][c & 3]);
   }
 };
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "debug/ptx/decoder.h"
-#include "debug/ptx/rounding.h"
 #include "debug/simt/numerics.h"
+#include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -29,28 +29,32 @@ float finish(float x) {
 }
 
 /// a + b rounded to odd; a sum of 0 has the sign that `rounding` gives it.
-double add_odd(double a, double b, Rounding rounding) {
-  const double sum = add_to_odd(a, b);
+double add_odd(double a, double b, simt::Rounding rounding) {
+  const double sum = simt::add_to_odd(a, b);
   const bool cancels = sum == 0 && std::signbit(a) != std::signbit(b);
-  return cancels && rounding == Rounding::down ? -0.0 : sum;
+  return cancels && rounding == simt::Rounding::down ? -0.0 : sum;
 }
 
 // The host rounds to nearest even; the processor gives the rounded sum, product and fused sum.
 
 struct Add {
   static float nearest(float a, float b) { return a + b; }
-  static double to_odd(Rounding rounding, double a, double b) { return add_odd(a, b, rounding); }
+  static double to_odd(simt::Rounding rounding, double a, double b) {
+    return add_odd(a, b, rounding);
+  }
 };
 struct Subtract {
   static float nearest(float a, float b) { return a - b; }
-  static double to_odd(Rounding rounding, double a, double b) { return add_odd(a, -b, rounding); }
+  static double to_odd(simt::Rounding rounding, double a, double b) {
+    return add_odd(a, -b, rounding);
+  }
 };
 struct Multiply {
   static float rest(float result, float a, float b) {
     return __builtin_fmaf(a * 0x1p64f, b, result * -0x1p64f);
   }
   static float nearest(float a, float b) { return a * b; }
-  static double to_odd(Rounding, double a, double b) { return a * b; }  // exact
+  static double to_odd(simt::Rounding, double a, double b) { return a * b; }  // exact
 };
 /// Negations: of the product, of the addend.
 template <bool product, bool addend>
@@ -67,7 +71,7 @@ struct MultiplyAdd {
     return __builtin_fmaf(factor(a) * 0x1p64f, b, (term(c) - result) * 0x1p64f);
   }
   static float nearest(float a, float b, float c) { return __builtin_fmaf(factor(a), b, term(c)); }
-  static double to_odd(Rounding rounding, double a, double b, double c) {
+  static double to_odd(simt::Rounding rounding, double a, double b, double c) {
     return add_odd(factor(a) * b, term(c), rounding);
   }
 };
@@ -108,7 +112,7 @@ constexpr std::uint8_t with_ftz = 1, with_sat = 2;
 
 template <class Op, std::size_t... I>
 void directed(std::byte* registers, const Instruction& in, std::uint32_t mask) {
-  const auto rounding = static_cast<Rounding>(in.kind);
+  const auto rounding = static_cast<simt::Rounding>(in.kind);
   const bool ftz = in.vector & with_ftz, sat = in.vector & with_sat;
   const auto flushed = [&](float x) { return ftz ? flush<true>(x) : x; };
   for (int lane = 0; lane < 32; ++lane) {
@@ -116,9 +120,10 @@ void directed(std::byte* registers, const Instruction& in, std::uint32_t mask) {
     const double odd = Op::to_odd(
         rounding, static_cast<double>(flushed(lane_of<float>(registers, in.s[I], lane)))...);
     const bool flushes = ftz && std::fabs(odd) < 0x1p-126;
-    const float rounded = !std::isfinite(odd) ? static_cast<float>(odd)
-                          : flushes           ? static_cast<float>(std::copysign(0.0, odd))
-                                    : std::bit_cast<float>(round_to(f32_format, odd, rounding));
+    const float rounded =
+        !std::isfinite(odd) ? static_cast<float>(odd)
+        : flushes           ? static_cast<float>(std::copysign(0.0, odd))
+                            : std::bit_cast<float>(simt::round_to(simt::f32_format, odd, rounding));
     const float result = canonical(rounded);
     reinterpret_cast<float*>(registers + in.d)[lane] = sat ? clamp(result) : result;
   }
@@ -166,8 +171,8 @@ struct DivideApproximately {
   }
 };
 
-Rounding take_rounding(Decoder& d) {
-  return static_cast<Rounding>(d.modifiers.choose({"rn", "rz", "rm", "rp"}, 0));
+simt::Rounding take_rounding(Decoder& d) {
+  return static_cast<simt::Rounding>(d.modifiers.choose({"rn", "rz", "rm", "rp"}, 0));
 }
 
 /// Chooses Form<flags...> for two flags that are known only now.
@@ -191,11 +196,11 @@ void set_lanes(Decoder& d, Form) {
 /// add, sub, mul, fma, div, rcp, sqrt, in the rounding modes that the machine has.
 template <class Op, std::size_t sources, bool has_directed>
 void decode_rounded(Decoder& d) {
-  const Rounding rounding = take_rounding(d);
+  const simt::Rounding rounding = take_rounding(d);
   const bool ftz = d.modifiers.take("ftz"), sat = has_directed && d.modifiers.take("sat");
   d.demand_type();
   ftz ? set_lanes<sources>(d, Nearest<Op, true>{}) : set_lanes<sources>(d, Nearest<Op, false>{});
-  if (rounding == Rounding::nearest_even && !sat) return;
+  if (rounding == simt::Rounding::nearest_even && !sat) return;
   if constexpr (has_directed) {
     d.in.kind = static_cast<std::uint8_t>(rounding);
     d.in.vector = static_cast<std::uint8_t>((ftz ? with_ftz : 0) | (sat ? with_sat : 0));

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "debug/ptx/decoder.h"
-#include "debug/ptx/rounding.h"
 #include "debug/simt/numerics.h"
+#include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -12,12 +12,12 @@ namespace {
 using Half = std::uint16_t;
 
 struct F16 {
-  static constexpr Format format = f16_format;
+  static constexpr simt::Format format = simt::f16_format;
   static constexpr Half nan = 0x7fff;
   static double value(Half x) { return static_cast<double>(simt::f16_to_f32(x)); }
 };
 struct Bf16 {
-  static constexpr Format format = bf16_format;
+  static constexpr simt::Format format = simt::bf16_format;
   static constexpr Half nan = 0x7fff;
   static double value(Half x) {
     return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16));
@@ -34,7 +34,8 @@ double flush(double x, bool ftz) {
 template <class T>
 Half finish(double x, bool ftz, bool sat) {
   if (sat) x = x > 0 ? (x < 1 ? x : 1) : 0;
-  return static_cast<Half>(round_to(T::format, flush<T>(x, ftz), Rounding::nearest_even));
+  return static_cast<Half>(
+      simt::round_to(T::format, flush<T>(x, ftz), simt::Rounding::nearest_even));
 }
 template <class T>
 double take(Half x, bool ftz) {
@@ -42,7 +43,7 @@ double take(Half x, bool ftz) {
 }
 double sum(double a, double b) {
   const double plain = a + b;
-  return std::isfinite(plain) ? add_to_odd(a, b) : plain;
+  return std::isfinite(plain) ? simt::add_to_odd(a, b) : plain;
 }
 
 struct Add {
@@ -114,7 +115,8 @@ struct Ex2 {
     if (x != x) return T::nan;
     const double y = static_cast<double>(simt::ex2(static_cast<float>(x)));
     constexpr double overflow = T::format.exponent_bits == 5 ? 0x1p16 : INFINITY;
-    return static_cast<Half>(round_to(T::format, y < overflow ? y : INFINITY, Rounding::zero));
+    return static_cast<Half>(
+        simt::round_to(T::format, y < overflow ? y : INFINITY, simt::Rounding::zero));
   }
 };
 

@@ -13,29 +13,29 @@
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/lanes.h"
-#include "debug/ptx/rounding.h"
 #include "debug/ptx/warp.h"
+#include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
 namespace {
 
 /// The number in a register; of two the one that is not finite.
 float number_in(Type type, const std::byte* registers, Place place, int lane) {
-  const auto half = [&](const Format& format, bool both) {
+  const auto half = [&](const simt::Format& format, bool both) {
     const std::uint32_t bits = both ? lane_of<std::uint32_t>(registers, place, lane)
                                     : lane_of<std::uint16_t>(registers, place, lane);
-    const auto low = static_cast<float>(value_of(format, bits & 0xffff));
+    const auto low = static_cast<float>(simt::value_of(format, bits & 0xffff));
     if (!both || !std::isfinite(low)) return low;
-    const auto high = static_cast<float>(value_of(format, bits >> 16));
+    const auto high = static_cast<float>(simt::value_of(format, bits >> 16));
     return std::isfinite(high) ? low : high;
   };
   switch (type) {
     case Type::f16:
     case Type::f16x2:
-      return half(f16_format, type == Type::f16x2);
+      return half(simt::f16_format, type == Type::f16x2);
     case Type::bf16:
     case Type::bf16x2:
-      return half(bf16_format, type == Type::bf16x2);
+      return half(simt::bf16_format, type == Type::bf16x2);
     default:
       return lane_of<float>(registers, place, lane);
   }

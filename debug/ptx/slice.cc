@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "debug/ptx/rounding.h"
+#include "debug/simt/rounding.h"
 #include "debug/text/text.h"
 
 namespace lanescope::ptx {
@@ -55,8 +55,8 @@ std::string value_text(const Program& program, const Recording& recording,
   const std::uint32_t word = recording.result(step, result, lane);
   const Type type = in.lanes ? in.makes : in.multiplies ? Type::f32 : in.type;
   if (opcode.starts_with("mov") || opcode.starts_with("selp")) return {};
-  const auto half = [&](const Format& format, std::uint32_t bits) {
-    return number_text(value_of(format, bits & 0xffff), 4);
+  const auto half = [&](const simt::Format& format, std::uint32_t bits) {
+    return number_text(simt::value_of(format, bits & 0xffff), 4);
   };
   // Of 16 bits two lanes lie in a word.
   const std::uint32_t own =
@@ -65,13 +65,13 @@ std::string value_text(const Program& program, const Recording& recording,
     case Type::f32:
       return number_text(std::bit_cast<float>(word), 6);
     case Type::f16:
-      return half(f16_format, own);
+      return half(simt::f16_format, own);
     case Type::bf16:
-      return half(bf16_format, own);
+      return half(simt::bf16_format, own);
     case Type::f16x2:
-      return half(f16_format, word) + ", " + half(f16_format, word >> 16);
+      return half(simt::f16_format, word) + ", " + half(simt::f16_format, word >> 16);
     case Type::bf16x2:
-      return half(bf16_format, word) + ", " + half(bf16_format, word >> 16);
+      return half(simt::bf16_format, word) + ", " + half(simt::bf16_format, word >> 16);
     default:
       return {};
   }

@@ -50,23 +50,23 @@ Flow Warp::branch_some(std::uint32_t some, std::uint32_t others, std::uint32_t t
   return branch(some, target);
 }
 
-void Warp::note_passing(int lane, const Passing& passing) {
-  if (!recording_) return;
-  const std::byte* local = local_memory(lane);
-  recording_->note_copy({lane, local + passing.to, local + passing.from, passing.bytes});
+/// Copies arguments, or results, within the local memory of each lane of `mask`.
+void Warp::pass(const std::vector<Passing>& passings, std::uint32_t mask) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    std::byte* local = local_memory(lane);
+    for (const Passing& passing : passings) {
+      std::byte *to = local + passing.to, *from = local + passing.from;
+      if (recording_) recording_->note_copy({lane, to, from, passing.bytes});
+      std::memcpy(to, from, passing.bytes);
+    }
+  }
 }
 
 Flow Warp::call(const Call& call, std::uint32_t mask, std::uint32_t index) {
   if (mask == 0) return Flow::next;
   if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    for (const Passing& passing : call.arguments) {
-      note_passing(lane, passing);
-      std::memcpy(local_memory(lane) + passing.to, local_memory(lane) + passing.from,
-                  passing.bytes);
-    }
-  }
+  pass(call.arguments, mask);
   current_->returns.push_back(current_->pc + 1);
   current_->calls.push_back(index);
   current_->pc = call.entry;
@@ -78,14 +78,7 @@ Flow Warp::return_from_call(std::uint32_t mask) {
   if (current_->returns.empty()) return exit(mask);
   if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
   const Call& call = program_.calls[current_->calls.back()];
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    for (const Passing& passing : call.results) {
-      note_passing(lane, passing);
-      std::memcpy(local_memory(lane) + passing.to, local_memory(lane) + passing.from,
-                  passing.bytes);
-    }
-  }
+  pass(call.results, mask);
   current_->pc = current_->returns.back();
   current_->returns.pop_back();
   current_->calls.pop_back();

@@ -208,7 +208,7 @@ class Warp {
   void watch_operands(const Instruction& in, std::uint32_t active, std::uint32_t mask);
   void watch_results(const Instruction& in, std::uint32_t mask, Flow flow);
   void do_watched(const Instruction& in, std::uint32_t active, std::uint32_t mask);
-  void note_passing(int lane, const Passing& passing);
+  void pass(const std::vector<Passing>& passings, std::uint32_t mask);
   void note_async_copy(int lane, std::size_t bytes, const std::byte* to, const std::byte* from,
                        std::size_t valid);
   Split* choose();

@@ -27,12 +27,16 @@ float f16_to_f32(std::uint16_t bits);
 /// Either half of cvt.rn.satfinite.e4m3x2.f32: to nearest even, ±448 where it is beyond, NaN
 /// becomes 0x7f.
 std::uint8_t f32_to_e4m3(float x);
-/// prmt: byte i of the result is byte `selector` >> 4·i & 7 of the eight of a and b, a's first.
+/// prmt: byte i of the result is byte n & 7 of the eight of a and b, a's first, where n is nibble i
+/// of `selector`; with n & 8, its sign eight times.
 constexpr std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
   const std::uint64_t both = a | std::uint64_t{b} << 32;
   std::uint32_t result = 0;
   for (int i = 0; i < 4; ++i) {
-    result |= static_cast<std::uint32_t>(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    const std::uint32_t nibble = selector >> 4 * i & 15;
+    auto byte = static_cast<std::uint32_t>(both >> 8 * (nibble & 7) & 0xff);
+    if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
+    result |= byte << 8 * i;
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <sstream>
 
+#include "debug/dump/elf_sections.h"
 #include "debug/text/json.h"
 #include "debug/text/text.h"
 #include "gates/process/program.h"
@@ -61,33 +62,6 @@ std::string target_of(const fs::path& ptx) {
   if (at == text.npos) throw UsageError(ptx.string() + " has no .target: is this PTX at all?");
   const std::size_t begin = at + std::strlen(".target ");
   return text.substr(begin, text.find_first_of(", \t\r\n", begin) - begin);
-}
-
-template <class T>
-T field(const std::string& bytes, std::uint64_t at) {
-  T value{};
-  if (at > bytes.size() || bytes.size() - at < sizeof value) {
-    throw EnvironmentError("what ptxas has written is no ELF file that is known");
-  }
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-/// The bytes of the sections of an ELF file of 64 bits, by their names (System V ABI, "Sections").
-std::map<std::string, std::string> sections_of(const std::string& elf) {
-  const auto table = field<std::uint64_t>(elf, 40);
-  const auto entry = field<std::uint16_t>(elf, 58), count = field<std::uint16_t>(elf, 60);
-  const auto names = field<std::uint64_t>(elf, table + entry * field<std::uint16_t>(elf, 62) + 24);
-  std::map<std::string, std::string> sections;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t at = table + i * entry;
-    const auto name = names + field<std::uint32_t>(elf, at);
-    const auto offset = field<std::uint64_t>(elf, at + 24),
-               size = field<std::uint64_t>(elf, at + 32);
-    if (name >= elf.size() || offset > elf.size() || size > elf.size() - offset) continue;
-    sections[elf.c_str() + name] = elf.substr(offset, size);
-  }
-  return sections;
 }
 
 /// "MOV" of "        /*0010*/              @P0 MOV R1, R2 ;"; empty where there is none.
@@ -154,7 +128,8 @@ std::vector<MachineCode> compile(const fs::path& ptx) {
   const ProgramOutcome done =
       run_program({ptxas, "-v", "-arch=" + target_of(ptx), ptx.string(), "-o", cubin.string()}, -1);
   if (done.code != 0) throw UsageError("ptxas refuses " + ptx.string() + ":\n" + done.err);
-  const auto sections = sections_of(read_file(cubin));
+  const auto sections = elf_sections(read_file(cubin));
+  if (sections.empty()) throw EnvironmentError("what ptxas has written is no ELF file");
   const auto opcodes = opcodes_of(cubin);
   std::vector<MachineCode> codes;
   for (const CompiledFunction& function : parse_ptxas(done.out + done.err)) {
@@ -181,9 +156,10 @@ std::vector<MachineCode> compile(const fs::path& ptx) {
 /// The opcode of instruction i; without nvdisasm its number, the lowest 12 bits.
 std::string opcode_of(const MachineCode& code, std::size_t i) {
   if (!code.opcodes.empty()) return code.opcodes[i];
-  const auto low = field<std::uint16_t>(code.instructions[i], 0) & 0xfff;
+  std::uint16_t low = 0;
+  std::memcpy(&low, code.instructions[i].data(), sizeof low);
   char text[8];
-  std::snprintf(text, sizeof text, "0x%03x", static_cast<unsigned>(low));
+  std::snprintf(text, sizeof text, "0x%03x", static_cast<unsigned>(low & 0xfff));
   return text;
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace lanescope::ptx {
+namespace lanescope::simt {
 
 /// PTX ISA, "Rounding Modifiers": .rn .rz .rm .rp, and of conversions .rna.
 enum class Rounding : std::uint8_t { nearest_even, zero, down, up, nearest_away };
@@ -104,4 +104,4 @@ inline double value_of(const Format& format, std::uint32_t bits) {
   return sign * std::ldexp(units, (exponent == 0 ? 1 : exponent) - bias - format.fraction_bits);
 }
 
-}  // namespace lanescope::ptx
+}  // namespace lanescope::simt

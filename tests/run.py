@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""run.py BUILD [-v] [--quick] [PATTERN ...]: runs the tests that the build folder BUILD holds, as many
-side by side as there are cores; `./lanescope test` calls it.
+"""run.py BUILD [-v] [--quick] [PATTERN ...]: runs the tests that the build folder BUILD holds, one more side by
+side than there are cores; `./lanescope test` calls it.
 
 A PATTERN is Catch2's (a name, `mma*`, a tag `[shapes]`) or names a test in Python, and several may stand in
 one (`mma*,watch`): what matches any of them runs; without one all run but the cases with a hidden tag. --quick: the cases tagged [quick]. -v says how each ended.
 A case that cannot run here says so in the file LANESCOPE_SKIPPED, a test in Python by exit code 77. Ends in
-the slowest ones and "N passed, N failed, N skipped"; exits with 1 where one failed, 2 where none matches."""
+the slowest ones, with the seconds of CPU that they took, and "N passed, N failed, N skipped"; exits with 1 where
+one failed, 2 where none matches."""
 
 import argparse
 import concurrent.futures
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 CATCH = "lanescope_tests"
@@ -54,8 +56,25 @@ def python_tests(build, patterns):
                                      for pattern in ",".join(patterns).split(",")))]
 
 
+def wait_for(process, seconds):
+    """The exit code of a process that leads a session, None where it took too long and was killed with all of its
+    group; the seconds of CPU that it and what it waited for took."""
+    late = threading.Event()
+
+    def end():
+        late.set()
+        os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    _, status, used = os.wait4(process.pid, 0)
+    timer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return None if late.is_set() else process.returncode, used.ru_utime + used.ru_stime
+
+
 def run(job, build):
-    """How the job ended ("passed", "failed", "skipped"), in how many seconds, and what it said."""
+    """How the job ended ("passed", "failed", "skipped"), in how many seconds, how many of CPU, and what it said."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+", errors="replace") as said:
         skipped = pathlib.Path(folder) / "skipped"
         skipped.touch()
@@ -64,23 +83,18 @@ def run(job, build):
         # of its own, so that all that it started ends with it.
         process = subprocess.Popen(job.command, cwd=build, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                    env={**os.environ, "LANESCOPE_SKIPPED": str(skipped)}, start_new_session=True)
+        code, cpu = wait_for(process, job.seconds)
         try:
-            code = process.wait(timeout=job.seconds)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
         said.seek(0)
         words = said.read()
         if code is None:
             words += f"ended after {job.seconds} s\n"
         reason = skipped.read_text()
         ended = "skipped" if code == 77 or (code == 0 and reason) else "passed" if code == 0 else "failed"
-        return ended, time.monotonic() - start, words + reason
+        return ended, time.monotonic() - start, cpu, words + reason
 
 
 def main():
@@ -101,12 +115,12 @@ def main():
     record = build / "test_seconds.json"
     seconds = json.loads(record.read_text()) if record.exists() else {}
     jobs.sort(key=lambda job: -seconds.get(job.name, float("inf")))
-    counts, took = {"passed": 0, "failed": 0, "skipped": 0}, {}
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    counts, took, cpu = {"passed": 0, "failed": 0, "skipped": 0}, {}, {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() + 1) as pool:  # some wait for a browser, or a lock
         futures = {pool.submit(run, job, build): job for job in jobs}
         for future in concurrent.futures.as_completed(futures):
             name = futures[future].name
-            ended, took[name], words = future.result()
+            ended, took[name], cpu[name], words = future.result()
             counts[ended] += 1
             if ended == "failed" or options.verbose:
                 print(f"{ended}: {name}  ({took[name]:.1f} s)", flush=True)
@@ -122,7 +136,7 @@ def main():
 
     print("\nslowest")
     for name in sorted(took, key=took.get, reverse=True)[:SLOWEST]:
-        print(f"{took[name]:8.1f} s  {name}")
+        print(f"{took[name]:8.1f} s {cpu[name]:8.1f} CPU-s  {name}")
     print(", ".join(f"{count} {ended}" for ended, count in counts.items()))
     return 1 if counts["failed"] else 0
 

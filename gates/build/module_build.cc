@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include "debug/report/suggested_command.h"
 #include "gates/build/needed_libraries.h"
 #include "gates/build/ninja.h"
+#include "gates/build/ninja_record.h"
 #include "gates/build/this_build.h"
 #include "gates/process/cuda_process.h"
 #include "gates/process/machine_runtime.h"
@@ -33,11 +35,28 @@ std::string target_of(const std::filesystem::path& file) {
   return inside.starts_with("..") ? "gates/" + file.filename().string() : inside;
 }
 
+bool holds_text(const std::filesystem::path& file, const std::string& text) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return bytes.find(text) != bytes.npos;
+}
+
+/// Whether the file of a module is what ninja would make of the sources at hand.
+bool is_current(const std::filesystem::path& module) {
+  const std::filesystem::path root = this_build::build_root();
+  const std::string target = target_of(module), name = module.filename().string();
+  if (root / target != module.lexically_normal() || !is_newer_than_includes(root, target)) {
+    return false;
+  }
+  // What was edited while it was compiled is older than it is.
+  return holds_text(module, hash_of_sources_at_hand(name.substr(0, name.find('.'))));
+}
+
 std::string ninja_command() { return "ninja -C " + shell_word(this_build::build_root()); }
 
-}  // namespace
-
-void build_files(const std::vector<std::filesystem::path>& files, const std::string& what) {
+/// `of_modules`: what goes into one of the files, it was compiled of.
+void build(const std::vector<std::filesystem::path>& files, const std::string& what,
+           bool of_modules) {
   static std::mutex mutex;
   static std::set<std::string>
       up_to_date;  // once in a process: its runs are all of the same sources
@@ -46,7 +65,8 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
   if (ninja && *ninja) {
     std::vector<std::string> targets;
     for (const std::filesystem::path& file : files) {
-      if (!up_to_date.contains(file)) targets.push_back(target_of(file));
+      if (up_to_date.contains(file) || (of_modules && is_current(file))) continue;
+      targets.push_back(target_of(file));
     }
     if (!targets.empty() && run_ninja(ninja, targets) != 0) {
       throw UsageError(what + " does not compile: the compiler's words are above");
@@ -59,6 +79,12 @@ void build_files(const std::vector<std::filesystem::path>& files, const std::str
                            shell_word(this_build::source_root() + "/lanescope") + ", or " +
                            ninja_command() + " " + shell_word(target_of(file)));
   }
+}
+
+}  // namespace
+
+void build_files(const std::vector<std::filesystem::path>& files, const std::string& what) {
+  build(files, what, false);
 }
 
 std::filesystem::path module_path(const std::string& name) {
@@ -75,8 +101,8 @@ std::vector<std::string> warnings_of_module(const std::string& name) {
 void build_modules(const std::vector<std::string>& names) {
   std::vector<std::filesystem::path> files;
   for (const std::string& name : names) files.push_back(module_path(name));
-  build_files(files,
-              "the module " + names.front() + (names.size() > 1 ? " or one of the others" : ""));
+  build(files, "the module " + names.front() + (names.size() > 1 ? " or one of the others" : ""),
+        true);
 }
 
 std::filesystem::path build_machine_runtime() {

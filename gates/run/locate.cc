@@ -77,9 +77,13 @@ class Search {
                                         [](const Probe& probe) { return probe.checked; });
     const auto problems = std::ssize(probes) + to_check;
     Progress progress("locating", problems, "problems");
-    std::int64_t tried = 0;
+    const auto count = [&] { progress.at(std::ssize(location_.runs), problems); };
+    unchecked_ = probes.data();
     for (const Probe& probe : probes) {
-      progress.at(tried++, problems);
+      count();
+      // What the memory checker finds in small problems needs no large one.
+      const bool right = !location_.diagnosis && !location_.recurrence;
+      if (probe.large && right && check_up_to(&probe, count)) return std::move(location_);
       build_ahead(probes, probe);
       const bool best = attempt(probe);
       // What the checker does not find in one run that fails, it may in another.
@@ -113,14 +117,7 @@ class Search {
       location_.warnings = warnings_of_module(module_name_);
       return std::move(location_);
     }
-    for (const Probe& probe : probes) {
-      if (!probe.checked) continue;
-      progress.at(tried++, problems);
-      if (check_memory(probe, location_)) {
-        location_.source = accessing_lines(*location_.diagnosis);
-        break;
-      }
-    }
+    check_up_to(probes.data() + probes.size(), count);
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
     if (!location_.diagnosis && !is_given(given_)) check_far_head(given_, location_);
     if (!location_.diagnosis && !is_module_path(given_.kernel)) {
@@ -145,6 +142,20 @@ class Search {
     if (!run.trace_note.empty())
       throw UsageError("locate: it needs the traced values. " + run.trace_note);
     return {run.module->br, run.module->bc, run.module->combines, run.module->persistent};
+  }
+
+  /// The memory checker on those problems before `end` that it has not had; true where it finds
+  /// something.
+  template <class Count>
+  bool check_up_to(const Probe* end, Count count) {
+    while (unchecked_ != end) {
+      const Probe& probe = *unchecked_++;
+      count();
+      if (!probe.checked || !check_memory(probe, location_)) continue;
+      location_.source = accessing_lines(*location_.diagnosis);
+      return true;
+    }
+    return false;
   }
 
   /// What the first module runs was right: all that other probes need is built at once.
@@ -311,7 +322,8 @@ class Search {
   std::vector<DumpInfo> right_;  ///< of the runs that match
   /// Runs of an untraced kernel that are wrong, and what explains each.
   std::vector<std::pair<std::string, std::vector<Cause>>> failed_runs_;
-  Probe variant_probe_;  ///< the first with another recurrence
+  const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
+  Probe variant_probe_;               ///< the first with another recurrence
   double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match
   RunOptions failed_;          ///< of the probe whose diagnosis it is
   bool combines_ = false;      ///< the kernel has a combine pass

@@ -142,6 +142,7 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, 
   add("more tiles than rings of buffers hold", length_text(br, 9 * bc), false, "random", true);
   if (persistent) {  // more than the 132 blocks of an H200
     add("several items per block", "h=136," + length_text(br, 3 * bc), false, "random", true);
+    probes.back().large = true;
   }
   if (combines) {
     const auto add_splits = [&](const std::string& about, const std::string& shape, bool causal,

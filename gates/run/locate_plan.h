@@ -12,6 +12,7 @@ struct Probe {
   std::string about;
   RunOptions options;
   bool checked = false;  ///< also under the memory checker, where values show nothing
+  bool large = false;    ///< takes longer than all others together
   bool broad = false;    ///< of many classes of faults: run, too, when one is found, for others
 };
 

@@ -19,7 +19,6 @@
 
 #include LANESCOPE_KERNEL_FILE
 
-#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <numbers>
@@ -143,7 +142,7 @@ inline Arguments attention_of(const ModuleRun& r) {
       static_cast<int>(p.heads_kv),
       static_cast<int>(p.len_q),
       static_cast<int>(p.len_kv),
-      static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(p.d))),
+      static_cast<float>(std::numbers::log2e / __builtin_sqrt(static_cast<double>(p.d))),
       p.causal,
       r.splits,
       r.heads_per_tile,

@@ -72,7 +72,8 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
   /// soon as its place is empty, in the order in which they are used. Q comes behind the first K.
   /// An item is asked for behind the last load of the one before: whoever is slow asks late.
   LANESCOPE_DEVICE static void produce(const Arguments& a, SharedMemory& smem) {
-    Ring<SharedMemory::ring> k, v;
+    Ring<SharedMemory::places_of_k> k;
+    Ring<SharedMemory::places_of_v> v;
     Ring<SharedMemory::places_of_q> q;
     Ring<2> next;
     const int items = item_count<Br>(a), blocks = static_cast<int>(device::block_count());

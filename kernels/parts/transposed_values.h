@@ -28,7 +28,7 @@ constexpr int position_of_key(int key) {
 template <class E, int Bc, int D>
 struct TransposedValues {
   using Element = E;
-  using Tile = device::TensorTile<E, D, Bc>;
+  using Tile = device::TensorTile<E, D, (Bc + 63) / 64 * 64>;  ///< in whole boxes
   static constexpr int rows = Bc, cols = D, bytes = Tile::bytes;
   Tile by_column;  ///< [d][position of the key]
 
@@ -54,11 +54,8 @@ struct ValueTransposer {
   static constexpr int warps = 3, first_warp = Stages::warps + 1;
   static constexpr int bc = Values::rows, d = Values::cols;
   /// Parts of 32 keys, and how many of them a warp has in its registers, which are few.
-  static constexpr int parts = bc / 32, at_once = Stages::warps > 8 ? 2
-                                                  : parts % 3 == 0  ? 3
-                                                  : parts % 4 == 0  ? 4
-                                                                    : 2;
-  static_assert(bc % 32 == 0 && parts % at_once == 0);
+  static constexpr int parts = bc / 32, at_once = Stages::warps > 8 ? 1 : 2;
+  static_assert(bc % 32 == 0);
 
   /// to ← from, 16 columns at a time of those that are the calling warp's. Of 32 keys of them, a
   /// lane gets the keys 2t, 2t + 1 of each eight for the columns 2g and 2g + 1 (ldmatrix.trans of
@@ -77,19 +74,19 @@ struct ValueTransposer {
       for (int part = 0; part < parts; part += at_once) {
         std::uint32_t pairs[at_once][4];  // [8 keys]: columns 2g, 2g + 1 of key 2t, then of 2t + 1
         LANESCOPE_UNROLL
-        for (int i = 0; i < at_once; ++i) {
+        for (int i = 0; i < at_once && part + i < parts; ++i) {
           device::ldmatrix_x4_trans(pairs[i], keys + (part + i) * 32 * Stages::Keys::box_cols);
         }
         LANESCOPE_UNROLL
-        for (int i = 0; i < at_once; ++i) {
+        for (int i = 0; i < at_once && part + i < parts; ++i) {
           std::uint32_t columns[4];  // two columns of 16 positions, then of the next
           LANESCOPE_UNROLL
           for (int half = 0; half < 4; half += 2) {
             columns[half] = device::permute_bytes(pairs[i][half], pairs[i][half + 1], first);
             columns[half + 1] = device::permute_bytes(pairs[i][half], pairs[i][half + 1], second);
           }
-          E* const positions = &to.by_column.at(own_col, (part + i) * 32 + lane / 16 * 16);
-          device::stmatrix_x4(positions + col * Values::Tile::box_cols, columns);
+          E* const positions = &to.by_column.at(col + own_col, (part + i) * 32 + lane / 16 * 16);
+          device::stmatrix_x4(positions, columns);
         }
       }
     }
@@ -102,7 +99,7 @@ struct ValueTransposer {
   /// Every tile of V of every item: as soon as it is there, and its place is empty.
   template <bool Transposes, class SharedMemory>
   LANESCOPE_DEVICE static void run(SharedMemory& smem) {
-    Ring<SharedMemory::ring> v;
+    Ring<SharedMemory::places_of_v> v;
     Ring<2> next;
     while (true) {
       device::mbarrier_wait(smem.item_full[next.slot], next.parity);

@@ -16,33 +16,43 @@ template <class Stages>
 struct WgmmaMemorySizes {
   using Queries = typename Stages::Queries;
   using Keys = typename Stages::Keys;
+  using Values = typename Stages::Values;
   static constexpr int most_bytes = 227 * 1024 - 1024;  ///< of a block, but for what is small
-  static constexpr int tiles = Stages::transposes_values ? 3 : 2;  ///< of K and V, to a place
-  static constexpr int fitting_beside(int places_of_q) {
-    return (most_bytes - places_of_q * Queries::bytes) / (tiles * Keys::bytes);
+  /// A tile of K and one of V, as it comes and as it is read.
+  static constexpr int pair_bytes =
+      2 * Keys::bytes + (Stages::transposes_values ? Values::bytes : 0);
+  static constexpr int left_beside(int places_of_q) {
+    return most_bytes - places_of_q * Queries::bytes;
   }
   /// The queries of the next item come early where a second place costs no tile.
-  static constexpr int places_of_q = !Stages::holds_queries && fitting_beside(2) >= 4 ? 2 : 1;
-  static constexpr int fitting = fitting_beside(places_of_q);
-  static constexpr int ring = fitting < 4 ? fitting : 4;  ///< tiles of K and of V
-  static_assert(ring >= 2);
+  static constexpr int places_of_q =
+      !Stages::holds_queries && left_beside(2) / pair_bytes >= 4 ? 2 : 1;
+  static constexpr int pairs = left_beside(places_of_q) / pair_bytes;
+  static constexpr int places_of_v = pairs < 4 ? pairs : 4;
+  /// Where a tile of K is kept until its P is settled, the next but one has to come all the same.
+  static constexpr bool has_another_k =
+      Stages::rescale.by_sums && pairs < 4 &&
+      left_beside(places_of_q) - pairs * pair_bytes >= Keys::bytes;
+  static constexpr int places_of_k = has_another_k ? places_of_v + 1 : places_of_v;
+  static_assert(places_of_v >= 2);
 };
 
 template <class Stages>
 struct WgmmaMemory
     : WgmmaMemorySizes<Stages>,
-      TransposedRing<Stages, WgmmaMemorySizes<Stages>::ring, Stages::transposes_values> {
+      TransposedRing<Stages, WgmmaMemorySizes<Stages>::places_of_v, Stages::transposes_values> {
   using Sizes = WgmmaMemorySizes<Stages>;
   using typename Sizes::Keys;
   using typename Sizes::Queries;
   using Item = WorkItem<WorkOf<typename Stages::Element>>;
-  using Sizes::places_of_q, Sizes::ring;
+  using Sizes::places_of_q, Sizes::places_of_k, Sizes::places_of_v;
 
   Queries q[places_of_q];
-  Keys k[ring];
-  Keys v[ring];
+  Keys k[places_of_k];
+  Keys v[places_of_v];
   device::Mbarrier q_full[places_of_q], q_empty[places_of_q];
-  device::Mbarrier k_full[ring], k_empty[ring], v_full[ring], v_empty[ring];
+  device::Mbarrier k_full[places_of_k], k_empty[places_of_k];
+  device::Mbarrier v_full[places_of_v], v_empty[places_of_v];
   device::Mbarrier item_full[2], item_empty[2];
   Item item[2];  ///< that the block works on, and the next
   /// Of each warp, whether its sums of P are too large, of tiles by turns.
@@ -55,11 +65,11 @@ struct WgmmaMemory
                                         {"k[1]", "v[1]", "transposed[1]"},
                                         {"k[2]", "v[2]", "transposed[2]"},
                                         {"k[3]", "v[3]", "transposed[3]"}};
-    static_assert(ring <= 4);
+    static_assert(places_of_k <= 4);
     visit("q[0]", q[0]);
     if constexpr (places_of_q == 2) visit("q[1]", q[1]);
-    for (int i = 0; i < ring; ++i) {
-      visit(names[i][0], k[i]);
+    for (int i = 0; i < places_of_k; ++i) visit(names[i][0], k[i]);
+    for (int i = 0; i < places_of_v; ++i) {
       visit(names[i][1], v[i]);
       if constexpr (Stages::transposes_values) visit(names[i][2], this->transposed[i]);
     }

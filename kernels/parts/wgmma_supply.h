@@ -15,8 +15,9 @@ struct WgmmaSupply {
   using Item = typename Memory::Item;
 
   Memory& smem;
-  Ring<Memory::ring> k, v;  ///< the tile of K whose scores come next, and the one of V
-  Ring<Memory::ring> kept;  ///< the tile of K whose scores may be needed once more
+  Ring<Memory::places_of_k> k;     ///< the tile of K whose scores come next
+  Ring<Memory::places_of_k> kept;  ///< the one whose scores may be needed once more
+  Ring<Memory::places_of_v> v;
   Ring<Memory::places_of_q> q;
   Ring<2> next, item;  ///< the item that comes next, and the one at work
 

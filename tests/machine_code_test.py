@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """machine_code_test.py ROOT BUILD NVCC NINJA [--all]: the machine code of every cuda module without tracing is the
-code of the same kernel without anything to trace. Without --all of each tile in one type: the types differ in their
-conversions alone, which no seam holds.
+code of the same kernel without anything to trace. Without --all of each head dimension in one tile and one type: types
+differ in their conversions alone, which no seam holds, tiles in how often their loops go round.
 
-Those of a kernel and gate are compiled to one PTX, of which ptxas makes machine code, function by function, and as a
-module each takes ten times as long: from ROOT, and from a copy of ROOT for the gate, in which a `seam(...)` statement
+Those of a gate, of all kernels, are compiled to one PTX, of which ptxas makes machine code, function by function, and
+as a module each takes ten times as long: from ROOT, and from a copy of ROOT for the gate, in which a `seam(...)` statement
 keeps the sites that the gate takes or leaves and what completes them, where it keeps none it is gone; and a seam does
 not trace. The functions are compared as text. Of one module of BUILD the PTX must be that of its function; and that
 with tracing on must differ, else the comparison could not fail.
@@ -52,22 +52,26 @@ def functions_of_module(module):
     return functions(data[begin:data.index(b"\0", begin)].decode())
 
 
+def template_of(kernel):
+    return kernel.title().replace("_", "")
+
+
 def compile_code(root, nvcc, flags, folder, modules, trace=0):
-    """The functions of modules of one kernel and gate, by name. One source, whose own module is the first,
-    instantiates the others' kernels as well: headers would take more than half of the time."""
+    """The functions of modules of one gate, by name. One source, whose own module is the first, instantiates the
+    others' kernels as well: headers would take more than half of the time."""
     name, kernel, gate, dtype, d, br, bc = modules[0]
-    template = kernel.title().replace("_", "")
     source = folder / f"{name}.cu"
-    launches = "".join(f"  launch_passes<kernels::{template}<gate, device::{', '.join(m[3:])}>>(run, {{}}, stream);\n"
+    headers = "".join(f'#include "kernels/{other}.h"\n' for other in sorted({m[1] for m in modules}))
+    launches = "".join(f"  launch_passes<kernels::{template_of(m[1])}<gate, device::{', '.join(m[3:])}>>(run, {{}}, stream);\n"
                        for m in modules)
-    source.write_text('#include "gates/module/module_cuda.cu"\nvoid lanescope_launch_all(const lanescope::ModuleRun& run, '
+    source.write_text(headers + '#include "gates/module/module_cuda.cu"\nvoid lanescope_launch_all(const lanescope::ModuleRun& run, '
                       "cudaStream_t stream) {\n  using namespace lanescope;\n"
                       + launches + "}\n")
     ptx = folder / f"{name}.{trace}.ptx"
     subprocess.run(
         [nvcc, "-std=c++20", *flags, "--expt-relaxed-constexpr", "-ptx", f"-I{root}",
          f'-DLANESCOPE_KERNEL_FILE="kernels/{kernel}.h"', '-DLANESCOPE_SOURCE_HASH_FILE="source_hash.h"',
-         f"-DLANESCOPE_KERNEL={kernel}", f"-DLANESCOPE_TEMPLATE={template}", f"-DLANESCOPE_GATE={gate}",
+         f"-DLANESCOPE_KERNEL={kernel}", f"-DLANESCOPE_TEMPLATE={template_of(kernel)}", f"-DLANESCOPE_GATE={gate}",
          f"-DLANESCOPE_TYPE={dtype}", f"-DLANESCOPE_D={d}", f"-DLANESCOPE_BR={br}", f"-DLANESCOPE_BC={bc}",
          "-DLANESCOPE_BACKEND=cuda", '-DLANESCOPE_COMPILE_FLAGS=""', "-DLANESCOPE_CHECKED=0", f"-DLANESCOPE_TRACE={trace}",
          "-o", str(ptx), str(source)], check=True)
@@ -76,8 +80,9 @@ def compile_code(root, nvcc, flags, folder, modules, trace=0):
 
 def own_functions(all_functions, module):
     """Those of one module, by the template arguments in their names; it has some."""
-    dtype, d, br, bc = module[3:]
-    own = {name: code for name, code in all_functions.items() if f"{len(dtype)}{dtype}ELi{d}ELi{br}ELi{bc}E" in name}
+    template, dtype, d, br, bc = template_of(module[1]), *module[3:]
+    mangled = re.compile(rf"{len(template)}{template}I\w*{len(dtype)}{dtype}ELi{d}ELi{br}ELi{bc}E")
+    own = {name: code for name, code in all_functions.items() if mangled.search(name)}
     assert own, f"{module[0]}: no kernel"
     return own
 
@@ -105,11 +110,11 @@ def without_traces(root, copy, gate):
     return copy
 
 
-def of_one_type(modules):
-    """Those of each kernel, gate and tile in its first type, and in each that is scaled."""
+def of_one_tile(modules):
+    """Those of each kernel, gate and head dimension in its first tile and type, and in each type that is scaled."""
     first = {}
     for module in sorted(modules, key=lambda m: TYPES.index(m[3])):
-        first.setdefault((*module[1:3], *module[4:], module[3] in SCALED), module)
+        first.setdefault((*module[1:3], module[4], module[3] in SCALED), module)
     return list(first.values())
 
 
@@ -119,7 +124,7 @@ def main():
     modules = [match.groups() for match in MODULE.finditer(targets.stdout)]
     assert modules, "no cuda module is declared"
     if sys.argv[5:] != ["--all"]:
-        modules = of_one_type(modules)
+        modules = of_one_tile(modules)
     commands = subprocess.run([ninja, "-C", build, "-t", "commands", *(f"gates/{m[0]}.untraced.so" for m in modules)],
                               check=True, stdout=subprocess.PIPE, text=True).stdout
     arch_of = {name: arch for arch, name in ARCH.findall(commands)}
@@ -135,7 +140,8 @@ def main():
         def code(sources, modules, **more):
             place = folder / sources.name / "ptx"
             place.mkdir(exist_ok=True, parents=True)
-            return compile_code(sources, nvcc, [*flags, f"-arch={arch_of[modules[0][0]]}", f"-I{folder}", f"-I{build / 'gates'}"], place, modules, **more)
+            return compile_code(sources, nvcc, [*flags, f"-arch={arch_of[modules[0][0]]}", f"-I{folder}", f"-I{build / 'gates'}"],
+                                place, modules, **more)
 
         def compare(modules):
             """The code with seams, and the modules whose code is another without."""
@@ -144,7 +150,7 @@ def main():
 
         groups = collections.defaultdict(list)
         for module in modules:
-            groups[(*module[1:3], module[3] in SCALED)].append(module)
+            groups[(module[2], module[3] in SCALED, arch_of[module[0]])].append(module)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             compared = list(pool.map(compare, groups.values()))
         wrong = [module for _, some in compared for module in some]

@@ -2,6 +2,7 @@
 // and the order in which lanes run changes no bit.
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,7 @@ TEST_CASE("check: a finding in a persistent block names the item") {
 
 TEST_CASE("check: planted bugs of memory are found, with the line") {
   int checked = 0;
+  std::set<std::string> clean;  // kernels at the problems that show bugs of theirs
   for (const testing::Specimen& specimen : testing::all_specimens()) {
     if (specimen.finding.empty()) continue;
     RunOptions options = options_for(specimen.kernel + "+" + specimen.name, "fused");
@@ -85,11 +87,15 @@ TEST_CASE("check: planted bugs of memory are found, with the line") {
           schedule == 0 || specimen.finding != "missing_wait" || specimen.kernel != "wgmma";
       if (shows) CHECK(json.find("\"kind\": \"" + kind + "\"") != std::string::npos);
       CHECK(json.find("\"kernels/") != std::string::npos);
-      CHECK(check_json(check_kernel(options)) == json);
+      // The same again, with one of the schedules: of the next bug with the other.
+      const bool again = (schedule == 0) == (checked % 2 == 0);
+      if (again) CHECK(check_json(check_kernel(options)) == json);
     }
     options.kernel = specimen.kernel;
-    CHECK(check_kernel(options).clean());
     ++checked;
+    const auto problem = options.kernel + " " + options.shape + " " + options.dtype + " " +
+                         options.input + (options.causal ? " causal" : "");
+    if (clean.insert(problem).second) CHECK(check_kernel(options).clean());
   }
   CHECK(checked >= 6);
 }

@@ -61,19 +61,24 @@ const std::vector<Shape> split_shapes = {
     {"", "s=300,h=2,d=64", 3},
 };
 
-std::vector<Shape> with_splits(std::vector<Shape> shapes, const std::string& kernel) {
-  if (testing::combines(kernel)) {
-    shapes.insert(shapes.end(), split_shapes.begin(), split_shapes.end());
+/// All splits of the kernel's first type, three of the others: what depends on the shape does not
+/// depend on the type.
+std::vector<Shape> with_splits(std::vector<Shape> shapes, const std::string& kernel,
+                               const std::string& dtype) {
+  if (!testing::combines(kernel)) return shapes;
+  for (std::size_t i = 0; i < split_shapes.size(); ++i) {
+    const bool is_first_type = dtype == declared_dtypes(kernel).front();
+    if (is_first_type || i % 3 == 2) shapes.push_back(split_shapes[i]);
   }
   return shapes;
 }
-std::vector<Shape> few_shapes_for(const std::string& kernel) {
-  return with_splits(common_few_shapes, kernel);
+std::vector<Shape> few_shapes_for(const std::string& kernel, const std::string& dtype) {
+  return with_splits(common_few_shapes, kernel, dtype);
 }
-/// All shapes for the kernel's first type: what depends on the shape does not depend on the type.
+/// All shapes for the kernel's first type.
 std::vector<Shape> shapes_for(const std::string& kernel, const std::string& dtype) {
-  if (dtype != declared_dtypes(kernel).front()) return few_shapes_for(kernel);
-  std::vector<Shape> shapes = with_splits(common_shapes, kernel);
+  if (dtype != declared_dtypes(kernel).front()) return few_shapes_for(kernel, dtype);
+  std::vector<Shape> shapes = with_splits(common_shapes, kernel, dtype);
   shapes.push_back({"mission", ""});
   return shapes;
 }
@@ -140,7 +145,7 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
           continue;
         }
         options.tile_shape = tile_text(m.br, m.bc);
-        for (const Shape& shape : few_shapes_for(kernel)) {
+        for (const Shape& shape : few_shapes_for(kernel, dtype)) {
           take(shape, options);
           // A tile may be there for D = 64 alone.
           if (shape.shape.find("d=") == std::string::npos) {

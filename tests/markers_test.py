@@ -32,10 +32,14 @@ class MarkersTest(ProgramTest):
         subprocess.run([cls.ninja, "-C", cls.program.parents[1], "gates/libcudart.so.13", "gates/commands/lanescope"], check=True,
                        stdout=subprocess.DEVNULL)
         cls.environment["LANESCOPE_NINJA"] = ""  # modules are given by their paths
+        cls.compiled = {}
 
     def compile(self, source, name, *changes):
-        """The module of a kernel of tests/strangers with texts replaced by others."""
+        """The module of a kernel of tests/strangers with texts replaced by others, which is called `name` in all tests."""
         folder = self.folder / name
+        if name in self.compiled:
+            self.assertEqual(self.compiled[name], (source, changes))
+            return folder / f"{name}.so"
         folder.mkdir()
         text = (ROOT / "tests" / "strangers" / source).read_text()
         for old, new in changes:
@@ -47,6 +51,7 @@ class MarkersTest(ProgramTest):
         line = line.replace("tests/strangers/marked.cu", str(copy))
         line = line.replace(f"{MARKED}/marked.so", str(folder / f"{name}.so")).replace(MARKED, str(folder))
         subprocess.run(shlex.split(line), cwd=ROOT, check=True)
+        self.compiled[name] = source, changes
         return folder / f"{name}.so"
 
     def report(self, module, gate, *words, code=0):
@@ -82,7 +87,7 @@ class MarkersTest(ProgramTest):
 
     def test_lanes(self):
         """The dump says which lane held what."""
-        module = self.compile("marked_mma.cu", "mma_lanes")
+        module = self.compile("marked_mma.cu", "mma")
         self.call("run", module, "fused", "--backend", "sim", "--shape", "b=1,h=1,s=32,d=64", "-o", "x.safetensors")
         file = (self.folder / "x.safetensors").read_bytes()
         header, data = header_of(file)
@@ -203,8 +208,8 @@ class MarkersTest(ProgramTest):
         """Back from the first wrong element: lines, and the first marked value on the way that is wrong."""
         shape = ["--shape", "b=1,h=2,s=70,d=64", "--causal", "--slice"]
         for name, change, site, tile in [
-                ("way_sum", ("l = fmaf(l, alpha, sum);", "l = l + sum;"), "l", 1),
-                ("way_lanes", ("for (int i = 16; i > 0; i /= 2) top", "for (int i = 8; i > 0; i /= 2) top"), "m", 0)]:
+                ("sum", ("l = fmaf(l, alpha, sum);", "l = l + sum;"), "l", 1),
+                ("lanes", ("for (int i = 16; i > 0; i /= 2) top", "for (int i = 8; i > 0; i /= 2) top"), "m", 0)]:
             module = self.compile("marked.cu", name, change)
             report = self.report(module, "fused", *shape, code=DIVERGED)
             way = report["slice"]
@@ -218,7 +223,7 @@ class MarkersTest(ProgramTest):
             self.assertRegex(" ".join(way["sources"]), r"of k: row 0 .* to row \d+ ")
         told = self.call("diff", module, "fused", "--backend", "sim", *shape, code=DIVERGED).stdout
         self.assertRegex(told, r"marked values on the way the first wrong: m, tile 0, row \d, column 0 [(]warp \d, lane \d+[)]: got ")
-        right = self.compile("marked.cu", "way_right")
+        right = self.compile("marked.cu", "rows")
         self.assertNotIn("slice", self.report(right, "fused", *shape))
         # Behind the last marker.
         late = self.compile("marked.cu", "way_late", ("l > 0 ? 1 / l : 0", "l > 0 ? 2 / l : 0"))
@@ -258,7 +263,7 @@ class MarkersTest(ProgramTest):
             self.skipTest("no CUDA device answers")
         subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/liblanescope_marked_cuda.so"], check=True,
                        stdout=subprocess.DEVNULL)
-        for source, name in [("marked.cu", "gpu_rows"), ("marked_mma.cu", "gpu_mma")]:
+        for source, name in [("marked.cu", "rows"), ("marked_mma.cu", "mma")]:
             module = self.compile(source, name)
             self.compare_backends(module, "--shape", "b=2,h=2,s=70,d=64", "--causal")
         with tarfile.open(ROOT / "tests" / "data" / "marked_triton.tar.xz") as captured:
@@ -266,7 +271,7 @@ class MarkersTest(ProgramTest):
         self.compare_backends(self.folder / "attention.ptx", "--shape", "b=2,h=4,hkv=2,s=40,skv=50,d=64")
         for name, words in [("ptx", {}), ("apart", {"fmad": False})]:
             module = self.folder / f"{name}.ptx"
-            module.write_text((self.folder / "gpu_rows" / "gpu_rows.ptx").read_text())
+            module.write_text((self.folder / "rows" / "rows.ptx").read_text())
             self.describe(module, **words)
             self.compare_backends(module, "--shape", "b=2,h=2,s=70,d=64", "--causal")
 
@@ -328,7 +333,7 @@ class MarkersTest(ProgramTest):
     def test_machine_code(self):
         """What the markers change of it, by opcode."""
         line, = [line for line in lines_of_readme(MARKED) if "-DLANESCOPE_UNMARKED" in line]
-        for source, name in [("marked.cu", "code_rows"), ("marked_mma.cu", "code_mma")]:
+        for source, name in [("marked.cu", "rows"), ("marked_mma.cu", "mma")]:
             with self.subTest(source):
                 module = self.compile(source, name).with_suffix(".ptx")
                 unmarked = module.with_name("unmarked.ptx")
@@ -345,7 +350,7 @@ class MarkersTest(ProgramTest):
                     more = sum(count["with"] - count["without"] for count in kernel["moved"])
                     self.assertEqual(kernel["with"]["instructions"] - kernel["without"]["instructions"], more)
         self.refuses(USAGE, "--against says which PTX", "resources", module)
-        self.refuses(USAGE, "have no kernel in common", "resources", module, "--against", self.folder / "code_rows" / "code_rows.ptx")
+        self.refuses(USAGE, "have no kernel in common", "resources", module, "--against", self.folder / "rows" / "rows.ptx")
         broken = module.with_name("broken.ptx")
         broken.write_text(module.read_text().replace("\tret;", "\tretired;"))
         self.refuses(USAGE, "ptxas refuses .*broken.ptx", "resources", module, "--against", broken)
@@ -399,7 +404,7 @@ class MarkersTest(ProgramTest):
 
     def test_ptx(self):
         """What nvcc -ptx leaves, with a launch description."""
-        module = self.compile("marked.cu", "as_ptx").with_suffix(".ptx")
+        module = self.compile("marked.cu", "rows").with_suffix(".ptx")
         self.describe(module)
         for gate in GATES:
             report = self.report(module, gate, "--shape", "b=2,h=2,s=30,d=64", "--causal")

@@ -4,6 +4,7 @@
 #include "tests/specimens.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "debug/judge/diff.h"
@@ -87,8 +88,11 @@ TEST_CASE("specimens: what only looks like a bug is clean in every gate") {
 }
 
 TEST_CASE("specimens: the clean kernels match at the shapes that show the bugs") {
+  std::set<std::string> run;
   for (const Specimen& specimen : specimens()) {
-    INFO(specimen.kernel << " " << specimen.shape);
-    CHECK(diff(specimen, specimen.kernel, Gate::fused).match);
+    const auto problem = specimen.kernel + " " + specimen.shape + " " + specimen.dtype + " " +
+                         specimen.input + (specimen.causal ? " causal" : "");
+    INFO(problem);
+    if (run.insert(problem).second) CHECK(diff(specimen, specimen.kernel, Gate::fused).match);
   }
 }

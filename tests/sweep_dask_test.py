@@ -33,7 +33,7 @@ def environment_in(build):
     except subprocess.CalledProcessError:
         print("skipped: this Python makes no virtual environments (Debian: apt-get install python3-venv)")
         return None
-    done = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", DASK],
+    done = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-compile", DASK],
                           capture_output=True, text=True, timeout=400)
     if done.returncode:
         print("skipped: pip does not install Dask:", done.stderr[-1000:])

@@ -2,14 +2,15 @@
 
 #include "tests/support/catch.h"
 
-using lanescope::rows_text;
+using lanescope::subset_text;
 
 TEST_CASE("row subsets: the rows of a lane's register, of a warp's half") {
-  CHECK(rows_text({8, 13, 28, 45}, {0, 5, 17, 34}, 64) == "rows 8 to 15 of every 16");
-  CHECK(rows_text({0, 5, 17, 34}, {8, 13, 28, 45}, 64) == "rows 0 to 7 of every 16");
-  CHECK(rows_text({1, 5, 11}, {2, 4, 8}, 16) == "odd rows");
-  CHECK(rows_text({1, 5, 11}, {2, 4, 7}, 16).empty());
+  CHECK(subset_text("rows", {8, 13, 28, 45}, {0, 5, 17, 34}, 64) == "rows 8 to 15 of every 16");
+  CHECK(subset_text("rows", {0, 5, 17, 34}, {8, 13, 28, 45}, 64) == "rows 0 to 7 of every 16");
+  CHECK(subset_text("rows", {1, 5, 11}, {2, 4, 8}, 16) == "odd rows");
+  CHECK(subset_text("rows", {1, 5, 11}, {2, 4, 7}, 16).empty());
+  CHECK(subset_text("columns", {32, 40, 63}, {0, 1, 31}, 64) == "columns 32 to 63");
   // Too few rows tell nothing, nor does a bit beyond the tile.
-  CHECK(rows_text({1, 5}, {2, 4}, 16).empty());
-  CHECK(rows_text({32, 48, 64}, {0, 2, 3}, 16).empty());
+  CHECK(subset_text("rows", {1, 5}, {2, 4}, 16).empty());
+  CHECK(subset_text("rows", {32, 48, 64}, {0, 2, 3}, 16).empty());
 }

@@ -123,6 +123,17 @@ bool is_misplaced(const CheckReport& report, const CheckReport::Item& twice) {
   });
 }
 
+/// Rows that go to the place of others may do so because what says where was overwritten: races in
+/// other memory come before them.
+void put_races_first(std::vector<CheckReport::Item>& items) {
+  const Kind first = items.front().finding.kind;
+  if (first != Kind::written_twice && first != Kind::never_written) return;
+  const std::string region = items.front().region;
+  std::stable_partition(items.begin(), items.end(), [&](const CheckReport::Item& item) {
+    return cause_of(item.finding.kind) == Cause::race && item.region != region;
+  });
+}
+
 std::string what_of(const CheckReport::Item& item) {
   if (!item.element.empty()) return item.element;
   return item.region.empty() ? "far from every buffer" : item.region;
@@ -161,6 +172,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;
   }
+  put_races_first(diagnosis.memory);
   const CheckReport::Item& first = diagnosis.memory.front();
   const bool misplaced = is_misplaced(report, first);
   diagnosis.cause = misplaced ? Cause::misplaced : cause_of(first.finding.kind);

@@ -13,6 +13,9 @@ using reference::infinity;
 /// What it takes to say from where keys are counted.
 constexpr double shift_bits = 4;
 
+/// What it takes to say how wide a window is.
+constexpr double width_bits = 6;
+
 /// Share of the wrong scores that are masked or not as `rule` says; nothing where another score is
 /// not, for a mask knows no rounding.
 std::optional<double> explained_by(const Scene& scene, const MaskRule& rule) {
@@ -27,6 +30,25 @@ std::optional<double> explained_by(const Scene& scene, const MaskRule& rule) {
     explained += e.wrong && masked != (e.want == -infinity);
   }
   return static_cast<double>(explained) / scene.wrong_count();
+}
+
+/// Windows of one width alone that fit: where several do, the tile shows no window's edge.
+std::vector<MaskRule> fitting_windows(const Scene& scene) {
+  const auto fits = [&](const MaskRule& rule) {
+    const std::optional<double> explained = explained_by(scene, rule);
+    return explained && *explained >= 0.98;
+  };
+  std::vector<MaskRule> found;
+  const std::size_t kinds = window_masks(scene.info(), 1).size();
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    std::vector<MaskRule> of_kind;
+    for (std::int64_t keys = 1; keys < scene.info().problem.len_kv && of_kind.size() < 2; ++keys) {
+      const MaskRule rule = window_masks(scene.info(), keys)[kind];
+      if (fits(rule)) of_kind.push_back(rule);
+    }
+    if (of_kind.size() == 1) found.push_back(of_kind.front());
+  }
+  return found;
 }
 
 /// Whether a masked score holds what it would be without a mask.
@@ -85,6 +107,7 @@ void find_mask(const Scene& scene, Findings& findings) {
   for (const MaskRule& rule : shifted_masks(scene.info(), scene.place(), scene.tile())) {
     if (attempt(rule, shift_bits)) break;  // what it sees of the tile is the same for many
   }
+  for (const MaskRule& rule : fitting_windows(scene)) attempt(rule, width_bits);
   Finding finding{Cause::mask_wrong, static_cast<double>(leaked + lost) / scene.wrong_count()};
   finding.bits = 1.5 * (leaked + lost);
   finding.evidence = {counts, example_line};

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/extent.h"
@@ -114,10 +115,11 @@ std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
         finding.evidence[0] += "; so in " + extent->text + " alone";
       }
     }
-    if (!best || finding.explained + finding.consistent > best->explained + best->consistent) {
-      best = finding;
-    }
-    if (best->certain() && best->consistent >= 0.98) break;
+    const auto merit = [](const Finding& x) {  // of equal ones, what is said in fewer words
+      return std::pair(x.explained + x.consistent, -x.bits);
+    };
+    if (!best || merit(finding) > merit(*best)) best = finding;
+    if (finding.certain() && fit.consistent >= 0.98) break;
   }
   return best;
 }

@@ -54,7 +54,7 @@ void find_places(const ProductOperand& e, Findings& findings) {
     if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
     std::vector<std::pair<std::int64_t, std::int64_t>> map;
     std::vector<std::string> examples;
-    Index groups = 0, found_groups = 0, copies = 0;
+    Index groups = 0, found_groups = 0, copies = 0, whole_rows = 0;
     const auto same = [&](Index row, Index col, Index other_row, Index other_col) {
       for (Index r = 0; r < rows; ++r) {
         for (Index c = 0; c < width; ++c) {
@@ -81,6 +81,7 @@ void find_places(const ProductOperand& e, Findings& findings) {
         if (matches != 1) continue;
         ++found_groups;
         copies += same(source.first, source.second, source.first, source.second);
+        whole_rows += source.second == col;
         map.emplace_back(col, source.second);
         if (height == 0 || examples.size() >= 3) continue;
         examples.push_back(e.outer + " " + std::to_string(row) + ", " + e.depth + " from " +
@@ -105,6 +106,9 @@ void find_places(const ProductOperand& e, Findings& findings) {
       finding.evidence = {"in the product, " + e.depth +
                           " are paired wrongly: " + mapping_text(map, "number")};
     } else {
+      if (whole_rows == found_groups && e.outer == "row")
+        finding.cause = Cause::operand_of_other_row;
+      finding.bits += free_number_bits;  // which block each is
       finding.evidence = examples;
       finding.evidence.insert(finding.evidence.begin(),
                               "the operand of the product was put together of the wrong " +

@@ -212,6 +212,11 @@ void find_other_sites(const Scene& scene, Findings& findings) {
   if (explained < 3 || share < 0.5) return;
   Finding finding{Cause::stale_value, share};
   finding.bits = symptom_bits * explained;  // which of them each holds is open
+  // The maximum of any scores is one of them.
+  const auto of_scores = sites.find({SiteId::s, last});
+  if (scene.site() == SiteId::m && of_scores != sites.end() && of_scores->second == explained) {
+    finding.explained *= 0.9;
+  }
   for (const auto& [site, count] : sites) {
     if (2 * count < explained) continue;
     finding.evidence = {share_text(count, scene.wrong_count()) + " wrong values are values of " +

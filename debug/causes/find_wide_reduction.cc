@@ -96,6 +96,39 @@ void try_carry(const Scene& scene, const Reduction& reduction, const RowOf& row_
   }
 }
 
+/// A part of two rows each: the columns go to the rows by another bit than that which their lane's
+/// registers stand for.
+void try_mixed(const Scene& scene, const Reduction& reduction, Findings& findings) {
+  for (Index distance = 1; distance < scene.rows(); distance *= 2) {
+    for (Index bit = 1; bit < reduction.cols(); bit *= 2) {
+      for (const bool set : {true, false}) {
+        // Of each row, what it has in either half of the columns.
+        const auto half_of = [&](Index row, Index of_row) {
+          const bool upper = ((of_row & distance) != 0) == set;
+          return reduction.over_terms(row, [&](Index col) { return ((col & bit) != 0) == upper; });
+        };
+        std::vector<double> by_row;
+        for (Index row = 0; row < scene.rows(); ++row) {
+          double value = reduction.with(reduction.start(row), half_of(row, row));
+          const Index other = row ^ distance;
+          if (other < scene.rows()) value = reduction.with(value, half_of(other, row));
+          by_row.push_back(value);
+        }
+        std::vector<double> values;
+        for (const Element& e : scene.elements()) {
+          values.push_back(by_row[static_cast<std::size_t>(e.row)]);
+        }
+        keep_if_good(scene, values,
+                     "rows i and i xor " + std::to_string(distance) +
+                         ", of each the columns whose bit " + std::to_string(bit) + " is" +
+                         (set ? "" : " not") +
+                         " that bit of i: registers are counted for other rows",
+                     findings);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void find_wide_reduction(const Scene& scene, Findings& findings) {
@@ -106,6 +139,7 @@ void find_wide_reduction(const Scene& scene, Findings& findings) {
     try_lanes(scene, reduction, row_of, lane_of, findings);
   }
   try_carry(scene, reduction, row_of, findings);
+  try_mixed(scene, reduction, findings);
 }
 
 }  // namespace lanescope

@@ -11,6 +11,8 @@ using Flaws = std::vector<Flaw>;
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 /// Which tensors, heads, rows and types the operands are.
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
+/// What m, l and O are summed up from, tile by tile, lane by lane and split by split.
+void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
 
 /// "1 key", "3 keys".
 std::string keys_text(std::int64_t count);

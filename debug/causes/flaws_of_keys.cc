@@ -81,16 +81,34 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
     add(Cause::mask_wrong, "with a causal mask from the upper left corner, which was not asked for",
         0, [=](std::int64_t query) { return std::min(query + 1, p.len_kv); });
   }
-  for (const std::int64_t window : {16, 32, 64, 128, 256}) {
-    if (window >= p.len_kv) continue;
-    flaws.push_back({Cause::mask_wrong, Stage::qk,
-                     "in which a row does not see the keys more than " +
-                         std::to_string(window - 1) + " before its own",
-                     2, [=](RowPlan& plan) {
-                       std::erase_if(plan.terms, [&](const Term& term) {
-                         return term.key <= plan.query + corner - window;
-                       });
+}
+
+/// A row sees the last keys up to its own alone, or those around it.
+void add_windows(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const std::int64_t corner = p.len_kv - p.len_q;
+  const auto add = [&](const std::string& text, int choices, const auto& hides) {
+    flaws.push_back({Cause::sliding_window, Stage::qk, text, choices, [=](RowPlan& plan) {
+                       std::erase_if(plan.terms,
+                                     [&](const Term& term) { return hides(plan.query, term.key); });
                      }});
+  };
+  for (std::int64_t window = 1; window < p.len_kv; ++window) {
+    const std::string before =
+        "in which a row does not see the keys more than " + std::to_string(window - 1);
+    const bool is_usual = window % 16 == 0 || window % 16 == 1;
+    add(before + " before its own", 3 - is_usual,
+        [=](std::int64_t query, std::int64_t key) { return key <= query + corner - window; });
+    if (corner != 0) {
+      add(before + " before its own, counted without skv - s", 3 - is_usual,
+          [=](std::int64_t query, std::int64_t key) { return key <= query - window; });
+    }
+    if (!p.causal) {
+      add(before + " before or behind its own", 3 - is_usual,
+          [=](std::int64_t query, std::int64_t key) {
+            return std::abs(query + corner - key) >= window;
+          });
+    }
   }
 }
 
@@ -170,6 +188,7 @@ void add_mask_values(const DumpInfo& info, Flaws& flaws) {
 
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws) {
   add_masks(info, flaws);
+  add_windows(info, flaws);
   add_tails(info, flaws);
   add_mask_values(info, flaws);
 }

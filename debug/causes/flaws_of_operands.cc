@@ -33,6 +33,10 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
        [=](const RowPlan& plan) {
          return (plan.batch * p.heads + plan.head) / (p.batch * p.heads / p.heads_kv);
        }},
+      {"that of batch * heads + head, modulo batches * heads_kv", 0,
+       [=](const RowPlan& plan) {
+         return (plan.batch * p.heads + plan.head) % (p.batch * p.heads_kv);
+       }},
       {"batch + head, without the batch's heads", 0,
        [=](const RowPlan& plan) {
          return std::min(plan.batch + p.kv_head(plan.head), p.batch * p.heads_kv - 1);

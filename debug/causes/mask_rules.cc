@@ -82,6 +82,8 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
   if (own.heads_per_tile > 1) {
     add("the query is counted from the first row of all heads of the tile, not of its own",
         [](const DumpInfo&, auto row) { return row; });
+    add("the rows of a tile are taken for those of its heads by turns; they lie head by head",
+        [](const DumpInfo& info, auto row) { return row / info.heads_per_tile; });
   }
   for (const std::int64_t rows : {8, 16, 32, 64}) {
     if (rows >= own.br) break;
@@ -200,6 +202,30 @@ std::vector<MaskRule> shifted_masks(const DumpInfo& info, const BlockPlace& plac
                            number == 0 ? shift : shift * (key / own.bc) / number;
                        return is_seen(own.problem, own.query_of(at, row), key + by);
                      }});
+  }
+  return rules;
+}
+
+std::vector<MaskRule> window_masks(const DumpInfo& info, std::int64_t keys) {
+  std::vector<MaskRule> rules;
+  const auto add = [&](const std::string& text, const Bound& bound) {
+    rules.push_back(rule_of(Cause::sliding_window, "a row sees " + text, own_query, own_key,
+                            [=](const Problem& p, auto query, auto key) {
+                              return is_seen(p, query, key) && bound(p, query, key);
+                            }));
+  };
+  const std::string count = std::to_string(keys);
+  add("no key before the last " + count + " up to its own",
+      [=](const Problem& p, auto query, auto key) { return key > query + offset(p) - keys; });
+  if (offset(info.problem) != 0) {
+    add("no key before the last " + count + " up to its own, counted without skv - s",
+        [=](const Problem&, auto query, auto key) { return key > query - keys; });
+  }
+  if (!info.problem.causal) {
+    add("no key that is " + count + " or more before or behind its own",
+        [=](const Problem& p, auto query, auto key) {
+          return std::abs(query + offset(p) - key) < keys;
+        });
   }
   return rules;
 }

@@ -32,4 +32,8 @@ std::vector<MaskRule> mask_rules(const DumpInfo& info);
 std::vector<MaskRule> shifted_masks(const DumpInfo& info, const BlockPlace& place,
                                     std::int64_t tile);
 
+/// The right mask, of which a row sees the last `keys` up to its own alone; as it is counted by
+/// kernels.
+std::vector<MaskRule> window_masks(const DumpInfo& info, std::int64_t keys);
+
 }  // namespace lanescope

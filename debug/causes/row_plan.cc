@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/array.h"
 #include "reference/elementary.h"
 #include "reference/rescale_rule.h"
 
@@ -152,6 +153,12 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
         return weight(score, now);
       case Rescale::twice:
         return weight(score, now) * std::exp(2 * (now - sums.m));
+      case Rescale::base_two:
+        return weight(score, now) * std::exp2(now - sums.m);
+      case Rescale::base_e:
+        return weight(score, now) * std::exp((now - sums.m) * reference::log2_e);
+      case Rescale::root:
+        return weight(score, now) * std::exp((now - sums.m) / 2);
       case Rescale::all:
         return weight(score, now) * weight(before, sums.m);
       case Rescale::restart:
@@ -204,6 +211,7 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
     return {std::vector<double>(plan.depth.size(), none), std::vector<double>(plan.depth.size(), 0),
             none, 0};
   }
+  if (!plan.lanes.whole()) return carry_out_by_lanes(plan);
   const Sums sums = sums_of(plan);
   const std::size_t d = static_cast<std::size_t>(problem().d);
   PlannedRow row{std::vector<double>(d), std::vector<double>(d), 0, sums.largest_score};

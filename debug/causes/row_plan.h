@@ -16,6 +16,9 @@ enum class Rescale : std::uint8_t {
   right,     ///< sum = alpha·sum + this tile
   none,      ///< sum = sum + this tile
   twice,     ///< sum = alpha²·sum + this tile
+  base_two,  ///< sum = 2^(m_prev − m)·sum + this tile, of scores of base e
+  base_e,    ///< sum = e^(m_prev − m)·sum + this tile, of scores of base 2
+  root,      ///< sum = √alpha·sum + this tile
   all,       ///< sum = alpha·(sum + this tile)
   restart,   ///< sum = this tile
   own_peak,  ///< the tile's weights are relative to its own maximum, not to the running one
@@ -47,6 +50,14 @@ enum class Combine : std::uint8_t {
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
 
+/// Of a warp that has a row, key j of a tile being lane j mod 32's: the lanes whose numbers differ
+/// in these bits alone are reduced together, 31 being all of them.
+struct LaneReductions {
+  int of_maximum = 31, of_sum = 31;
+  bool side_by_side = false;  ///< a lane has neighbouring columns of O, not every 32nd
+  bool whole() const { return of_maximum == 31 && of_sum == 31; }
+};
+
 /// How one row of the outputs comes about, term by term. As `right_plan` makes it, it is attention;
 /// a kernel with a known bug is the same with something else in one place.
 struct RowPlan {
@@ -67,6 +78,7 @@ struct RowPlan {
   Combine combine = Combine::right;
   std::int64_t part_tiles = 1;  ///< that a part of the keys has
   SumOver sum_over = SumOver::all_lanes;
+  LaneReductions lanes;
   OutputRule output = OutputRule::divided;
   /// Batch, head and query whose right result the row holds.
   std::optional<std::array<std::int64_t, 3>> moved_from;
@@ -109,6 +121,7 @@ class PlanInputs {
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
   std::vector<double> scores_of(const RowPlan& plan);
   Sums sums_of(const RowPlan& plan);
+  PlannedRow carry_out_by_lanes(const RowPlan& plan);
 
   const Dump& dump_;
   Inputs inputs_;

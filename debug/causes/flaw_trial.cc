@@ -1,0 +1,157 @@
+#include "debug/causes/flaw_trial.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "debug/causes/row_subset.h"
+#include "debug/judge/compare.h"
+
+namespace lanescope {
+namespace {
+
+/// Blocks and rows of each that are looked at, and values that must tell a flaw from what is right.
+constexpr std::size_t blocks_tried = 4;
+constexpr std::int64_t rows_tried = 12;
+constexpr int fewest_decisive = 8;
+
+/// Row tiles to look at: the one that failed first, then of others the ends and what lies between.
+std::vector<std::int64_t> row_tiles(const Scene& scene) {
+  const std::int64_t count = scene.info().row_tiles();
+  const std::int64_t first = scene.block() / scene.info().splits;
+  std::vector<std::int64_t> tiles = {first};
+  for (const std::int64_t tile :
+       {count - 1, std::int64_t{0}, count / 2, count / 4, 3 * count / 4}) {
+    if (tiles.size() == blocks_tried) break;
+    if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
+  }
+  return tiles;
+}
+
+OutputValue value_in(const Tensor& tensor, std::int64_t index, const reference::Bounded& want,
+                     std::int64_t row, std::int64_t col) {
+  return {tensor.at(index), want.value(row, col), want.error(row, col),
+          is_unwritten(tensor, index)};
+}
+
+double half_unit(ElementType type) { return std::ldexp(1.0, -format_of(type).fraction_bits - 1); }
+/// By what scores are off, and with them, relatively, weights: the sum of a product rounds what is
+/// larger than the score itself.
+double score_rounding(double largest_score) { return 0x1p-20 * (1 + largest_score); }
+
+/// How far O may be from what a flawed kernel in exact arithmetic gives: the bound on the right
+/// value, and for what the flaw makes larger, P rounded in each of its terms, O once.
+double tolerance_of_o(const OutputValue& value, double predicted, double magnitude, double score,
+                      ElementType type) {
+  const double smallest =
+      std::ldexp(1.0, format_of(type).min_exponent - format_of(type).fraction_bits);
+  return (std::isfinite(value.bound) ? 2 * value.bound : 0) +
+         (half_unit(operand_type(type)) + score_rounding(score)) * magnitude +
+         2 * half_unit(type) * std::abs(predicted) + smallest;
+}
+
+double tolerance_of_lse(const OutputValue& value, double predicted, double score) {
+  return (std::isfinite(value.bound) ? 2 * value.bound : 0) +
+         score_rounding(score + std::abs(predicted));
+}
+
+}  // namespace
+
+bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
+
+bool OutputRow::wrong() const {
+  return (lse && lse->wrong()) ||
+         std::any_of(o.begin(), o.end(), [](const OutputValue& value) { return value.wrong(); });
+}
+
+std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site) {
+  const DumpInfo& info = scene.info();
+  const Tensor* const o = scene.dump().find("o_final");
+  const bool stores_lse = !scene.dump().find_site("o_final") || scene.dump().find_site("lse");
+  const Tensor* const lse = stores_lse ? scene.dump().find("lse") : nullptr;
+  std::vector<OutputRow> rows;
+  for (const std::int64_t tile : row_tiles(scene)) {
+    std::optional<reference::Bounded> want_o, want_lse;
+    scene.judge().judge(tile, [&](SiteId id, std::int64_t, std::int64_t, Judgement judgement,
+                                  const reference::Bounded& want) {
+      if (judgement != Judgement::chain) return;
+      if (id == SiteId::o_final) want_o = want;
+      if (id == SiteId::lse) want_lse = want;
+    });
+    if (!o || !want_o) continue;
+    const BlockPlace place = info.place(tile * info.splits);
+    const std::int64_t count = info.rows(place), first = info.first_q_row(place);
+    const std::int64_t looked_at = std::min(count, rows_tried);
+    for (std::int64_t i = 0; i < looked_at; ++i) {
+      const std::int64_t row = looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1);
+      OutputRow& own = rows.emplace_back(
+          OutputRow{place.batch, info.head_of(place, row), info.query_of(place, row), {}, {}});
+      for (std::int64_t col = 0; site != SiteId::lse && col < info.problem.d; ++col) {
+        own.o.push_back(value_in(*o, (first + row) * o->dims.back() + col, *want_o, row, col));
+      }
+      if (lse && want_lse && site != SiteId::o_final)
+        own.lse = value_in(*lse, first + row, *want_lse, row, 0);
+    }
+  }
+  // What tells most first: a flaw that does not fit is given up soon.
+  std::stable_partition(rows.begin(), rows.end(), [](const OutputRow& row) { return row.wrong(); });
+  return rows;
+}
+
+bool FlawTrial::explains() const {
+  return decisive >= fewest_decisive && explained >= 0.98 * decisive;
+}
+
+std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
+  const std::string some = subset_text("rows", flawed, spared, br);
+  return some.empty() ? subset_text("columns", flawed_columns, spared_columns, d) : some;
+}
+
+FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
+  const ElementType dtype = inputs.info().dtype;
+  FlawTrial trial;
+  enum class Tells : std::uint8_t { flawed, spared, nothing };
+  const auto compare_with = [&](const OutputValue& value, double predicted, double allowed,
+                                double allowed_of_right) {
+    const bool fits = !value.unwritten && compare(value.got, predicted, allowed).holds;
+    const bool telling = value.unwritten || !compare(value.got, value.want, allowed_of_right).holds;
+    if (value.wrong() && telling) {
+      ++trial.decisive;
+      trial.explained += fits;
+      return Tells::flawed;
+    }
+    ++trial.right;
+    trial.predicted += fits;
+    return fits ? Tells::nothing : Tells::spared;
+  };
+  for (const OutputRow& row : rows) {
+    RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
+    flaw.edit(plan);
+    const PlannedRow planned = inputs.carry_out(plan);
+    const double score = planned.largest_score;
+    const FlawTrial before = trial;
+    for (std::size_t col = 0; col < row.o.size(); ++col) {
+      const OutputValue& o = row.o[col];
+      const double magnitude = planned.magnitude[col];
+      const Tells tells = compare_with(o, planned.o[col],
+                                       tolerance_of_o(o, planned.o[col], magnitude, score, dtype),
+                                       tolerance_of_o(o, o.want, magnitude, score, dtype));
+      const auto at = static_cast<std::int64_t>(col);
+      if (tells == Tells::flawed) trial.flawed_columns.push_back(at);
+      if (tells == Tells::spared) trial.spared_columns.push_back(at);
+    }
+    if (row.lse) {
+      compare_with(*row.lse, planned.lse, tolerance_of_lse(*row.lse, planned.lse, score),
+                   tolerance_of_lse(*row.lse, row.lse->want, score));
+    }
+    if (trial.lost()) break;
+    const std::int64_t in_tile = row.query % inputs.info().br;
+    if (trial.decisive > before.decisive) {
+      trial.flawed.push_back(in_tile);
+    } else if (trial.predicted - before.predicted < trial.right - before.right) {
+      trial.spared.push_back(in_tile);
+    }
+  }
+  return trial;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/causes/known_flaws.h"
+#include "debug/causes/scene.h"
+
+namespace lanescope {
+
+/// A value of the outputs.
+struct OutputValue {
+  double got, want, bound;
+  bool unwritten;
+  bool wrong() const;
+};
+
+/// A row of the outputs as the kernel left it.
+struct OutputRow {
+  std::int64_t batch, head, query;
+  std::vector<OutputValue> o;      ///< [d]
+  std::optional<OutputValue> lse;  ///< where the kernel has one
+  bool wrong() const;
+};
+
+/// Rows of some blocks, the one that failed first among them, wrong ones first. `site`: of this
+/// output alone; none: of all.
+std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site);
+
+/// How a flaw fares with the rows.
+struct FlawTrial {
+  int decisive = 0, explained = 0, right = 0, predicted = 0;
+  /// Rows of the tile that are wrong, and right ones that would be wrong with the flaw.
+  std::vector<std::int64_t> flawed, spared;
+  /// The same of the columns of O.
+  std::vector<std::int64_t> flawed_columns, spared_columns;
+
+  /// Given up: too many wrong values do not follow.
+  bool lost() const { return decisive - explained > 0.02 * decisive + 2; }
+  /// The wrong values follow from it.
+  bool explains() const;
+  /// The right ones do, too.
+  bool wins() const { return explains() && predicted >= 0.98 * right; }
+  /// The part of the outputs in which alone the flaw is, as "odd rows"; empty where there is none.
+  std::string part(std::int64_t br, std::int64_t d) const;
+};
+
+FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows);
+
+/// What the rows themselves tell of a flaw with free numbers in it, which no list can have: the
+/// factor of the scores, the kv heads that heads take. What explains the rows is left to try_flaw.
+std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows);
+
+}  // namespace lanescope

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "debug/causes/flaw_trial.h"
+#include "debug/text/text.h"
+
+namespace lanescope {
+namespace {
+
+/// Kv heads of all batches that are tried for a head.
+constexpr std::int64_t most_heads = 32;
+
+/// The factor of the scores that comes nearest to the first wrong rows.
+Flaw nearest_scale(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
+  const auto error = [&](double factor) {
+    double sum = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 4); ++i) {
+      RowPlan plan = inputs.right_plan(rows[i].batch, rows[i].head, rows[i].query);
+      plan.scale *= factor;
+      const PlannedRow planned = inputs.carry_out(plan);
+      // In units of what rounding may do: the log-sum-exp says more than O.
+      const auto add = [&](const OutputValue& value, double predicted) {
+        sum += std::abs(value.got - predicted) / std::max(value.bound, 0x1p-24);
+      };
+      for (std::size_t col = 0; col < rows[i].o.size(); ++col) {
+        add(rows[i].o[col], planned.o[col]);
+      }
+      if (rows[i].lse) add(*rows[i].lse, planned.lse);
+    }
+    return sum;
+  };
+  double best = 1, step = 1.04;
+  for (int i = -60; i <= 60; ++i) {
+    if (error(std::pow(step, i)) < error(best)) best = std::pow(step, i);
+  }
+  // From there on by ever smaller steps, down to the rounding of a factor in fp32.
+  while (step > 1 + 0x1p-24) {
+    const double up = best * step, down = best / step;
+    if (error(up) < error(best)) {
+      best = up;
+    } else if (error(down) < error(best)) {
+      best = down;
+    } else {
+      step = std::sqrt(step);
+    }
+  }
+  return {Cause::wrong_scale, Stage::qk,
+          "whose scores have the factor " + number_text(best, 4) + " too much", 3,
+          [=](RowPlan& plan) { plan.scale *= best; }};
+}
+
+/// Which rows of k and v a head takes: (batch, head) → kv head of all batches.
+using HeadMap = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
+
+enum class Taken : std::uint8_t { keys_and_values, keys, values };
+
+Flaw flaw_of(const Problem& p, Taken taken, const HeadMap& map) {
+  const char* const names[] = {"K and V are", "K is", "V is"};
+  std::string text = std::string("in which the kv head of ") + names[static_cast<int>(taken)];
+  int said = 0;
+  for (const auto& [place, flat] : map) {
+    const auto [batch, head] = place;
+    if (flat == batch * p.heads_kv + p.kv_head(head)) continue;
+    if (++said > 3) {
+      text += ", ...";
+      break;
+    }
+    text += (said > 1 ? ", " : " ") + std::to_string(flat % p.heads_kv);
+    if (flat / p.heads_kv != batch) text += " of batch " + std::to_string(flat / p.heads_kv);
+    text += " for head " + std::to_string(head);
+    if (p.batch > 1) text += " of batch " + std::to_string(batch);
+  }
+  return {Cause::wrong_head, Stage::load, text, 3, [=](RowPlan& plan) {
+            const auto place = map.find({plan.batch, plan.head});
+            if (place == map.end()) return;
+            const std::int64_t first = place->second * p.len_kv;
+            if (taken != Taken::values) plan.k_first = first;
+            if (taken != Taken::keys) plan.v_first = first;
+          }};
+}
+
+/// The kv heads that explain the rows, head by head.
+std::optional<HeadMap> taken_heads(PlanInputs& inputs, const std::vector<OutputRow>& rows,
+                                   Taken taken) {
+  const Problem& p = inputs.problem();
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<OutputRow>> by_head;
+  for (const OutputRow& row : rows) by_head[{row.batch, row.head}].push_back(row);
+  HeadMap map;
+  bool any = false;
+  for (const auto& [place, own_rows] : by_head) {
+    const std::int64_t own = place.first * p.heads_kv + p.kv_head(place.second);
+    map[place] = own;
+    if (std::none_of(own_rows.begin(), own_rows.end(),
+                     [](const OutputRow& row) { return row.wrong(); })) {
+      continue;
+    }
+    for (std::int64_t flat = 0; flat < p.batch * p.heads_kv && map[place] == own; ++flat) {
+      if (flat == own) continue;
+      const Flaw flaw = flaw_of(p, taken, {{place, flat}});
+      if (try_flaw(flaw, inputs, own_rows).wins()) map[place] = flat;
+    }
+    if (map[place] == own) return std::nullopt;
+    any = true;
+  }
+  return any ? std::optional(map) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
+  std::vector<Flaw> flaws;
+  const Problem& p = inputs.problem();
+  if (p.batch * p.heads_kv > 1 && p.batch * p.heads_kv <= most_heads) {
+    for (const Taken taken : {Taken::keys_and_values, Taken::keys, Taken::values}) {
+      if (const auto map = taken_heads(inputs, rows, taken)) {
+        flaws.push_back(flaw_of(p, taken, *map));
+      }
+    }
+  }
+  flaws.push_back(nearest_scale(inputs, rows));
+  return flaws;
+}
+
+}  // namespace lanescope

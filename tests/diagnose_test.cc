@@ -66,5 +66,16 @@ TEST_CASE("of several findings the nearest before the first wrong value is the c
   CHECK(diagnose(report).evidence[0].starts_with("o_final: "));
 }
 
+TEST_CASE("a race in other memory comes before what is stored at the place of others") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::written_twice, SiteId::o_final),
+                  item_of(simt::Kind::race, std::nullopt)};
+  report.items[0].region = "o";
+  report.items[1].region = "shared memory";
+  CHECK(diagnose(report, SiteId::o_final).cause == Cause::race);
+  report.items[1].region = "o";
+  CHECK(diagnose(report, SiteId::o_final).cause == Cause::written_twice);
+}
+
 }  // namespace
 }  // namespace lanescope

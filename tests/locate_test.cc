@@ -81,8 +81,8 @@ TEST_CASE("locate: the last head of tensors beyond 2^32 elements is as it is alo
     options.kernel = kernel;
     options.gate = name_of(Gate::fused);
     options.backend = "sim";
-    for (const bool far_keys : {true, false}) {
-      const std::optional<FarHead> far = run_far_head(options, far_keys);
+    for (const FarSide side : {FarSide::heads, FarSide::query_heads, FarSide::queries}) {
+      const std::optional<FarHead> far = run_far_head(options, side);
       REQUIRE(far);
       INFO(kernel << ": " << far->fault << ", " << far->differing << " of " << far->compared);
       CHECK(far->problem.queries() * far->problem.d > std::int64_t{1} << 32);

@@ -64,4 +64,8 @@ class Formulas {
   Findings& findings_;
 };
 
+/// The formulas near that of S, and of O.
+void try_formulas_of_scores(const Scene& scene, const Formulas& fits);
+void try_formulas_of_output(const Scene& scene, const Formulas& fits);
+
 }  // namespace lanescope

@@ -259,6 +259,11 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
     earliest = next->first;
     place = place_at(next->first, next->second, last.block, last.warp);
   }
+  const bool none_began = std::none_of(sites.begin(), sites.end(),
+                                       [](const LastSite& last) { return last.site.has_value(); });
+  if (!place && none_began && !sites.empty() && !order.empty()) {
+    place = place_at(order.front().first, order.front().second, sites.front().block, -1);
+  }
   return place;
 }
 

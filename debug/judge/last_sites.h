@@ -19,7 +19,7 @@ std::vector<std::string> last_site_lines(const std::vector<LastSite>& sites, std
 
 /// Where a run that broke off was: the site after the last one that the lane named in
 /// dump.info.stop reached; where none is named, after the earliest of those that warps reached
-/// which had begun. Nothing where all had ended.
+/// which had begun; where none had, the first of all. Nothing where all had ended.
 std::optional<Divergence> place_behind_last_site(const Dump& dump,
                                                  const std::vector<LastSite>& sites);
 

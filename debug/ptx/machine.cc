@@ -75,12 +75,13 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
   const std::optional<simt::Fault> first =
-      simt::run_blocks(0, clusters, grid.workers, [&](simt::Sitting& sitting) {
-        auto runner = std::make_shared<Cluster>(grid, program, sitting, order);
-        const std::lock_guard lock(mutex);
-        runners.push_back(runner);
-        return [=](std::int64_t cluster) { runner->run(cluster); };
-      });
+      simt::run_blocks(grid.last_block_alone ? clusters - 1 : 0, clusters, grid.workers,
+                       [&](simt::Sitting& sitting) {
+                         auto runner = std::make_shared<Cluster>(grid, program, sitting, order);
+                         const std::lock_guard lock(mutex);
+                         runners.push_back(runner);
+                         return [=](std::int64_t cluster) { runner->run(cluster); };
+                       });
   std::vector<Block*> blocks;
   for (const auto& runner : runners) {
     for (const auto& block : runner->blocks()) blocks.push_back(block.get());

@@ -68,6 +68,7 @@ struct Grid {
   bool tallies_accesses = false;       ///< their costs too
   SliceWish* slice = nullptr;          ///< what to follow back, if anything
   bool is_first = true;                ///< of several launches on the same buffers
+  bool last_block_alone = false;       ///< or its cluster; those before it are not run
   std::uint32_t first_place = 1;       ///< what the checker knows the first instruction by
 
   std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }

@@ -232,6 +232,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.tensor_core = settings.tensor_core;
   grid.timeout_seconds = settings.timeout_seconds;
   grid.markers = settings.markers;
+  grid.last_block_alone = settings.last_block_alone;
   NumbersMade numbers;
   Tally tally;
   if (session_) {

@@ -43,6 +43,7 @@ struct RunSettings {
   const std::byte* slice = nullptr;
   std::size_t slice_bytes = 0;
   int slice_file = -1;
+  bool last_block_alone = false;  ///< of each launch: the blocks before it are not run
 };
 
 /// What kernels have cost: instructions of warps, and CPU time in which they ran.

@@ -176,6 +176,9 @@ inline bool all_ended = true;
 
 inline ModuleStatus run(ModuleRun* r) {
   if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
+#if !defined(LANESCOPE_DYNAMIC_SHARED)
+  if (r->first_block > 0) return refuse(r, "it has no blocks that run alone");
+#endif
   running = r;
   all_ended = true;
   const char* refusal = launch(plain_run_of(*r));
@@ -200,6 +203,7 @@ void launch(dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(Para
             Arguments... arguments) {
   ModuleRun& run = *plain::running;
   const unsigned threads = block.x * block.y * block.z;
+  const std::int64_t blocks = std::int64_t{grid.x} * grid.y * grid.z;
   if (!plain::all_ended) return;
   if (threads % 32 != 0) {
     std::snprintf(run.message, static_cast<std::size_t>(run.message_bytes),
@@ -210,12 +214,13 @@ void launch(dim3 grid, dim3 block, std::size_t shared_bytes, void (*kernel)(Para
   cuda_words::launched = {grid, block};
   const auto call = [&] { kernel(arguments...); };
   plain::all_ended = simt::launch(
-      {.blocks = std::int64_t{grid.x} * grid.y * grid.z,
+      {.blocks = blocks,
        .threads = static_cast<int>(threads),
        .shared_bytes = shared_bytes,
        .workers = run.workers,
        .schedule = run.schedule,
-       .tensor_core = run.rules->tensor_core},
+       .tensor_core = run.rules->tensor_core,
+       .first_block = run.first_block > 0 ? blocks - 1 : 0},
       [](const void* kernel_call) { (*static_cast<decltype(&call)>(kernel_call))(); }, &call,
       run.message, static_cast<std::size_t>(run.message_bytes));
 }

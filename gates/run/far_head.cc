@@ -17,10 +17,39 @@ bool is_shared_by_passes(Gate gate, const Site& site) {
   return has(gate, site.id) && is_partial(site.id);
 }
 
-/// Heads of so many rows each that those before the last pass 2^32 elements: then an index of 32
-/// bits is too narrow with a sign and without.
-std::int64_t heads_beyond(std::int64_t rows, int width) {
-  return (std::int64_t{1} << 32) / (rows * width) + 2;
+/// So many parts of `size` elements that those before the last pass 2^32: then an index of 32 bits
+/// is too narrow with a sign and without.
+std::int64_t beyond(std::int64_t size) { return (std::int64_t{1} << 32) / size + 2; }
+
+/// Heads that any grid has places for: CUDA's have no more than 65535 along y.
+constexpr std::int64_t heads_of_any_grid = 1 << 15;
+
+/// `one` is a tile of queries and one of keys of one head. Of a plain kernel, heads are as many as
+/// any grid takes, and long.
+Problem far_problem(const Problem& one, const Module& module, FarSide side) {
+  const std::int64_t width = module.head_dim;
+  Problem far = one;
+  if (side == FarSide::queries) {
+    far.len_q = beyond(one.len_q * width) * one.len_q;
+  } else if (*module.source_hash != 0) {
+    far.heads = beyond(std::min(one.len_q, one.len_kv) * width);
+    if (side == FarSide::heads) far.heads_kv = far.heads;
+  } else {
+    far.heads = heads_of_any_grid;
+    if (side == FarSide::keys) far.heads_kv = far.heads;
+    if (side == FarSide::query_heads) {
+      far.len_q = beyond(heads_of_any_grid * one.len_q * width) * one.len_q;
+    }
+  }
+  return far;
+}
+
+/// The shape of the rows as the only ones.
+std::string near_shape(const Module& module, FarSide side) {
+  const std::int64_t keys =
+      side == FarSide::keys ? beyond(heads_of_any_grid * module.head_dim) : std::max(module.bc, 16);
+  return "b=1,h=1,s=" + std::to_string(module.br) + ",skv=" + std::to_string(keys) +
+         ",d=" + std::to_string(module.head_dim);
 }
 
 /// The buffers of a far run, sparse but for their ends.
@@ -29,19 +58,31 @@ class FarBuffers {
   FarBuffers(const Module& module, const Problem& far, const Window& all)
       : width_(module.head_dim),
         element_(size_of(module.dtype)),
-        partials_(SlotLayout(module, is_shared_by_passes, all).bytes()),
+        layout_(module, is_shared_by_passes, all),
         sizes_{far.queries() * width_ * element_,
                far.keys() * width_ * element_,
                far.keys() * width_ * element_,
                far.queries() * width_ * element_,
                far.queries() * 4,
-               partials_},
+               layout_.bytes()},
         memory_(run_record_bytes(), sizes_, RunMemory::Fill::guards) {}
 
   const RunMemory& memory() const { return memory_; }
   /// The end of a buffer, `rows` rows of `row_bytes` before it.
   std::byte* last(std::size_t buffer, std::int64_t bytes) const {
     return memory_.buffer(buffer) + sizes_[buffer] - bytes;
+  }
+  /// Marks the partials of a block as never written.
+  void poison_partials(std::int64_t block) const {
+    for_partials(block, [](std::byte* at) { std::memcpy(at, &poison32, sizeof poison32); });
+  }
+  /// How many of them still are.
+  std::int64_t unwritten_partials(std::int64_t block) const {
+    std::int64_t count = 0;
+    for_partials(block, [&](const std::byte* at) {
+      count += std::memcmp(at, &poison32, sizeof poison32) == 0;
+    });
+    return count;
   }
   void give_to(ModuleRun& run) const {
     ModuleBuffer ModuleRun::*const members[] = {&ModuleRun::q,   &ModuleRun::k,
@@ -58,8 +99,20 @@ class FarBuffers {
   }
 
  private:
+  template <class Take>
+  void for_partials(std::int64_t block, const Take& take) const {
+    for (std::size_t i = 0; i < layout_.sites().size(); ++i) {
+      const Site& site = layout_.sites()[i];
+      for (int row = 0; row < site.rows; ++row) {
+        for (int col = 0; col < site.cols; ++col) {
+          take(memory_.buffer(5) + layout_.shared_offset(i, block, 0, row, col));
+        }
+      }
+    }
+  }
+
   int width_, element_;
-  std::int64_t partials_;
+  SlotLayout layout_;
   std::vector<std::int64_t> sizes_;
   RunMemory memory_;
 };
@@ -77,35 +130,14 @@ void compare(const Tensor& got, const Tensor& want, SiteId site, FarHead& head) 
   }
 }
 
-}  // namespace
-
-std::optional<FarHead> run_far_head(const RunOptions& options, bool far_keys) {
-  RunOptions near = options;
-  near.splits.reset();
-  near.where.clear();
-  near.preset.clear();
-  near.shape = "b=1,h=1,s=16,d=64";
-  const PreparedRun first = prepare(near);
-  const Module& module = *first.module;
-  if (std::string_view(module.backend) != "sim" || module.dtype == ElementType::e4m3 ||
-      *module.source_hash == 0) {
-    return std::nullopt;
-  }
-  near.shape = "b=1,h=1,s=" + std::to_string(module.br) + ",skv=" + std::to_string(module.bc) +
-               ",d=" + std::to_string(module.head_dim);
-  near.preset.clear();
-  near.causal = false;
-  if (module.combines) near.splits = 1;
-  const PreparedRun run = prepare(near);
-  const Dump alone = launch(*run.module, run.module_name, run.request);
-  if (!alone.info.incomplete.empty()) return std::nullopt;
-
-  FarHead head;
+/// The last block of `problem` alone, whose last rows are those of `alone`, which `run` made.
+std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
+                                      const Problem& problem) {
+  const Module& module = *run.module;
   const Problem& one = run.request.problem;
-  head.problem = one;
-  head.problem.heads = heads_beyond(std::min(one.len_q, one.len_kv), module.head_dim);
-  if (far_keys) head.problem.heads_kv = head.problem.heads;
-  const std::int64_t blocks = head.problem.heads;
+  FarHead head;
+  head.problem = problem;
+  const std::int64_t blocks = problem.heads * ((problem.len_q + module.br - 1) / module.br);
   head.block = blocks - 1;
   ModuleRun far{};
   far.problem = head.problem;
@@ -131,10 +163,14 @@ std::optional<FarHead> run_far_head(const RunOptions& options, bool far_keys) {
     };
     poison(buffers.last(3, q_bytes), q_bytes);
     poison(buffers.last(4, one.queries() * 4), one.queries() * 4);
+    buffers.poison_partials(head.block);
     const RunEnd end = run_isolated(
         module, {far, buffers.memory(), run.request.timeout_seconds, nullptr, nullptr, nullptr});
+    // What does not know that it should run one block runs them all.
+    if (end.stop.kind == Stop::Kind::hang && *module.source_hash == 0) return std::nullopt;
     if (end.status == ModuleStatus::kernel_fault) head.fault = end.message;
     if (end.status != ModuleStatus::ok && head.fault.empty()) return std::nullopt;
+    head.unwritten_partials = buffers.unwritten_partials(head.block);
     const Tensor &o = *alone.find("o_final"), *lse = alone.find("lse");
     compare(take_rows(o.type, o.dims, module.head_dim, buffers.last(3, q_bytes)), o,
             SiteId::o_final, head);
@@ -147,6 +183,40 @@ std::optional<FarHead> run_far_head(const RunOptions& options, bool far_keys) {
     return std::nullopt;  // no such memory
   }
   return head;
+}
+
+}  // namespace
+
+std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
+  RunOptions near = options;
+  near.splits.reset();
+  near.where.clear();
+  near.preset.clear();
+  near.shape = "b=1,h=1,s=16,d=64";
+  const PreparedRun first = prepare(near);
+  const Module& module = *first.module;
+  const bool is_plain = *module.source_hash == 0;
+  if (std::string_view(module.backend) != "sim" || module.dtype == ElementType::e4m3 ||
+      module.marked_ptx || (side == FarSide::keys && !is_plain)) {
+    return std::nullopt;
+  }
+  near.shape = near_shape(module, side);
+  near.preset.clear();
+  near.causal = false;
+  if (module.combines) near.splits = 1;
+  const PreparedRun run = prepare(near);
+  const Dump alone = launch(*run.module, run.module_name, run.request);
+  if (!alone.info.incomplete.empty()) return std::nullopt;
+  const Problem& one = run.request.problem;
+  if (is_plain) {  // whether the grid's last block has the last rows
+    Problem few = one;
+    few.heads = 3;
+    few.len_q = 2 * one.len_q;
+    if (side == FarSide::keys) few.heads_kv = few.heads;
+    const std::optional<FarHead> last = run_last_block(run, alone, few);
+    if (!last || !last->right()) return std::nullopt;
+  }
+  return run_last_block(run, alone, far_problem(one, module, side));
 }
 
 }  // namespace lanescope

@@ -9,23 +9,32 @@
 
 namespace lanescope {
 
-/// What the last head of a problem came to whose tensors have more than 2^32 elements.
+/// What there is so much of that the elements of the tensors count beyond 2^32.
+enum class FarSide : std::uint8_t {
+  heads,        ///< of queries and of keys
+  query_heads,  ///< K and V have one
+  queries,      ///< of one head
+  keys          ///< of many heads; queries count no farther than 2^31 elements
+};
+
+/// What the last rows of such a problem came to.
 struct FarHead {
   Problem problem;
   std::string fault;                                        ///< how the run broke off, if it did
-  std::int64_t block = 0;                                   ///< the head's
+  std::int64_t block = 0;                                   ///< the rows'
   std::int64_t compared = 0, differing = 0, unwritten = 0;  ///< elements of its outputs
+  std::int64_t unwritten_partials = 0;                      ///< of its splits
   std::optional<SiteId> first;                              ///< the output that differs first
   double got = 0, want = 0;                                 ///< its first element that does
 
   bool right() const { return fault.empty() && differing == 0; }
 };
 
-/// Runs the block of the last head alone, of so many that the elements of Q, O, and, `far_keys`, of
-/// K and V count beyond 2^32, and compares it bit for bit with the same head as the only one: what
-/// differs comes of indices. On sim: the heads before it are zeros that take no memory. `options`:
-/// of a fused run on sim. Nothing where the kernel does not take such a problem, or the machine has
-/// no such memory.
-std::optional<FarHead> run_far_head(const RunOptions& options, bool far_keys);
+/// Runs the block of the last rows alone, `side` being far, and compares them bit for bit with the
+/// same rows as the only ones: what differs comes of indices. On sim: what lies before them is
+/// zeros that take no memory. `options`: of a fused run on sim. Nothing where the kernel does not
+/// take such a problem or does not run the last block alone, or where the machine has no such
+/// memory.
+std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side);
 
 }  // namespace lanescope

@@ -99,6 +99,9 @@ class Search {
     if (location_.diagnosis) {
       if (!is_sure()) location_.diagnosis->certain = false;
       doubt_by_other_runs();
+      if (!location_.diagnosis->certain && is_module_path(given_.kernel)) {
+        check_order(failed_, location_);
+      }
       if (outputs_right_) say_that_outputs_are_right();
       add_dependence();
       if (location_.diagnosis->memory.empty()) {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "debug/text/text.h"
 #include "gates/run/far_head.h"
@@ -11,22 +12,28 @@
 namespace lanescope {
 namespace {
 
-constexpr const char* about = "the last head of tensors beyond 2^32 elements";
+std::string about(FarSide side) {
+  return side == FarSide::queries ? "the last queries of one head, beyond 2^32 elements"
+                                  : "the last head of tensors beyond 2^32 elements";
+}
 
-Diagnosis overflow_of(const FarHead& far, const std::optional<FarHead>& near_keys) {
+/// `side`: what is far; `queries_hold`: with K and V of one head, it is right.
+Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
   Diagnosis diagnosis;
   diagnosis.cause = Cause::index_overflow;
   diagnosis.certain = true;
-  // With K and V of one head, what is still wrong is not theirs.
-  const bool of_keys = near_keys && near_keys->right();
+  const bool of_keys = side == FarSide::keys || (side == FarSide::heads && queries_hold);
   Divergence at;
   at.block = far.block;
   at.tile = -1;
   at.batch = 0;
-  at.head = far.block;
+  at.head = far.problem.heads - 1;
   at.row = at.col = 0;
-  at.site = of_keys ? SiteId::k_smem : far.first.value_or(SiteId::o_final);
-  const bool stored = !of_keys && far.fault.empty() && far.unwritten > 0;
+  const bool of_partials = far.unwritten_partials > 0;
+  at.site = of_keys       ? SiteId::k_smem
+            : of_partials ? SiteId::o_partial
+                          : far.first.value_or(SiteId::o_final);
+  const bool stored = !of_keys && (of_partials || (far.fault.empty() && far.unwritten > 0));
   at.stage = stored ? Stage::epilogue : Stage::load;
   at.got = far.got;
   at.want = far.want;
@@ -34,39 +41,51 @@ Diagnosis overflow_of(const FarHead& far, const std::optional<FarHead>& near_key
   diagnosis.evidence.push_back(
       far.fault.empty()
           ? std::to_string(far.differing) + " of " + std::to_string(far.compared) +
-                " values of the last head differ from what it gives as the only one" +
+                " values of the last rows differ from what they are as the only ones" +
                 (far.unwritten > 0 ? "; " + std::to_string(far.unwritten) + " were never written"
                                    : "")
-          : "the last head does not end: " + far.fault);
+          : "the last rows' block does not end: " + far.fault);
   diagnosis.evidence.push_back(
-      of_keys     ? "with K and V of one head for all it is right: the index is into K or V"
-      : stored    ? "the index is into O or the log-sum-exp"
-      : near_keys ? "it is wrong with K and V of one head, too: the index is into Q, O, the "
-                    "log-sum-exp or the partials"
-                  : "which tensor it is into, no further run could tell");
+      of_keys       ? "with K and V of few elements it is right: the index is into K or V"
+      : of_partials ? std::to_string(far.unwritten_partials) +
+                          " values of the last block's partials were never written: the index is "
+                          "into them"
+      : stored ? "the index is into O or the log-sum-exp"
+               : "it is wrong with few keys, too: the index is into Q, O, the log-sum-exp or the "
+                 "partials");
   return diagnosis;
+}
+
+/// Of a plain kernel each side by itself: a grid has places for so many heads, and they are long.
+std::vector<FarSide> sides_of(const RunOptions& given) {
+  if (is_module_path(given.kernel)) return {FarSide::query_heads, FarSide::keys};
+  return {FarSide::heads, FarSide::queries};
 }
 
 }  // namespace
 
 void check_far_head(const RunOptions& given, Location& location) {
-  if (is_module_path(given.kernel) || location.backend != "sim") {
-    location.not_tried.push_back("tensors of more than 2^31 elements");
+  bool any = false;
+  for (const FarSide side : sides_of(given)) {
+    const std::optional<FarHead> far =
+        location.backend == "sim" ? run_far_head(given, side) : std::nullopt;
+    if (!far) continue;
+    any = true;
+    RunOptions options = given;
+    location.runs.push_back({options_text(options, far->problem), about(side), far->right()});
+    if (far->right()) continue;
+    location.options = location.runs.back().options;
+    const std::optional<FarHead> near_keys =
+        side == FarSide::heads ? run_far_head(given, FarSide::query_heads) : std::nullopt;
+    location.diagnosis = overflow_of(*far, side, near_keys && near_keys->right());
+    const Divergence& at = *location.diagnosis->first;
+    if (!is_module_path(given.kernel)) {
+      location.source = source_places(
+          given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen), at.stage, at.site);
+    }
     return;
   }
-  const std::optional<FarHead> far = run_far_head(given, true);
-  if (!far) {
-    location.not_tried.push_back("tensors of more than 2^31 elements");
-    return;
-  }
-  RunOptions options = given;
-  location.runs.push_back({options_text(options, far->problem), about, far->right()});
-  if (far->right()) return;
-  location.options = location.runs.back().options;
-  location.diagnosis = overflow_of(*far, run_far_head(given, false));
-  const Divergence& at = *location.diagnosis->first;
-  location.source = source_places(
-      given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen), at.stage, at.site);
+  if (!any) location.not_tried.push_back("tensors of more than 2^31 elements");
 }
 
 }  // namespace lanescope

@@ -1,10 +1,15 @@
 #include "gates/run/locate_memory.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "debug/dump/dump.h"
 #include "gates/run/check.h"
+#include "gates/run/launch.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -42,6 +47,17 @@ bool takes_other_buffer(const Diagnosis& memory, const Diagnosis& values) {
          (memory.cause == Cause::race || memory.cause == Cause::missing_wait);
 }
 
+/// Values that differ by more than what sums in another order are off by.
+std::int64_t far_apart(const Tensor& a, const Tensor& b) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) largest = std::fmax(largest, std::abs(a.at(i)));
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) {
+    count += a.bits(i) != b.bits(i) && !(std::abs(a.at(i) - b.at(i)) <= 0x1p-6 * largest);
+  }
+  return count;
+}
+
 }  // namespace
 
 bool check_memory(const Probe& probe, Location& location) {
@@ -52,10 +68,11 @@ bool check_memory(const Probe& probe, Location& location) {
     report = check_kernel(options);
   } catch (const UsageError& error) {
     if (is_module_path(location.kernel)) {
+      const std::string line = std::string("the memory checker was not asked: ") + error.what() +
+                               "; what nvcc compiles it runs, other kernels with -Dextra_kernels=";
       if (location.diagnosis) {
-        location.diagnosis->evidence.push_back(
-            std::string("the memory checker was not asked: ") + error.what() +
-            "; what nvcc compiles it runs, other kernels with -Dextra_kernels=");
+        std::vector<std::string>& said = location.diagnosis->evidence;
+        if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
       }
       return false;
     }
@@ -82,7 +99,11 @@ bool check_memory(const Probe& probe, Location& location) {
   blame_reader(location, memory);
   if (values.by_end && memory.cause == values.cause) {
     // How the run ended shows that it happened, the checker who did it where.
-    memory.evidence.insert(memory.evidence.end(), values.evidence.begin(), values.evidence.end());
+    for (const std::string& line : values.evidence) {
+      std::vector<std::string>& said = memory.evidence;
+      if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
+    }
+    if (!memory.first) memory.first = values.first;
     values = std::move(memory);
     return true;
   }
@@ -109,6 +130,7 @@ bool check_memory(const Probe& probe, Location& location) {
                               (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
                               ", on; by values alone: " + name_of(values.cause) +
                               (values.sure() ? "" : " (not certain)"));
+    if (!memory.first) memory.first = values.first;
   }
   location.diagnosis = std::move(memory);
   location.options = text;
@@ -125,6 +147,37 @@ void doubt_trace(bool outputs_right, Diagnosis& values) {
   values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
                             "nothing: the trace point of " + name_of(values.first->site) +
                             " may come before the barrier that completes the tile");
+}
+
+void check_order(const RunOptions& failed, Location& location) {
+  const bool checked = std::any_of(location.runs.begin(), location.runs.end(),
+                                   [](const LocateRun& run) { return run.checked; });
+  if (checked || location.backend != "sim") return;
+  const auto outputs = [&](std::uint64_t schedule) {
+    RunOptions options = failed;
+    options.schedule = schedule;
+    const PreparedRun run = prepare(options);
+    const Dump dump = launch(*run.module, run.module_name, run.request);
+    return dump.info.broke_off() ? std::nullopt : std::optional(*dump.find("o_final"));
+  };
+  const std::optional<Tensor> usual = outputs(failed.schedule);
+  for (std::uint64_t schedule = failed.schedule + 1; usual && schedule < failed.schedule + 4;
+       ++schedule) {
+    const std::optional<Tensor> other = outputs(schedule);
+    const std::int64_t count = other ? far_apart(*usual, *other) : 0;
+    if (count == 0) continue;
+    Diagnosis& diagnosis = *location.diagnosis;
+    diagnosis.suspects.clear();
+    diagnosis.rivals.clear();
+    diagnosis.cause = Cause::race;
+    diagnosis.certain = true;
+    diagnosis.evidence.insert(
+        diagnosis.evidence.begin(),
+        {std::to_string(count) + " values of O are others with --schedule " +
+             std::to_string(schedule) + ": they depend on the order in which lanes come to memory",
+         "a barrier is missing, or two lanes write to one place"});
+    return;
+  }
 }
 
 }  // namespace lanescope

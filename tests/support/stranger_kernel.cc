@@ -57,6 +57,8 @@ struct Kernel {
     }
     if (causal && key > last) return false;
     if (is("window") && key <= query + corner - 64) return false;
+    if (is("window_unshifted") && key <= query - 41) return false;
+    if (is("window_around") && std::abs(query + corner - key) >= 50) return false;
     if (is("tail_counted")) return true;
     if (is("last_key_dropped")) return key < p.len_kv - 1;
     if (is("one_zero_key")) return key < p.len_kv + 1;
@@ -67,6 +69,10 @@ struct Kernel {
     const std::int64_t group = p.heads / p.heads_kv, corner = p.len_kv - p.len_q;
     std::int64_t kv = b * p.heads_kv + h / group, kv_of_v = kv;
     if (is("kv_head_modulo")) kv = kv_of_v = b * p.heads_kv + h % p.heads_kv;
+    if (is("kv_head_of_all_modulo")) {
+      kv_of_v = (b * p.heads + h) % (p.batch * p.heads_kv);
+    }
+    if (is("kv_heads_mirrored")) kv = kv_of_v = p.batch * p.heads_kv - 1 - kv;
     if (is("kv_head_zero")) kv = kv_of_v = b * p.heads_kv;
     if (is("kv_of_batch_zero")) kv = kv_of_v = h / group;
     if (is("batches_as_heads")) kv = kv_of_v = (b * p.heads + h) / (p.batch * group);
@@ -193,14 +199,15 @@ struct Kernel {
       const float before = m[row];
       m[row] = std::fmax(before, peak);
       const float shift = m[row] == -inf ? 0 : m[row];
-      alpha[row] = std::exp2(before - shift);
+      alpha[row] =
+          std::exp2((before - shift) * (is("alpha_of_base_two") ? 0.6931471805599453f : 1));
       float sum = 0;
       float share[4] = {};
       for (std::int64_t c = 0; c < bc; ++c) {
         float& x = s[row * C + static_cast<std::size_t>(c)];
         x = std::exp2(x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift));
         sum += x;
-        share[c / 2 % 4] += x;
+        share[is("l_of_half_a_warp") ? c % 32 / 16 : c / 2 % 4] += x;
         if (is("masked_after_sum") && masked[row * C + static_cast<std::size_t>(c)] != 0) x = 0;
       }
       const float old = l[row];
@@ -220,10 +227,10 @@ struct Kernel {
                                            : alpha[row] * old + sum;
       for (std::size_t i = 0; i < 4; ++i) {
         float& lane = lanes[row * 4 + i];
-        const float own = is("l_of_lane")         ? share[i]
-                          : is("l_of_lane_pair")  ? share[i] + share[i ^ 1]
-                          : is("l_of_lane_pair2") ? share[i] + share[i ^ 2]
-                                                  : 0;
+        const float own = is("l_of_lane") || is("l_of_half_a_warp") ? share[i]
+                          : is("l_of_lane_pair")                    ? share[i] + share[i ^ 1]
+                          : is("l_of_lane_pair2")                   ? share[i] + share[i ^ 2]
+                                                                    : 0;
         lane = alpha[row] * lane + own;
       }
     }
@@ -234,11 +241,13 @@ struct Kernel {
       if (bug.starts_with("half_not_rescaled") && r % 16 >= 8) a = 1;
       if (is("o_rescaled_twice")) a *= a;
       if (is("o_restarted")) a = 0;
+      if (is("o_rescaled_by_root")) a = std::sqrt(a);
       if (is("alpha_of_row_xor_8")) a = alpha[row ^ 8];
       if (is("alpha_of_row_xor_1")) a = alpha[row ^ 1];
       for (std::int64_t i = 0; i < p.d; ++i) {
         float& out = o[row * D + static_cast<std::size_t>(i)];
-        float sum = is("o_rescaled_after") ? out : a * out;
+        const bool keeps = is("half_the_columns_not_rescaled") && i >= p.d / 2;
+        float sum = is("o_rescaled_after") || keeps ? out : a * out;
         for (std::int64_t c = 0; c < bc; ++c) {
           std::int64_t key = v_tile * bc + c;
           if (is("v_row_plus_one")) key += 1;
@@ -255,7 +264,7 @@ struct Kernel {
              const std::vector<float>& m, const std::vector<float>& l, const std::vector<float>& o,
              const std::vector<float>& lanes) const {
     const auto D = static_cast<std::size_t>(p.d);
-    const bool by_lane = bug.starts_with("l_of_lane");
+    const bool by_half = is("l_of_half_a_warp"), by_lane = bug.starts_with("l_of_lane") || by_half;
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto row = static_cast<std::size_t>(r);
       std::int64_t query = first + r, to = (b * p.heads + h) * p.len_q + query;
@@ -267,7 +276,9 @@ struct Kernel {
       }
       const float sum = by_lane ? lanes[row * 4] : l[row] + (is("sink") ? std::exp2(-m[row]) : 0);
       for (std::int64_t i = 0; i < p.d; ++i) {
-        float divisor = by_lane ? lanes[row * 4 + static_cast<std::size_t>(i / 2 % 4)] : sum;
+        float divisor =
+            by_lane ? lanes[row * 4 + static_cast<std::size_t>(by_half ? i % 32 / 16 : i / 2 % 4)]
+                    : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
         float x = o[row * D + static_cast<std::size_t>(i)];
         if (!is("not_divided")) x = divisor == 0 ? 0 : x / divisor;

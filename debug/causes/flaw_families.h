@@ -13,6 +13,8 @@ void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
 /// What m, l and O are summed up from, tile by tile, lane by lane and split by split.
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
+/// A row sees the last keys up to its own alone, or those around it: windows of every width.
+std::vector<Flaw> window_flaws(const DumpInfo& info);
 
 /// "1 key", "3 keys".
 std::string keys_text(std::int64_t count);

@@ -49,8 +49,9 @@ struct FlawTrial {
 
 FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows);
 
-/// What the rows themselves tell of a flaw with free numbers in it, which no list can have: the
-/// factor of the scores, the kv heads that heads take. What explains the rows is left to try_flaw.
+/// Flaws with numbers in them that are free, and learnt from the rows: the factor of the scores,
+/// the kv heads that heads take; and windows of every width. Which explains the rows is left to
+/// try_flaw.
 std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows);
 
 }  // namespace lanescope

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
 #include "debug/text/text.h"
 
@@ -110,7 +111,7 @@ std::optional<HeadMap> taken_heads(PlanInputs& inputs, const std::vector<OutputR
 }  // namespace
 
 std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
-  std::vector<Flaw> flaws;
+  std::vector<Flaw> flaws = window_flaws(inputs.info());
   const Problem& p = inputs.problem();
   if (p.batch * p.heads_kv > 1 && p.batch * p.heads_kv <= most_heads) {
     for (const Taken taken : {Taken::keys_and_values, Taken::keys, Taken::values}) {

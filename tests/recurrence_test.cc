@@ -29,7 +29,11 @@ std::string verdict_of_all(const std::string& style, std::string& differences,
   double least = std::numeric_limits<double>::infinity();
   for (const Run& run : runs) {
     // Rows that share a maximum vanish where their scores are far below it: wrong outputs.
-    if (style.starts_with("maximum_of") && std::string_view(run.input) == "large") continue;
+    const bool is_large = std::string_view(run.input) == "large";
+    if (style.starts_with("maximum_of") && is_large) continue;
+    // What is relative to a first maximum passes 2^128 where the maximum rises by that.
+    if (style == "of_first_maximum" && (is_large || std::string_view(run.input) == "rising"))
+      continue;
     const Dump dump = recurrent_dump(run.problem, style, run.input, 16, 16, dtype);
     const DiffReport report = diff_against_reference(dump);
     if (report.match) {
@@ -68,7 +72,9 @@ TEST_CASE("another recurrence is named, not called a bug") {
       {"two_tiles_in_a_step", "2 tiles in a step take the maximum of all of them"},
       {"two_chains", "goes on from the one 2 before it"},
       {"sum_of_rounded", "l: sums P as P.V takes it, rounded"},
-      {"first_alpha_1", "alpha: not 0 in rows that have seen no key"}};
+      {"first_alpha_1", "alpha: not 0 in rows that have seen no key"},
+      {"backwards_by_visit", "the number of a tile is that of the visit"},
+      {"of_first_maximum", "o: relative to the first maximum of its row"}};
   REQUIRE(words.size() == testing::recurrences().size());
   std::string none;
   CHECK(verdict_of_all("usual", none) == "match");

@@ -60,11 +60,13 @@ std::vector<Candidate> candidates(const DumpInfo& info) {
   return all;
 }
 
-/// The sites whose values a recurrence does not make hold. What is stored may be off by what an
-/// approximate 2^x brings about, which is judged apart.
-bool others_hold(const DiffReport& report) {
-  return std::none_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
+/// The sites whose values a recurrence does not make hold, but for those of K and V where `loads`
+/// are looked at apart. What is stored may be off by what an approximate 2^x brings about, which is
+/// judged apart.
+bool others_hold(const DiffReport& report, bool loads) {
+  return std::none_of(report.sites.begin(), report.sites.end(), [&](const SiteReport& site) {
     if (site.failed == 0) return false;
+    if (loads && (site.site == SiteId::k_smem || site.site == SiteId::v_smem)) return false;
     return !is_output(site.site) && !is_partial(site.site) &&
            (site.site < SiteId::s || site.site > SiteId::o);
   });
@@ -112,8 +114,11 @@ bool outputs_hold(const Judge& judge, double error) {
 class RecurrenceSearch {
  public:
   RecurrenceSearch(const Judge& judge, std::vector<std::vector<Visit>> blocks,
-                   Recurrence::Partials partials)
-      : judge_(judge), blocks_(std::move(blocks)), partials_(partials) {}
+                   Recurrence::Partials partials, bool counts_visits)
+      : judge_(judge),
+        blocks_(std::move(blocks)),
+        partials_(partials),
+        counts_visits_(counts_visits) {}
 
   std::optional<Recurrence> run() const {
     const DumpInfo& info = judge_.dump().info;
@@ -127,6 +132,7 @@ class RecurrenceSearch {
       r.tiles_per_maximum = candidate.tiles;
       r.chains = candidate.chains;
       r.partials = partials_;
+      r.counts_visits = counts_visits_;
       if (follows(candidate.order, r) && r.differs()) return r;
     }
     return std::nullopt;
@@ -203,18 +209,21 @@ class RecurrenceSearch {
     if (sum == std::end(holds.sums)) return false;
     r.sum_of_lanes = sum == holds.sums + 1;
     r.sum_of_rounded = sum == holds.sums + 2;
-    const bool plain[] = {holds.weights[0] && holds.outputs[0],
-                          holds.weights[0] && holds.outputs[1],
-                          holds.weights[1] && holds.outputs[2]};
+    const bool plain[] = {
+        holds.weights[0] && holds.outputs[0], holds.weights[0] && holds.outputs[1],
+        holds.weights[1] && holds.outputs[2], holds.weights[0] && holds.outputs[3]};
     const auto found = std::find(std::begin(plain), std::end(plain), true);
     if (found == std::end(plain)) return false;
-    r.divided = static_cast<Divided>(found - std::begin(plain));
+    r.output_of_first_maximum = found == plain + 3;
+    r.divided =
+        r.output_of_first_maximum ? Divided::at_the_end : static_cast<Divided>(found - plain);
     return true;
   }
 
   const Judge& judge_;
   std::vector<std::vector<Visit>> blocks_;
   Recurrence::Partials partials_;
+  bool counts_visits_;
 };
 
 }  // namespace
@@ -224,14 +233,16 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
   const DumpInfo& info = dump.info;
   const bool has_softmax = judge.gate() == Gate::fused || judge.gate() == Gate::softmax_only;
   const bool whole = info.tiles == Range{0, info.kv_tiles()} && info.incomplete.empty();
-  if (!has_softmax || !whole || info.blocks.count() == 0 || !others_hold(report) ||
+  if (!has_softmax || !whole || info.blocks.count() == 0 || !others_hold(report, true) ||
       judge.lacks_outputs()) {
     return std::nullopt;
   }
   if (info.rescale.above > 0) return std::nullopt;  // a kernel is held to what it declares
+  const bool counts_visits = !others_hold(report, false);
+  if (counts_visits && !loads_count_visits(judge)) return std::nullopt;
   std::vector<std::vector<Visit>> blocks;
   for (std::int64_t block = info.blocks.begin; block < info.blocks.end; ++block) {
-    auto visits = visits_of(judge, block);
+    auto visits = visits_of(judge, block, counts_visits);
     if (!visits) return std::nullopt;
     if (!visits->empty()) blocks.push_back(std::move(*visits));
   }
@@ -242,7 +253,7 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
     if (!held) return std::nullopt;
     partials = *held;
   }
-  return RecurrenceSearch(judge, std::move(blocks), partials).run();
+  return RecurrenceSearch(judge, std::move(blocks), partials, counts_visits).run();
 }
 
 double least_rise(const Dump& dump) {

@@ -40,6 +40,7 @@ bool Recurrence::agrees(const Recurrence& other) const {
          both(start, other.start, -std::numeric_limits<double>::infinity()) &&
          both(divided, other.divided, Divided::at_the_end) &&
          both(partials, other.partials, Partials::plain) &&
+         both(output_of_first_maximum, other.output_of_first_maximum, false) &&
          (!together.kept || together.kept_up_to < together.taken_from);
 }
 
@@ -59,6 +60,8 @@ void Recurrence::merge(const Recurrence& other) {
   first_alpha = first_alpha || other.first_alpha;
   if (divided == Divided::at_the_end) divided = other.divided;
   if (partials == Partials::plain) partials = other.partials;
+  output_of_first_maximum = output_of_first_maximum || other.output_of_first_maximum;
+  counts_visits = counts_visits || other.counts_visits;
   ex2_error = std::max(ex2_error, other.ex2_error);
   if (other.order.size() > order.size()) order = other.order;
 }
@@ -96,6 +99,9 @@ std::vector<std::string> Recurrence::differences() const {
   if (sum_of_lanes) add("softmax / l: each lane has a part of the row sum");
   if (divided == Divided::output) add("pv / o: divided by l in every tile");
   if (divided == Divided::weights) add("softmax / p, pv / o: divided by l in every tile");
+  if (output_of_first_maximum) {
+    add("pv / o: relative to the first maximum of its row; P.V is brought to it");
+  }
   if (partials == Partials::divided) add("epilogue / o_partial: divided by l of the split");
   if (partials == Partials::shifted) {
     add("epilogue / m_partial: another number than the maximum, m + log2 l for instance; l_partial "
@@ -108,6 +114,7 @@ std::vector<std::string> Recurrence::differences() const {
     add(down ? "the tiles are visited from the last to the first"
              : "the tiles are visited in the order " + text);
   }
+  if (counts_visits) add("trace: the number of a tile is that of the visit, not its place in K");
   return lines;
 }
 

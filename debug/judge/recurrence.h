@@ -33,9 +33,12 @@ struct Recurrence {
   bool sum_of_rounded = false;  ///< l sums P as P.V takes it
   bool first_alpha = false;     ///< alpha of a row that has seen no key is not 0: it rescales zeros
   Divided divided = Divided::at_the_end;
+  /// o stays relative to the first maximum of its row: not o is rescaled, but P.V.
+  bool output_of_first_maximum = false;
   Partials partials = Partials::plain;
   double ex2_error = 0;             ///< largest relative error of 2^x, beyond that of ex2.approx
   std::vector<std::int64_t> order;  ///< of the tiles of the first block where it is not upwards
+  bool counts_visits = false;       ///< sites are traced by the visit, not by the tile
 
   bool differs() const;
   /// Whether both may be of one kernel: what both say is the same; and the threshold of the two

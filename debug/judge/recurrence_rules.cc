@@ -156,6 +156,7 @@ void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double sco
   const double factor = scores == 1 && maximum == 1 ? 1 : 2;  // whether any unit is another one
   Array m_prev = Array::Constant(rows, 1, start_of(visits)), l_prev = Array::Zero(rows, 1);
   std::optional<Array> o_prev = Array::Zero(rows, judge.dump().info.head_dim);
+  Array first_m = Array::Constant(rows, 1, -reference::infinity);
   for (const Visit& visit : visits) {
     const Array& m = *visit.m;
     const Bounded x = scores_in_base_2(visit, scores);
@@ -236,6 +237,25 @@ void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double sco
                                      Bounded::exact(*o_prev), arithmetic);
         if (i == 1) want.error += want.value.abs() * (4 * unit);
         holds.outputs[i] = all_hold(*visit.o, want);
+      }
+      if (holds.outputs[3]) {
+        Bounded lifted = plain;
+        for (Index row = 0; row < rows; ++row) {
+          if (first_m(row) == -reference::infinity) first_m(row) = m(row);
+          const auto lift = weight(m(row) * maximum, 0, first_m(row) * maximum, factor, error);
+          const bool seen = m(row) != -reference::infinity;
+          for (Index key = 0; key < lifted.value.cols(); ++key) {
+            const double value = lifted.value(row, key);
+            lifted.error(row, key) =
+                seen ? lifted.error(row, key) * lift.value +
+                           std::abs(value) * (lift.error + 4 * unit * lift.value)
+                     : 0;
+            lifted.value(row, key) = seen ? value * lift.value : 0;
+          }
+        }
+        const Bounded want = reference::pv(in_product(lifted), Bounded::exact(Array::Ones(rows, 1)),
+                                           visit.v, Bounded::exact(*o_prev), arithmetic);
+        holds.outputs[3] = all_hold(*visit.o, want);
       }
     }
     o_prev = visit.o;

@@ -26,8 +26,9 @@ struct RestHolds {
   bool weights[2] = {true, true};  ///< p and alpha: as they are; divided by l of the tile
   /// l: in every lane; of all lanes together; in every lane, of P as it is held
   bool sums[3] = {true, true, true};
-  bool outputs[3] = {true, true, true};  ///< o by Recurrence::Divided
-  bool first_alpha = false;              ///< one that multiplies zeros alone is another number
+  /// o by Recurrence::Divided; relative to the first maximum
+  bool outputs[4] = {true, true, true, true};
+  bool first_alpha = false;  ///< one that multiplies zeros alone is another number
 };
 /// Clears what does not hold in these visits. `error`: of 2^x that is let pass, relative.
 void rest_holds(const Judge& judge, const std::vector<Visit>& visits, double scores, double maximum,

@@ -45,7 +45,28 @@ std::vector<double> row_maxima(const Array& s) {
 
 }  // namespace
 
-std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t block) {
+bool loads_count_visits(const Judge& judge) {
+  const Range& blocks = judge.dump().info.blocks;
+  bool any = false;
+  for (std::int64_t block = blocks.begin; block < blocks.end; ++block) {
+    const reference::OnlineBlock reference = judge.reference_of(block);
+    const std::int64_t tiles = reference.needed_tiles();
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      for (const SiteId id : {SiteId::k_smem, SiteId::v_smem}) {
+        const SiteSlots* slots = judge.slots(id);
+        if (!slots) continue;
+        const Array want = id == SiteId::k_smem ? reference.k_tile(tile) : reference.v_tile(tile);
+        if (!slots->holds(block, tiles - 1 - tile)) return false;
+        const Array held = slots->elements(block, tiles - 1 - tile, want.rows());
+        if (held.cols() < want.cols() || !(held.left_cols(want.cols()) == want).all()) return false;
+        any = any || tiles > 1;
+      }
+    }
+  }
+  return any;
+}
+
+std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t block, bool counted) {
   reference::OnlineBlock reference = judge.reference_of(block);
   std::vector<Visit> visits;
   for (std::int64_t tile = 0; tile < reference.needed_tiles(); ++tile) {
@@ -54,10 +75,11 @@ std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t blo
     visit.truth = reference.step(tile);
     visit.visible = reference.visible(tile);
     visit.v = reference.v_tile(tile);
+    const std::int64_t traced_as = counted ? reference.needed_tiles() - 1 - tile : tile;
     const auto held = [&](SiteId id, Index rows) -> std::optional<Array> {
       const SiteSlots* slots = judge.slots(id);
-      if (!slots || !slots->holds(block, tile)) return std::nullopt;
-      const Array values = slots->elements(block, tile, rows);
+      if (!slots || !slots->holds(block, traced_as)) return std::nullopt;
+      const Array values = slots->elements(block, traced_as, rows);
       return is_maximum(id) ? values * reference.maximum_factor() : values;
     };
     const Index rows = reference.rows();
@@ -72,14 +94,14 @@ std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t blo
     if (!visit.s || !visit.m) return std::nullopt;
     visit.top_scores = row_maxima(*visit.s);
     const auto agree = [&](SiteId id, const std::optional<Array>& values) {
-      return !values || slots_agree(*judge.slots(id), block, tile, rows);
+      return !values || slots_agree(*judge.slots(id), block, traced_as, rows);
     };
     if (!agree(SiteId::m, visit.m) || !agree(SiteId::m_prev, visit.m_prev) ||
         !agree(SiteId::alpha, visit.alpha)) {
       return std::nullopt;
     }
     if (visit.l) {
-      visit.lanes_of_l = sums_of_slots(*judge.slots(SiteId::l), block, tile, rows);
+      visit.lanes_of_l = sums_of_slots(*judge.slots(SiteId::l), block, traced_as, rows);
       visit.lanes_agree = judge.slots(SiteId::l)->sums_lanes() || agree(SiteId::l, visit.l);
     }
     visits.push_back(std::move(visit));

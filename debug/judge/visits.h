@@ -21,8 +21,14 @@ struct Visit {
 };
 
 /// The tiles of a block that hold a key, upwards. Nothing where one of them was not traced, or m
-/// was not, or slots of a row of m or alpha differ.
-std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t block);
+/// was not, or slots of a row of m or alpha differ. `counted`: the last tile was traced as the
+/// first.
+std::optional<std::vector<Visit>> visits_of(const Judge& judge, std::int64_t block,
+                                            bool counted = false);
+
+/// Whether K and V of all blocks are right, but for the last tile being traced as the first: the
+/// kernel goes downwards and numbers its visits.
+bool loads_count_visits(const Judge& judge);
 
 /// The same in the order in which the kernel came to them: what a row has summed up, l · 2^m,
 /// grows; m times `unit` is in base 2.

@@ -43,7 +43,9 @@ const std::vector<std::string>& recurrences() {
                                                "two_tiles_in_a_step",
                                                "two_chains",
                                                "sum_of_rounded",
-                                               "first_alpha_1"};
+                                               "first_alpha_1",
+                                               "backwards_by_visit",
+                                               "of_first_maximum"};
   return all;
 }
 
@@ -110,6 +112,9 @@ Dump recurrent_dump(const Problem& problem, const std::string& style, const std:
     dump.tensors.push_back({name_of(id), std::move(tensor)});
   };
   const ElementType f32 = ElementType::f32;
+  if (style == "backwards_by_visit") {
+    add(SiteId::k_smem, Stage::load, Space::shared, dtype, Axes::key_d);
+  }
   add(SiteId::s, Stage::qk, Space::shared, f32, Axes::query_key);
   for (const SiteId id : {SiteId::m_prev, SiteId::m, SiteId::alpha}) {
     add(id, Stage::softmax, Space::registers, f32, Axes::query);

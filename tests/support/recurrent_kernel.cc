@@ -243,7 +243,14 @@ class Block {
     const std::int64_t first_v = info_.first_kv_row(at_, tile);
     const float inverse = sums[size(row)] == 0 ? 0 : 1 / sums[size(row)];
     const bool early = is("weights_divided"), output = is("output_divided");
-    float rescale = alpha[size(row)];
+    float rescale = alpha[size(row)], lift = 1;
+    if (is("of_first_maximum")) {
+      first_m_.resize(size(br_), -inf);
+      float& first = first_m_[size(row)];
+      if (first == -inf) first = m_[size(row)];
+      lift = first == -inf ? 1 : std::exp2(m_[size(row)] - first);
+      rescale = 1;
+    }
     if (early || output) rescale *= old_sum_[size(row)] * (early ? inverse : 1);
     for (std::int64_t col = 0; col < bc_; ++col) {
       float& x = p[size(row * bc_ + col)];
@@ -255,7 +262,7 @@ class Block {
       o *= rescale;
       for (std::int64_t col = 0; col < bc_; ++col) {
         if (tile * bc_ + col >= p_.len_kv) continue;
-        o = std::fma(p[size(row * bc_ + col)],
+        o = std::fma(lift * p[size(row * bc_ + col)],
                      static_cast<float>(inputs_.v.at((first_v + col) * p_.d + i)), o);
       }
       if (output) o *= inverse;
@@ -276,8 +283,24 @@ class Block {
     return all;
   }
 
+  /// K of the tile, where it is traced.
+  void show_keys(std::int64_t tile, std::int64_t traced_as) {
+    Values keys;
+    for (std::int64_t col = 0; col < bc_; ++col) {
+      const std::int64_t key = tile * bc_ + col, row = info_.first_kv_row(at_, tile) + col;
+      for (std::int64_t i = 0; i < p_.d; ++i) {
+        keys.push_back(key < p_.len_kv ? static_cast<float>(inputs_.k.at(row * p_.d + i)) : 0);
+      }
+    }
+    put(SiteId::k_smem, traced_as, keys);
+  }
   void show(std::int64_t tile, const Values& s, const Values& before, const Values& alpha,
             const Values& p, const Values& l) {
+    if (has("by_visit")) {
+      const std::int64_t visit = std::ssize(tiles()) - 1 - tile;
+      show_keys(tile, visit);
+      tile = visit;
+    }
     put(SiteId::s, tile, s);
     put(SiteId::m_prev, tile, in_lanes(is("m_prev_shown_late") ? m_ : before));
     Values m = in_lanes(m_);
@@ -306,7 +329,8 @@ class Block {
       float sum = 0;
       for (int lane = 0; lane < lanes_of_row; ++lane) sum += part_[size(row * lanes_of_row + lane)];
       for (std::int64_t i = 0; i < p_.d; ++i) {
-        const float x = o_[size(row * p_.d + i)];
+        float x = o_[size(row * p_.d + i)];
+        if (is("of_first_maximum") && sum != 0) x *= std::exp2(first_m_[size(row)] - m_[size(row)]);
         const float out = divided ? x : sum == 0 ? 0 : x / sum;
         const bool off = is("backwards_and_stored_wrong") && row == 3 && i == 5;
         o.set((first + row) * p_.d + i, off ? out + 0.25f : out);
@@ -329,6 +353,7 @@ class Block {
   const std::string& style_;
   std::int64_t br_, bc_;
   Values m_, part_, o_, last_top_, last_alpha_, last_p_, old_sum_;
+  Values first_m_;                         ///< of rows that have seen a key
   Values other_m_, other_part_, other_o_;  ///< of the other chain
 };
 

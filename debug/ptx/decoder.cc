@@ -4,11 +4,11 @@
 #include <bit>
 
 #include "debug/ptx/control_flow.h"
-#include "debug/ptx/marker.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/simt/source_lines.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
+#include "reference/site.h"
 
 namespace lanescope::ptx {
 
@@ -76,18 +76,7 @@ std::optional<std::uint64_t> Decoder::number_in(const Operand& operand) const {
   };
   if (is_plain(operand)) return operand.bits;
   if (operand.kind != Operand::Kind::reg) return std::nullopt;
-  const Statement* only = nullptr;
-  for (const Statement& statement : function_.statements) {
-    if (statement.operands.empty()) continue;
-    if (is_marker(statement) && !is_injection(statement)) continue;
-    const Operand& first = is_marker(statement) ? statement.operands.back() : statement.operands[0];
-    const auto is_it = [&](const Operand& part) {
-      return part.kind == Operand::Kind::reg && part.index == operand.index;
-    };
-    if (!is_it(first) && std::none_of(first.parts.begin(), first.parts.end(), is_it)) continue;
-    if (only || !is_it(first)) return std::nullopt;
-    only = &statement;
-  }
+  const Statement* only = program_.only_assignment(function_, operand.index);
   const bool is_mov = only && only->opcode.starts_with("mov.") && only->guard < 0;
   if (!is_mov || only->operands.size() != 2 || !is_plain(only->operands[1])) return std::nullopt;
   return only->operands[1].bits;

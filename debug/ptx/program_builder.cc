@@ -5,6 +5,7 @@
 
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
+#include "debug/ptx/marker.h"
 #include "debug/ptx/number_origins.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
@@ -198,6 +199,28 @@ std::uint32_t ProgramBuilder::index_of(const Function& function, std::uint64_t s
 
 std::uint64_t ProgramBuilder::local_offset(const Function& function, int variable) const {
   return frames_.at(&function).variables[static_cast<std::size_t>(variable)];
+}
+
+const Statement* ProgramBuilder::only_assignment(const Function& function, int reg) {
+  std::optional<Assignments>& known = frames_.at(&function).assignments;
+  if (!known) {
+    known.emplace();
+    const auto note = [&](const Operand& operand, const Statement* statement) {
+      if (operand.kind != Operand::Kind::reg) return;
+      const auto [at, is_first] = known->emplace(operand.index, statement);
+      if (!is_first) at->second = nullptr;
+    };
+    for (const Statement& statement : function.statements) {
+      if (statement.operands.empty()) continue;
+      if (is_marker(statement) && !is_injection(statement)) continue;
+      const Operand& first =
+          is_marker(statement) ? statement.operands.back() : statement.operands.front();
+      note(first, &statement);
+      for (const Operand& part : first.parts) note(part, nullptr);
+    }
+  }
+  const auto at = known->find(reg);
+  return at == known->end() ? nullptr : at->second;
 }
 
 std::optional<std::pair<Space, std::uint64_t>> ProgramBuilder::locate(

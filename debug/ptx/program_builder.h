@@ -1,8 +1,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,12 +31,18 @@ class ProgramBuilder {
                                                         const Operand& operand) const;
   /// Where the k-th parameter, or result, of a function lies in a lane's local memory.
   std::uint64_t local_offset(const Function& function, int variable) const;
+  /// The statement that alone may assign to a register, as its first operand; nullptr where there
+  /// is none, or several, or it assigns to others too.
+  const Statement* only_assignment(const Function& function, int reg);
 
  private:
+  /// By register; nullptr where several may.
+  using Assignments = std::unordered_map<int, const Statement*>;
   struct Frame {
     std::uint32_t first = 0;               ///< instruction
     std::vector<Place> families;           ///< of registers: where the first lies
     std::vector<std::uint64_t> variables;  ///< where each lies in its space
+    std::optional<Assignments> assignments;
   };
 
   void gather(const Function& function, std::vector<std::string>& path);

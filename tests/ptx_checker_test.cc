@@ -14,7 +14,8 @@ namespace {
 
 /// Runs 64 lanes on an output of a word each, in %rd1, and on a shared array `box`; %r9: the lane's
 /// element of it.
-std::vector<simt::Finding> findings_of(const std::string& body) {
+std::vector<simt::Finding> findings_of(const std::string& body,
+                                       ptx::NumbersMade* numbers = nullptr) {
   PtxKernel kernel(ptx_module(
       ".shared .align 16 .b8 box[1024]; .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<16>;\n"
       "mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [p0]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, "
@@ -29,6 +30,7 @@ std::vector<simt::Finding> findings_of(const std::string& body) {
   checker.watch({{"out", out, 256, simt::Region::Use::output, 4, false}});
   kernel.use(memory);
   kernel.grid.checker = &checker;
+  kernel.grid.numbers = numbers;
   kernel.grid.threads[0] = 64;
   kernel.run({address(out)});
   return checker.findings();
@@ -169,6 +171,24 @@ TEST_CASE("ptx: a product is unwritten in the rows and columns of what is", "[pt
           .empty());
   CHECK(kinds_of(b + product + stores("11")).empty());
   CHECK(kinds_of(b + product + stores("10")) == std::vector{Kind::uninitialised_read});
+}
+
+TEST_CASE("ptx: a product makes no NaN of what nobody wrote, or reads", "[ptx]") {
+  const auto makes_nan = [](const std::string& a, const std::string& d) {
+    ptx::NumbersMade numbers;
+    findings_of(a +
+                    "mov.u32 %r5, 0x3c003c00; mov.u32 %r14, 0;\n"
+                    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " +
+                    d +
+                    ", {%r1, %r1, %r1, %r1}, {%r5, %r5}, {%r14, %r14, %r14, %r14};\n"
+                    "mov.u32 %r1, 0; st.global.u32 [%rd1], %r1; ret;",
+                &numbers);
+    return numbers.nan.block >= 0;
+  };
+  const std::string all = "{%r10, %r11, %r12, %r13}", none = "{_, _, _, _}";
+  CHECK(makes_nan("mov.u32 %r1, 0x7c00fc00;\n", all));
+  CHECK_FALSE(makes_nan("mov.u32 %r1, 0x7c00fc00;\n", none));
+  CHECK_FALSE(makes_nan("ld.shared.u32 %r1, [%r9];\n", all));
 }
 
 TEST_CASE("ptx: lanes that write the same bytes do not race", "[ptx]") {

@@ -252,12 +252,17 @@ void Warp::follow_exchange(const Instruction& in, std::uint32_t mask, bool multi
   std::uint32_t hot = 0;
   for (int i = 0; i < in.source_count; ++i) hot |= origin_lanes_[slot_of(sources[i])];
   for (int i = 0; i < in.result_count; ++i) {
+    if (results[i] < carry_place) continue;  // nobody reads it
     if (hot == 0 && !multiplies) {
       origin_lanes_[slot_of(results[i])] &= ~mask;
       continue;
     }
+    // What is computed of values that nobody wrote says nothing.
+    const std::uint32_t unwritten = follows_unwritten() ? this->unwritten(results[i]).lanes : 0;
+    origin_lanes_[slot_of(results[i])] &= ~(mask & unwritten);
     const std::uint32_t some =
-        mask & (origin_lanes_[slot_of(results[i])] | not_finite(lanes<float>(results[i])));
+        mask & ~unwritten &
+        (origin_lanes_[slot_of(results[i])] | not_finite(lanes<float>(results[i])));
     for (std::uint32_t left = some; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
       const float value = lane_of<float>(registers_, results[i], lane);

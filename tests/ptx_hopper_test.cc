@@ -144,15 +144,61 @@ TEST_CASE("ptx hopper: bulk copies reduce what lies in global memory", "[ptx]") 
             .out[3] == 0x404040a0);
   CHECK_THAT(reduced("min.f32", first, tile).fault, ContainsSubstring("of this type only .add"));
   CHECK_THAT(reduced("add.f16", first, tile).fault, ContainsSubstring(".noftz"));
+  CHECK_THAT(reduced("min.noftz.f16", first, tile).fault, ContainsSubstring(".noftz"));
+  CHECK_THAT(reduced("inc.s32", first, tile).fault,
+             ContainsSubstring(".inc and .dec are for .u32"));
   CHECK_THAT(
       run("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add."
           "u32 [%r8], [%r8], 16, [%r9];\n")
           .fault,
       ContainsSubstring("not executed: but from .shared::cta to .global"));
-  CHECK_THAT(run("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd4, "
+}
+
+TEST_CASE("ptx hopper: tensor copies reduce what lies in the tensor", "[ptx]") {
+  // Rows 16 to 23 of a tensor of 20: four of the box are in it. Its elements' type is none that can
+  // be added, unless the map says one.
+  const auto reduce = [](const std::string& operation) {
+    return "mov.u32 %r1, 5; st.shared.u32 [%r7], %r1; mov.u32 %r10, 0; mov.u32 %r11, 16;\n"
+           "fence.proxy.async; bar.sync 0;\n@%p0 "
+           "cp.reduce.async.bulk.tensor.2d.global.shared::cta." +
+           operation +
+           ".tile.bulk_group [%rd4, {%r10, %r11}], [%r8];\n"
+           "@%p0 cp.async.bulk.commit_group; @%p0 cp.async.bulk.wait_group 0;\nbar.sync 0;\n"
+           "mul.wide.u32 %rd9, %r0, 4; add.s64 %rd9, %rd9, %rd3; ld.global.u32 %r2, [%rd9+1024];\n"
+           "st.global.u32 [%rd1], %r2;\n";
+  };
+  for (const std::uint64_t schedule : {0, 1, 2}) {
+    const Result sums = run(reduce("add"), true, schedule, {}, 1, 2);
+    INFO(sums.fault);
+    CHECK(sums.fault.empty());
+    CHECK(sums.out[0] == 105 + 16 * 16);
+    CHECK(sums.out[63] == 105 + 16 * 16 + 63);
+    CHECK(sums.out[64] == 100 + 16 * 16 + 64);  // behind the tensor
+  }
+  CHECK(run(reduce("min"), false, 0, {}, 1, 2).out[7] == 5);
+  CHECK_THAT(run(reduce("add")).fault, ContainsSubstring("no such reduction"));
+  CHECK_THAT(run(reduce("min"), false, 0, {}, 1, 7).fault, ContainsSubstring("only .add"));
+  CHECK_THAT(run("cp.reduce.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd4, "
                  "{%r10, %r11}], [%r8];\n")
                  .fault,
-             ContainsSubstring("not executed: of tensors"));
+             ContainsSubstring("it names no operation"));
+}
+
+TEST_CASE("ptx hopper: lanes of a warp that issue the same store do not race", "[ptx]") {
+  const std::string tile =
+      "st.shared.u32 [%r7], %r0; fence.proxy.async; bar.sync 0;\n"
+      "setp.lt.u32 %p4, %r0, 32;\n";
+  const std::string done = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n";
+  const std::string same = "@%p4 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r8], 512;\n";
+  const Result all = run(tile + same + done, true);
+  CHECK(all.fault.empty());
+  CHECK(all.kinds.empty());
+  CHECK(all.out[100] == 100);
+  // Another part of the tile to the same place, and sums, do.
+  CHECK(run(tile + "and.b32 %r10, %r0, 1; shl.b32 %r10, %r10, 8; add.u32 %r10, %r10, %r8;\n" +
+                "@%p4 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r10], 256;\n" + done,
+            true)
+            .found(Kind::race));
 }
 
 TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]") {
@@ -161,6 +207,19 @@ TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]"
   CHECK(run(one + expect("512") + load + wait + read_back, true).kinds.empty());
   CHECK(
       run(no_fence + expect("512") + load + wait + read_back, true).found(Kind::unfenced_barrier));
+  // A release of the cluster's scope orders the initialisation as its own fence does.
+  const auto released = [&](const std::string& how) {
+    return run("@%p0 mbarrier.init.shared::cta.b64 [%r9], 1;\n" + how + "bar.sync 0;\n" +
+                   expect("512") + load + wait + read_back,
+               true)
+        .kinds.empty();
+  };
+  const std::string cluster_wait = "barrier.cluster.wait.aligned;\n";
+  CHECK(released("barrier.cluster.arrive.aligned;" + cluster_wait));
+  CHECK(released("fence.acq_rel.cluster;\n"));
+  CHECK(released("membar.gl;\n"));
+  CHECK_FALSE(released("barrier.cluster.arrive.relaxed.aligned;" + cluster_wait));
+  CHECK_FALSE(released("fence.acq_rel.cta;\n"));
   CHECK(run(one + expect("512") + load + read_back, true).found(Kind::missing_wait));
   const std::string halves =
       "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], [%rd3], 256, "

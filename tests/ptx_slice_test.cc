@@ -23,7 +23,8 @@ struct Sliced {
 /// Two warps; %rd0: an output of a word for each, %rd3: as many words of input, %rd1 and %rd4: the
 /// lane's own of them, `box` an array in shared memory, %r9: the lane's word of it. The slice is of
 /// the output's `word`-th.
-Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 1) {
+Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 1,
+              std::uint32_t threads = 64) {
   PtxKernel kernel(ptx_module(
       ".shared .align 16 .b8 box[4096]; .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b16 %h<8>;\n"
       ".reg .f32 %f<32>; .reg .b64 %rd<16>;\n"
@@ -32,12 +33,12 @@ Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 
       "shl.b32 %r9, %r0, 2; mov.u32 %r8, box; add.u32 %r9, %r9, %r8;\n" +
           body + "ret;",
       2));
-  std::vector<std::uint32_t> out(256), in(256);
+  std::vector<std::uint32_t> out(256), in(1024);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = std::bit_cast<std::uint32_t>(1.5f);
   kernel.use(out);
   kernel.use(in);
   ptx::SliceWish wish{reinterpret_cast<const std::byte*>(&out[word]), 4};
-  kernel.grid.threads[0] = 64;
+  kernel.grid.threads[0] = threads;
   kernel.grid.blocks[0] = blocks;
   kernel.grid.slice = &wish;
   kernel.run({address(out.data()), address(in.data())});
@@ -169,6 +170,70 @@ TEST_CASE("ptx slice: an element of a product is of a row and a column", "[ptx]"
   }
   CHECK(row);
   CHECK(column);
+}
+
+namespace {
+
+/// The first thread brings the input's first bytes to `box`; all wait for them.
+std::string bring(const std::string& bytes) {
+  return "add.u32 %r10, %r8, 4088; setp.eq.u32 %p1, %r0, 0;\n"
+         "@%p1 mbarrier.init.shared::cta.b64 [%r10], 1; @%p1 "
+         "fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"
+         "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], " +
+         bytes +
+         ";\n@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], "
+         "[%rd3], " +
+         bytes +
+         ", [%r10];\nW: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r10], 0;\n@%p2 bra D;\n"
+         "bra W;\nD:\n";
+}
+
+}  // namespace
+
+TEST_CASE("ptx slice: through bulk copies, there and back", "[ptx]") {
+  const std::string twice = "ld.shared.f32 %f1, [%r9];\nadd.f32 %f9, %f1, %f1;\n";
+  const Sliced in = sliced(bring("256") + twice + store_word, 5);
+  INFO(in.text);
+  CHECK(in.has("cp.async.bulk.shared::cluster"));
+  CHECK(in.has("from 4 bytes of a buffer of the test, between byte 20 and 23"));
+  CHECK(in.slice.sources.size() == 1);
+  CHECK(in.slice.not_followed.empty());
+  const std::string back = "st.shared.f32 [%r9], %f9;\nfence.proxy.async;\nbar.sync 0;\n@%p1 ";
+  const std::string wait = "@%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;\n";
+  const Sliced out =
+      sliced(bring("256") + twice + back +
+                 "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r8], 256;\n" + wait,
+             40);
+  INFO(out.text);
+  CHECK(out.slice.lines.at(0).instructions.at(0).opcode ==
+        "cp.async.bulk.global.shared::cta.bulk_group");
+  CHECK(out.has("st.shared.f32"));
+  CHECK(out.has("from 4 bytes of a buffer of the test, between byte 160 and 163"));
+  // A sum counts with what lay there.
+  const Sliced sum = sliced(
+      "st.global.f32 [%rd1], 0f3F800000;\nbar.sync 0;\n" + bring("256") + twice + back +
+          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd0], [%r8], 256;\n" + wait,
+      40);
+  INFO(sum.text);
+  CHECK(sum.has("st.global.f32"));
+  CHECK(sum.has("st.shared.f32"));
+}
+
+TEST_CASE("ptx slice: a product of a warpgroup is of a row and a column", "[ptx]") {
+  // 64 rows of 32 bytes and 8 of B behind them; element (20, 3) lies in lane 17 of warp 1.
+  const std::string product =
+      bring("2304") +
+      "shr.u32 %r11, %r8, 4; cvt.u64.u32 %rd7, %r11; or.b64 %rd7, %rd7, 0x1000080000;\n"
+      "add.u64 %rd8, %rd7, 128; setp.ne.u32 %p3, 0, 0;\nwgmma.fence.sync.aligned;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd7, %rd8, %p3, 1, "
+      "1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+      "mov.f32 %f9, %f1;\n" +
+      store_word;
+  const Sliced one = sliced(product, 49, 1, 128);
+  INFO(one.text);
+  CHECK(one.has("wgmma.mma_async"));
+  CHECK(one.has("from 64 bytes of a buffer of the test, between byte 576 and 2239"));
+  CHECK(one.slice.not_followed.empty());
 }
 
 TEST_CASE("ptx slice: of several blocks the first that wrote it", "[ptx]") {

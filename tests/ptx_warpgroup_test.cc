@@ -36,7 +36,7 @@ const std::string keep =
 /// The bytes of both operands whose 16-bit, or 8-bit, element (row, k) is element(row, k), rows of
 /// B from 64 on.
 template <class T, class F>
-std::vector<std::uint32_t> tiles(F&& element) {
+std::vector<std::uint32_t> operand_words(F&& element) {
   std::vector<std::uint32_t> words(576);
   auto* bytes = reinterpret_cast<std::byte*>(words.data());
   for (int row = 0; row < 72; ++row) {
@@ -76,8 +76,10 @@ TEST_CASE("ptx hopper: products of warpgroups", "[ptx]") {
       }
     }
   };
-  const auto f16 = tiles<std::uint16_t>([&](int row, int k) { return halves[number(row, k)]; });
-  const auto e4m3 = tiles<std::uint8_t>([&](int row, int k) { return bytes[number(row, k)]; });
+  const auto f16 =
+      operand_words<std::uint16_t>([&](int row, int k) { return halves[number(row, k)]; });
+  const auto e4m3 =
+      operand_words<std::uint8_t>([&](int row, int k) { return bytes[number(row, k)]; });
   const std::string after = commit + wait_all + keep;
   for (const std::uint64_t schedule : {0, 1, 2}) {
     check(run(before + product("k16.f32.f16.f16", "1, 1, 0, 0") + after, true, schedule, f16), 16,
@@ -157,14 +159,44 @@ TEST_CASE("ptx hopper: the registers and operands of a product under way", "[ptx
       ContainsSubstring("an operand leaves the block's shared memory"));
 }
 
+TEST_CASE("ptx hopper: what four warps did before a product is before its reads", "[ptx]") {
+  // Each warp writes a part of B, fences, and issues: no barrier is needed between the four.
+  const std::string before = init("1") + expect("2304") + operands + wait;
+  const std::string one = product("k16.f32.f16.f16", "1, 1, 0, 0");
+  const std::string write =
+      "shl.b32 %r11, %r0, 1; add.u32 %r12, %r8, %r11; mov.u32 %r13, 0;\n"
+      "st.shared.u16 [%r12+2048], %r13;\n";
+  const std::string proxy = "fence.proxy.async.shared::cta;\n";
+  // %r13 has 32 bits, of which the lower ones are stored.
+  for (const std::uint64_t schedule : {0, 1, 2}) {
+    const Result right =
+        run(before + "bar.sync 0;\n" + write + proxy + fence + one + commit + wait_all + keep, true,
+            schedule);
+    INFO(right.fault);
+    CHECK(right.fault.empty());
+    CHECK(right.kinds.empty());
+    CHECK(accumulator(right, 20, 3) == 0);
+  }
+  // Not so without the fence, nor of a write behind the product.
+  CHECK(run(before + "bar.sync 0;\n" + write + fence + one + commit + wait_all + keep, true)
+            .found(Kind::missing_proxy_fence));
+  CHECK(run(before + fence + one + commit + write + wait_all + keep, true)
+            .found(Kind::operand_overwritten));
+}
+
 TEST_CASE("ptx hopper: what is not executed is refused by name", "[ptx]") {
   const auto refusal = [](const std::string& types, const std::string& tail) {
     return run(product(types, tail)).fault;
   };
-  CHECK_THAT(refusal("k16.f16.f16.f16", "1, 1, 0, 0"), ContainsSubstring("accumulators of f16"));
-  CHECK_THAT(refusal("k8.f32.tf32.tf32", "1, 1"), ContainsSubstring("of these types"));
-  CHECK_THAT(refusal("k32.f32.e4m3.e5m2", "1, 1"), ContainsSubstring("of these types"));
-  CHECK_THAT(refusal("k32.f32.f16.f16", "1, 1, 0, 0"), ContainsSubstring("not known bit for bit"));
+  CHECK_THAT(refusal("k16.f16.bf16.bf16", "1, 1, 0, 0"), ContainsSubstring("no such product"));
+  CHECK_THAT(refusal("k16.f32.tf32.tf32", "1, 1"), ContainsSubstring("no such product"));
+  CHECK_THAT(refusal("k32.f32.e4m3.s8", "1, 1"), ContainsSubstring("no such product"));
+  CHECK_THAT(refusal("k32.f32.s8.s8", "1, 1"), ContainsSubstring("no such product"));
+  CHECK_THAT(refusal("k32.f32.e4m3", "1, 1"), ContainsSubstring("the types of A and B"));
+  CHECK_THAT(refusal("k256.s32.b1.b1.and.popc", "1, 1"), ContainsSubstring("of single bits"));
+  CHECK_THAT(refusal("k16.f32.f16.f16.satfinite", "1, 1, 0, 0"),
+             ContainsSubstring(".satfinite is for .s32"));
+  CHECK_THAT(refusal("k32.f32.f16.f16", "1, 1, 0, 0"), ContainsSubstring("this shape"));
   CHECK_THAT(refusal("k16.f32.f16.f16", "1, 2, 0, 0"), ContainsSubstring("imm-scale is 1 or -1"));
   CHECK_THAT(refusal("k16.f32.f16.f16", "1, 1, 0"), ContainsSubstring("operands"));
   CHECK_THAT(

@@ -1,6 +1,7 @@
 // What a block has under way on the asynchronous machine of debug/simt, and its lanes that wait for
 // it.
 
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,14 @@ bool Block::access_global(simt::BlockChecker::Access access, const std::byte* at
 void Block::note_written(std::size_t offset, std::size_t bytes) {
   if (unwritten_shared.empty()) return;
   std::fill_n(&unwritten_shared[offset], bytes, 0);
+}
+
+void Block::note_copied(const std::byte* to, const std::byte* from, std::size_t bytes, bool updates,
+                        const simt::Caller& caller) {
+  if (bytes == 0) return;
+  const auto place = static_cast<std::uint32_t>(std::bit_cast<std::uintptr_t>(caller.pc));
+  recording_.add_landed(place - grid_.first_place, caller.thread / 32,
+                        {caller.thread % 32, to, from, bytes, updates});
 }
 
 void Block::wake(int thread) {

@@ -37,6 +37,17 @@ std::uint32_t add_halves(const simt::Format& format, std::uint32_t a, std::uint3
   return result;
 }
 
+/// min and max of .f16 and .bf16: a NaN loses against a number, and of the zeroes −0 is the lesser
+/// (as an H200's bulk copies have it).
+std::uint16_t choose_half(const simt::Format& format, std::uint16_t a, std::uint16_t b,
+                          bool greater) {
+  const double x = simt::value_of(format, a), y = simt::value_of(format, b);
+  if (std::isnan(x) && std::isnan(y)) return 0x7fff;
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? b : a;
+  if (x == 0 && y == 0) return greater ? a & b : a | b;
+  return (greater ? x < y : y < x) ? b : a;
+}
+
 /// What a location becomes that holds `old`.
 template <class T>
 T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
@@ -58,11 +69,17 @@ T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
       }
       return static_cast<T>(old + b);
     case Update::min:
+    case Update::max:
+      if constexpr (sizeof(T) == 2) {
+        return choose_half(type == Type::f16 ? simt::f16_format : simt::bf16_format, old, b,
+                           operation == Update::max);
+      }
+      if (operation == Update::max) {
+        return is_signed(type) ? (static_cast<S>(b) > static_cast<S>(old) ? b : old)
+                               : std::max(old, b);
+      }
       return is_signed(type) ? (static_cast<S>(b) < static_cast<S>(old) ? b : old)
                              : std::min(old, b);
-    case Update::max:
-      return is_signed(type) ? (static_cast<S>(b) > static_cast<S>(old) ? b : old)
-                             : std::max(old, b);
     case Update::inc:
       return old >= b ? 0 : static_cast<T>(old + 1);
     case Update::dec:
@@ -144,24 +161,34 @@ void decode_update(Decoder& d, bool returns) {
 }
 
 template <class T>
-void update_each(Update update, Type type, std::byte* to, const std::byte* from,
-                 std::size_t bytes) {
+void update_each(Update update, Type type, std::byte* to, const std::byte* from, std::size_t bytes,
+                 bool ftz) {
   for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
     T b;
     std::memcpy(&b, from + i, sizeof b);
-    exchange<T>(update, type, to + i, b, b, true);
+    exchange<T>(update, type, to + i, b, b, ftz);
   }
 }
 
 }  // namespace
 
 void update_elements(Update update, Type type, std::byte* to, const std::byte* from,
-                     std::size_t bytes) {
+                     std::size_t bytes, bool ftz) {
   const int bits = bits_of(type);
   const auto update_all = bits == 16   ? update_each<std::uint16_t>
                           : bits == 32 ? update_each<std::uint32_t>
                                        : update_each<std::uint64_t>;
-  update_all(update, type, to, from, bytes);
+  update_all(update, type, to, from, bytes, ftz);
+}
+
+const char* fault_of_reduction(Update update, Type type) {
+  const int bits = bits_of(type);
+  const bool half = type == Type::f16 || type == Type::bf16;
+  if (half) return update <= Update::max ? nullptr : "of this type only .add, .min and .max";
+  if (bits != 32 && bits != 64) return "of this type";
+  if (is_float(type)) return update == Update::add ? nullptr : "of this type only .add";
+  const bool counts = update == Update::inc || update == Update::dec;
+  return counts && type != Type::u32 ? ".inc and .dec are for .u32" : nullptr;
 }
 
 bool decode_atomic(Decoder& d) {

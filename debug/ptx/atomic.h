@@ -21,8 +21,11 @@ enum class Update : std::uint8_t {
   compare
 };
 
-/// Updates the elements at `to`, in global memory, by those at `from`, each atomically.
+/// Updates the elements at `to` by those at `from`, each atomically. `ftz`: subnormal numbers of
+/// .f32 count as zero, as for red, and not for cp.reduce.async.bulk.
 void update_elements(Update update, Type type, std::byte* to, const std::byte* from,
-                     std::size_t bytes);
+                     std::size_t bytes, bool ftz);
+/// Why there is no cp.reduce.async.bulk of this operation and type; nullptr where there is.
+const char* fault_of_reduction(Update update, Type type);
 
 }  // namespace lanescope::ptx

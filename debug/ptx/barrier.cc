@@ -46,10 +46,16 @@ Flow barrier(Warp& warp, const Instruction& in, std::uint32_t) {
   return waits ? Flow::arrived : Flow::next;
 }
 
+/// kind 1: .relaxed.
 template <bool aligned>
-Flow arrive_at_cluster(Warp& warp, const Instruction&, std::uint32_t) {
+Flow arrive_at_cluster(Warp& warp, const Instruction& in, std::uint32_t) {
   if (aligned && warp.converge_all() == Flow::waits) return Flow::waits;
   warp.arrive_at_cluster();
+  // A release of the cluster's scope is more than fence.mbarrier_init.
+  const std::uint32_t mask = in.kind == 0 && warp.block().checker() ? warp.split().mask : 0;
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+    warp.block().async().fence_init(warp.thread(std::countr_zero(left)));
+  }
   return Flow::next;
 }
 
@@ -64,7 +70,8 @@ Flow wait_for_cluster(Warp& warp, const Instruction&, std::uint32_t) {
 void decode_block_barrier(Decoder& d, bool aligned) {
   if (d.modifiers.take("cluster")) {
     const int kind = d.modifiers.choose({"arrive", "wait"}, 0);
-    d.modifiers.ignore({"release", "relaxed", "acquire"});
+    d.modifiers.ignore({"release", "acquire"});
+    d.in.kind = d.modifiers.take("relaxed") ? 1 : 0;
     const bool all_meet = d.modifiers.take("aligned");
     d.demand_operands(0);
     d.in.meets = true;

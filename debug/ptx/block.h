@@ -133,6 +133,9 @@ class Block final : public simt::AsyncHost {
   bool access_global(simt::BlockChecker::Access access, const std::byte* at, std::size_t bytes,
                      const simt::Caller& caller) override;
   void note_written(std::size_t offset, std::size_t bytes) override;
+  bool follows_copies() const override { return grid_.slice != nullptr; }
+  void note_copied(const std::byte* to, const std::byte* from, std::size_t bytes, bool updates,
+                   const simt::Caller& caller) override;
   void wake(int thread) override;
   [[noreturn]] void fail(const simt::Caller& caller, const std::string& what) override;
 

@@ -1,8 +1,12 @@
 // PTX ISA, "Data Movement and Conversion Instructions: Bulk copy" and "Tensor copy":
 // cp.async.bulk and what belongs to it.
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "debug/ptx/atomic.h"
 #include "debug/ptx/block.h"
@@ -27,6 +31,17 @@ std::optional<simt::TensorMap> read_tensor_map(const void* bytes) {
     map.box[i] = from.box[i];
   }
   return map;
+}
+
+TensorElements elements_of_tensor(const void* bytes) {
+  TensorMapBytes from;
+  std::memcpy(&from, bytes, sizeof from);
+  // By CUtensorMapDataType; the last two are tf32.
+  static constexpr Type types[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
+                                   Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16,
+                                   Type::f32, Type::b32, Type::b32};
+  constexpr std::uint8_t flushing = 10;
+  return {from.type < std::size(types) ? types[from.type] : Type::b8, from.type == flushing};
 }
 
 namespace {
@@ -71,14 +86,37 @@ void load(Warp& warp, const Instruction& in, const simt::TensorMap& map, const s
   });
 }
 
-/// `vector` coordinates lie in Program::operands from `target` on, behind them a multicast's mask.
+simt::Reduction reduction_of(Update update, TensorElements elements) {
+  return [=](std::byte* to, const std::byte* from, std::size_t bytes) {
+    update_elements(update, elements.type, to, from, bytes, elements.flushes);
+  };
+}
+
+/// Stores that the lanes before have issued with this instruction: what one writes, another writes
+/// as well.
+class IssuedStores {
+ public:
+  bool again(const std::array<std::uint64_t, 7>& store) {
+    const bool known = std::find(stores_.begin(), stores_.end(), store) != stores_.end();
+    if (!known) stores_.push_back(store);
+    return known;
+  }
+
+ private:
+  std::vector<std::array<std::uint64_t, 7>> stores_;
+};
+
+/// `vector` coordinates lie in Program::operands from `target` on, behind them a multicast's mask,
+/// or the Update of a reduction.
 Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
   simt::AsyncBlock& async = warp.block().async();
+  IssuedStores issued;
   each_lane(mask, [&](int lane) {
     const simt::Caller caller = warp.caller(lane);
     const std::uint64_t map_at =
         warp.lanes<std::uint64_t>(in.s[1])[lane] + static_cast<std::uint64_t>(in.immediate2);
-    const auto map = read_tensor_map(warp.locate(Space::generic, map_at, 128, lane));
+    const std::byte* map_bytes = warp.locate(Space::generic, map_at, 128, lane);
+    const auto map = read_tensor_map(map_bytes);
     if (!map) {
       warp.fail(lane, "the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled wrote");
     }
@@ -88,7 +126,20 @@ Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
       at[i] = warp.lanes<std::int32_t>(place)[lane];
     }
     if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
-      return async.store(*map, at, in.vector, warp.shared_offset(in, 1, lane), caller);
+      const std::size_t from = warp.shared_offset(in, 1, lane);
+      std::array<std::uint64_t, 7> store = {map_at, from};
+      std::copy_n(at, 5, store.begin() + 2);
+      return async.store(*map, at, in.vector, from, caller, {}, issued.again(store));
+    }
+    if (in.kind == static_cast<std::uint8_t>(CopyKind::reduce)) {
+      const auto update = static_cast<Update>(warp.program().operands[in.target + in.vector]);
+      const TensorElements elements = elements_of_tensor(map_bytes);
+      if (const char* fault = fault_of_reduction(update, elements.type)) {
+        warp.fail(lane,
+                  std::string("there is no such reduction of the tensor's elements: ") + fault);
+      }
+      return async.store(*map, at, in.vector, warp.shared_offset(in, 1, lane), caller,
+                         reduction_of(update, elements));
     }
     const bool several = in.kind == static_cast<std::uint8_t>(CopyKind::multicast);
     const Place blocks = several ? warp.program().operands[in.target + in.vector] : no_place;
@@ -101,6 +152,7 @@ Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
 /// the Update.
 Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
   simt::AsyncBlock& async = warp.block().async();
+  IssuedStores issued;
   each_lane(mask, [&](int lane) {
     const simt::Caller caller = warp.caller(lane);
     const std::uint32_t bytes = warp.lanes<std::uint32_t>(in.s[3])[lane];
@@ -120,14 +172,12 @@ Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
                               simt::Swizzle::none};
     const std::int64_t at[5] = {};
     if (in.kind == static_cast<std::uint8_t>(CopyKind::store)) {
-      return async.store(map, at, 1, warp.shared_offset(in, 1, lane), caller);
+      const std::size_t from = warp.shared_offset(in, 1, lane);
+      return async.store(map, at, 1, from, caller, {}, issued.again({global, from, bytes}));
     }
     if (in.kind == static_cast<std::uint8_t>(CopyKind::reduce)) {
-      const auto reduce = [update = static_cast<Update>(in.target), type = in.type](
-                              std::byte* to, const std::byte* from, std::size_t count) {
-        update_elements(update, type, to, from, count);
-      };
-      return async.store(map, at, 1, warp.shared_offset(in, 1, lane), caller, reduce);
+      return async.store(map, at, 1, warp.shared_offset(in, 1, lane), caller,
+                         reduction_of(static_cast<Update>(in.target), {in.type, false}));
     }
     const bool several = in.kind == static_cast<std::uint8_t>(CopyKind::multicast);
     load(warp, in, map, at, 1, several ? warp.program().operands[in.target] : no_place, caller);
@@ -215,9 +265,14 @@ bool is_store(Decoder& d) {
   return d.statement().opcode.find("global.shared") != std::string_view::npos;
 }
 
-void decode_tensor(Decoder& d) {
+int take_rank(Decoder& d) {
   const int rank = d.modifiers.choose({"1d", "2d", "3d", "4d", "5d"}, -1) + 1;
   if (rank == 0) d.fail("it names no number of dimensions");
+  return rank;
+}
+
+void decode_tensor(Decoder& d) {
+  const int rank = take_rank(d);
   d.modifiers.take("tile");
   for (const std::string_view word : d.modifiers.left()) {
     if (word.starts_with("im2col")) d.refuse("im2col");
@@ -272,24 +327,47 @@ void decode_plain(Decoder& d) {
   d.in.act = copy_bytes;
 }
 
+int take_update(Decoder& d) {
+  const int update =
+      d.modifiers.choose({"add", "min", "max", "inc", "dec", "and", "or", "xor"}, -1);
+  if (update < 0) d.fail("it names no operation");
+  return update;
+}
+
+/// cp.reduce.async.bulk.tensor: the map says what its elements are.
+void decode_tensor_reduction(Decoder& d) {
+  const int rank = take_rank(d);
+  const int update = take_update(d);
+  d.modifiers.ignore({"tile"});
+  if (!d.modifiers.take("global") || !d.modifiers.take("shared::cta") ||
+      !d.modifiers.take("bulk_group")) {
+    d.refuse("but from .shared::cta to .global with .bulk_group");
+  }
+  d.demand_operands(d.modifiers.take("L2::cache_hint") ? 3 : 2);
+  d.in.kind = static_cast<std::uint8_t>(CopyKind::reduce);
+  take_map(d, d.operand(0), rank);
+  d.program().program().operands.push_back(static_cast<Place>(update));
+  take_shared(d, d.operand(1));
+  d.in.act = copy_tensor;
+}
+
 /// cp.reduce.async.bulk from shared to global memory.
 void decode_reduction(Decoder& d) {
   d.modifiers.ignore({"reduce", "async", "bulk"});
-  if (d.modifiers.take("tensor")) d.refuse("of tensors");
+  if (d.modifiers.take("tensor")) return decode_tensor_reduction(d);
   if (!d.modifiers.take("global") || !d.modifiers.take("shared::cta") ||
       !d.modifiers.take("bulk_group")) {
     d.refuse("but from .shared::cta to .global with .bulk_group");
   }
   const bool hinted = d.modifiers.take("L2::cache_hint");
-  const int update =
-      d.modifiers.choose({"add", "min", "max", "inc", "dec", "and", "or", "xor"}, -1);
-  if (update < 0) d.fail("it names no operation");
+  const int update = take_update(d);
   const bool keeps_subnormal = d.modifiers.take("noftz");
   const Type type = d.demand_type();
   const bool half = type == Type::f16 || type == Type::bf16;
-  if (is_float(type) && update != 0) d.refuse("of this type only .add");
-  if (half != keeps_subnormal) d.fail(".noftz is for .f16 and .bf16, which have it");
-  if (!half && bits_of(type) != 32 && bits_of(type) != 64) d.refuse("of this type");
+  if (const char* fault = fault_of_reduction(static_cast<Update>(update), type)) d.refuse(fault);
+  if ((half && update == 0) != keeps_subnormal) {
+    d.fail(".noftz is for .add of .f16 and .bf16, which has it");
+  }
   d.demand_operands(hinted ? 4 : 3);
   const Place bytes = d.source(2, Type::u32);
   bool wide = true;

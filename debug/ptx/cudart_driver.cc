@@ -48,6 +48,7 @@ Result cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* bas
   bytes.base = reinterpret_cast<std::uint64_t>(base);
   bytes.element_bytes = static_cast<std::uint8_t>(element_bytes[type]);
   bytes.rank = static_cast<std::uint8_t>(rank);
+  bytes.type = static_cast<std::uint8_t>(type);
   bytes.swizzle = static_cast<std::uint8_t>(swizzles[swizzle]);
   for (std::uint32_t i = 0; i < rank; ++i) {
     if (element_stride[i] != 1) {

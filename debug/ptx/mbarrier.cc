@@ -99,6 +99,7 @@ Flow fence_proxy(Warp& warp, const Instruction&, std::uint32_t mask) {
 }
 
 Flow fence_init(Warp& warp, const Instruction&, std::uint32_t mask) {
+  if (!warp.block().checker()) return Flow::next;
   each_lane(mask, [&](int lane) { warp.block().async().fence_init(warp.thread(lane)); });
   return Flow::next;
 }
@@ -173,10 +174,17 @@ void decode_mbarrier(Decoder& d) {
   }
 }
 
+/// A fence of the cluster's scope, or a wider one, which orders an mbarrier.init as well.
+bool releases_cluster(std::string_view opcode) {
+  const bool is_fence = opcode.starts_with("fence.sc") || opcode.starts_with("fence.acq_rel") ||
+                        opcode.starts_with("fence.release") || opcode.starts_with("membar.");
+  return is_fence && !opcode.ends_with(".cta");
+}
+
 void decode_fence(Decoder& d) {
   const std::string_view opcode = d.statement().opcode;
   while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
-  if (opcode.starts_with("fence.mbarrier_init")) {
+  if (opcode.starts_with("fence.mbarrier_init") || releases_cluster(opcode)) {
     d.in.act = fence_init;
   } else if (opcode.starts_with("fence.proxy.async.global")) {
     d.in.act = [](Warp&, const Instruction&, std::uint32_t) { return Flow::next; };
@@ -192,7 +200,7 @@ bool decode_mbarriers(Decoder& d) {
   if (d.modifiers.base() == "mbarrier") {
     decode_mbarrier(d);
   } else if (opcode.starts_with("fence.mbarrier_init") || opcode == "fence.proxy.async" ||
-             opcode.starts_with("fence.proxy.async.")) {
+             opcode.starts_with("fence.proxy.async.") || releases_cluster(opcode)) {
     decode_fence(d);
   } else {
     return false;

@@ -15,7 +15,7 @@ void Warp::begin_products() {
     if (!in.issues_product) continue;
     const Place* operands = program_.operands.data() + in.operands;
     const int fragment =
-        program_.products[static_cast<std::size_t>(in.immediate)].a_in_registers ? 4 : 0;
+        program_.products[static_cast<std::size_t>(in.immediate)].what.a_in_registers ? 4 : 0;
     for (int i = 0; i < in.result_count + fragment; ++i) {
       ProductRegister& known = product_registers_[slot_of(operands[i])];
       if (!known.is_one) product_slots_.push_back(slot_of(operands[i]));

@@ -8,7 +8,7 @@
 
 #include "debug/ptx/syntax.h"
 #include "debug/ptx/types.h"
-#include "reference/element_type.h"
+#include "debug/simt/hopper.h"
 
 namespace lanescope::ptx {
 
@@ -92,9 +92,7 @@ struct Call {
 
 /// A wgmma.mma_async: its operands are the accumulators, then A's registers where it has some.
 struct ProductForm {
-  ElementType type = ElementType::f16;
-  int n = 0;
-  bool a_in_registers = false, a_is_transposed = false, b_is_transposed = false, negates = false;
+  simt::Product what{};                                      ///< but for what its registers hold
   Place a = no_place, b = no_place, accumulates = no_place;  ///< descriptors, scale-d
 };
 

@@ -30,6 +30,7 @@ void Recording::begin() {
   copies_.clear();
   elements_.clear();
   marks_.clear();
+  products_.clear();
   results_.clear();
   whole_ = true;
 }
@@ -37,6 +38,7 @@ void Recording::begin() {
 void Recording::drop() {
   pointers_of_step_.reset();
   lanes_of_step_.reset();
+  product_of_step_.reset();
   copies_of_step_.clear();
   elements_of_step_.clear();
   marks_of_step_.clear();
@@ -61,6 +63,10 @@ void Recording::add(const Program& program, const std::byte* registers, int warp
     step.lanes = static_cast<std::uint32_t>(lanes_.size());
     lanes_.push_back(*lanes_of_step_);
   }
+  if (product_of_step_) {
+    step.product = static_cast<std::uint32_t>(products_.size());
+    products_.push_back(*product_of_step_);
+  }
   step.copies = take(copies_, copies_of_step_, step.copy_count);
   step.elements = take(elements_, elements_of_step_, step.element_count);
   step.marks = take(marks_, marks_of_step_, step.mark_count);
@@ -74,6 +80,23 @@ void Recording::add(const Program& program, const std::byte* registers, int warp
   }
   steps_.push_back(step);
   drop();
+}
+
+void Recording::add_landed(std::uint32_t instruction, int warp, const Copy& copy) {
+  if (!whole_) return;
+  const bool goes_on = !steps_.empty() && steps_.back().landed &&
+                       steps_.back().instruction == instruction && steps_.back().warp == warp;
+  if (!goes_on) {
+    Step& step = steps_.emplace_back();
+    step.instruction = instruction;
+    step.warp = static_cast<std::uint16_t>(warp);
+    step.landed = true;
+    step.copies = static_cast<std::uint32_t>(copies_.size());
+    step.results = static_cast<std::uint32_t>(results_.size());
+  }
+  steps_.back().mask |= 1u << copy.lane;
+  ++steps_.back().copy_count;
+  copies_.push_back(copy);
 }
 
 }  // namespace lanescope::ptx

@@ -28,13 +28,22 @@ class Recording {
     std::uint32_t copies = none, copy_count = 0;
     std::uint32_t elements = none, element_count = 0;
     std::uint32_t marks = none, mark_count = 0;
+    std::uint32_t product = none;
+    bool landed = false;        ///< no instruction: bytes of a bulk copy that it issued
     std::uint32_t results = 0;  ///< of the values behind it, 32 words of each result
   };
-  /// Bytes that a lane has copied from memory to memory; from nullptr: zeroes.
+  /// Bytes that a lane has copied from memory to memory; from nullptr: zeroes. `updates`: what lay
+  /// there counts as well.
   struct Copy {
     int lane;
     const std::byte *to, *from;
     std::size_t bytes;
+    bool updates = false;
+  };
+  /// A wgmma, and where the address 0 of shared memory lies.
+  struct Product {
+    simt::Product what;
+    const std::byte* shared;
   };
   /// An element of a matrix in memory that a lane's register is of: the n-th result, or source.
   struct Element {
@@ -63,13 +72,17 @@ class Recording {
   void note_element(const Element& element) { elements_of_step_.push_back(element); }
   void note_mark(const Mark& mark) { marks_of_step_.push_back(mark); }
   void note_chosen(std::uint32_t lanes) { chosen_ = lanes; }
+  void note_product(const Product& product) { product_of_step_ = product; }
   void add(const Program& program, const std::byte* registers, int warp, std::uint32_t instruction,
            std::uint32_t mask);
   void drop();
+  /// What a bulk copy that an instruction issued has moved by now.
+  void add_landed(std::uint32_t instruction, int warp, const Copy& copy);
 
   const std::vector<Step>& steps() const { return steps_; }
   const Pointers& pointers(const Step& step) const { return pointers_[step.pointers]; }
   const std::array<std::uint8_t, 32>& lanes(const Step& step) const { return lanes_[step.lanes]; }
+  const Product& product(const Step& step) const { return products_[step.product]; }
   const Copy* copies(const Step& step) const { return copies_.data() + step.copies; }
   const Element* elements(const Step& step) const { return elements_.data() + step.elements; }
   const Mark* marks(const Step& step) const { return marks_.data() + step.marks; }
@@ -85,9 +98,11 @@ class Recording {
   std::vector<Copy> copies_, copies_of_step_;
   std::vector<Element> elements_, elements_of_step_;
   std::vector<Mark> marks_, marks_of_step_;
+  std::vector<Product> products_;
   std::vector<std::uint32_t> results_;
   std::optional<Pointers> pointers_of_step_;
   std::optional<std::array<std::uint8_t, 32>> lanes_of_step_;
+  std::optional<Product> product_of_step_;
   std::uint32_t chosen_ = 0;
   bool whole_ = true;
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "debug/ptx/types.h"
 #include "debug/simt/hopper.h"
 
 namespace lanescope::ptx {
@@ -18,10 +19,18 @@ struct alignas(64) TensorMapBytes {
   std::uint64_t stride[4] = {};  ///< bytes, of dimensions 1 to 4
   std::uint16_t box[5] = {};     ///< elements
   std::uint8_t element_bytes = 0, rank = 0, swizzle = 0;
+  std::uint8_t type = 0;  ///< CUtensorMapDataType
 };
 static_assert(sizeof(TensorMapBytes) == 128);
 
 /// Nothing where they hold no tensor map.
 std::optional<simt::TensorMap> read_tensor_map(const void* bytes);
+/// Its elements; `flushes`: subnormal ones count as zero in sums. Of a map that read_tensor_map
+/// reads.
+struct TensorElements {
+  Type type;
+  bool flushes;
+};
+TensorElements elements_of_tensor(const void* bytes);
 
 }  // namespace lanescope::ptx

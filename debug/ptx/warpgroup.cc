@@ -1,7 +1,10 @@
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and setmaxnreg.
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
+#include <iterator>
+#include <tuple>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
@@ -25,10 +28,9 @@ T same_in_all(Warp& warp, Place place, const char* what) {
 }
 
 /// An element of a row that nobody wrote, of A or of the accumulators, leaves its row so.
-void follow_rows(Warp& warp, const ProductForm& form, const Place* d, const Place* a,
-                 bool accumulates) {
+void follow_rows(Warp& warp, const simt::Product& what, const Place* d, const Place* a) {
   std::uint32_t rows = 0, source = 0;
-  const int fragments = form.a_in_registers ? 4 : 0;
+  const int fragments = what.a_in_registers ? 4 : 0;
   for (int i = 0; i < fragments; ++i) {
     const Unwritten value = warp.unwritten(a[i]);
     if (value.lanes != 0) source = value.source;
@@ -36,10 +38,12 @@ void follow_rows(Warp& warp, const ProductForm& form, const Place* d, const Plac
       rows |= 1u << (std::countr_zero(left) / 4 + i % 2 * 8);
     }
   }
-  for (int i = 0; i < form.n / 2; ++i) {
-    Unwritten result = accumulates ? warp.unwritten(d[i]) : Unwritten{};
+  const int columns = what.sums == simt::SumType::f16 ? 2 : 1;  // of a register
+  for (int i = 0; i < what.registers(); ++i) {
+    Unwritten result = what.accumulates ? warp.unwritten(d[i]) : Unwritten{};
     for (int lane = 0; rows != 0 && lane < 32; ++lane) {
-      if (rows >> (lane / 4 + i / 2 % 2 * 8) & 1) result = {result.lanes | 1u << lane, source};
+      const int row = lane / 4 + i * columns / 2 % 2 * 8;
+      if (rows >> row & 1) result = {result.lanes | 1u << lane, source};
     }
     warp.set_unwritten(d[i], ~0u, result);
   }
@@ -51,30 +55,27 @@ Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
   const ProductForm& form = warp.program().products[static_cast<std::size_t>(in.immediate)];
   const Place* d = &warp.program().operands[in.operands];
   const Place* a = d + in.result_count;
-  simt::Product what{form.type,
-                     form.n,
-                     form.accumulates != no_place && warp.predicate(form.accumulates) != 0,
-                     form.a_in_registers,
-                     form.a_is_transposed,
-                     form.b_is_transposed,
-                     0,
-                     same_in_all<std::uint64_t>(warp, form.b, "the descriptor of B"),
-                     form.negates};
+  simt::Product what = form.what;
+  what.accumulates = warp.predicate(form.accumulates) != 0;
   if (what.accumulates && warp.predicate(form.accumulates) != ~0u) {
     warp.fail(0, "scale-d is not the same in all lanes");
   }
-  if (!form.a_in_registers) {
+  what.b = same_in_all<std::uint64_t>(warp, form.b, "the descriptor of B");
+  if (!what.a_in_registers) {
     what.a = same_in_all<std::uint64_t>(warp, form.a, "the descriptor of A");
   }
-  simt::RegisterArray accumulators{{}, form.n / 2, false}, fragment{{}, 4, false};
-  for (int i = 0; i < form.n / 2; ++i) {
+  simt::RegisterArray accumulators{{}, what.registers(), false}, fragment{{}, 4, false};
+  for (int i = 0; i < what.registers(); ++i) {
     accumulators.first.push_back(warp.lanes<std::uint32_t>(d[i]));
   }
-  for (int i = 0; form.a_in_registers && i < 4; ++i) {
+  for (int i = 0; what.a_in_registers && i < 4; ++i) {
     fragment.first.push_back(warp.lanes<std::uint32_t>(a[i]));
   }
-  warp.note_product(d, form.n / 2, form.a_in_registers ? a : nullptr);
-  if (warp.follows_unwritten()) follow_rows(warp, form, d, a, what.accumulates);
+  warp.note_product(d, what.registers(), what.a_in_registers ? a : nullptr);
+  if (warp.follows_unwritten()) follow_rows(warp, what, d, a);
+  if (Recording* recording = warp.recording()) {
+    recording->note_product({what, warp.block().shared() - shared_begin});
+  }
   const std::string error =
       warp.block().async().issue(warp.index(), what, accumulators, fragment, warp.caller(0));
   if (!error.empty()) warp.fail(0, error);
@@ -141,6 +142,43 @@ std::pair<int, int> take_shape(Decoder& d) {
   return {0, 0};
 }
 
+using simt::FactorType;
+using simt::SumType;
+
+/// .atype and .btype; an error where one is missing or another word is left.
+std::pair<FactorType, FactorType> take_factors(Decoder& d) {
+  static constexpr std::pair<std::string_view, FactorType> names[] = {
+      {"f16", FactorType::f16},   {"bf16", FactorType::bf16}, {"tf32", FactorType::tf32},
+      {"e4m3", FactorType::e4m3}, {"e5m2", FactorType::e5m2}, {"s8", FactorType::s8},
+      {"u8", FactorType::u8}};
+  std::vector<FactorType> types;
+  const std::vector<std::string_view> words = d.modifiers.left();
+  for (const std::string_view word : words) {
+    if (word == "b1") d.refuse("of single bits");
+    const auto known = std::find_if(std::begin(names), std::end(names),
+                                    [&](const auto& name) { return name.first == word; });
+    if (known == std::end(names)) continue;
+    types.push_back(known->second);
+    d.modifiers.take(word);
+  }
+  if (types.size() != 2) d.fail("the types of A and B are missing");
+  return {types[0], types[1]};
+}
+
+/// Whether wgmma has such a product (PTX ISA, "wgmma.mma_async").
+bool is_known(FactorType a, FactorType b, SumType sums, int k) {
+  const auto is_fp8 = [](FactorType type) {
+    return type == FactorType::e4m3 || type == FactorType::e5m2;
+  };
+  const auto is_byte = [](FactorType type) {
+    return type == FactorType::s8 || type == FactorType::u8;
+  };
+  if (k * bytes_of(a) != 32) return false;
+  if (is_byte(a)) return is_byte(b) && sums == SumType::s32;
+  if (is_fp8(a)) return is_fp8(b) && sums != SumType::s32;
+  return a == b && (sums == SumType::f32 || (sums == SumType::f16 && a == FactorType::f16));
+}
+
 void decode_product(Decoder& d) {
   d.modifiers.ignore({"mma_async", "sync", "aligned"});
   const auto [n, k] = take_shape(d);
@@ -148,30 +186,23 @@ void decode_product(Decoder& d) {
     d.fail("it has no shape m64nNkK with N a multiple of 8 to 256");
   if (d.modifiers.take("sp")) d.refuse("of sparse matrices");
   ProductForm form;
-  form.n = n;
-  const int accumulated = d.modifiers.choose({"f32", "f16", "s32"}, -1);
-  // What is left names the types of A and B.
-  const std::string types = [&] {
-    std::string text;
-    for (const std::string_view word : d.modifiers.left()) text += "." + std::string(word);
-    return text;
-  }();
-  if (accumulated == 1)
-    d.refuse("with accumulators of f16: what a GPU computes is not known bit for bit");
-  const bool wide = types == ".f16" || types == ".f16.f16" || types == ".bf16.bf16";
-  const bool half = accumulated == 0 && (types == ".f16.f16" || types == ".bf16.bf16") && k == 16;
-  const bool byte = accumulated == 0 && types == ".e4m3.e4m3" && k == 32;
-  if (!half && !byte) {
-    d.refuse((wide ? "of this shape" : "of these types") +
-             std::string(": what a GPU computes is not known bit for bit"));
+  simt::Product& what = form.what;
+  what.n = n;
+  const int sums = d.modifiers.choose({"f32", "f16", "s32"}, -1);
+  if (sums < 0) d.fail("it names no type of its accumulators");
+  what.sums = static_cast<SumType>(sums);
+  what.saturates = d.modifiers.take("satfinite");
+  std::tie(what.a_type, what.b_type) = take_factors(d);
+  if (!is_known(what.a_type, what.b_type, what.sums, k)) {
+    d.fail("there is no such product of these types and this shape");
   }
-  form.type = byte ? ElementType::e4m3 : types == ".f16.f16" ? ElementType::f16 : ElementType::bf16;
-  while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
-  form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == Operand::Kind::vector;
-  const std::size_t transposes = byte ? 0 : form.a_in_registers ? 1 : 2;
-  d.demand_operands(6 + transposes);
-  take_fragment(d, 0, static_cast<std::size_t>(n) / 2, true, "d");
-  if (form.a_in_registers) {
+  if (what.saturates && what.sums != SumType::s32) d.fail(".satfinite is for .s32");
+  what.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == Operand::Kind::vector;
+  const bool wide = bytes_of(what.a_type) == 2, scales = what.sums != SumType::s32;
+  const std::size_t transposes = !wide ? 0 : what.a_in_registers ? 1 : 2;
+  d.demand_operands((scales ? 6 : 4) + transposes);
+  take_fragment(d, 0, static_cast<std::size_t>(what.registers()), true, "d");
+  if (what.a_in_registers) {
     take_fragment(d, 1, 4, false, "a");
   } else {
     form.a = d.source(1, Type::b64);
@@ -183,14 +214,14 @@ void decode_product(Decoder& d) {
     if (value != 1 && value != -1) d.fail("imm-scale is 1 or -1");
     return value < 0;
   };
-  form.negates = sign(4) != sign(5);
+  what.negates = scales && sign(4) != sign(5);
   const auto transposed = [&](std::size_t i) {
     const std::uint64_t value = d.integer(i, "imm-trans");
     if (value > 1) d.fail("imm-trans is 0 or 1");
     return value == 1;
   };
-  if (transposes == 2) form.a_is_transposed = transposed(6);
-  if (transposes > 0) form.b_is_transposed = transposed(5 + transposes);
+  if (transposes == 2) what.a_is_transposed = transposed(6);
+  if (transposes > 0) what.b_is_transposed = transposed(5 + transposes);
   auto& products = d.program().program().products;
   d.in.immediate = static_cast<std::int64_t>(products.size());
   products.push_back(form);

@@ -82,9 +82,11 @@ struct RegisterArray {
   bool operator==(const RegisterArray&) const = default;
 };
 
-/// What products of a warp accumulate, while they are under way: n columns of 16 rows.
+/// What products of a warp accumulate, while they are under way: n columns of 16 rows. Those of f16
+/// are floats here, of s32 there are their bits.
 struct Accumulators {
   int n;
+  SumType sums;
   std::unique_ptr<float[][16]> x;
   RegisterArray registers;
 };
@@ -129,11 +131,15 @@ struct LaneStores {
 };
 
 /// What the lanes of a warpgroup must do alike: their products are one, which is carried out when
-/// all four warps have issued it, and complete for all of them at once.
+/// all four warps have issued it, and complete for all of them at once. What each of them did
+/// before it issued is before what the product reads: PTX ISA does not say so, but a GPU starts a
+/// product when all four are there, and CUTLASS and FlashMLA rely on it.
 struct WarpgroupCalls final : Waitable {
   struct Call {
     Product what;
     Here here;
+    int issued = 0;  ///< by how many warps
+    Carried known;   ///< to their lanes, under the memory checker
   };
   std::deque<Call> products;
   std::uint64_t first = 0;   ///< number of the first of them
@@ -173,11 +179,12 @@ class AsyncBlock {
 
   /// Copies of a box between global and shared memory, from or to this offset. `full` gets the
   /// bytes of a whole box; a store is in the lane's open bulk group. What a lane of another block
-  /// loads it has checked for itself in global memory.
+  /// loads it has checked for itself in global memory. `again`: another lane has issued the same
+  /// store together with this one, and was checked.
   void load(std::size_t to, const TensorMap& map, const std::int64_t* at, int rank,
             MbarrierState& full, const Caller& caller);
   void store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
-             const Caller& caller, const Reduction& reduce = {});
+             const Caller& caller, const Reduction& reduce = {}, bool again = false);
   void commit_stores(int thread);
   /// Until at most `pending` of the lane's committed bulk groups are under way.
   void wait_stores(int pending, int thread);
@@ -227,9 +234,11 @@ class AsyncBlock {
  private:
   void complete_if_due(MbarrierState& barrier);
   void wake(std::vector<int>& waiting, const Carried& completed);
-  std::string check_alike(int warp, const Product& what, Here here);
-  std::string check_operand(const Product& what, std::uint64_t descriptor, bool transposed,
-                            int first_row, int rows, const AsyncWork& work);
+  std::string check_alike(int warp, const Product& what, const AsyncWork& work, Here here);
+  std::string operand_error(const Product& what, int warp) const;
+  void check_operands(const Product& what, int warp, const AsyncWork& work);
+  void check_operand(const Product& what, std::uint64_t descriptor, bool transposed, int first_row,
+                     int rows, const AsyncWork& work);
   std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,
                                                 const Product& what);
   void carry_out(int warp, const IssuedProduct& issued);

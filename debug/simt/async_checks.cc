@@ -113,7 +113,11 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
 }
 
 void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
-  const Past past = clocks_.past(work.thread);
+  const Past past = work.known ? Past(work.known->seen.data()) : clocks_.past(work.thread);
+  const auto fenced = [&](Epoch e) {
+    if (!work.known) return clocks_.fenced(work.thread, e);
+    return !work.known->fenced.empty() && Past(work.known->fenced.data()).holds(e);
+  };
   const int threads = clocks_.threads();
   for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk) {
     async().read(i, work);
@@ -129,7 +133,7 @@ void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const Async
         kind = thread_of(write.epoch) >= threads ? Kind::missing_wait : Kind::race;
       } else if (write.epoch & in_flight) {
         kind = Kind::missing_wait;
-      } else if (thread_of(write.epoch) < threads && !clocks_.fenced(work.thread, write.epoch) &&
+      } else if (thread_of(write.epoch) < threads && !fenced(write.epoch) &&
                  !copy_places_.contains(write.place)) {
         kind = Kind::missing_proxy_fence;
       }

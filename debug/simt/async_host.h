@@ -49,6 +49,12 @@ class AsyncHost {
                              const Caller& caller) = 0;
   /// A copy has written to shared memory.
   virtual void note_written(std::size_t offset, std::size_t bytes) = 0;
+  /// Whether note_copied is to be called.
+  virtual bool follows_copies() const { return false; }
+  /// A copy that `caller` issued has moved these bytes; from nullptr: zeroes. `updates`: what lay
+  /// there before counts as well.
+  virtual void note_copied(const std::byte* /*to*/, const std::byte* /*from*/,
+                           std::size_t /*bytes*/, bool /*updates*/, const Caller& /*caller*/) {}
   /// What a lane waited for may have come.
   virtual void wake(int thread) = 0;
   /// Ends the block with an error: does not return.

@@ -25,6 +25,8 @@ struct AsyncWork {
   int thread;  ///< that issued it
   /// By another block of the cluster: what orders it behind earlier accesses is not known.
   bool from_outside = false;
+  /// What several threads know that issue it together; nullptr: `thread` alone.
+  const Carried* known = nullptr;
 };
 
 /// What the asynchronous proxy has done to shared memory, by chunks of 16 bytes: who reads them,

@@ -78,16 +78,33 @@ void commit_stores();
 /// Until at most `pending` of the lane's committed bulk groups are under way.
 void wait_stores(int pending);
 
-/// A product of a warpgroup, d += a·b or d = a·b: m64nNk16, of e4m3 m64nNk32 (PTX ISA,
-/// "wgmma.mma_async").
+/// The elements of an operand of wgmma.
+enum class FactorType : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, s8, u8 };
+constexpr int bytes_of(FactorType type) {
+  return type == FactorType::tf32 ? 4 : type <= FactorType::bf16 ? 2 : 1;
+}
+constexpr FactorType factor_type(ElementType type) {
+  return type == ElementType::f16    ? FactorType::f16
+         : type == ElementType::bf16 ? FactorType::bf16
+                                     : FactorType::e4m3;
+}
+/// Those of its accumulators; of f16 two lie in a register.
+enum class SumType : std::uint8_t { f32, f16, s32 };
+
+/// A product of a warpgroup, d += a·b or d = a·b: m64nNk16 of 16-bit elements, k8 of tf32, k32 of 8
+/// bits (PTX ISA, "wgmma.mma_async").
 struct Product {
-  ElementType type;  ///< of a and b: f16, bf16 or e4m3
+  FactorType a_type, b_type;
   int n;
   bool accumulates;
   bool a_in_registers;
   bool a_is_transposed, b_is_transposed;  ///< in memory: M or N is contiguous, not K
   std::uint64_t a, b;                     ///< matrix descriptors; a where it is in memory
   bool negates = false;                   ///< d −= a·b
+  SumType sums = SumType::f32;
+  bool saturates = false;  ///< s32: ends at the least and the largest number
+  /// Of a lane's accumulators.
+  int registers() const { return sums == SumType::f16 ? n / 4 : n / 2; }
   bool operator==(const Product&) const = default;
 };
 /// d: n / 2 elements of the lane; a: its four registers, or nullptr.

@@ -97,11 +97,16 @@ struct MmaRegisters {
 /// d = a·b + c.
 void multiply_accumulate(ElementType type, TensorCoreRule rule, const MmaRegisters& registers);
 
-/// c += a·b for row-major a[16][32] and columns b[n][32] of e4m3 and c[n][16], as wgmma does it: 32
+/// Floats of 8 bits.
+enum class Fp8 : std::uint8_t { e4m3, e5m2 };
+/// c += a·b for row-major a[16][32] and columns b[n][32] and c[n][16], as wgmma does it: 32
 /// products and c, each truncated to 13 fraction bits below the largest exponent, and so is the
 /// sum.
-void multiply_accumulate_e4m3(const std::uint8_t (&a)[16][32], const std::uint8_t (*b)[32],
-                              int count, float (*c)[16]);
+void multiply_accumulate(Fp8 a_format, Fp8 b_format, const std::uint8_t (&a)[16][32],
+                         const std::uint8_t (*b)[32], int count, float (*c)[16]);
+/// The same with accumulators of f16, as floats: the sum is rounded to nearest once.
+void multiply_accumulate_to_f16(Fp8 a_format, Fp8 b_format, const std::uint8_t (&a)[16][32],
+                                const std::uint8_t (*b)[32], int count, float (*c)[16]);
 
 // The forms of the second, which give the same bits. In integers: of eight columns and any numbers.
 void multiply_in_integers(ElementType type, TensorCoreRule rule, const std::uint16_t (&a)[16][16],

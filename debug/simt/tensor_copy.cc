@@ -138,11 +138,15 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
   // The map may lie in the lane's own memory.
   flight->land = [=, this, &full, own = map] {
     const Box arriving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
+    const bool followed = host_.follows_copies();
     arriving.for_each_chunk(
         [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
           std::byte* chunk = host_.shared_memory() + offset;
           std::memset(chunk, 0, 16);
           if (bytes > 0) std::memcpy(chunk, global, bytes);
+          if (!followed) return;
+          host_.note_copied(chunk, global, bytes, false, caller);
+          host_.note_copied(chunk + bytes, nullptr, 16 - bytes, false, caller);
         });
     host_.note_written(box.begin, static_cast<std::size_t>(own.box_bytes()));
     if (full.phase != phase && host_.checker()) {
@@ -155,7 +159,7 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
 }
 
 void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
-                       const Caller& caller, const Reduction& reduce) {
+                       const Caller& caller, const Reduction& reduce, bool again) {
   const int thread = caller.thread;
   const Box box = box_of(host_, map, at, rank, from, caller);
   LaneStores& stores = this->stores(thread);
@@ -167,17 +171,19 @@ void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, s
                         {stores.agent, clock, place, thread});
   }
   using enum BlockChecker::Access;
-  check_global(host_, box, reduce ? update : write, caller);
+  if (!again) check_global(host_, box, reduce ? update : write, caller);
   const auto flight = std::make_shared<Flight>();
   flight->place = place;
   flight->land = [=, this, own = map] {
     const Box leaving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
+    const bool followed = host_.follows_copies();
     leaving.for_each_chunk(
         [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
           if (bytes == 0) return;
           auto* to = const_cast<std::byte*>(global);
           const std::byte* source = host_.shared_memory() + offset;
           reduce ? reduce(to, source, bytes) : void(std::memcpy(to, source, bytes));
+          if (followed) host_.note_copied(to, source, bytes, reduce != nullptr, caller);
         });
   };
   stores.open.push_back(flight);

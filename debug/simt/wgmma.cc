@@ -11,7 +11,7 @@
 #include "debug/simt/describe.h"
 #include "debug/simt/hopper.h"
 #include "debug/simt/matrix_descriptor.h"
-#include "debug/simt/numerics.h"
+#include "debug/simt/wgmma_arithmetic.h"
 
 namespace lanescope::simt {
 namespace {
@@ -37,47 +37,87 @@ void for_each_chunk(std::uint64_t descriptor, bool transposed, int first_row, in
 
 }  // namespace
 
-std::string AsyncBlock::check_alike(int warp, const Product& what, Here here) {
+/// Under the memory checker the last of the four warps brings what all of them know.
+std::string AsyncBlock::check_alike(int warp, const Product& what, const AsyncWork& work,
+                                    Here here) {
   WarpgroupCalls& group = calls(warp);
   const std::uint64_t index = products(warp).issued++ - group.first;
   if (index == group.products.size()) {
-    group.products.push_back({what, here});
+    group.products.push_back({what, here, 0, {}});
   } else if (group.products[index].what != what) {
     return "the warps of the warpgroup give different shapes or descriptors: another warp is at " +
            describe(group.products[index].here);
   }
+  WarpgroupCalls::Call& call = group.products[index];
+  const int first = warp / 4 * 4, end = std::min(first + 4, static_cast<int>(products_.size()));
+  ++call.issued;
+  if (BlockChecker* checker = host_.checker()) {
+    for (int thread = warp * 32; thread < warp * 32 + 32; ++thread) {
+      checker->clocks().give(call.known, thread);
+    }
+    AsyncWork of_all = work;
+    of_all.known = &call.known;
+    if (call.issued == end - first) check_operands(what, warp, of_all);
+  }
   std::uint64_t least = products(warp).issued;
-  const int last = std::min(warp / 4 * 4 + 4, static_cast<int>(products_.size()));
-  for (int w = warp / 4 * 4; w < last; ++w) least = std::min(least, products(w).issued);
+  for (int w = first; w < end; ++w) least = std::min(least, products(w).issued);
   for (; group.first < least; ++group.first) group.products.pop_front();
   return {};
 }
 
-/// Whether the descriptor lies in shared memory, and what the checker says of the bytes.
-std::string AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor,
-                                      bool transposed, int first_row, int rows,
-                                      const AsyncWork& work) {
-  const MatrixDescriptor matrix(descriptor);
-  if (matrix.has_base_offset()) return "the machine knows no base offset of a matrix descriptor";
-  BlockChecker* checker = host_.checker();
-  const int elements = 2 / size_of(what.type);  // of 16 bits
+namespace {
+
+/// Which element of K 16-bit word `k` of an operand is.
+int element_of(const Product& what, int k) { return 2 * k / bytes_of(what.a_type); }
+
+}  // namespace
+
+/// Where what a warp reads does not lie in shared memory.
+std::string AsyncBlock::operand_error(const Product& what, int warp) const {
   std::string error;
+  const auto look = [&](std::uint64_t descriptor, bool transposed, int first_row, int rows) {
+    if (MatrixDescriptor(descriptor).has_base_offset()) {
+      error = "the machine knows no base offset of a matrix descriptor";
+    }
+    for_each_chunk(descriptor, transposed, first_row, rows,
+                   [&](std::size_t address, int row, int k) {
+                     const std::size_t at = address - host_.shared_address();
+                     if (at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes()) return;
+                     error = "an operand leaves the block's shared memory: its element (" +
+                             std::to_string(row) + ", " + std::to_string(element_of(what, k)) +
+                             ") lies at byte " + std::to_string(static_cast<std::ptrdiff_t>(at));
+                   });
+  };
+  if (!what.a_in_registers) look(what.a, what.a_is_transposed, warp % 4 * 16, 16);
+  if (error.empty()) look(what.b, what.b_is_transposed, 0, what.n);
+  return error;
+}
+
+void AsyncBlock::check_operands(const Product& what, int warp, const AsyncWork& work) {
+  const int warps = std::min(4, static_cast<int>(products_.size()) - warp / 4 * 4);
+  if (!what.a_in_registers) {
+    check_operand(what, what.a, what.a_is_transposed, 0, 16 * warps, work);
+  }
+  check_operand(what, what.b, what.b_is_transposed, 0, what.n, work);
+}
+
+/// What the memory checker says of the bytes of an operand.
+void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bool transposed,
+                               int first_row, int rows, const AsyncWork& work) {
+  const MatrixDescriptor matrix(descriptor);
+  BlockChecker& checker = *host_.checker();
   const Origin* first = nullptr;
   int first_down = 0, first_right = 0;  // where it lies in the operand
   bool disagrees = false;
   for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t address, int row, int k) {
     const std::size_t at = address - host_.shared_address();
-    if (at > host_.shared_bytes() || at + 16 > host_.shared_bytes()) {
-      error = "an operand leaves the block's shared memory: its element (" + std::to_string(row) +
-              ", " + std::to_string(k * elements) + ") lies at byte " +
-              std::to_string(static_cast<std::ptrdiff_t>(at));
-    }
-    if (!error.empty() || !checker) return;
-    checker->read_async(at, 16, work);
-    const Origin* origin = checker->origin_of(at);
+    // Of the rows of other warps, which tell of it themselves.
+    if (at > host_.shared_bytes() || at + 16 > host_.shared_bytes()) return;
+    checker.read_async(at, 16, work);
+    const Origin* origin = checker.origin_of(at);
     if (!origin) return;
     // Where a copy brought the tile, neighbours in the tensor are neighbours in the operand.
-    int down = transposed ? k : row, right = transposed ? row : k * elements;
+    int down = transposed ? k : row, right = transposed ? row : element_of(what, k);
     if (!first) {
       first = origin;
       first_down = down;
@@ -89,10 +129,26 @@ std::string AsyncBlock::check_operand(const Product& what, std::uint64_t descrip
                         origin->col == first->col + right && origin->plane == first->plane;
     if (agrees || disagrees) return;
     disagrees = true;
-    checker->add_shared(Kind::layout_disagrees, work, false, {}, at, 16);
+    checker.add_shared(Kind::layout_disagrees, work, false, {}, at, 16);
   });
-  return error;
 }
+
+namespace {
+
+/// Visits what lies in the accumulators' registers: visit(lane, register, which of two, row,
+/// column) (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts").
+template <class Visit>
+void for_each_sum(SumType sums, int n, Visit&& visit) {
+  const int columns = sums == SumType::f16 ? 2 : 1;  // of a register
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < n / 2; ++i) {
+      const int row = lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      visit(lane, i / columns, i % columns, row, col);
+    }
+  }
+}
+
+}  // namespace
 
 /// Those of a product under way, else new ones.
 std::shared_ptr<Accumulators> AsyncBlock::accumulators_of(int warp, const RegisterArray& d,
@@ -104,21 +160,24 @@ std::shared_ptr<Accumulators> AsyncBlock::accumulators_of(int warp, const Regist
   }
   auto own = std::make_shared<Accumulators>();
   own->n = what.n;
+  own->sums = what.sums;
   own->x = std::make_unique<float[][16]>(static_cast<std::size_t>(what.n));
   own->registers = d;
+  for_each_sum(what.sums, what.n, [&](int lane, int i, int half, int row, int col) {
+    const std::uint32_t bits = *d.at(lane, i);
+    own->x[static_cast<std::size_t>(col)][row] =
+        what.sums == SumType::f16 ? f16_to_f32(static_cast<std::uint16_t>(bits >> 16 * half))
+                                  : std::bit_cast<float>(bits);
+  });
   for (int lane = 0; lane < 32; ++lane) {
-    for (int i = 0; i < what.n / 2; ++i) {
-      const int row = lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      own->x[static_cast<std::size_t>(col)][row] = std::bit_cast<float>(*d.at(lane, i));
-      *d.at(lane, i) = in_flight_pattern;
-    }
+    for (int i = 0; i < what.registers(); ++i) *d.at(lane, i) = in_flight_pattern;
   }
   return own;
 }
 
 std::string AsyncBlock::issue(int warp, const Product& what, const RegisterArray& d,
                               const RegisterArray& a, const Caller& caller) {
-  if (std::string error = check_alike(warp, what, caller.here); !error.empty()) return error;
+  if (std::string error = operand_error(what, warp); !error.empty()) return error;
   WarpProducts& own = products(warp);
   if (own.groups.empty()) own.groups.emplace_back();
   BlockChecker* checker = host_.checker();
@@ -126,12 +185,7 @@ std::string AsyncBlock::issue(int warp, const Product& what, const RegisterArray
   if (checker && agent == 0) agent = checker->add_agent(warp * 32);
   const std::uint32_t place = place_of(caller);
   const AsyncWork work{agent, own.committed() + 1, place, warp * 32};
-  std::string error;
-  if (!what.a_in_registers) {
-    error = check_operand(what, what.a, what.a_is_transposed, warp % 4 * 16, 16, work);
-  }
-  if (error.empty()) error = check_operand(what, what.b, what.b_is_transposed, 0, what.n, work);
-  if (!error.empty()) return error;
+  if (std::string error = check_alike(warp, what, work, caller.here); !error.empty()) return error;
   own.groups.back().push_back({what, accumulators_of(warp, d, what), a, place});
   return {};
 }
@@ -161,33 +215,23 @@ void AsyncBlock::carry_out(int warp, const IssuedProduct& issued) {
   } else {
     gather(what.a, what.a_is_transposed, warp % 4 * 16, 16, a[0]);
   }
-  const std::uint16_t signs = size_of(what.type) == 1 ? 0x8080 : 0x8000;
-  for (auto& row : a) {
-    for (std::uint16_t& x : row) x ^= what.negates ? signs : std::uint16_t{0};
-  }
   gather(what.b, what.b_is_transposed, 0, what.n, rows_of_b[0]);
-  float(*d)[16] = issued.d->x.get();
-  if (!what.accumulates) std::fill_n(d[0], 16 * what.n, 0.0f);
-  if (what.type == ElementType::e4m3) {
-    std::uint8_t bytes_of_a[16][32];
-    std::memcpy(bytes_of_a, a, sizeof a);
-    const auto* columns = reinterpret_cast<const std::uint8_t(*)[32]>(rows_of_b);
-    multiply_accumulate_e4m3(bytes_of_a, columns, what.n, d);
-  } else {
-    multiply_accumulate(what.type, host_.tensor_core(), a, rows_of_b, what.n, d);
-  }
+  multiply(what, host_.tensor_core(), a, rows_of_b, issued.d->x.get());
 }
 
 namespace {
 
 void put_back(const Accumulators& d) {
-  for (int lane = 0; lane < 32; ++lane) {
-    for (int i = 0; i < d.n / 2; ++i) {
-      const int row = lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      *d.registers.at(lane, i) =
-          std::bit_cast<std::uint32_t>(d.x[static_cast<std::size_t>(col)][row]);
+  for_each_sum(d.sums, d.n, [&](int lane, int i, int half, int row, int col) {
+    const float sum = d.x[static_cast<std::size_t>(col)][row];
+    std::uint32_t& bits = *d.registers.at(lane, i);
+    if (d.sums != SumType::f16) {
+      bits = std::bit_cast<std::uint32_t>(sum);
+    } else {
+      bits = (half == 0 ? 0 : bits & 0xffff) | static_cast<std::uint32_t>(f32_to_f16(sum))
+                                                   << 16 * half;
     }
-  }
+  });
 }
 
 }  // namespace

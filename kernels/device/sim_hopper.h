@@ -122,8 +122,9 @@ template <class T, Major A, Major B, int C>
 LANESCOPE_DEVICE void wgmma(float (&d)[C], std::uint64_t a, std::uint64_t b, bool accumulates,
                             Here here = std::source_location::current()) {
   static_assert(sizeof(T) == 2 || (A == Major::row && B == Major::row));
-  simt::wgmma({T::type, 2 * C, accumulates, false, A == Major::col, B == Major::col, a, b}, d,
-              nullptr, here);
+  simt::wgmma({simt::factor_type(T::type), simt::factor_type(T::type), 2 * C, accumulates, false,
+               A == Major::col, B == Major::col, a, b},
+              d, nullptr, here);
 }
 /// The same, A in registers: the fragment of mma.m16n8k16, or of e4m3 of mma.m16n8k32, of each
 /// warp's rows.
@@ -131,7 +132,9 @@ template <class T, Major B, int C>
 LANESCOPE_DEVICE void wgmma(float (&d)[C], const std::uint32_t (&a)[4], std::uint64_t b,
                             bool accumulates, Here here = std::source_location::current()) {
   static_assert(sizeof(T) == 2 || B == Major::row);
-  simt::wgmma({T::type, 2 * C, accumulates, true, false, B == Major::col, 0, b}, d, a, here);
+  simt::wgmma({simt::factor_type(T::type), simt::factor_type(T::type), 2 * C, accumulates, true,
+               false, B == Major::col, 0, b},
+              d, a, here);
 }
 /// Between accesses to registers and the products that use them.
 LANESCOPE_DEVICE void wgmma_fence(Here here = std::source_location::current()) {

@@ -49,9 +49,10 @@ struct Result {
 };
 
 /// 128 threads, in each of `blocks` that form a cluster; the input's words are 100, 101, ...,
-/// unless they are given.
+/// unless they are given. `type`: of the tensor's elements, a CUtensorMapDataType.
 inline Result run(const std::string& body, bool checked = false, std::uint64_t schedule = 0,
-                  std::vector<std::uint32_t> words = {}, std::uint32_t blocks = 1) {
+                  std::vector<std::uint32_t> words = {}, std::uint32_t blocks = 1,
+                  std::uint8_t type = 0) {
   constexpr std::size_t count = 1024, guard = simt::guard_bytes;
   if (words.empty()) {
     for (std::uint32_t i = 0; i < count; ++i) words.push_back(100 + i);
@@ -68,6 +69,7 @@ inline Result run(const std::string& body, bool checked = false, std::uint64_t s
   tensor.base = reinterpret_cast<std::uint64_t>(in);
   tensor.element_bytes = 4;
   tensor.rank = 2;
+  tensor.type = type;
   tensor.size[0] = 16;
   tensor.size[1] = 20;
   tensor.stride[0] = 64;

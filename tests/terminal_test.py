@@ -74,25 +74,28 @@ class TerminalTest(ProgramTest):
         build = self.program.parent.parent
         if not (build / "locked-ninja").exists():
             self.skipTest("the launcher did not set this build up")
+        modules = self.folder / "modules"  # of which it does not know that they are up to date
+        modules.symlink_to(build / "gates")
         with open(build / "lock", "a") as lock:
             def shown(*more):
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 release = threading.Timer(2, fcntl.flock, (lock, fcntl.LOCK_UN))
                 release.start()
-                text = self.on_terminal("diff", *RUN, *more, LANESCOPE_NINJA=str(build / "locked-ninja"))[1]
+                text = self.on_terminal("diff", *RUN, *more, LANESCOPE_NINJA=str(build / "locked-ninja"),
+                                        LANESCOPE_MODULES=str(modules))[1]
                 release.join()
                 return text.replace("\r\n", "\n")
             self.assertIn(WAITING, shown())
             self.assertEqual(shown("--quiet"), "")
 
     def test_builds(self):
-        module = "gates/mma.softmax_only.f16.d128.64x64.sim.so"
-        self.call("diff", *RUN)
+        module, run = "gates/mma.softmax_only.f16.d128.64x32.sim.so", [*RUN, "--tile-shape", "64x32"]  # of no other test
+        self.call("diff", *run)
         (self.program.parent.parent / module).unlink()
         slow = self.folder / "slow-ninja"
         slow.write_text(f'#!/bin/sh\nsleep 4\nexec {shlex.quote(self.environment["LANESCOPE_NINJA"])} "$@"\n')
         slow.chmod(0o755)
-        shown = self.on_terminal("diff", *RUN, LANESCOPE_NINJA=str(slow))[1]
+        shown = self.on_terminal("diff", *run, LANESCOPE_NINJA=str(slow))[1]
         self.assertIn(f"building {module}, 2 s", DRAWN.findall(shown))
         self.assertNotRegex(shown, r"\[\d+/\d+\]", "ninja's lines beside the line")
         self.assertEqual(on_screen(shown), "")

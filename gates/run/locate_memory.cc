@@ -112,8 +112,9 @@ bool check_memory(const Probe& probe, Location& location) {
     for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
     return false;
   }
-  const bool upstream =
-      !memory.first || !values.first || feeds(memory.first->site, values.first->site);
+  // No warp came to a site: that the run ended before the first of all says nothing of a place.
+  const bool began = values.first && !(values.by_end && values.first->warp < 0);
+  const bool upstream = !memory.first || !began || feeds(memory.first->site, values.first->site);
   // What is read in the wrong place may be what nobody wrote: that follows from it.
   const bool follows = memory.cause == Cause::uninitialised_read &&
                        ((values.predicts && values.sure()) ||
@@ -123,7 +124,7 @@ bool check_memory(const Probe& probe, Location& location) {
                               ": " + memory.evidence.front());
     return false;
   }
-  if (values.first) {
+  if (began) {
     const Divergence& at = *values.first;
     memory.evidence.push_back(std::string("so values differ from ") + name_of(at.stage) + " / " +
                               name_of(at.site) +

@@ -25,7 +25,7 @@ struct Built {
                 "  depfile = $out.d\n"
                 "  deps = gcc\n"
                 "rule link\n"
-                "  command = cp $in $out\n"
+                "  command = cp $in $out && chmod +x $out\n"
                 "build module.so.p/a.o: compile a.cc\n"
                 "build module.so: link module.so.p/a.o\n"
                 "build module.so.other.p/a.o: compile a.cc\n");
@@ -70,6 +70,12 @@ TEST_CASE("ninja: a module is newer than what it was compiled of") {
   built.touch("build.ninja");
   CHECK_FALSE(built.is_newer());
   fs::last_write_time(built.folder / "build.ninja", fs::last_write_time(built.folder / "a.cc"));
+  CHECK(built.is_newer());
+  constexpr auto executable =
+      fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+  fs::permissions(built.folder / "module.so", executable, fs::perm_options::remove);
+  CHECK_FALSE(built.is_newer());  // it is being written
+  fs::permissions(built.folder / "module.so", executable, fs::perm_options::add);
   CHECK(built.is_newer());
   fs::remove(built.folder / "a.h");
   CHECK_FALSE(built.is_newer());

@@ -1,6 +1,7 @@
 #include "gates/build/ninja_record.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -78,7 +79,7 @@ std::vector<std::string> recorded_includes(std::string_view record, std::string_
 
 bool is_newer_than_includes(const std::filesystem::path& build_root, const std::string& target) {
   const std::optional<std::int64_t> made = time_of(build_root / target);
-  if (!made) return false;
+  if (!made || access((build_root / target).c_str(), X_OK) != 0) return false;
   const auto is_older = [&](const std::filesystem::path& file) {
     const std::optional<std::int64_t> time = time_of(build_root / file);
     return time && *time <= *made;

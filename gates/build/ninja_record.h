@@ -13,10 +13,10 @@ namespace lanescope {
 /// known.
 std::vector<std::string> recorded_includes(std::string_view record, std::string_view target);
 
-/// Whether `target`, a file that ninja makes below `build_root`, is newer than what it was compiled
-/// of as ninja recorded it, and than the rules by which ninja makes it. Where that cannot be told,
-/// it is not. To ask this takes a hundredth of the time that ninja takes to find that there is
-/// nothing to do.
+/// Whether `target`, a library that ninja makes below `build_root`, is whole (a linker makes what
+/// it has written executable at last), newer than what it was compiled of as ninja recorded it, and
+/// than the rules by which ninja makes it. Where that cannot be told, it is not. To ask this takes
+/// a hundredth of the time that ninja takes to find that there is nothing to do.
 bool is_newer_than_includes(const std::filesystem::path& build_root, const std::string& target);
 
 }  // namespace lanescope

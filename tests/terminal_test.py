@@ -17,19 +17,19 @@ from support.program import OK, RUN, ProgramTest, take_arguments
 LONG = ["mma", "fused", "--backend", "sim", "--shape", "h=4,s=1024,d=64"]  # some seconds of it
 DRAWN = re.compile(r"\r([^\r\n\x1b]+)\x1b\[K")  # each line that is drawn
 
-WAITING = "lanescope: another build is under way: waiting\n"
+WAITING = "lanescope: another build is under way: waiting\r\n"  # as another test may be building at any time
 
 
-def on_screen(text, drawn=True):
-    """What a terminal shows in the end of `text`, of lines that are `drawn` over; but for what is said where
-    another test is building."""
-    lines = text.replace("\r\n", "\n").replace(WAITING, "").split("\n")
-    return "\n".join(line.split("\r")[-1].replace("\x1b[K", "") if drawn else line for line in lines)
+def on_screen(text):
+    """What a terminal shows in the end of `text`, of lines that are drawn over."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join(line.split("\r")[-1].replace("\x1b[K", "") for line in lines)
 
 
 class TerminalTest(ProgramTest):
-    def on_terminal(self, *arguments, code=OK, stdout_too=False, columns=100, rows=40, **environment):
-        """What the program writes to stdout, and what it sends to the terminal that stderr is."""
+    def on_terminal(self, *arguments, code=OK, stdout_too=False, columns=100, rows=40, waiting=False, **environment):
+        """What the program writes to stdout, and what it sends to the terminal that stderr is; with WAITING if
+        that is what is looked for."""
         master, slave = pty.openpty()
         subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], stdin=slave, check=True)
         process = subprocess.Popen([self.program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
@@ -52,7 +52,8 @@ class TerminalTest(ProgramTest):
         if not stdout_too:
             process.stdout.close()
         os.close(master)
-        return out, ends[master].decode()
+        text = ends[master].decode()
+        return out, text if waiting else text.replace(WAITING, "")
 
     def test_a_line_says_how_far_it_is(self):
         self.call("diff", *LONG)  # it is built
@@ -68,7 +69,7 @@ class TerminalTest(ProgramTest):
 
     def test_where_it_is_not_wanted(self):
         self.assertEqual(self.on_terminal("diff", *LONG, "--quiet")[1], "")
-        self.assertEqual(on_screen(self.on_terminal("diff", *LONG, TERM="dumb")[1], drawn=False), "")
+        self.assertEqual(self.on_terminal("diff", *LONG, TERM="dumb")[1], "")
 
     def test_another_build_is_under_way(self):
         build = self.program.parent.parent
@@ -81,10 +82,10 @@ class TerminalTest(ProgramTest):
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 release = threading.Timer(2, fcntl.flock, (lock, fcntl.LOCK_UN))
                 release.start()
-                text = self.on_terminal("diff", *RUN, *more, LANESCOPE_NINJA=str(build / "locked-ninja"),
+                text = self.on_terminal("diff", *RUN, *more, waiting=True, LANESCOPE_NINJA=str(build / "locked-ninja"),
                                         LANESCOPE_MODULES=str(modules))[1]
                 release.join()
-                return text.replace("\r\n", "\n")
+                return text
             self.assertIn(WAITING, shown())
             self.assertEqual(shown("--quiet"), "")
 

@@ -58,6 +58,10 @@ std::int64_t far_apart(const Tensor& a, const Tensor& b) {
   return count;
 }
 
+void say_once(std::vector<std::string>& said, const std::string& line) {
+  if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
+}
+
 }  // namespace
 
 bool check_memory(const Probe& probe, Location& location) {
@@ -70,10 +74,7 @@ bool check_memory(const Probe& probe, Location& location) {
     if (is_module_path(location.kernel)) {
       const std::string line = std::string("the memory checker was not asked: ") + error.what() +
                                "; what nvcc compiles it runs, other kernels with -Dextra_kernels=";
-      if (location.diagnosis) {
-        std::vector<std::string>& said = location.diagnosis->evidence;
-        if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
-      }
+      if (location.diagnosis) say_once(location.diagnosis->evidence, line);
       return false;
     }
     if (probe.about == as_given) throw;
@@ -99,10 +100,7 @@ bool check_memory(const Probe& probe, Location& location) {
   blame_reader(location, memory);
   if (values.by_end && memory.cause == values.cause) {
     // How the run ended shows that it happened, the checker who did it where.
-    for (const std::string& line : values.evidence) {
-      std::vector<std::string>& said = memory.evidence;
-      if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
-    }
+    for (const std::string& line : values.evidence) say_once(memory.evidence, line);
     if (!memory.first) memory.first = values.first;
     values = std::move(memory);
     return true;

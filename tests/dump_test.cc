@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 
+#include "debug/dump/dump_check.h"
 #include "debug/dump/dump_metadata.h"
 #include "debug/dump/safetensors.h"
 #include "debug/show/show.h"

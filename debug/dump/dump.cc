@@ -5,6 +5,7 @@
 #include <iterator>
 #include <span>
 
+#include "debug/dump/dump_check.h"
 #include "debug/dump/dump_metadata.h"
 #include "debug/dump/safetensors.h"
 #include "debug/text/text.h"

@@ -1,7 +1,8 @@
+#include "debug/dump/dump_check.h"
+
 #include <algorithm>
 #include <limits>
 
-#include "debug/dump/dump_metadata.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
 

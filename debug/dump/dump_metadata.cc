@@ -1,9 +1,6 @@
 #include "debug/dump/dump_metadata.h"
 
-#include <algorithm>
-#include <charconv>
-#include <limits>
-
+#include "debug/dump/metadata_fields.h"
 #include "debug/text/json.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
@@ -13,8 +10,6 @@ namespace {
 
 constexpr const char* format_key = "lanescope_dump";
 constexpr const char* format_version = "1";
-/// JSON in the metadata: far above what any dump needs, far below what could hurt.
-constexpr std::size_t max_json_bytes = 1 << 16;
 
 constexpr const char* name_of(Products products) {
   constexpr const char* names[] = {"fp32_fma", "tensor_core", "tensor_core_e4m3"};
@@ -52,114 +47,6 @@ Json site_json(const Site& site) {
           {"warps", site.warps},
           {"regs", site.regs}};
 }
-
-/// The members of one JSON object, each of the type that is asked for.
-class Members {
- public:
-  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) throw UsageError(where_ + " is not a JSON object");
-  }
-
-  std::int64_t integer(const char* key,
-                       std::int64_t max = std::numeric_limits<std::int64_t>::max()) const {
-    return integer_of(at(key), key, max);
-  }
-  int small(const char* key) const { return static_cast<int>(integer(key, 1 << 20)); }
-  bool boolean(const char* key) const {
-    if (!at(key).is_boolean()) fail(key, "is neither true nor false");
-    return at(key).boolean();
-  }
-  std::string text(const char* key) const {
-    if (!at(key).is_string()) fail(key, "is not a string");
-    return at(key).text();
-  }
-  Range range(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_array() || value.size() != 2) fail(key, "is not a pair of numbers");
-    constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
-    return {integer_of(value[0], key, max), integer_of(value[1], key, max)};
-  }
-
- private:
-  const Json& at(const char* key) const {
-    const Json* member = object_.find(key);
-    if (!member) fail(key, "is missing");
-    return *member;
-  }
-  std::int64_t integer_of(const Json& value, const char* key, std::int64_t max) const {
-    // The parser calls exactly the whole numbers that are not negative unsigned.
-    if (!value.is_number_unsigned() || value.integer() < 0 || value.integer() > max) {
-      fail(key, "is no whole number from 0 to " + std::to_string(max));
-    }
-    return value.integer();
-  }
-  [[noreturn]] void fail(const char* key, const std::string& what) const {
-    throw UsageError("'" + std::string(key) + "' of " + where_ + " " + what);
-  }
-
-  const Json& object_;
-  std::string where_;
-};
-
-class Strings {
- public:
-  explicit Strings(const SafetensorsMetadata& metadata) : metadata_(metadata) {}
-
-  bool has(const std::string& key) const {
-    return std::any_of(metadata_.begin(), metadata_.end(),
-                       [&](const auto& entry) { return entry.first == key; });
-  }
-  const std::string& text(const char* key) const {
-    for (const auto& [name, value] : metadata_) {
-      if (name == key) return value;
-    }
-    throw UsageError("its metadata has no '" + std::string(key) + "'");
-  }
-  /// Fit to print.
-  std::string shown(const char* key, bool lines = false) const {
-    return without_controls(text(key), lines);
-  }
-  std::string one_of(const char* key, const char* first, const char* second) const {
-    const std::string& value = text(key);
-    if (value == first || value == second) return value;
-    throw UsageError("'" + std::string(key) + "' of its metadata is '" + printable(value) +
-                     "', neither '" + first + "' nor '" + second + "'");
-  }
-  std::uint64_t number(const char* key) const {
-    const std::string& value = text(key);
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc{} || end != value.data() + value.size()) {
-      throw UsageError("'" + std::string(key) + "' of its metadata is no number: '" +
-                       printable(value) + "'");
-    }
-    return number;
-  }
-  int number(const char* key, int most) const {
-    const std::uint64_t value = number(key);
-    if (value <= static_cast<std::uint64_t>(most)) return static_cast<int>(value);
-    throw UsageError("'" + std::string(key) + "' of its metadata is more than " +
-                     std::to_string(most) + ": '" + printable(text(key)) + "'");
-  }
-  Json json(const char* key) const {
-    const std::string& value = text(key);
-    std::optional<Json> parsed;
-    std::string twin;
-    if (value.size() <= max_json_bytes) parsed = Json::parse(value, &twin);
-    if (!twin.empty()) {
-      throw UsageError("'" + std::string(key) + "' of its metadata has '" + printable(twin) +
-                       "' twice in one object");
-    }
-    if (!parsed) {
-      throw UsageError("'" + std::string(key) + "' of its metadata is no valid JSON of at most " +
-                       std::to_string(max_json_bytes) + " bytes");
-    }
-    return *parsed;
-  }
-
- private:
-  const SafetensorsMetadata& metadata_;
-};
 
 Site site_of(const Json& json) {
   const Members site(json, "a site in the site table");

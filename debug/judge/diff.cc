@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "debug/dump/dump_metadata.h"
+#include "debug/dump/dump_check.h"
 #include "debug/judge/compare.h"
 #include "debug/judge/find_recurrence.h"
 #include "debug/judge/judge.h"

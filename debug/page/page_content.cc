@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "debug/dump/dump_metadata.h"
+#include "debug/dump/dump_check.h"
 #include "debug/dump/site_slots.h"
 #include "debug/judge/compare.h"
 #include "debug/judge/judge.h"

@@ -8,13 +8,11 @@
 #include <sstream>
 #include <utility>
 
-#include "debug/judge/diff.h"
-#include "debug/report/suggested_command.h"
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
+#include "gates/measure/hold_to_budgets.h"
 #include "gates/measure/occupancy.h"
 #include "gates/process/child.h"
-#include "gates/run/launch.h"
 #include "gates/run/run_options.h"
 #include "reference/error.h"
 
@@ -162,165 +160,74 @@ std::vector<ModuleName> take_those_at_hand(std::vector<ModuleName>& names) {
   return at_hand;
 }
 
-/// What a figure may fall by before it is looked into: an eighth.
-bool fell_far(std::int64_t is, std::int64_t budget) { return is * 8 < budget * 7; }
-
-void judge(ResourceUse& use) {
-  const Figures& is = use.now.figures;
-  const Figures& budget = use.budget->figures;
-  const auto at_most = [&](const char* figure, std::int64_t Figures::*of) {
-    if (is.*of > budget.*of) use.over.push_back({figure, is.*of, budget.*of});
-  };
-  at_most("registers", &Figures::registers);
-  at_most("bytes of stack", &Figures::stack);
-  at_most("bytes of spill stores", &Figures::spill_stores);
-  at_most("bytes of spill loads", &Figures::spill_loads);
-  at_most("bytes of shared memory", &Figures::shared);
-  if (is.blocks < budget.blocks) use.over.push_back({"blocks", is.blocks, budget.blocks});
-  for (const auto& [figure, of] : {std::pair{"registers", &Figures::registers},
-                                   std::pair{"bytes of shared memory", &Figures::shared}}) {
-    if (fell_far(is.*of, budget.*of)) use.fell.push_back({figure, is.*of, budget.*of});
-  }
-}
-
-/// The run that judges a module whose figures fell: ragged tiles, some of them on the diagonal.
-RunOptions judging_run(const ModuleName& name) {
-  RunOptions run;
-  run.kernel = name.kernel;
-  run.gate = name_of(name.gate);
-  run.dtype = name_of(name.dtype);
-  run.tile_shape = tile_text(name.br, name.bc);
-  run.shape = "b=1,h=1,s=" + std::to_string(2 * std::max(name.br, name.bc) + 6) +
-              ",d=" + std::to_string(name.head_dim);
-  run.causal = true;
-  run.untraced = name.untraced;
-  return run;
-}
-
-std::string command_of(const RunOptions& run) {
-  return program_name() + " diff " + run.kernel + " " + run.gate + " --dtype " + run.dtype +
-         " --tile-shape " + run.tile_shape + " --shape " + run.shape + " --causal" +
-         (run.untraced ? " --untraced" : "");
-}
-
-void look_into_fall(ResourceUse& use, const ModuleName& name, bool can_run) {
-  const RunOptions options = judging_run(name);
-  use.diff_command = command_of(options);
-  if (!can_run) return;
-  const PreparedRun run = prepare(options);
-  const Dump dump = launch(*run.module, run.module_name, run.request);
-  use.verdict = verdict_of(diff_against_reference(dump));
-}
-
-std::string record(const ResourceReport& report, std::vector<Budget> budgets) {
-  for (const ResourceUse& use : report.uses) {
-    if (use.verdict == "diverged") {
-      throw Error(ExitCode::diverged, "nothing is recorded: " + use.now.module +
-                                          " takes less than its budget, and its "
-                                          "gate diverges from the reference. Code was lost; see: " +
-                                          use.diff_command);
-    }
-    const auto line = std::find_if(budgets.begin(), budgets.end(), [&](const Budget& b) {
-      return b.module == use.now.module && b.pass == use.now.pass;
-    });
-    if (line == budgets.end()) {
-      budgets.push_back(use.now);
-    } else {
-      *line = use.now;
-    }
-  }
-  std::sort(budgets.begin(), budgets.end(), [](const Budget& a, const Budget& b) {
-    return std::pair(a.module, a.pass) < std::pair(b.module, b.pass);
-  });
-  return write_budgets(report.kernel, budgets);
-}
-
-}  // namespace
-
-bool ResourceReport::within(const ResourceUse& use, bool has_budgets) {
-  return use.over.empty() && (use.budget || !has_budgets) && use.verdict != "diverged";
-}
-
-bool ResourceReport::within() const {
-  return std::all_of(uses.begin(), uses.end(),
-                     [&](const ResourceUse& use) { return within(use, has_budgets); });
-}
-
-ResourceReport measure_resources(
-    const ResourceOptions& options,
-    const std::function<void(const ResourceReport& part, std::size_t to_come)>& measured) {
+/// What was measured, not judged yet.
+struct Measurements {
   ResourceReport report;
-  std::vector<ModuleName> names;  // one per use
-  const bool is_file = options.kernel.ends_with(".so");
-  const auto add = [&](const Module& module, const ModuleName& name,
-                       const std::filesystem::path& path) {
+  std::vector<ModuleName> modules;  ///< of each use
+
+  void add(const Module& module, const ModuleName& name, const std::filesystem::path& path) {
     // What -Dtrace=printf or off makes of a traced module is not what its budget is of.
     if (!name.untraced && std::string_view(module.trace) != "on") return;
     for (ResourceUse& use : measure(module, name, path)) {
       report.uses.push_back(std::move(use));
-      names.push_back(name);
-    }
-  };
-  if (is_file) {
-    if (options.record) throw UsageError("--record takes a kernel of the build, not a module");
-    if (!std::filesystem::exists(options.kernel)) {
-      throw UsageError("there is no module " + options.kernel);
-    }
-    const ModuleFile module = open_module_at(options.kernel, false, false);
-    if (std::string_view(module->backend) != "cuda") {
-      throw UsageError("the module " + options.kernel + " is for the backend " + module->backend +
-                       ": only cuda modules have registers and spills");
-    }
-    report.kernel = module->kernel;
-    add(*module, name_of_module(*module), options.kernel);
-  } else {
-    report.kernel = options.kernel;
-    std::vector<ModuleName> to_build = wanted_modules(options);
-    const std::vector<ModuleName> at_hand = take_those_at_hand(to_build);
-    for (const std::vector<ModuleName>* names : {&at_hand, &std::as_const(to_build)}) {
-      std::vector<std::string> texts;
-      for (const ModuleName& name : *names) texts.push_back(name.text());
-      if (!texts.empty()) build_modules(texts);
-      for (const ModuleName& name : *names) {
-        add(*open_built_module(name), name, module_path(name.text()));
-      }
-      if (names == &at_hand && measured && !report.uses.empty() && !to_build.empty()) {
-        measured(report, to_build.size());
-      }
+      modules.push_back(name);
     }
   }
-  if (report.uses.empty()) {
+};
+
+Measurements measure_file(const ResourceOptions& options) {
+  if (options.record) throw UsageError("--record takes a kernel of the build, not a module");
+  if (!std::filesystem::exists(options.kernel)) {
+    throw UsageError("there is no module " + options.kernel);
+  }
+  const ModuleFile module = open_module_at(options.kernel, false, false);
+  if (std::string_view(module->backend) != "cuda") {
+    throw UsageError("the module " + options.kernel + " is for the backend " + module->backend +
+                     ": only cuda modules have registers and spills");
+  }
+  Measurements found;
+  found.report.kernel = module->kernel;
+  found.add(*module, name_of_module(*module), options.kernel);
+  return found;
+}
+
+/// As measure_resources says: what is at hand first.
+Measurements measure_kernel(
+    const ResourceOptions& options,
+    const std::function<void(const ResourceReport& part, std::size_t to_come)>& measured) {
+  Measurements found;
+  found.report.kernel = options.kernel;
+  std::vector<ModuleName> to_build = wanted_modules(options);
+  const auto add_all = [&](const std::vector<ModuleName>& names) {
+    std::vector<std::string> texts;
+    for (const ModuleName& name : names) texts.push_back(name.text());
+    if (!texts.empty()) build_modules(texts);
+    for (const ModuleName& name : names) {
+      found.add(*open_built_module(name), name, module_path(name.text()));
+    }
+  };
+  add_all(take_those_at_hand(to_build));
+  if (measured && !found.report.uses.empty() && !to_build.empty()) {
+    measured(found.report, to_build.size());
+  }
+  add_all(to_build);
+  return found;
+}
+
+}  // namespace
+
+ResourceReport measure_resources(
+    const ResourceOptions& options,
+    const std::function<void(const ResourceReport& part, std::size_t to_come)>& measured) {
+  const bool is_file = options.kernel.ends_with(".so");
+  Measurements found = is_file ? measure_file(options) : measure_kernel(options, measured);
+  if (found.report.uses.empty()) {
     throw UsageError(options.kernel +
                      " is not traced into a buffer (-Dtrace), and there is no build "
                      "without tracing to measure");
   }
-  const std::optional<std::vector<Budget>> budgets = read_budgets(report.kernel);
-  report.has_budgets = budgets.has_value();
-  for (std::size_t i = 0; i < report.uses.size(); ++i) {
-    ResourceUse& use = report.uses[i];
-    for (const Budget& budget : budgets.value_or(std::vector<Budget>())) {
-      if (budget.module == use.now.module && budget.pass == use.now.pass) use.budget = budget;
-    }
-    if (!use.budget) continue;
-    if (use.budget->arch != use.now.arch && options.record) {
-      use.budget.reset();
-      continue;
-    }
-    if (use.budget->arch != use.now.arch) {
-      throw MismatchError("the budgets of " + report.kernel + " are of " + use.budget->arch +
-                          ", the modules of " + use.now.arch + ": configure with -Dgpu_arch=" +
-                          use.budget->arch + ", or record them anew with --record");
-    }
-    judge(use);
-    if (!use.fell.empty()) look_into_fall(use, names[i], !is_file);
-  }
-  if (options.record) {
-    // Of modules that there are no more, no line stays.
-    const bool all = options.gate.empty() && options.dtype.empty() && options.d == 0 &&
-                     options.tile_shape.empty();
-    report.recorded = record(report, all || !budgets ? std::vector<Budget>() : *budgets);
-  }
-  return report;
+  hold_to_budgets(options, found.modules, !is_file, found.report);
+  return std::move(found.report);
 }
 
 }  // namespace lanescope

@@ -79,55 +79,15 @@ class Search {
     Progress progress("locating", problems, "problems");
     const auto count = [&] { progress.at(std::ssize(location_.runs), problems); };
     unchecked_ = probes.data();
-    for (const Probe& probe : probes) {
-      count();
-      // What the memory checker finds in small problems needs no large one.
-      const bool right = !location_.diagnosis && !location_.recurrence;
-      if (probe.large && right && check_up_to(&probe, count)) return std::move(location_);
-      build_ahead(probes, probe);
-      const bool best = attempt(probe);
-      // What the checker does not find in one run that fails, it may in another.
-      if (best || (probe_failed_ && probe.checked)) {
-        const bool open =
-            !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
-        if (open && check_memory(probe, location_)) break;
-      }
-      if (best) doubt_trace(outputs_right_, *location_.diagnosis);
-      if (location_.diagnosis && (is_sure() || probe.about == as_given)) break;
-    }
+    if (try_probes(probes, count)) return std::move(location_);
     if (!location_.diagnosis) settle_variant();
     if (location_.diagnosis) {
-      if (!is_sure()) location_.diagnosis->certain = false;
-      doubt_by_other_runs();
-      if (!location_.diagnosis->certain && is_module_path(given_.kernel)) {
-        check_order(failed_, location_);
-      }
-      if (outputs_right_) say_that_outputs_are_right();
-      add_dependence();
-      if (location_.diagnosis->memory.empty()) {
-        confirm_stage(failed_, combines_, location_);
-        look_for_others(probes);
-      }
-      if (const auto& first = location_.diagnosis->first) {
-        if (marked_ptx_.empty()) {
-          location_.source = source_places(kernel_, first->stage, first->site);
-        } else if (location_.diagnosis->memory.empty()) {
-          location_.source =
-              marked_lines(build_machine_runtime(), marked_ptx_.c_str(), first->site);
-        }
-      }
-      if (location_.source.empty()) location_.source = accessing_lines(*location_.diagnosis);
-      location_.warnings = warnings_of_module(module_name_);
+      tell_fault(probes);
       return std::move(location_);
     }
     check_up_to(probes.data() + probes.size(), count);
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
-    if (!location_.diagnosis && !is_given(given_)) check_far_head(given_, location_);
-    if (!location_.diagnosis && !is_module_path(given_.kernel)) {
-      for (std::string& what : not_tried(given_, probes, tile.br, tile.bc)) {
-        location_.not_tried.push_back(std::move(what));
-      }
-    }
+    if (!location_.diagnosis) tell_what_is_open(probes, tile);
     return std::move(location_);
   }
 
@@ -145,6 +105,61 @@ class Search {
     if (!run.trace_note.empty())
       throw UsageError("locate: it needs the traced values. " + run.trace_note);
     return {run.module->br, run.module->bc, run.module->combines, run.module->persistent};
+  }
+
+  /// Runs the probes until one of them has a cause that is sure. True where the memory checker
+  /// alone found it.
+  template <class Count>
+  bool try_probes(const std::vector<Probe>& probes, Count count) {
+    for (const Probe& probe : probes) {
+      count();
+      // What the memory checker finds in small problems needs no large one.
+      const bool right = !location_.diagnosis && !location_.recurrence;
+      if (probe.large && right && check_up_to(&probe, count)) return true;
+      build_ahead(probes, probe);
+      const bool best = attempt(probe);
+      // What the checker does not find in one run that fails, it may in another.
+      if (best || (probe_failed_ && probe.checked)) {
+        const bool open =
+            !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
+        if (open && check_memory(probe, location_)) return false;
+      }
+      if (best) doubt_trace(outputs_right_, *location_.diagnosis);
+      if (location_.diagnosis && (is_sure() || probe.about == as_given)) return false;
+    }
+    return false;
+  }
+
+  /// What the runs say together of the fault that was found, and where it is in the source.
+  void tell_fault(const std::vector<Probe>& probes) {
+    Diagnosis& diagnosis = *location_.diagnosis;
+    if (!is_sure()) diagnosis.certain = false;
+    doubt_by_other_runs();
+    if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
+    if (outputs_right_) say_that_outputs_are_right();
+    add_dependence();
+    if (diagnosis.memory.empty()) {
+      confirm_stage(failed_, combines_, location_);
+      look_for_others(probes);
+    }
+    if (const auto& first = diagnosis.first) {
+      if (marked_ptx_.empty()) {
+        location_.source = source_places(kernel_, first->stage, first->site);
+      } else if (diagnosis.memory.empty()) {
+        location_.source = marked_lines(build_machine_runtime(), marked_ptx_.c_str(), first->site);
+      }
+    }
+    if (location_.source.empty()) location_.source = accessing_lines(diagnosis);
+    location_.warnings = warnings_of_module(module_name_);
+  }
+
+  /// Where nothing was found: what lies far in large tensors, and what was not run.
+  void tell_what_is_open(const std::vector<Probe>& probes, const Tile& tile) {
+    if (!is_given(given_)) check_far_head(given_, location_);
+    if (location_.diagnosis || is_module_path(given_.kernel)) return;
+    for (std::string& what : not_tried(given_, probes, tile.br, tile.bc)) {
+      location_.not_tried.push_back(std::move(what));
+    }
   }
 
   /// The memory checker on those problems before `end` that it has not had; true where it finds

@@ -62,27 +62,62 @@ void say_once(std::vector<std::string>& said, const std::string& line) {
   if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
 }
 
-}  // namespace
-
-bool check_memory(const Probe& probe, Location& location) {
+/// What the memory checker says of the probe; nothing where it cannot be asked, which is said of a
+/// kernel of the user's.
+std::optional<CheckReport> ask_checker(const Probe& probe, Location& location) {
   RunOptions options = probe.options;
   options.backend = "sim";
-  CheckReport report;
   try {
-    report = check_kernel(options);
+    return check_kernel(options);
   } catch (const UsageError& error) {
     if (is_module_path(location.kernel)) {
       const std::string line = std::string("the memory checker was not asked: ") + error.what() +
                                "; what nvcc compiles it runs, other kernels with -Dextra_kernels=";
       if (location.diagnosis) say_once(location.diagnosis->evidence, line);
-      return false;
+      return std::nullopt;
     }
     if (probe.about == as_given) throw;
-    return false;  // the kernel is not built for such a problem
+    return std::nullopt;  // the kernel is not built for such a problem
   }
-  const std::string text = options_text(probe.options, report.problem);
-  location.runs.push_back({text, probe.about + ", memory checker", report.clean(), true});
-  if (report.clean()) {
+}
+
+/// Whether values differ at a place that the run came to. Where no warp came to a site, that the
+/// run ended before the first of all says nothing of a place.
+bool have_place(const Diagnosis& values) {
+  return values.first && !(values.by_end && values.first->warp < 0);
+}
+
+/// Whether what the checker finds is no cause of what values show: it is the same, lies downstream,
+/// or follows from that.
+bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report) {
+  const bool upstream =
+      !memory.first || !have_place(values) || feeds(memory.first->site, values.first->site);
+  // What is read in the wrong place may be what nobody wrote: that follows from it.
+  const bool follows = memory.cause == Cause::uninitialised_read &&
+                       ((values.predicts && values.sure()) ||
+                        (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
+  return memory.cause == values.cause || !upstream || follows || takes_other_buffer(memory, values);
+}
+
+/// Takes what values show as evidence of what the checker finds.
+void tell_where_values_differ(const Diagnosis& values, Diagnosis& memory) {
+  if (!have_place(values)) return;
+  const Divergence& at = *values.first;
+  memory.evidence.push_back(
+      std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
+      (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
+      ", on; by values alone: " + name_of(values.cause) + (values.sure() ? "" : " (not certain)"));
+  if (!memory.first) memory.first = values.first;
+}
+
+}  // namespace
+
+bool check_memory(const Probe& probe, Location& location) {
+  const std::optional<CheckReport> report = ask_checker(probe, location);
+  if (!report) return false;
+  const std::string text = options_text(probe.options, report->problem);
+  location.runs.push_back({text, probe.about + ", memory checker", report->clean(), true});
+  if (report->clean()) {
     if (location.diagnosis) refute_unwritten_reads(*location.diagnosis);
     return false;
   }
@@ -90,46 +125,28 @@ bool check_memory(const Probe& probe, Location& location) {
   if (location.diagnosis && location.diagnosis->first) {
     wrong = location.diagnosis->first->site;
   }
-  Diagnosis memory = diagnose(report, wrong);
-  if (!location.diagnosis) {
-    location.diagnosis = std::move(memory);
-    location.options = text;
-    return true;
-  }
-  Diagnosis& values = *location.diagnosis;
-  blame_reader(location, memory);
-  if (values.by_end && memory.cause == values.cause) {
-    // How the run ended shows that it happened, the checker who did it where.
-    for (const std::string& line : values.evidence) say_once(memory.evidence, line);
-    if (!memory.first) memory.first = values.first;
-    values = std::move(memory);
-    return true;
-  }
-  if (values.cause == Cause::crash) {
-    values.evidence.push_back(std::string("under the memory checker: ") + name_of(memory.cause));
-    for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
-    return false;
-  }
-  // No warp came to a site: that the run ended before the first of all says nothing of a place.
-  const bool began = values.first && !(values.by_end && values.first->warp < 0);
-  const bool upstream = !memory.first || !began || feeds(memory.first->site, values.first->site);
-  // What is read in the wrong place may be what nobody wrote: that follows from it.
-  const bool follows = memory.cause == Cause::uninitialised_read &&
-                       ((values.predicts && values.sure()) ||
-                        (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
-  if (memory.cause == values.cause || !upstream || follows || takes_other_buffer(memory, values)) {
-    values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
-                              ": " + memory.evidence.front());
-    return false;
-  }
-  if (began) {
-    const Divergence& at = *values.first;
-    memory.evidence.push_back(std::string("so values differ from ") + name_of(at.stage) + " / " +
-                              name_of(at.site) +
-                              (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
-                              ", on; by values alone: " + name_of(values.cause) +
-                              (values.sure() ? "" : " (not certain)"));
-    if (!memory.first) memory.first = values.first;
+  Diagnosis memory = diagnose(*report, wrong);
+  if (location.diagnosis) {
+    Diagnosis& values = *location.diagnosis;
+    blame_reader(location, memory);
+    if (values.by_end && memory.cause == values.cause) {
+      // How the run ended shows that it happened, the checker who did it where.
+      for (const std::string& line : values.evidence) say_once(memory.evidence, line);
+      if (!memory.first) memory.first = values.first;
+      values = std::move(memory);
+      return true;
+    }
+    if (values.cause == Cause::crash) {
+      values.evidence.push_back(std::string("under the memory checker: ") + name_of(memory.cause));
+      for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
+      return false;
+    }
+    if (adds_nothing(values, memory, *report)) {
+      values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
+                                ": " + memory.evidence.front());
+      return false;
+    }
+    tell_where_values_differ(values, memory);
   }
   location.diagnosis = std::move(memory);
   location.options = text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "debug/report/suggested_command.h"
 #include "debug/text/text.h"
@@ -70,6 +71,125 @@ bool has_head_dim(const RunOptions& given, int d) {
   });
 }
 
+/// The problems of a plan, as they are added: for tiles of br queries and bc keys, with the options
+/// that are given.
+class Planner {
+ public:
+  Planner(const RunOptions& given, int br, int bc)
+      : given_(given), br_(br), bc_(bc), side_(std::max(br, bc)), d_(head_dim_of(given)) {
+    if (is_given(given)) probes_.push_back({as_given, given, true});
+  }
+
+  std::vector<Probe> take() { return std::move(probes_); }
+
+  /// What shows faults of any kernel.
+  void add_usual() {
+    add("a single tile", length_text(br_, bc_));
+    add("several tiles", length_text(br_, 3 * bc_));
+    add("enough rows to solve a product for its operands", length_text(128, 128));
+    add("the maximum rises in every tile", length_text(br_, 3 * bc_)).options.input = "rising";
+    add("a ragged tail", length_text(side_ + br_ / 2 + 4, side_ + 5)).checked = true;
+    add_causal("causal", length_text(side_, side_));
+    Probe& ragged =
+        add_causal("causal, ragged, several tiles", length_text(2 * side_ + 1, 2 * side_ + 1));
+    ragged.checked = ragged.broad = true;
+    add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32));
+    add_causal("causal, rows that see no key", length_text(side_ + 32, side_)).broad = true;
+    add_causal("causal, rows that see no key of a tile that others see",
+               length_text(side_ + br_ + br_ / 2, side_));
+    Probe& heads = add("several heads, grouped", "b=2,h=6,hkv=3," + length_text(br_, 2 * bc_));
+    heads.checked = heads.broad = true;
+    add("large scores", length_text(br_, 2 * bc_)).options.input = "large";
+    add("more tiles than rings of buffers hold", length_text(br_, 9 * bc_)).checked = true;
+  }
+
+  /// Of a kernel whose blocks go through several items.
+  void add_items() {
+    constexpr int heads = 136;  // more than the 132 blocks of an H200
+    Probe& items = add("several items per block",
+                       "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
+    items.checked = items.large = true;
+  }
+
+  /// Of a kernel that combines splits of the keys.
+  void add_splits() {
+    Probe& several = with_splits(3, add("several splits", length_text(br_, 6 * bc_)));
+    several.checked = several.broad = true;
+    with_splits(3, add("large scores in several splits", length_text(br_, 6 * bc_))).options.input =
+        "large";
+    with_splits(4, add("more splits than tiles", length_text(br_, 2 * bc_)));
+    with_splits(3, add_causal("causal, splits that some rows do not see",
+                              length_text(2 * side_, 2 * side_ + br_ / 2)));
+    with_splits(2, add_causal("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc_)))
+        .checked = true;
+    with_splits(2, add_causal("groups of heads that need several tiles",
+                              "b=2,h=8,hkv=2," + length_text(br_ / 4 + 1, 4 * bc_)));
+    with_splits(2, add_causal("heads whose last rows share a tile",
+                              "h=2,hkv=1," + length_text(br_ - 3, 2 * bc_)));
+  }
+
+  /// Other head dimensions, types and tiles that the kernel is built for.
+  void add_other_modules(bool combines) {
+    set_d(add("a padded head dimension", length_text(br_, 2 * bc_)), 40);
+    for (const std::string& type : other_types(given_)) {
+      Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 2 * bc_));
+      probe.checked = true;
+      probe.options.dtype = type;
+    }
+    const bool any_width = given_.shape.empty() && given_.preset.empty();
+    if (any_width && has_head_dim(given_, 128)) {
+      set_d(add_causal("a head dimension of 128",
+                       "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)),
+            128);
+    }
+    for (const auto& [rows, keys] : other_tiles(given_, br_, bc_)) {
+      Probe& probe = add_causal("tiles of " + tile_text(rows, keys),
+                                "h=2,hkv=1," + length_text(rows + rows / 2, 3 * keys + keys / 2));
+      probe.options.tile_shape = tile_text(rows, keys);
+      if (combines) with_splits(2, probe);
+    }
+  }
+
+ private:
+  static std::int64_t head_dim_of(const RunOptions& given) {
+    const bool from_file = given.input.ends_with(".safetensors");
+    const bool any = given.shape.empty() && given.preset.empty();
+    return from_file || any ? 64 : parse_shape(given.preset, given.shape, false).d;
+  }
+
+  /// `shape`: all but d, and but batch and heads where they are 1. What is returned is there until
+  /// the next is added.
+  Probe& add(const std::string& about, const std::string& shape) {
+    RunOptions options = given_;
+    options.preset.clear();
+    options.shape = (shape.starts_with("b=")   ? ""
+                     : shape.starts_with("h=") ? "b=1,"
+                                               : "b=1,h=1,") +
+                    shape + ",d=" + std::to_string(d_);
+    options.causal = false;
+    options.input = "random";
+    return probes_.emplace_back(Probe{about, std::move(options)});
+  }
+  Probe& add_causal(const std::string& about, const std::string& shape) {
+    Probe& probe = add(about, shape);
+    probe.options.causal = true;
+    return probe;
+  }
+  static void set_d(Probe& probe, int d) {
+    std::string& shape = probe.options.shape;
+    shape.replace(shape.rfind('=') + 1, std::string::npos, std::to_string(d));
+  }
+  Probe& with_splits(std::int64_t splits, Probe& probe) {
+    if (!given_.splits) probe.options.splits = splits;
+    return probe;
+  }
+
+  const RunOptions& given_;
+  int br_, bc_, side_;
+  std::int64_t d_;
+  std::vector<Probe> probes_;
+};
+
 }  // namespace
 
 std::string options_text(const RunOptions& options, const Problem& problem) {
@@ -102,86 +222,12 @@ bool is_given(const RunOptions& options) {
 }
 
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, bool persistent) {
-  std::vector<Probe> probes;
-  if (is_given(given)) probes.push_back({as_given, given, true});
-  const std::string d =
-      "," + ("d=" + std::to_string(given.input.ends_with(".safetensors")
-                                       ? 64
-                                       : parse_shape(given.preset, given.shape, false).d));
-  const auto add = [&](const std::string& about, const std::string& shape, bool causal,
-                       const std::string& input = "random", bool checked = false) {
-    RunOptions options = given;
-    options.preset.clear();
-    options.shape = (shape.starts_with("b=")   ? ""
-                     : shape.starts_with("h=") ? "b=1,"
-                                               : "b=1,h=1,") +
-                    shape + (given.shape.empty() && given.preset.empty() ? ",d=64" : d);
-    options.causal = causal;
-    options.input = input;
-    options.seed = given.seed;
-    probes.push_back({about, options, checked});
-  };
-  const int side = std::max(br, bc);
-  add("a single tile", length_text(br, bc), false);
-  add("several tiles", length_text(br, 3 * bc), false);
-  add("enough rows to solve a product for its operands", length_text(128, 128), false);
-  add("the maximum rises in every tile", length_text(br, 3 * bc), false, "rising");
-  add("a ragged tail", length_text(side + br / 2 + 4, side + 5), false, "random", true);
-  add("causal", length_text(side, side), true);
-  add("causal, ragged, several tiles", length_text(2 * side + 1, 2 * side + 1), true, "random",
-      true);
-  probes.back().broad = true;
-  add("causal, fewer queries than keys", length_text(br / 2 + 8, side + 32), true);
-  add("causal, rows that see no key", length_text(side + 32, side), true);
-  probes.back().broad = true;
-  add("causal, rows that see no key of a tile that others see",
-      length_text(side + br + br / 2, side), true);
-  add("several heads, grouped", "b=2,h=6,hkv=3," + length_text(br, 2 * bc), false, "random", true);
-  probes.back().broad = true;
-  add("large scores", length_text(br, 2 * bc), false, "large");
-  add("more tiles than rings of buffers hold", length_text(br, 9 * bc), false, "random", true);
-  if (persistent) {  // more than the 132 blocks of an H200
-    add("several items per block", "h=136," + length_text(br, 3 * bc), false, "random", true);
-    probes.back().large = true;
-  }
-  if (combines) {
-    const auto add_splits = [&](const std::string& about, const std::string& shape, bool causal,
-                                std::int64_t splits, bool checked = false,
-                                const std::string& input = "random") {
-      add(about, shape, causal, input, checked);
-      if (!given.splits) probes.back().options.splits = splits;
-    };
-    add_splits("several splits", length_text(br, 6 * bc), false, 3, true);
-    probes.back().broad = true;
-    add_splits("large scores in several splits", length_text(br, 6 * bc), false, 3, false, "large");
-    add_splits("more splits than tiles", length_text(br, 2 * bc), false, 4);
-    add_splits("causal, splits that some rows do not see", length_text(2 * side, 2 * side + br / 2),
-               true, 3);
-    add_splits("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc), true, 2, true);
-    add_splits("groups of heads that need several tiles",
-               "b=2,h=8,hkv=2," + length_text(br / 4 + 1, 4 * bc), true, 2);
-    add_splits("heads whose last rows share a tile", "h=2,hkv=1," + length_text(br - 3, 2 * bc),
-               true, 2);
-  }
-  add("a padded head dimension", length_text(br, 2 * bc), false);
-  probes.back().options.shape = "b=1,h=1," + length_text(br, 2 * bc) + ",d=40";
-  for (const std::string& type : other_types(given)) {
-    add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br, 2 * bc), false, "random", true);
-    probes.back().options.dtype = type;
-  }
-  const bool any_width = given.shape.empty() && given.preset.empty();
-  if (any_width && has_head_dim(given, 128)) {
-    add("a head dimension of 128", "h=2,hkv=1," + length_text(br + br / 2, 2 * bc + 5), true);
-    std::string& shape = probes.back().options.shape;
-    shape.replace(shape.rfind(',') + 1, std::string::npos, "d=128");
-  }
-  for (const auto& [rows, keys] : other_tiles(given, br, bc)) {
-    add("tiles of " + tile_text(rows, keys),
-        "h=2,hkv=1," + length_text(rows + rows / 2, 3 * keys + keys / 2), true);
-    probes.back().options.tile_shape = tile_text(rows, keys);
-    if (combines && !given.splits) probes.back().options.splits = 2;
-  }
-  return probes;
+  Planner planner(given, br, bc);
+  planner.add_usual();
+  if (persistent) planner.add_items();
+  if (combines) planner.add_splits();
+  planner.add_other_modules(combines);
+  return planner.take();
 }
 
 std::vector<std::string> modules_of(const std::vector<Probe>& probes) {

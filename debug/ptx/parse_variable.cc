@@ -14,7 +14,7 @@ constexpr std::uint64_t most_variable_bytes = std::uint64_t{1} << 30;
 
 }  // namespace
 
-/// [.align n] [.ptr ...] .type name[n][m] [= initial]; the space is read already.
+/// [.align n] [.v2] .type [.ptr ...] name[n][m] [= initial]; the space is read already.
 Variable Parser::read_variable(Space space) {
   Variable variable;
   variable.space = space;
@@ -44,10 +44,15 @@ Variable Parser::read_variable(Space space) {
   }
   variable.type = *type;
   variable.name = lexer_.expect_word("the name of a variable");
-  const auto element = static_cast<std::uint64_t>(bytes_of(*type)) * vector;
-  variable.align = std::max<std::uint64_t>(align, element);
-  if (align != 0) variable.align = align;
-  variable.bytes = element;
+  variable.bytes = static_cast<std::uint64_t>(bytes_of(*type)) * vector;
+  variable.align = align != 0 ? align : variable.bytes;
+  read_sizes(variable);
+  if (lexer_.accept('=')) read_initial(variable);
+  return variable;
+}
+
+/// [n][m] behind the name of a variable that has the bytes of one element.
+void Parser::read_sizes(Variable& variable) {
   while (lexer_.accept('[')) {
     if (lexer_.accept(']')) {
       variable.unsized = true;
@@ -64,30 +69,27 @@ Variable Parser::read_variable(Space space) {
     lexer_.fail("the variable " + printable(variable.name) + " is larger than 1 GiB");
   }
   if (variable.unsized) variable.bytes = 0;
-  if (lexer_.accept('=')) {
-    const bool is_array = lexer_.token().is('{');
-    const std::uint64_t one = static_cast<std::uint64_t>(bytes_of(*type));
-    if (is_array) {
-      // Of an array of arrays the braces say nothing that the order does not.
-      std::uint64_t at = 0;
-      int depth = 0;
-      do {
-        if (lexer_.accept('{')) {
-          ++depth;
-        } else if (lexer_.accept('}')) {
-          --depth;
-        } else if (!lexer_.accept(',')) {
-          if (variable.unsized) variable.bytes = std::max(variable.bytes, at + one);
-          read_value(variable, *type, at);
-          at += one;
-        }
-      } while (depth > 0);
-      variable.unsized = false;
-    } else {
-      read_value(variable, *type, 0);
+}
+
+/// A value, or {values}, which say how large an array without a size is.
+void Parser::read_initial(Variable& variable) {
+  if (!lexer_.token().is('{')) return read_value(variable, variable.type, 0);
+  // Of an array of arrays the braces say nothing that the order does not.
+  const auto element = static_cast<std::uint64_t>(bytes_of(variable.type));
+  std::uint64_t at = 0;
+  int depth = 0;
+  do {
+    if (lexer_.accept('{')) {
+      ++depth;
+    } else if (lexer_.accept('}')) {
+      --depth;
+    } else if (!lexer_.accept(',')) {
+      if (variable.unsized) variable.bytes = std::max(variable.bytes, at + element);
+      read_value(variable, variable.type, at);
+      at += element;
     }
-  }
-  return variable;
+  } while (depth > 0);
+  variable.unsized = false;
 }
 
 /// A number, or the address of a variable: name, name + 4, generic(name), generic(name) + 4.

@@ -39,6 +39,7 @@ class Parser {
   std::vector<int> read_parameters(Function& function);
   void read_limits(Function& function);
   Variable read_variable(Space space);
+  void read_sizes(Variable& variable);
   void read_initial(Variable& variable);
   void read_value(Variable& variable, Type element, std::uint64_t at);
   std::optional<Space> space_of_directive(std::string_view word) const;

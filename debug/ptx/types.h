@@ -49,8 +49,6 @@ inline int bits_of(Type type) { return info_of(type).bits; }
 inline int bytes_of(Type type) { return (bits_of(type) + 7) / 8; }
 inline std::string_view name_of(Type type) { return info_of(type).name; }
 inline bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }
-inline bool is_unsigned(Type type) { return type >= Type::u8 && type <= Type::u64; }
-inline bool is_bits(Type type) { return type >= Type::b8 && type <= Type::b128; }
 inline bool is_integer(Type type) { return type >= Type::b8 && type <= Type::s64; }
 inline bool is_float(Type type) { return type >= Type::f16; }
 

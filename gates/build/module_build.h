@@ -30,7 +30,7 @@ std::filesystem::path module_path(const std::string& name);
 /// What the compiler warned of in sources outside of the tree when it was built.
 std::vector<std::string> warnings_of_module(const std::string& name);
 
-/// The file of the SIMT machine's CUDA runtime (debug/ptx/cudart.cc), built likewise.
+/// The file of the SIMT machine's CUDA runtime (debug/ptx/cudart.h), built likewise.
 std::filesystem::path build_machine_runtime();
 
 /// The library through which the launches of marked kernels pass on a GPU

@@ -9,7 +9,7 @@
 /// built first, so that a verdict is soon there; of those LATER the whole program alone knows more
 /// than this (whole_program.h).
 #define LANESCOPE_COMMANDS(FIRST, LATER)                                                         \
-  FIRST(list, "kernels, gates, sites, presets, devices")                                         \
+  FIRST(list, "kernels, gates, sites, specimens, presets, backends")                             \
   FIRST(run, "run one gate of a kernel and write a dump")                                        \
   FIRST(diff, "run and compare with the reference, or compare dumps")                            \
   LATER(watch, "diff again whenever a source is saved")                                          \

@@ -45,7 +45,7 @@ class Option {
   Suggestions& suggestions_;
 };
 
-/// The options of one command (bodies: command_line.cc). What is given is written to the variables
+/// The options of one command (bodies: options.cc). What is given is written to the variables
 /// that are named, which must outlive the reading of the command line; else they stay as they are.
 class Options {
  public:

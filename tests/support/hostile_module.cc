@@ -1,5 +1,5 @@
 // A module that misbehaves in the way that the environment variable HOSTILE names: when it is
-// loaded, in what it says of itself, or in its kernel (tests/hostile_cases.py).
+// loaded, in what it says of itself, or in its kernel (tests/support/hostile_cases.py).
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // The kernel of tests/strangers/plain.cc, which is right, and then does what no kernel should: what
-// the environment variable LIE names (tests/hostile_cases.py).
+// the environment variable LIE names (tests/support/hostile_cases.py).
 
 #include <fcntl.h>
 #include <signal.h>

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ENVIRONMENT, ROOT, SCHEMA, USAGE, ProgramTest, demand_nvcc_13, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, ROOT, SCHEMA, USAGE, ProgramTest, demand_nvcc_13, lines_of_readme, take_arguments
 
 SOURCE = ROOT / "tests" / "strangers" / "program.cu"
 SAID = "16 6 8 1\n"  # what the program prints where its kernels are right
@@ -19,7 +19,7 @@ class ExecTest(ProgramTest):
     def setUpClass(cls):
         super().setUpClass()
         demand_nvcc_13()
-        line, = [line for line in (ROOT / "README.md").read_text().splitlines() if "tests/strangers/program.cu" in line]
+        line, = lines_of_readme("tests/strangers/program.cu")
         cls.own = cls.folder / "program"
         subprocess.run(shlex.split(line.replace("/tmp/program", str(cls.own))), cwd=ROOT, check=True)
 

@@ -11,17 +11,12 @@ import subprocess
 import tarfile
 import unittest
 
-from support.program import DIVERGED, MISMATCH, OK, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, take_arguments
+from support.program import (DIVERGED, MISMATCH, OK, ROOT, USAGE, ProgramTest, demand_nvcc_13, header_of, lines_of_readme,
+                             take_arguments)
 
 MARKED = "/tmp/marked"  # what README.md calls the folder
 SITES = {"s", "m", "alpha", "p", "l", "o", "o_final", "lse"}
 GATES = {"qk_only": {"s"}, "softmax_only": {"s", "m", "alpha", "p", "l"}, "pv_only": {"alpha", "p", "o"}, "fused": SITES}
-
-
-def lines_of_readme(word):
-    """What a user types, from README.md."""
-    blocks = (ROOT / "README.md").read_text().split("```sh\n")[1:]
-    return [line for block in blocks for line in block.split("```")[0].splitlines() if word in line]
 
 
 class MarkersTest(ProgramTest):

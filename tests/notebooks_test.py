@@ -17,9 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 
 from support.bad_dumps import bad_files, changed_bytes
+from support.environment import environment_in
 
 EXECUTE = """
 import sys, nbformat
@@ -83,29 +83,6 @@ for path in pathlib.Path(sys.argv[1]).iterdir():
         said[path.name] = f"{type(error).__name__}: {error}"
 json.dump(said, sys.stdout)
 """
-
-
-def environment_in(build, requirements):
-    """The Python of the virtual environment; None where it cannot be made, with the reason printed."""
-    folder = build / ("notebooks-" + hashlib.sha256(requirements.read_bytes()).hexdigest()[:12])
-    python = folder / "bin" / "python"
-    if (folder / "complete").exists():
-        return python
-    try:
-        venv.create(folder, clear=True, with_pip=True)
-    except subprocess.CalledProcessError:
-        print("skipped: this Python makes no virtual environments (Debian: apt-get install python3-venv)")
-        return None
-    # What is imported is compiled then: the tenth part of what is installed.
-    done = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-compile", "-r", requirements],
-                          capture_output=True, text=True, timeout=600)
-    if re.search("NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError", done.stderr) and done.returncode:
-        print("skipped: pip does not reach PyPI:", done.stderr[-1000:])
-        return None
-    if done.returncode:
-        raise SystemExit(f"pip does not install notebooks/requirements.txt:\n{done.stderr[-4000:]}")
-    (folder / "complete").touch()
-    return python
 
 
 def execute(python, notebook, environment):
@@ -222,7 +199,9 @@ def refuse_other_json(python, root, environment):
 
 
 def main(root, build, names):
-    python = environment_in(build, root / "notebooks" / "requirements.txt")
+    requirements = root / "notebooks" / "requirements.txt"
+    hashed = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
+    python = environment_in(build / f"notebooks-{hashed}", "-r", requirements)
     if python is None:
         return 77
     environment = {**os.environ, "PYTHONPATH": str(root / "notebooks"), "LANESCOPE_BUILD": str(build),

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ROOT, USAGE, ProgramTest, demand_nvcc_13, take_arguments
+from support.program import DIVERGED, ROOT, USAGE, ProgramTest, demand_nvcc_13, lines_of_readme, take_arguments
 
 SHAPE = ["--shape", "s=100,d=64"]
 
@@ -26,8 +26,7 @@ class PtxFilesTest(ProgramTest):
     def compile(self, name, change=None, **description):
         """README's line, of a copy of the source with a text replaced by another; description: what is
         described otherwise, None: not at all."""
-        line, = [line for line in (ROOT / "README.md").read_text().splitlines()
-                 if line.startswith("nvcc -ptx ") and "plain.cu" in line]
+        line, = [line for line in lines_of_readme("plain.cu") if line.startswith("nvcc -ptx ")]
         text = (ROOT / "tests/strangers/plain.cu").read_text()
         if change:
             self.assertEqual(text.count(change[0]), 1, change)

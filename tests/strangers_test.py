@@ -12,17 +12,9 @@ import shutil
 import subprocess
 import unittest
 
-from support.program import DIVERGED, ENVIRONMENT, MISMATCH, ROOT, USAGE, ProgramTest, take_arguments
+from support.program import DIVERGED, ENVIRONMENT, MISMATCH, ROOT, USAGE, ProgramTest, lines_of_readme, take_arguments
 
 PLAIN = "/tmp/mine.so"  # what README.md calls the module
-
-
-def lines_of_readme(word):
-    """The lines that a user types, from README.md."""
-    text = (ROOT / "README.md").read_text()
-    blocks = text.split("```sh\n")[1:]
-    return [line.split(" #")[0].strip() for block in blocks for line in block.split("```")[0].splitlines()
-            if word in line]
 
 
 class StrangersTest(ProgramTest):

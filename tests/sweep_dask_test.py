@@ -13,33 +13,13 @@ import subprocess
 import sys
 import time
 import unittest
-import venv
 
+from support.environment import environment_in
 from support.program import ENVIRONMENT, OK, USAGE, ProgramTest, take_arguments
 
 DASK = "distributed==2025.1.0"
 SMALL = ["sweep", "mma", "--backend", "sim", "--over", "s=1..40,skv=1..80,h=1..2,hkv=1..2,causal", "--check", "0"]
 CELLS = 300
-
-
-def environment_in(build):
-    """The Python of an environment with Dask; None where that cannot be had here."""
-    folder = build / "dask_environment"
-    python = folder / "bin" / "python"
-    if (folder / "complete").exists():
-        return python
-    try:
-        venv.create(folder, clear=True, with_pip=True)
-    except subprocess.CalledProcessError:
-        print("skipped: this Python makes no virtual environments (Debian: apt-get install python3-venv)")
-        return None
-    done = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-compile", DASK],
-                          capture_output=True, text=True, timeout=400)
-    if done.returncode:
-        print("skipped: pip does not install Dask:", done.stderr[-1000:])
-        return None
-    (folder / "complete").touch()
-    return python
 
 
 class DaskTest(ProgramTest):
@@ -102,7 +82,7 @@ class DaskTest(ProgramTest):
 
 if __name__ == "__main__":
     build = pathlib.Path(take_arguments(__doc__, 1)[0]).resolve()
-    DaskTest.python = environment_in(build)
+    DaskTest.python = environment_in(build / "dask_environment", DASK)
     if DaskTest.python is None:
         sys.exit(77)
     unittest.main()

@@ -31,6 +31,13 @@ def take_arguments(usage, more=0):
     return taken
 
 
+def lines_of_readme(word):
+    """What a user types, from README.md: the lines that hold `word`, without the comments behind them."""
+    blocks = (ROOT / "README.md").read_text().split("```sh\n")[1:]
+    return [line.split(" #")[0].strip() for block in blocks for line in block.split("```")[0].splitlines()
+            if word in line]
+
+
 def header_of(file):
     """Of the bytes of a safetensors file: the header as JSON, and where the data begin."""
     length, = struct.unpack_from("<Q", file)

@@ -184,6 +184,37 @@ TEST_CASE("ptx hopper: tensor copies reduce what lies in the tensor", "[ptx]") {
              ContainsSubstring("it names no operation"));
 }
 
+TEST_CASE("ptx hopper: reductions that there are not are refused", "[ptx]") {
+  const std::string plain = "cp.reduce.async.bulk.global.shared::cta.bulk_group.",
+                    tensor = "cp.reduce.async.bulk.tensor.2d.";
+  const std::string to_global = "global.shared::cta.", map = " [%rd4, {%r10, %r11}], [%r8];\n";
+  const std::pair<std::string, const char*> refused[] = {
+      {plain + "u32 [%rd0], [%r8], 16;\n", "it names no operation"},
+      {plain + "add [%rd0], [%r8], 16;\n", "it names no type"},
+      {plain + "add.u16 [%rd0], [%r8], 16;\n", "not executed: of this type"},
+      {plain + "and.f16 [%rd0], [%r8], 16;\n", "of this type only .add, .min and .max"},
+      {plain + "max.f64 [%rd0], [%r8], 16;\n", "of this type only .add"},
+      {plain + "dec.u64 [%rd0], [%r8], 16;\n", ".inc and .dec are for .u32"},
+      {plain + "add.u32 [%rd0], [%r8];\n", "it has 2 operands, and takes 3"},
+      {plain + "add.u32 [%rd0], [%r8], 16, %rd4;\n", "it has 4 operands, and takes 3"},
+      {plain + "add.u32 [%r8], [%r8], 16;\n", "an address of global memory has 64 bits"},
+      {tensor + "shared::cluster.shared::cta.add.bulk_group" + map, "but from .shared::cta to"},
+      {tensor + to_global + "add.tile" + map, "but from .shared::cta to .global with .bulk_group"},
+      {tensor + to_global + "add.tile.bulk_group [%rd4, {%r10}], [%r8];\n", "1 coordinates for"},
+      {tensor + to_global + "add.tile.bulk_group [%rd4, {%r10, %r11}];\n", "it has 1 operands"},
+  };
+  for (const auto& [body, words] : refused) {
+    INFO(body);
+    CHECK_THAT(run(body).fault, ContainsSubstring(words));
+  }
+  // How caches are to keep it changes nothing.
+  const std::string hinted = "cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.";
+  CHECK(run("st.shared.u32 [%r7], %r0; fence.proxy.async; bar.sync 0;\n@%p0 " + hinted +
+            "or.b32 [%rd0], [%r8], 512, %rd4;\n@%p0 cp.async.bulk.commit_group; "
+            "@%p0 cp.async.bulk.wait_group 0;\n")
+            .out[77] == 77);
+}
+
 TEST_CASE("ptx hopper: lanes of a warp that issue the same store do not race", "[ptx]") {
   const std::string tile =
       "st.shared.u32 [%r7], %r0; fence.proxy.async; bar.sync 0;\n"
@@ -199,6 +230,40 @@ TEST_CASE("ptx hopper: lanes of a warp that issue the same store do not race", "
                 "@%p4 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r10], 256;\n" + done,
             true)
             .found(Kind::race));
+}
+
+TEST_CASE("ptx hopper: what a fence orders", "[ptx]") {
+  const std::string copied = expect("512") + load + wait + read_back;
+  // Between the first thread's mbarrier.init and the copy.
+  const auto orders_init = [&](const std::string& fence) {
+    const Result result = run(
+        "@%p0 mbarrier.init.shared::cta.b64 [%r9], 1;\n" + fence + "bar.sync 0;\n" + copied, true);
+    CHECK(result.fault.empty());
+    return !result.found(Kind::unfenced_barrier);
+  };
+  for (const char* fence :
+       {"fence.sc.gpu;\n", "fence.release.cluster;\n", "fence.proxy.async;\n", "membar.sys;\n"}) {
+    INFO(fence);
+    CHECK(orders_init(fence));
+  }
+  for (const char* fence : {"fence.sc.cta;\n", "membar.cta;\n", "fence.acquire.cluster;\n",
+                            "fence.proxy.async.global;\n"}) {
+    INFO(fence);
+    CHECK_FALSE(orders_init(fence));
+  }
+  // By a thread that does not know of the init yet; and by one that does.
+  const std::string other = "setp.eq.u32 %p5, %r0, 64;\n",
+                    by_other = "@%p5 fence.mbarrier_init.release.cluster;\n";
+  CHECK_FALSE(orders_init(other + by_other));
+  CHECK(orders_init(other + "bar.sync 0;\n" + by_other));
+  // Between writes to shared memory and a copy over them.
+  const auto orders_writes = [&](const std::string& fence) {
+    return !run("st.shared.u32 [%r7], %r0; " + fence + " bar.sync 0;\n" + init("1") + copied, true)
+                .found(Kind::missing_proxy_fence);
+  };
+  CHECK(orders_writes("fence.proxy.async.shared::cta;"));
+  CHECK_FALSE(orders_writes("fence.proxy.async.global;"));
+  CHECK_FALSE(orders_writes("fence.sc.sys;"));
 }
 
 TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]") {

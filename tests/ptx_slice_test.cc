@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "debug/ptx/slice.h"
+#include "debug/ptx/tensor_map.h"
 #include "tests/support/catch.h"
 #include "tests/support/ptx_kernel.h"
 
@@ -20,9 +22,9 @@ struct Sliced {
   bool has(const std::string& part) const { return text.find(part) != text.npos; }
 };
 
-/// Two warps; %rd0: an output of a word for each, %rd3: as many words of input, %rd1 and %rd4: the
-/// lane's own of them, `box` an array in shared memory, %r9: the lane's word of it. The slice is of
-/// the output's `word`-th.
+/// Two warps; %rd0: an output of a word for each, %rd3: as many words of input and, 3584 bytes
+/// behind, a tensor map of the first 64 of them, %rd1 and %rd4: the lane's own of both, `box` an
+/// array in shared memory, %r9: the lane's word of it. The slice is of the output's `word`-th.
 Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 1,
               std::uint32_t threads = 64) {
   PtxKernel kernel(ptx_module(
@@ -35,6 +37,17 @@ Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 
       2));
   std::vector<std::uint32_t> out(256), in(1024);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = std::bit_cast<std::uint32_t>(1.5f);
+  ptx::TensorMapBytes map;  // of four rows of 16 words of the input, behind its 3584th byte
+  map.base = address(in.data());
+  map.element_bytes = 4;
+  map.rank = 2;
+  map.type = 7;  // f32
+  map.size[0] = 16;
+  map.size[1] = 4;
+  map.stride[0] = 64;
+  map.box[0] = 16;
+  map.box[1] = 8;
+  std::memcpy(&in[3584 / 4], &map, sizeof map);
   kernel.use(out);
   kernel.use(in);
   ptx::SliceWish wish{reinterpret_cast<const std::byte*>(&out[word]), 4};
@@ -219,6 +232,50 @@ TEST_CASE("ptx slice: through bulk copies, there and back", "[ptx]") {
   CHECK(sum.has("st.shared.f32"));
 }
 
+TEST_CASE("ptx slice: tensors, their sums, and zeroes outside of them", "[ptx]") {
+  // A box of 8 rows of 16 words; the tensor has 4.
+  const std::string at = "add.u64 %rd5, %rd3, 3584; mov.u32 %r12, 0;\n";
+  const std::string in =
+      at +
+      "add.u32 %r10, %r8, 4088; setp.eq.u32 %p1, %r0, 0;\n"
+      "@%p1 mbarrier.init.shared::cta.b64 [%r10], 1; @%p1 fence.mbarrier_init.release.cluster;\n"
+      "bar.sync 0;\n@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 512;\n"
+      "@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], "
+      "[%rd5, {%r12, %r12}], [%r10];\n"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r10], 0;\n@%p2 bra D; bra W;\nD:\n"
+      "ld.shared.f32 %f1, [%r9]; add.f32 %f9, %f1, %f1;\n";
+  const Sliced inside = sliced(in + store_word, 50, 1, 128),
+               outside = sliced(in + store_word, 80, 1, 128);
+  INFO(inside.text << outside.text);
+  CHECK(inside.has("from 4 bytes of a buffer of the test, between byte 200 and 203"));
+  CHECK(inside.has("cp.async.bulk.tensor.2d.shared::cluster"));
+  CHECK(outside.has("cp.async.bulk.tensor.2d.shared::cluster"));
+  CHECK(outside.slice.sources.empty());
+  CHECK(outside.slice.not_followed.empty());
+  // Added to what another word of the input left there.
+  const std::string sum = at +
+                          "st.global.f32 [%rd4], 0f3F800000;\nst.shared.f32 [%r9], 0f40000000;\n"
+                          "fence.proxy.async; bar.sync 0; setp.eq.u32 %p1, %r0, 0;\n"
+                          "@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group "
+                          "[%rd5, {%r12, %r12}], [%r8];\n@%p1 cp.async.bulk.commit_group; "
+                          "@%p1 cp.async.bulk.wait_group 0;\nbar.sync 0;\n"
+                          "ld.global.f32 %f9, [%rd4];\n";
+  const Sliced both = sliced(sum + store_word, 60);
+  INFO(both.text);
+  CHECK(both.has("cp.reduce.async.bulk.tensor"));
+  CHECK(both.has("st.shared.f32"));
+  const auto is_store = [](const auto& line) {
+    return line.instructions[0].opcode == "st.global.f32";
+  };
+  CHECK(std::count_if(both.slice.lines.begin(), both.slice.lines.end(), is_store) == 2);
+  const auto copy = std::find_if(both.slice.lines.begin(), both.slice.lines.end(), [](auto& line) {
+    return line.instructions[0].opcode.starts_with("cp.reduce");
+  });
+  REQUIRE(copy != both.slice.lines.end());
+  REQUIRE(copy->lanes.size() == 1);
+  CHECK(copy->lanes[0].lanes == 1);  // the thread that issued it
+}
+
 TEST_CASE("ptx slice: a product of a warpgroup is of a row and a column", "[ptx]") {
   // 64 rows of 32 bytes and 8 of B behind them; element (20, 3) lies in lane 17 of warp 1.
   const std::string product =
@@ -234,6 +291,57 @@ TEST_CASE("ptx slice: a product of a warpgroup is of a row and a column", "[ptx]
   CHECK(one.has("wgmma.mma_async"));
   CHECK(one.has("from 64 bytes of a buffer of the test, between byte 576 and 2239"));
   CHECK(one.slice.not_followed.empty());
+}
+
+TEST_CASE("ptx slice: what a product of a warpgroup adds to, and where its operands lie", "[ptx]") {
+  const std::string before =
+      bring("2304") +
+      "shr.u32 %r11, %r8, 4; cvt.u64.u32 %rd7, %r11; or.b64 %rd7, %rd7, 0x1000080000;\n"
+      "add.u64 %rd8, %rd7, 128; setp.eq.u32 %p3, 0, 0;\n";
+  const std::string after = "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n";
+  const auto of = [&](const std::string& prepare, const std::string& product,
+                      const std::string& keep) {
+    return sliced(before + prepare + "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned." +
+                      product + ";\n" + after + keep + store_word,
+                  49, 1, 128);
+  };
+  const auto lanes_of = [](const Sliced& sliced, const std::string& opcode) {
+    for (const auto& line : sliced.slice.lines) {
+      if (line.instructions[0].opcode == opcode) return line.lanes.at(0).lanes;
+    }
+    return 0u;
+  };
+  // Element (20, 3), which lane 17 of warp 1 holds in its second register.
+  const Sliced sum = of("ld.global.f32 %f1, [%rd4];\n",
+                        "m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd7, %rd8, %p3, 1, 1, 0, 0",
+                        "mov.f32 %f9, %f1;\n");
+  INFO(sum.text);
+  CHECK(lanes_of(sum, "ld.global.f32") == 1u << 17);
+  const Sliced first = of("setp.ne.u32 %p3, 0, 0; ld.global.f32 %f1, [%rd4];\n",
+                          "m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd7, %rd8, %p3, 1, 1, 0, 0",
+                          "mov.f32 %f9, %f1;\n");
+  CHECK(lanes_of(first, "ld.global.f32") == 0);
+  // A from registers: row 4 of the warp's 16 lies in the first and third of lanes 16 to 19.
+  const Sliced registers = of(
+      "ld.global.u32 %r20, [%rd4];\nmov.u32 %r21, %r0;\nmov.u32 %r22, %r20;\nmov.u32 %r23, %r0;\n",
+      "m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r20, %r21, %r22, %r23}, %rd8, %p3, 1, 1, 0",
+      "mov.f32 %f9, %f1;\n");
+  INFO(registers.text);
+  CHECK(lanes_of(registers, "ld.global.u32") == 0xfu << 16);
+  CHECK_FALSE(registers.has("mov.u32 x 2"));
+  // Sums in f16: columns 2 and 3 in one register, so two rows of B.
+  const Sliced halves =
+      of("mov.u32 %r20, 0; mov.u32 %r21, 0;\n",
+         "m64n8k16.f16.f16.f16 {%r20, %r21}, %rd7, %rd8, %p3, 1, 1, 0, 0", "mov.b32 %f9, %r20;\n");
+  INFO(halves.text);
+  CHECK(halves.has("from 96 bytes of a buffer of the test"));
+  // B transposed: column 3 is one element of each of 16 rows of 16 bytes.
+  const Sliced turned =
+      of("", "m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd7, %rd8, %p3, 1, 1, 0, 1",
+         "mov.f32 %f9, %f1;\n");
+  INFO(turned.text);
+  CHECK(turned.has("from 64 bytes of a buffer of the test"));
+  CHECK_FALSE(turned.has("between byte 576 and 2239"));
 }
 
 TEST_CASE("ptx slice: of several blocks the first that wrote it", "[ptx]") {

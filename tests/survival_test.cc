@@ -74,19 +74,18 @@ void check_what_is_left(const Dump& dump) {
 struct Breakdown {
   const char* fault;
   const char* words;
-  bool has_line;
 };
 
 }  // namespace
 
 TEST_CASE("survival: a lane that ends its process is named, and what was written is there") {
-  for (const Breakdown& expected : {Breakdown{"segfault", "(SIGSEGV) at address 0x10", true},
-                                    {"trap", "(SIGILL)", true},
-                                    {"abort", "(SIGABRT)", true},
-                                    {"leave", "called exit(7)", true},
-                                    {"raise", "nobody catches: no such tile", true},
-                                    {"overflow_stack", "stack overflow", true},
-                                    {"big_frame", "stack overflow", true}}) {
+  for (const Breakdown& expected : {Breakdown{"segfault", "(SIGSEGV) at address 0x10"},
+                                    {"trap", "(SIGILL)"},
+                                    {"abort", "(SIGABRT)"},
+                                    {"leave", "called exit(7)"},
+                                    {"raise", "nobody catches: no such tile"},
+                                    {"overflow_stack", "stack overflow"},
+                                    {"big_frame", "stack overflow"}}) {
     INFO(expected.fault);
     const Dump dump = dump_of(expected.fault);
     CHECK_THAT(dump.info.incomplete, ContainsSubstring("block 1: lane 5 of warp 1: "));

@@ -166,9 +166,7 @@ class Block {
       const Values more = tops(scores(partner));
       for (std::size_t row = 0; row < top.size(); ++row) top[row] = std::fmax(top[row], more[row]);
     }
-    Values p(s.size()), alpha(size(br_)), traced_l(size(br_) * lanes_of_row), sums(size(br_)),
-        parts_sum;
-    const Values shown_before = is("m_prev_shown_late") ? Values{} : before;
+    Values p(s.size()), alpha(size(br_)), traced_l(size(br_) * lanes_of_row), sums(size(br_));
     for (std::int64_t row = 0; row < br_; ++row) {
       const float own =
           (is("m_of_tile_before") && !first ? last_top_ : top)[size(row)] / unit_of_m();
@@ -176,9 +174,7 @@ class Block {
       const bool rises = (own - m) * unit_of_m() > threshold() || m == start();
       if (is("m_of_tile_alone")) {
         m = own;
-      } else if (is("m_lost_in_odd_tiles") && tile % 2 == 1) {
-        m = m;
-      } else if (rises) {
+      } else if (rises && !(is("m_lost_in_odd_tiles") && tile % 2 == 1)) {
         m = std::fmax(m, own);
       }
       if (is("m_falls") && tile > 0) m -= 0.5f;

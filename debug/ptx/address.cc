@@ -20,24 +20,25 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
-/// Addresses that an access may use: of `bytes` each, at a multiple of `bytes`.
+/// Addresses that an access may use: of `bytes` each, at a multiple of `bytes`; plus `to_host` they
+/// are the host's.
 struct Range {
-  std::uint64_t begin, size, bytes;
+  std::uint64_t begin, size, bytes, to_host;
 };
 
-/// The addresses of the lanes of a register, and which lanes lie outside of the range.
+/// The addresses of the lanes of a register, on the host, and which lanes lie outside of the range.
 template <class Address>
 [[gnu::always_inline]] inline std::uint32_t compute_addresses(const std::byte* base,
                                                               std::uint64_t offset,
                                                               const Range& range,
-                                                              std::uint64_t (&addresses)[32]) {
+                                                              Pointers& pointers) {
   const auto* lanes = reinterpret_cast<const Address*>(base);
   const std::uint64_t begin = range.begin, odd = range.bytes - 1;
   const std::uint64_t most = range.size >= range.bytes ? range.size - range.bytes : 0;
   std::uint64_t outside = range.size >= range.bytes ? 0 : ~std::uint64_t{0};
   for (int i = 0; i < 32; ++i) {
     const std::uint64_t address = lanes[i] + offset;
-    addresses[i] = address;
+    pointers[static_cast<std::size_t>(i)] = std::bit_cast<std::byte*>(address + range.to_host);
     const bool strays = (address - begin > most) | ((address & odd) != 0);
     outside |= (std::uint64_t{0} - static_cast<std::uint64_t>(strays)) & std::uint64_t{1} << i;
   }
@@ -45,18 +46,17 @@ template <class Address>
 }
 
 using ComputeAddresses = std::uint32_t (*)(const std::byte*, std::uint64_t, const Range&,
-                                           std::uint64_t (&)[32]);
+                                           Pointers&);
 template <class Address>
 std::uint32_t addresses_portable(const std::byte* base, std::uint64_t offset, const Range& range,
-                                 std::uint64_t (&addresses)[32]) {
-  return compute_addresses<Address>(base, offset, range, addresses);
+                                 Pointers& pointers) {
+  return compute_addresses<Address>(base, offset, range, pointers);
 }
 #if defined(__x86_64__)
 template <class Address>
 [[gnu::target("avx2")]] std::uint32_t addresses_avx2(const std::byte* base, std::uint64_t offset,
-                                                     const Range& range,
-                                                     std::uint64_t (&addresses)[32]) {
-  return compute_addresses<Address>(base, offset, range, addresses);
+                                                     const Range& range, Pointers& pointers) {
+  return compute_addresses<Address>(base, offset, range, pointers);
 }
 #endif
 template <class Address>
@@ -175,29 +175,27 @@ void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
   static const ComputeAddresses wide = addresses_function<std::uint64_t>();
   static const ComputeAddresses narrow = addresses_function<std::uint32_t>();
   // Nearly all accesses: within shared memory, or where the last one was.
-  Range range{0, 0, bytes};
-  if (in.space == Space::shared) range = {shared_begin, shared_bytes_, bytes};
-  if (in.space == Space::global) range = {area_.begin, area_.end - area_.begin, bytes};
-  std::uint64_t addresses[32];
+  Range range{0, 0, bytes, 0};
+  if (in.space == Space::shared) {
+    range = {shared_begin, shared_bytes_, bytes,
+             std::bit_cast<std::uint64_t>(shared_) - shared_begin};
+  }
+  if (in.space == Space::global) range = {area_.begin, area_.end - area_.begin, bytes, 0};
   const std::uint32_t outside =
       mask & (in.wide_address ? wide : narrow)(
-                 registers_ + in.s[0], static_cast<std::uint64_t>(in.immediate), range, addresses);
-  const std::uint64_t to_host =
-      in.space == Space::shared ? std::bit_cast<std::uint64_t>(shared_) - shared_begin : 0;
-  for (std::size_t i = 0; i < 32; ++i) {
-    pointers[i] = std::bit_cast<std::byte*>(addresses[i] + to_host);
-  }
+                 registers_ + in.s[0], static_cast<std::uint64_t>(in.immediate), range, pointers);
   const bool lenient = block_.checker() != nullptr;  // it tells of what is misaligned
   for (std::uint32_t left = outside; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const auto i = static_cast<std::size_t>(lane);
-    if (addresses[i] % bytes != 0 && !lenient) {
+    const std::uint64_t address = std::bit_cast<std::uint64_t>(pointers[i]) - range.to_host;
+    if (address % bytes != 0 && !lenient) {
       fail(lane,
-           "misaligned address " + hex(addresses[i]) + ": a multiple of " + std::to_string(bytes) +
+           "misaligned address " + hex(address) + ": a multiple of " + std::to_string(bytes) +
                " is needed",
            FaultKind::misaligned_address);
     }
-    pointers[i] = locate(in.space, addresses[i], bytes, lane);
+    pointers[i] = locate(in.space, address, bytes, lane);
   }
   if (block_.grid().tallies_accesses) tally_access(mask, bytes, pointers);
   if (recording_) recording_->note_pointers(pointers);

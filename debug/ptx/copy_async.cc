@@ -1,9 +1,9 @@
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy": cp.async of lanes.
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
@@ -19,14 +19,11 @@ Flow copy_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
   const auto bytes = static_cast<std::size_t>(in.vector);
   Pointers to, from;
   warp.locate(in, mask, bytes, to);
-  Instruction source = in;
-  source.s[0] = in.s[1];
-  source.immediate = in.immediate2;
-  source.wide_address = true;
+  const auto* sources = warp.lanes<std::uint64_t>(in.s[1]);
   std::array<std::uint8_t, 32> valid{};
   from.fill(nullptr);
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
     std::size_t size = bytes;
     if (in.kind == 1) size = warp.lanes<std::uint32_t>(in.s[2])[lane];
     if (in.kind == 2 && warp.predicate(in.s[2]) >> lane & 1) size = 0;
@@ -34,12 +31,12 @@ Flow copy_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
     const auto i = static_cast<std::size_t>(lane);
     valid[i] = static_cast<std::uint8_t>(size);
     if (size == 0) continue;
-    const std::uint64_t address = warp.address_of(source, lane);
+    const std::uint64_t address = sources[lane] + static_cast<std::uint64_t>(in.immediate2);
     if (address % bytes != 0)
       warp.fail(lane,
                 "the source is misaligned: a multiple of " + std::to_string(bytes) + " is needed",
                 FaultKind::misaligned_address);
-    from[i] = warp.locate(Space::global, address, size, lane);
+    from[i] = warp.locate_global(address, size, lane);
   }
   if (warp.block().grid().tallies_accesses) {
     std::uint32_t reads = mask;
@@ -148,47 +145,55 @@ void Warp::note_async_copy(int lane, std::size_t bytes, const std::byte* to, con
 void Warp::issue_copies(std::uint32_t mask, std::size_t bytes, const Pointers& to,
                         const Pointers& from, const std::array<std::uint8_t, 32>& valid) {
   AreaShadow::Held held;
-  for (std::size_t lane = 0; lane < 32; ++lane) {
+  simt::BlockChecker* checker = block_.checker();
+  for (std::size_t lane = 0; (checker || recording_) && lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
-    if (simt::BlockChecker* checker = block_.checker()) {
-      const auto i = static_cast<int>(lane);
+    const auto i = static_cast<int>(lane);
+    if (checker) {
       if (valid[lane] > 0) check_lane(Access::read, i, from[lane], valid[lane], 1, false, held);
       if (!checker->issue_copy(to[lane], from[lane], bytes, 0, place(), thread(i))) {
         fail(i, "an access outside of every buffer", FaultKind::illegal_address);
       }
     }
-    if (recording_)
-      note_async_copy(static_cast<int>(lane), bytes, to[lane], from[lane], valid[lane]);
-    copies_[lane].push_back({to[lane], from[lane], static_cast<std::uint8_t>(bytes), valid[lane],
-                             groups_committed[lane]});
+    if (recording_) note_async_copy(i, bytes, to[lane], from[lane], valid[lane]);
+  }
+  copies_.push_back({mask, static_cast<std::uint8_t>(bytes), valid, groups_committed, to, from});
+}
+
+void Warp::land(const Copies& copies, std::size_t lane) {
+  std::byte* to = copies.to[lane];
+  const std::size_t valid = copies.valid[lane];
+  if (valid == 16) {
+    std::memcpy(to, copies.from[lane], 16);  // nearly all, and a size that the compiler knows
+  } else {
+    if (valid > 0) std::memcpy(to, copies.from[lane], valid);
+    std::memset(to + valid, 0, copies.bytes - valid);
+  }
+  note_written(to, copies.bytes);
+  if (simt::BlockChecker* checker = block_.checker()) {
+    checker->complete_copy(to, copies.bytes, thread(static_cast<int>(lane)));
   }
 }
 
 /// The latest legal moment: what is not waited for has not arrived.
 bool Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) {
-  bool any = false;
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    const std::uint32_t committed = groups_committed[lane];
-    const std::uint32_t done = committed - std::min(committed, pending);
-    auto& queue = copies_[lane];
-    std::size_t count = 0;
-    for (; count < queue.size() && (all || queue[count].group < done); ++count) {
-      const Copy& copy = queue[count];
-      if (copy.valid == 16) {
-        std::memcpy(copy.to, copy.from, 16);  // nearly all, and a size that the compiler knows
-      } else {
-        if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
-        std::memset(copy.to + copy.valid, 0, copy.bytes - static_cast<std::size_t>(copy.valid));
-      }
-      note_written(copy.to, copy.bytes);
-      if (simt::BlockChecker* checker = block_.checker()) {
-        checker->complete_copy(copy.to, copy.bytes, thread(static_cast<int>(lane)));
+  bool any = false, is_empty = false;
+  for (Copies& copies : copies_) {
+    std::uint32_t due = copies.lanes & mask;
+    for (std::uint32_t left = all ? 0 : due; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(left));
+      if (std::uint64_t{copies.group[lane]} + pending >= groups_committed[lane]) {
+        due &= ~(1u << lane);
       }
     }
-    queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(count));
-    any = any || count > 0;
+    copies.lanes &= ~due;
+    is_empty = is_empty || copies.lanes == 0;
+    any = any || due != 0;
+    for (; due != 0; due &= due - 1) {
+      land(copies, static_cast<std::size_t>(std::countr_zero(due)));
+    }
   }
+  if (is_empty) std::erase_if(copies_, [](const Copies& copies) { return copies.lanes == 0; });
   return any;
 }
 

@@ -1,13 +1,13 @@
 // PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions": ldmatrix, stmatrix.
 
 #include <cstring>
-#include <utility>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/matrix.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
+#include "debug/simt/transpose.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -57,11 +57,7 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
     }
     // Lane by lane the registers are the rows of the matrix one behind the other, or its columns.
     if (!loads) std::memcpy(matrix, registers, sizeof matrix);
-    if (transposed) {
-      for (int row = 0; row < 8; ++row) {
-        for (int col = 0; col < row; ++col) std::swap(matrix[row][col], matrix[col][row]);
-      }
-    }
+    if (transposed) simt::columns::transpose_eight(matrix);
     if (loads) std::memcpy(registers, matrix, sizeof matrix);
     if (loads && warp.follows_numbers()) {
       Pointers pairs{};  // where the two elements of each lane lie, the first of them transposed

@@ -30,7 +30,7 @@ void Warp::begin(std::uint32_t lanes) {
   splits_.assign(1, {});
   splits_[0].mask = lanes;
   starved_ = false;
-  for (auto& queue : copies_) queue.clear();
+  copies_.clear();
   groups_committed.fill(0);
   cluster_phase_.fill(0);
   if (block_.grid().numbers) {

@@ -112,6 +112,10 @@ class Warp {
   /// address that the kernel may not use.
   void locate(const Instruction& in, std::uint32_t mask, std::size_t bytes, Pointers& pointers);
   std::byte* locate(Space space, std::uint64_t address, std::size_t bytes, int lane);
+  std::byte* locate_global(std::uint64_t address, std::size_t bytes, int lane) {
+    if (area_.holds(address, bytes)) return std::bit_cast<std::byte*>(address);
+    return locate(Space::global, address, bytes, lane);
+  }
   std::byte* local_memory(int lane) {
     return local_.data() + static_cast<std::size_t>(lane) * local_stride_;
   }
@@ -196,13 +200,15 @@ class Warp {
   std::array<std::uint32_t, 32> groups_committed{};
 
  private:
-  /// A copy into shared memory that is under way (cp.async).
-  struct Copy {
-    std::byte* to;
-    const std::byte* from;
-    std::uint8_t bytes, valid;  ///< that are copied; zeroes behind
-    std::uint32_t group;        ///< of the lane's, counted from 0
+  /// A cp.async: the copies into shared memory of its lanes that are under way.
+  struct Copies {
+    std::uint32_t lanes;
+    std::uint8_t bytes;
+    std::array<std::uint8_t, 32> valid;   ///< that are copied; zeroes behind
+    std::array<std::uint32_t, 32> group;  ///< of the lane's, counted from 0
+    Pointers to, from;
   };
+  void land(const Copies& copies, std::size_t lane);
   /// What an instruction does is noted, or followed: its operands before, its results behind it.
   bool is_watched() const;
   void watch_operands(const Instruction& in, std::uint32_t active, std::uint32_t mask);
@@ -256,7 +262,7 @@ class Warp {
   void begin_products();
   void follow_products(const Instruction& in, std::uint32_t mask);
 
-  std::array<std::vector<Copy>, 32> copies_;
+  std::vector<Copies> copies_;  ///< oldest first
   /// The phase of the cluster's barrier that has to complete for a lane that came to it; 0: it has
   /// not come.
   std::array<std::uint32_t, 32> cluster_phase_{};

@@ -14,46 +14,51 @@ using RegistersFunction = bool (*)(TensorCoreRule, const MmaRegisters&);
 using ColumnsFunction = int (*)(TensorCoreRule, const std::uint16_t (&)[16][16],
                                 const std::uint16_t (*)[16], int, float (*)[16]);
 
-bool add_portable(const columns::LeftRows& a, const columns::RightColumns& b, TensorCoreRule rule,
-                  columns::FloatRows (&c)[8][2]) {
-  return columns::add_columns(a, b, rule, c);
+template <ElementType type>
+bool add_portable(const columns::LeftRows<type>& a, const columns::RightColumns<type>& b,
+                  TensorCoreRule rule, columns::FloatRows (&c)[8][2]) {
+  return columns::add_columns<type>(a, b, rule, c);
 }
 template <ElementType type>
 bool registers_portable(TensorCoreRule rule, const MmaRegisters& registers) {
-  return columns::multiply_registers<type, add_portable>(rule, registers);
+  return columns::multiply_registers<type, add_portable<type>>(rule, registers);
 }
 template <ElementType type>
 int columns_portable(TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                      const std::uint16_t (*b)[16], int count, float (*c)[16]) {
-  return columns::multiply_columns<type, add_portable>(rule, a, b, count, c);
+  return columns::multiply_columns<type, add_portable<type>>(rule, a, b, count, c);
 }
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] bool add_avx2(const columns::LeftRows& a, const columns::RightColumns& b,
-                                      TensorCoreRule rule, columns::FloatRows (&c)[8][2]) {
-  return columns::add_columns(a, b, rule, c);
+template <ElementType type>
+[[gnu::target("avx2")]] bool add_avx2(const columns::LeftRows<type>& a,
+                                      const columns::RightColumns<type>& b, TensorCoreRule rule,
+                                      columns::FloatRows (&c)[8][2]) {
+  return columns::add_columns<type>(a, b, rule, c);
 }
 template <ElementType type>
 [[gnu::target("avx2")]] bool registers_avx2(TensorCoreRule rule, const MmaRegisters& registers) {
-  return columns::multiply_registers<type, add_avx2>(rule, registers);
+  return columns::multiply_registers<type, add_avx2<type>>(rule, registers);
 }
 template <ElementType type>
 [[gnu::target("avx2")]] int columns_avx2(TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                                          const std::uint16_t (*b)[16], int count, float (*c)[16]) {
-  return columns::multiply_columns<type, add_avx2>(rule, a, b, count, c);
+  return columns::multiply_columns<type, add_avx2<type>>(rule, a, b, count, c);
 }
 #define LANESCOPE_AVX512 gnu::target("avx512f,avx512bw,avx512vl,avx512dq")
-[[LANESCOPE_AVX512]] bool add_avx512(const columns::LeftRows& a, const columns::RightColumns& b,
-                                     TensorCoreRule rule, columns::FloatRows (&c)[8][2]) {
-  return columns::add_columns(a, b, rule, c);
+template <ElementType type>
+[[LANESCOPE_AVX512]] bool add_avx512(const columns::LeftRows<type>& a,
+                                     const columns::RightColumns<type>& b, TensorCoreRule rule,
+                                     columns::FloatRows (&c)[8][2]) {
+  return columns::add_columns<type>(a, b, rule, c);
 }
 template <ElementType type>
 [[LANESCOPE_AVX512]] bool registers_avx512(TensorCoreRule rule, const MmaRegisters& registers) {
-  return columns::multiply_registers<type, add_avx512>(rule, registers);
+  return columns::multiply_registers<type, add_avx512<type>>(rule, registers);
 }
 template <ElementType type>
 [[LANESCOPE_AVX512]] int columns_avx512(TensorCoreRule rule, const std::uint16_t (&a)[16][16],
                                         const std::uint16_t (*b)[16], int count, float (*c)[16]) {
-  return columns::multiply_columns<type, add_avx512>(rule, a, b, count, c);
+  return columns::multiply_columns<type, add_avx512<type>>(rule, a, b, count, c);
 }
 #undef LANESCOPE_AVX512
 #endif

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "debug/simt/numerics.h"
 #include "debug/simt/transpose.h"
@@ -13,32 +15,54 @@
 /// of two, converted to an integer. What it does not take goes the general way (tensor_core.cc).
 namespace lanescope::simt::columns {
 
-// The 16 rows of a column, or eight or four of them.
+// The 16 rows of a column, or eight of them.
 using ShortRows [[gnu::vector_size(32)]] = std::int16_t;
 using HalfOfShorts [[gnu::vector_size(16)]] = std::int16_t;
-using HalfOfInts [[gnu::vector_size(16)]] = std::int32_t;
 using FloatRows [[gnu::vector_size(32)]] = float;
-using HalfOfFloats [[gnu::vector_size(16)]] = float;
-using DoubleRows [[gnu::vector_size(32)]] = double;
 using LongRows [[gnu::vector_size(32)]] = std::int64_t;
+using Bytes [[gnu::vector_size(32)]] = std::int8_t;  // of two columns
+using HalfOfBytes [[gnu::vector_size(16)]] = std::int8_t;
 
 inline constexpr std::int16_t exponent_of_zero = -4096;  // never the largest
-/// Exponents of products and of the accumulator that are taken here, but for those of zeroes.
-inline constexpr int least_top = -100, most_top = 125;
+/// A factor is held divided by 2^scaled_by. A product of f16 is then scaled to units by an addition
+/// to its exponent's bits, which neither overflow, nor leave 1 of a product that is zero: as long
+/// as the largest exponent lies in the range that is taken.
+template <ElementType type>
+inline constexpr int scaled_by = type == ElementType::f16 ? 6 : 0;
+/// Largest exponents that are taken here, but of sums of nothing but zeroes.
+template <ElementType type>
+inline constexpr int least_top = type == ElementType::f16 ? -88 : -100;
+template <ElementType type>
+inline constexpr int most_top = type == ElementType::f16 ? 37 : 125;
 
+/// Of f16, exponents fit bytes, sums of two as well. Those with a zero's are told by their size.
+inline constexpr std::int8_t byte_of_zero = -64;
+inline constexpr std::int8_t least_of_f16 = -28;  ///< exponent of a product that is not zero
+
+template <ElementType type>
 struct LeftRows {
+  using Exponents = std::conditional_t<type == ElementType::f16, Bytes, ShortRows>;
   FloatRows value[16][2];  ///< [k], rows 0-7 and 8-15
-  ShortRows exponent[16];  ///< [k]
+  Exponents exponent[16];  ///< [k]; as bytes the 16 rows twice
 };
+template <ElementType type>
 struct RightColumns {
+  using Exponent = std::conditional_t<type == ElementType::f16, std::int8_t, std::int16_t>;
   alignas(32) float value[8][16];  ///< [n][k]
-  alignas(32) std::int16_t exponent[8][16];
+  alignas(32) Exponent exponent[8][16];
 };
 /// Of all numbers of a matrix.
 struct Extent {
   ShortRows not_finite = {};
   ShortRows largest = exponent_of_zero + ShortRows{};  ///< exponents
 };
+
+[[gnu::always_inline]] inline void widen(const ShortRows& x, IntRows (&halves)[2]) {
+  const HalfOfShorts low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+  const HalfOfShorts high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  halves[0] = __builtin_convertvector(low, IntRows);
+  halves[1] = __builtin_convertvector(high, IntRows);
+}
 
 /// Splits the bits of 16 numbers. Exponents of subnormals are the format's lowest.
 template <ElementType type>
@@ -53,17 +77,15 @@ template <ElementType type>
       (biased == 0 ? 1 + ShortRows{} : biased) - static_cast<std::int16_t>(most >> 1);
   exponent = magnitude == 0 ? exponent_of_zero + ShortRows{} : normal;
   extent.largest = exponent > extent.largest ? exponent : extent.largest;
-  const HalfOfShorts low = __builtin_shufflevector(bits, bits, 0, 1, 2, 3, 4, 5, 6, 7);
-  const HalfOfShorts high = __builtin_shufflevector(bits, bits, 8, 9, 10, 11, 12, 13, 14, 15);
+  IntRows halves[2];
+  widen(bits, halves);
   for (int half = 0; half < 2; ++half) {
-    const IntRows wide = __builtin_convertvector(half == 0 ? low : high, IntRows);
+    const IntRows& wide = halves[half];
     if constexpr (type == ElementType::f16) {
-      // As an fp32 whose exponent is too small by the biases' difference.
-      const IntRows size = (wide & 0x7fff) << 13;
-      const FloatRows scaled = reinterpret_cast<FloatRows>(size) * 0x1p112f;
-      const IntRows with_sign =
-          reinterpret_cast<IntRows>(scaled) | (wide & static_cast<int>(0x80000000u));
-      value[half] = reinterpret_cast<FloatRows>(with_sign);
+      // As an fp32 whose exponent is too small by the biases' difference, 112.
+      static_assert(scaled_by<type> == 6);
+      const IntRows moved = wide << 13 & static_cast<int>(0x8fffffffu);
+      value[half] = reinterpret_cast<FloatRows>(moved) * 0x1p106f;
     } else {
       const IntRows whole = wide << 16;
       value[half] = reinterpret_cast<FloatRows>(whole);
@@ -71,6 +93,23 @@ template <ElementType type>
   }
 }
 
+/// Exponents as they are kept.
+[[gnu::always_inline]] inline void keep_exponents(const ShortRows& exponents, ShortRows& to) {
+  to = exponents;
+}
+[[gnu::always_inline]] inline void keep_exponents(const ShortRows& exponents, std::int8_t* to) {
+  const ShortRows in_range = exponents > byte_of_zero ? exponents : byte_of_zero + ShortRows{};
+  const HalfOfBytes rows = __builtin_convertvector(in_range, HalfOfBytes);
+  std::memcpy(to, &rows, sizeof rows);
+}
+[[gnu::always_inline]] inline void keep_exponents(const ShortRows& exponents, Bytes& to) {
+  auto* bytes = reinterpret_cast<std::int8_t*>(&to);
+  keep_exponents(exponents, bytes);
+  std::memcpy(bytes + 16, bytes, 16);
+}
+[[gnu::always_inline]] inline void keep_exponents(const ShortRows& exponents, std::int16_t* to) {
+  std::memcpy(to, &exponents, sizeof exponents);
+}
 [[gnu::always_inline]] inline bool any(const ShortRows& lanes) {
   LongRows words = reinterpret_cast<LongRows>(lanes);
   return (words[0] | words[1] | words[2] | words[3]) != 0;
@@ -81,64 +120,113 @@ template <ElementType type>
   return result;
 }
 
-/// (products + c) · unit, truncated toward zero to fp32, which is a normal number or zero.
+/// (products + c) · unit, truncated toward zero to fp32, which is a normal number or zero. Lanes of
+/// `wrong` become negative where the sum does not fit.
 [[gnu::always_inline]] inline void finish_column(const IntRows& products, const IntRows& c_terms,
-                                                 const FloatRows& unit, FloatRows& c) {
-  constexpr std::int64_t kept = ~((std::int64_t{1} << 29) - 1);  // of a double's fraction
-  HalfOfFloats parts[2];
-  for (int part = 0; part < 2; ++part) {
-    HalfOfInts a, b;
-    std::memcpy(&a, reinterpret_cast<const char*>(&products) + 16 * part, 16);
-    std::memcpy(&b, reinterpret_cast<const char*>(&c_terms) + 16 * part, 16);
-    const DoubleRows sum =
-        __builtin_convertvector(a, DoubleRows) + __builtin_convertvector(b, DoubleRows);
-    const LongRows cut = reinterpret_cast<LongRows>(sum) & kept;
-    parts[part] = __builtin_convertvector(reinterpret_cast<DoubleRows>(cut), HalfOfFloats);
+                                                 const FloatRows& unit, FloatRows& c,
+                                                 IntRows& wrong) {
+  using Bits [[gnu::vector_size(32)]] = std::uint32_t;
+  const Bits added = reinterpret_cast<Bits>(products) + reinterpret_cast<Bits>(c_terms);
+  const IntRows sum = reinterpret_cast<IntRows>(added);
+  const IntRows size = sum < 0 ? -sum : sum;
+  const Bits rounded_size = reinterpret_cast<Bits>(size) + 64;  // 2^31 for more than floats hold
+  wrong |= ((products ^ sum) & (c_terms ^ sum)) | reinterpret_cast<IntRows>(rounded_size);
+  // To nearest; a unit less where that is larger.
+  const FloatRows nearest = __builtin_convertvector(sum, FloatRows);
+  const IntRows back = __builtin_convertvector(nearest, IntRows);
+  const IntRows is_larger = (back < 0 ? -back : back) > size;
+  const IntRows truncated = reinterpret_cast<IntRows>(nearest) + is_larger;
+  c = reinterpret_cast<FloatRows>(truncated) * unit;
+}
+
+/// sum += a·b in units, which `scale` makes of it.
+template <ElementType type>
+[[gnu::always_inline]] inline void add_term(const FloatRows& a, float b, const IntRows& scale,
+                                            IntRows& sum) {
+  // Exact, then truncated: 16 of them fit 31 bits with kept_bits <= 25.
+  if constexpr (type == ElementType::f16) {
+    const FloatRows product = a * b;
+    const IntRows moved = reinterpret_cast<IntRows>(product) + scale;
+    sum += __builtin_convertvector(reinterpret_cast<FloatRows>(moved), IntRows);
+  } else {
+    sum += __builtin_convertvector(a * b * reinterpret_cast<FloatRows>(scale), IntRows);
   }
-  c = __builtin_shufflevector(parts[0], parts[1], 0, 1, 2, 3, 4, 5, 6, 7) * unit;
+}
+
+/// top ← the larger of it and a + the numbers k and 16 + k of b, 16 times each.
+template <int k>
+[[gnu::always_inline]] inline void raise_top(const Bytes& a, const Bytes& b, Bytes& top) {
+  constexpr int j = 16 + k;
+  const Bytes exponents =
+      a + __builtin_shufflevector(b, b, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k,  //
+                                  j, j, j, j, j, j, j, j, j, j, j, j, j, j, j, j);
+  top = exponents > top ? exponents : top;
+}
+
+/// The largest exponents of the products of the columns n and n + 1 from `first` on.
+template <int first, int... k>
+[[gnu::always_inline]] inline void find_tops(const LeftRows<ElementType::f16>& a,
+                                             const RightColumns<ElementType::f16>& b, int n,
+                                             std::integer_sequence<int, k...>, IntRows (*tops)[2]) {
+  Bytes of_b, top = std::int8_t{2 * byte_of_zero} + Bytes{};
+  std::memcpy(&of_b, b.exponent[n], sizeof of_b);
+  (raise_top<first + k>(a.exponent[first + k], of_b, top), ...);
+  top = top < least_of_f16 ? std::int8_t{2 * byte_of_zero} + Bytes{} : top;
+  for (int column = 0; column < 2; ++column) {
+    HalfOfBytes part;
+    std::memcpy(&part, reinterpret_cast<const char*>(&top) + 16 * column, 16);
+    widen(__builtin_convertvector(part, ShortRows), tops[column]);
+  }
+}
+template <int first, int... k>
+[[gnu::always_inline]] inline void find_tops(const LeftRows<ElementType::bf16>& a,
+                                             const RightColumns<ElementType::bf16>& b, int n,
+                                             std::integer_sequence<int, k...>, IntRows (*tops)[2]) {
+  for (int column = 0; column < 2; ++column) {
+    ShortRows top = static_cast<std::int16_t>(2 * exponent_of_zero) + ShortRows{};
+    for (const int i : {k...}) {
+      const ShortRows exponent = a.exponent[first + i] + b.exponent[n + column][first + i];
+      top = exponent > top ? exponent : top;
+    }
+    widen(top, tops[column]);
+  }
 }
 
 /// One group of one column: c ← c + the sum of k_block terms from `first` on, as TensorCoreRule
-/// says. Lanes of `wrong` are set where it cannot be done here.
-template <int k_block>
-[[gnu::always_inline]] inline void add_to_column(const LeftRows& a, const float* b,
-                                                 const std::int16_t* b_exponent, int first,
+/// says. Lanes of `wrong` become negative where it cannot be done here.
+template <ElementType type, int k_block>
+[[gnu::always_inline]] inline void add_to_column(const LeftRows<type>& a, const float* b,
+                                                 const IntRows (&of_products)[2], int first,
                                                  int kept_bits, FloatRows (&c)[2], IntRows& wrong) {
-  ShortRows top16 = static_cast<std::int16_t>(2 * exponent_of_zero) + ShortRows{};
-#pragma GCC unroll 16
-  for (int k = first; k < first + k_block; ++k) {
-    const ShortRows exponent = a.exponent[k] + b_exponent[k];
-    top16 = exponent > top16 ? exponent : top16;
-  }
-  FloatRows scale[2], unit[2];
-  IntRows c_terms[2], sums[2] = {};
+  constexpr bool moves = type == ElementType::f16;
+  constexpr int least = least_top<type>;
+  FloatRows unit[2];
+  // Two sums of each, which need not wait for each other.
+  IntRows scale[2], c_terms[2], sums[2][2] = {};
   for (int half = 0; half < 2; ++half) {
-    HalfOfShorts part;
-    std::memcpy(&part, reinterpret_cast<const char*>(&top16) + 16 * half, 16);
-    const IntRows bits = reinterpret_cast<IntRows>(c[half]);
-    const IntRows magnitude = bits & 0x7fffffff;
-    const IntRows biased = magnitude >> 23;
-    const IntRows normal = (biased == 0 ? 1 + IntRows{} : biased) - 127;
-    const IntRows exponent = magnitude == 0 ? exponent_of_zero + IntRows{} : normal;
-    const IntRows of_products = __builtin_convertvector(part, IntRows);
-    IntRows top = of_products > exponent ? of_products : exponent;
-    wrong |= (biased == 255) | ((top < least_top) & (top > exponent_of_zero / 2));
-    top = top > least_top ? top : least_top + IntRows{};
-    const IntRows up = (kept_bits + 127 - top) << 23, down = (top - kept_bits + 127) << 23;
-    scale[half] = reinterpret_cast<FloatRows>(up);
+    const IntRows magnitude = reinterpret_cast<IntRows>(c[half]) & 0x7fffffff;
+    const IntRows of_c = (magnitude >> 23) - 127;
+    IntRows top = of_products[half] > of_c ? of_products[half] : of_c;
+    // Too small, and not of zeroes alone; inf or NaN; too large.
+    IntRows is_number = -magnitude;
+    if constexpr (!moves) is_number |= exponent_of_zero / 2 - of_products[half];
+    const IntRows too_small = top - least;
+    wrong |= (too_small & is_number) | (magnitude > 0x7f7fffff);
+    if constexpr (moves) wrong |= most_top<type> - top;
+    top = top > least ? top : least + IntRows{};
+    const IntRows up = (kept_bits + 127 - top) << 23, down = (127 - kept_bits + top) << 23;
     unit[half] = reinterpret_cast<FloatRows>(down);
-    c_terms[half] = __builtin_convertvector(c[half] * scale[half], IntRows);
+    c_terms[half] = __builtin_convertvector(c[half] * reinterpret_cast<FloatRows>(up), IntRows);
+    scale[half] = moves ? (kept_bits + 2 * scaled_by<type> - top) << 23 : up;
   }
 #pragma GCC unroll 16
   for (int k = first; k < first + k_block; ++k) {
     for (int half = 0; half < 2; ++half) {
-      // Exact, then truncated: 16 of them fit 31 bits with kept_bits <= 25.
-      const FloatRows term = a.value[k][half] * b[k] * scale[half];
-      sums[half] += __builtin_convertvector(term, IntRows);
+      add_term<type>(a.value[k][half], b[k], scale[half], sums[k % 2][half]);
     }
   }
   for (int half = 0; half < 2; ++half) {
-    finish_column(sums[half], c_terms[half], unit[half], c[half]);
+    finish_column(sums[0][half] + sums[1][half], c_terms[half], unit[half], c[half], wrong);
   }
 }
 
@@ -146,34 +234,46 @@ template <int k_block>
 template <ElementType type>
 [[gnu::always_inline]] inline bool can_add(const Extent& a, const Extent& b) {
   if (any(a.not_finite | b.not_finite)) return false;
-  return type == ElementType::f16 || greatest(a.largest) + greatest(b.largest) <= most_top;
+  return type == ElementType::f16 || greatest(a.largest) + greatest(b.largest) <= most_top<type>;
 }
 
 /// c += a·b of eight columns. Returns whether it could be done.
-using AddColumns = bool (*)(const LeftRows& a, const RightColumns& b, TensorCoreRule rule,
-                            FloatRows (&c)[8][2]);
-template <int k_block>
-[[gnu::always_inline]] inline bool add_in_blocks(const LeftRows& a, const RightColumns& b,
-                                                 int kept_bits, FloatRows (&c)[8][2]) {
-  IntRows wrong = {};
-  for (int n = 0; n < 8; ++n) {
-    for (int k = 0; k < 16; k += k_block) {
-      add_to_column<k_block>(a, b.value[n], b.exponent[n], k, kept_bits, c[n], wrong);
-    }
+template <ElementType type>
+using AddColumns = bool (*)(const LeftRows<type>& a, const RightColumns<type>& b,
+                            TensorCoreRule rule, FloatRows (&c)[8][2]);
+
+template <ElementType type, int k_block, int first>
+[[gnu::always_inline]] inline void add_group(const LeftRows<type>& a, const RightColumns<type>& b,
+                                             int kept_bits, FloatRows (&c)[8][2], IntRows& wrong) {
+  IntRows tops[8][2];
+  for (int n = 0; n < 8; n += 2) {
+    find_tops<first>(a, b, n, std::make_integer_sequence<int, k_block>{}, &tops[n]);
   }
-  return !any(reinterpret_cast<ShortRows>(wrong));
+  for (int n = 0; n < 8; ++n) {
+    add_to_column<type, k_block>(a, b.value[n], tops[n], first, kept_bits, c[n], wrong);
+  }
 }
-[[gnu::always_inline]] inline bool add_columns(const LeftRows& a, const RightColumns& b,
+template <ElementType type>
+[[gnu::always_inline]] inline bool add_columns(const LeftRows<type>& a, const RightColumns<type>& b,
                                                TensorCoreRule rule, FloatRows (&c)[8][2]) {
-  if (rule.k_block == 16) return add_in_blocks<16>(a, b, rule.fraction_bits, c);
-  return rule.k_block == 8 && add_in_blocks<8>(a, b, rule.fraction_bits, c);
+  IntRows wrong = {};
+  const int kept_bits = rule.fraction_bits;
+  if (rule.k_block == 16) {
+    add_group<type, 16, 0>(a, b, kept_bits, c, wrong);
+  } else if (rule.k_block == 8) {
+    add_group<type, 8, 0>(a, b, kept_bits, c, wrong);
+    add_group<type, 8, 8>(a, b, kept_bits, c, wrong);
+  } else {
+    return false;
+  }
+  return !any(reinterpret_cast<ShortRows>(wrong < 0));
 }
 
 /// Registers of a, whose elements (row lane / 4 + i % 2 · 8, k lane % 4 · 2 + {0, 1} + i / 2 · 8)
 /// are.
 template <ElementType type>
 [[gnu::always_inline]] inline void take_left(const std::uint32_t* const (&registers)[4],
-                                             LeftRows& a, Extent& extent) {
+                                             LeftRows<type>& a, Extent& extent) {
   for (int part = 0; part < 2; ++part) {
     IntRows above[4], below[4];
     transpose_rows(registers[2 * part], above);
@@ -186,8 +286,11 @@ template <ElementType type>
           __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
       const ShortRows odd =
           __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-      split_numbers<type>(even, a.value[k], a.exponent[k], extent);
-      split_numbers<type>(odd, a.value[k + 1], a.exponent[k + 1], extent);
+      ShortRows exponents;
+      split_numbers<type>(even, a.value[k], exponents, extent);
+      keep_exponents(exponents, a.exponent[k]);
+      split_numbers<type>(odd, a.value[k + 1], exponents, extent);
+      keep_exponents(exponents, a.exponent[k + 1]);
     }
   }
 }
@@ -195,17 +298,18 @@ template <ElementType type>
 /// Registers of b, whose elements (k lane % 4 · 2 + {0, 1} + i · 8, column lane / 4) are.
 template <ElementType type>
 [[gnu::always_inline]] inline void take_right(const std::uint32_t* const (&registers)[2],
-                                              RightColumns& b, Extent& extent) {
+                                              RightColumns<type>& b, Extent& extent) {
   for (int i = 0; i < 2; ++i) {
     for (int n = 0; n < 8; n += 2) {
       ShortRows bits, exponents;
       FloatRows values[2];
       std::memcpy(&bits, registers[i] + 4 * n, sizeof bits);
       split_numbers<type>(bits, values, exponents, extent);
+      typename RightColumns<type>::Exponent kept[16];
+      keep_exponents(exponents, kept);
       for (int half = 0; half < 2; ++half) {
         std::memcpy(&b.value[n + half][8 * i], &values[half], 32);
-        std::memcpy(&b.exponent[n + half][8 * i],
-                    reinterpret_cast<const char*>(&exponents) + 16 * half, 16);
+        std::memcpy(&b.exponent[n + half][8 * i], kept + 8 * half, sizeof kept / 2);
       }
     }
   }
@@ -213,19 +317,23 @@ template <ElementType type>
 
 /// A left matrix that was taken apart, and its registers: kernels multiply one by several right
 /// ones in a row.
+template <ElementType type>
 struct KnownLeft {
   alignas(64) std::uint32_t registers[4][32];
-  LeftRows rows;
+  LeftRows<type> rows;
   Extent extent;
   bool is_there = false;
 
-  template <ElementType type>
   [[gnu::always_inline]] void take(const std::uint32_t* const (&from)[4]) {
-    bool same = is_there;
-    for (int i = 0; i < 4; ++i) {
-      same = same && std::memcmp(registers[i], from[i], sizeof registers[i]) == 0;
+    IntRows differs = {};
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      IntRows known, given;
+      std::memcpy(&known, registers[i / 4] + 8 * (i % 4), sizeof known);
+      std::memcpy(&given, from[i / 4] + 8 * (i % 4), sizeof given);
+      differs |= known ^ given;
     }
-    if (same) return;
+    if (is_there && !any(reinterpret_cast<ShortRows>(differs))) return;
     for (int i = 0; i < 4; ++i) std::memcpy(registers[i], from[i], sizeof registers[i]);
     extent = {};
     take_left<type>(from, rows, extent);
@@ -234,32 +342,36 @@ struct KnownLeft {
 };
 /// By where their registers lie.
 template <ElementType type>
-KnownLeft& known_left(const std::uint32_t* registers) {
-  thread_local KnownLeft known[16];
+KnownLeft<type>& known_left(const std::uint32_t* registers) {
+  thread_local KnownLeft<type> known[16];
   const auto number = reinterpret_cast<std::uintptr_t>(registers) / sizeof(std::uint32_t[32]);
   return known[static_cast<std::uint32_t>(number * 0x9e3779b1u) >> 28];
 }
 
-template <ElementType type, AddColumns add>
+template <ElementType type, AddColumns<type> add>
 [[gnu::always_inline]] inline bool multiply_registers(TensorCoreRule rule,
                                                       const MmaRegisters& registers) {
-  KnownLeft& left = known_left<type>(registers.a[0]);
-  left.take<type>(registers.a);
-  const LeftRows& a = left.rows;
+  KnownLeft<type>& left = known_left<type>(registers.a[0]);
+  left.take(registers.a);
+  const LeftRows<type>& a = left.rows;
   const Extent& of_a = left.extent;
-  RightColumns b;
+  RightColumns<type> b;
   Extent of_b;
   take_right<type>(registers.b, b, of_b);
   if (!can_add<type>(of_a, of_b)) return false;
   FloatRows c[8][2];
+#pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     IntRows columns[4];
     transpose_rows(registers.c[i], columns);
+#pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) std::memcpy(&c[2 * j + i % 2][i / 2], &columns[j], 32);
   }
   if (!add(a, b, rule, c)) return false;
+#pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     IntRows columns[4];
+#pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) std::memcpy(&columns[j], &c[2 * j + i % 2][i / 2], 32);
     transpose_columns(columns, registers.d[i]);
   }
@@ -267,20 +379,21 @@ template <ElementType type, AddColumns add>
 }
 
 /// Does columns in eights up to those that it cannot do. Returns how many.
-template <ElementType type, AddColumns add>
+template <ElementType type, AddColumns<type> add>
 [[gnu::always_inline]] inline int multiply_columns(TensorCoreRule rule,
                                                    const std::uint16_t (&a)[16][16],
                                                    const std::uint16_t (*b)[16], int count,
                                                    float (*c)[16]) {
-  LeftRows rows;
+  LeftRows<type> rows;
   Extent of_a;
   for (int k = 0; k < 16; ++k) {
-    ShortRows bits;
+    ShortRows bits, exponents;
     for (int row = 0; row < 16; ++row) bits[row] = static_cast<std::int16_t>(a[row][k]);
-    split_numbers<type>(bits, rows.value[k], rows.exponent[k], of_a);
+    split_numbers<type>(bits, rows.value[k], exponents, of_a);
+    keep_exponents(exponents, rows.exponent[k]);
   }
   for (int first = 0; first < count; first += 8) {
-    RightColumns columns;
+    RightColumns<type> columns;
     Extent of_b;
     for (int n = 0; n < 8; ++n) {
       ShortRows bits;
@@ -289,7 +402,7 @@ template <ElementType type, AddColumns add>
       ShortRows exponents;
       split_numbers<type>(bits, values, exponents, of_b);
       std::memcpy(columns.value[n], values, sizeof values);
-      std::memcpy(columns.exponent[n], &exponents, sizeof exponents);
+      keep_exponents(exponents, columns.exponent[n]);
     }
     FloatRows sums[8][2];
     std::memcpy(sums, c[first], sizeof sums);

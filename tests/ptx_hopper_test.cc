@@ -147,11 +147,6 @@ TEST_CASE("ptx hopper: bulk copies reduce what lies in global memory", "[ptx]") 
   CHECK_THAT(reduced("min.noftz.f16", first, tile).fault, ContainsSubstring(".noftz"));
   CHECK_THAT(reduced("inc.s32", first, tile).fault,
              ContainsSubstring(".inc and .dec are for .u32"));
-  CHECK_THAT(
-      run("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add."
-          "u32 [%r8], [%r8], 16, [%r9];\n")
-          .fault,
-      ContainsSubstring("not executed: but from .shared::cta to .global"));
 }
 
 TEST_CASE("ptx hopper: tensor copies reduce what lies in the tensor", "[ptx]") {

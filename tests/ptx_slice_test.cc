@@ -91,7 +91,7 @@ TEST_CASE("ptx slice: what a value came through, and nothing else", "[ptx]") {
       sliced(load_word + "add.f32 %f9, %f1, %f1; mov.f32 %f9, 0f00000000;\n" + store_word, 3)
           .has("ld.global"));
   // Nobody wrote it.
-  CHECK(sliced(load, 3).slice.lines.empty());
+  CHECK(sliced(load_word, 3).slice.lines.empty());
 }
 
 TEST_CASE("ptx slice: a loop is a line, with how often it ran", "[ptx]") {

@@ -1,6 +1,7 @@
 // What a block has under way on the asynchronous machine of debug/simt, and its lanes that wait for
 // it.
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -60,6 +61,11 @@ void Block::wake(int thread) {
 }
 
 void Block::fail(const simt::Caller& caller, const std::string& what) {
+  if (caller.from_outside) {
+    const auto place = static_cast<std::uint32_t>(std::bit_cast<std::uintptr_t>(caller.pc));
+    fail(program_.describe(place - grid_.first_place) +
+         " of a thread of another block of the cluster: " + what);
+  }
   warps_[static_cast<std::size_t>(caller.thread / 32)]->fail(caller.thread % 32, what);
 }
 
@@ -86,12 +92,32 @@ void Block::meet_in_cluster(const void* what) {
   time = order_of_blocks_.meet(what, block_);
 }
 
+void Block::acknowledge(const simt::MbarrierState& barrier) {
+  if (!cluster_shadow_) return;
+  for (simt::AsyncBlock* sender : barrier.senders) {
+    auto& block = static_cast<Block&>(sender->host());
+    block.acknowledgements_.push_back({&barrier, sender->landed_on(barrier), block_, time});
+  }
+}
+
+void Block::learn_what_arrived(int thread) {
+  if (acknowledgements_.empty() && known_to_arrive_.empty()) return;
+  std::erase_if(acknowledgements_, [&](const Acknowledgement& a) {
+    if (!order_of_blocks_.holds(a.block, a.time, block_)) return false;
+    std::uint32_t& known = known_to_arrive_[a.full];
+    known = std::max(known, a.count);
+    return true;
+  });
+  for (const auto& [full, count] : known_to_arrive_) async_->learn_landed(*full, count, thread);
+}
+
 void Block::arrive_at_cluster(int thread) {
   if (checker_) checker_->clocks().give(cluster_arrivals_, thread);
 }
 
 void Block::leave_cluster_barrier(int thread) {
   if (checker_) checker_->clocks().take(cluster_completed_, thread);
+  learn_what_arrived(thread);
 }
 
 void Block::open_cluster_barrier() {

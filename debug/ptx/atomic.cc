@@ -48,6 +48,23 @@ std::uint16_t choose_half(const simt::Format& format, std::uint16_t a, std::uint
   return (greater ? x < y : y < x) ? b : a;
 }
 
+bool is_half(Type type) {
+  return type == Type::f16 || type == Type::bf16 || type == Type::f16x2 || type == Type::bf16x2;
+}
+
+template <class T>
+T choose_halves(Type type, T a, T b, bool greater) {
+  const bool f16 = type == Type::f16 || type == Type::f16x2;
+  std::uint32_t result = 0;
+  for (std::size_t i = 0; i < 8 * sizeof(T); i += 16) {
+    const auto half = [&](T x) { return static_cast<std::uint16_t>(x >> i); };
+    result |= std::uint32_t{choose_half(f16 ? simt::f16_format : simt::bf16_format, half(a),
+                                        half(b), greater)}
+              << i;
+  }
+  return static_cast<T>(result);
+}
+
 /// What a location becomes that holds `old`.
 template <class T>
 T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
@@ -70,9 +87,8 @@ T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
       return static_cast<T>(old + b);
     case Update::min:
     case Update::max:
-      if constexpr (sizeof(T) == 2) {
-        return choose_half(type == Type::f16 ? simt::f16_format : simt::bf16_format, old, b,
-                           operation == Update::max);
+      if constexpr (sizeof(T) <= 4) {
+        if (is_half(type)) return choose_halves<T>(type, old, b, operation == Update::max);
       }
       if (operation == Update::max) {
         return is_signed(type) ? (static_cast<S>(b) > static_cast<S>(old) ? b : old)
@@ -128,10 +144,74 @@ Flow update(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return Flow::next;
 }
 
+/// The same of `vector` elements side by side in global memory, each for itself. Its operands are
+/// in Program::operands: what was there, where it is wanted, and last the numbers.
+template <class T>
+Flow update_vector(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  if (mask == 0) return Flow::next;
+  const std::size_t count = in.vector, bytes = sizeof(T) * count;
+  Pointers pointers;
+  warp.locate(in, mask, bytes, pointers);
+  const Place* results = &warp.program().operands[in.operands];
+  const Place* numbers = results + in.result_count + in.source_count - count;
+  const auto held = warp.hold_order();
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    std::byte* at = pointers[static_cast<std::size_t>(lane)];
+    if (static_cast<std::size_t>(at - warp.block().shared()) < warp.block().shared_bytes()) {
+      warp.fail(lane, "vectors are updated in global memory alone, and this is shared memory");
+    }
+    warp.check_atomic(lane, at, bytes);
+    T old[8];
+    for (std::size_t i = 0; i < count; ++i) {
+      const T b = warp.lanes<T>(numbers[i])[lane];
+      old[i] = exchange<T>(static_cast<Update>(in.kind), in.type, at + i * sizeof(T), b, b, true);
+    }
+    for (std::size_t i = 0; i < in.result_count; ++i) warp.lanes<T>(results[i])[lane] = old[i];
+  }
+  return Flow::next;
+}
+
+/// PTX ISA, atom and red "with vector type".
+void decode_vector(Decoder& d, bool returns, std::size_t count, bool hinted) {
+  const Type type = d.in.type;
+  const bool halves = is_half(type), packed = halves && bits_of(type) == 32;
+  if ((!halves && type != Type::f32) || (count == 8 && (packed || !halves))) {
+    d.fail("vectors are of .f32, .f16x2 and .bf16x2 (.v2, .v4), or of .f16 and .bf16 (and .v8)");
+  }
+  const auto chosen = static_cast<Update>(d.in.kind);
+  if (chosen > Update::max || (!halves && chosen != Update::add)) {
+    d.fail(halves ? "of vectors of halves .add, .min and .max" : "of vectors of .f32 only .add");
+  }
+  if (d.in.space == Space::shared) d.fail("vectors are updated in global memory alone");
+  const std::size_t operands = returns ? 3 : 2;
+  d.demand_operands(operands, operands + (hinted ? 1 : 0));
+  const auto take = [&](std::size_t operand, bool result) {
+    const std::vector<Operand> elements = d.elements(d.operand(operand));
+    if (elements.size() != count) {
+      d.fail(std::to_string(elements.size()) + " registers for " + std::to_string(count) +
+             " elements");
+    }
+    for (const Operand& element : elements) {
+      if (result) {
+        d.result_of(element, bits_of(type));
+        continue;
+      }
+      const std::size_t before = d.sources.size();
+      const Place place = d.source_of(element, packed ? Type::b32 : type);
+      if (d.sources.size() == before) d.sources.push_back(place);  // a constant
+    }
+  };
+  if (returns) take(0, true);
+  d.address(d.operand(operands - 2));
+  take(operands - 1, false);
+  d.in.vector = static_cast<std::uint8_t>(count);
+  d.in.act = bits_of(type) == 16 ? update_vector<std::uint16_t> : update_vector<std::uint32_t>;
+}
+
 void decode_update(Decoder& d, bool returns) {
   const bool hinted = std::any_of(d.modifiers.left().begin(), d.modifiers.left().end(),
                                   [](std::string_view word) { return word == "L2::cache_hint"; });
-  if (d.modifiers.take("async")) d.refuse("asynchronous reductions");
   d.modifiers.ignore({"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys",
                       "noftz", "L2::cache_hint"});
   const int space = d.modifiers.choose({"global", "shared", "shared::cta", "shared::cluster"}, -1);
@@ -140,7 +220,9 @@ void decode_update(Decoder& d, bool returns) {
       {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}, -1);
   if (operation < 0) d.refuse("this operation");
   d.in.kind = static_cast<std::uint8_t>(operation);
+  const int vector = d.modifiers.choose({"v2", "v4", "v8"}, -1);
   d.in.type = d.demand_type();
+  if (vector >= 0) return decode_vector(d, returns, std::size_t{2} << vector, hinted);
   const Type type = d.in.type;
   const auto chosen = static_cast<Update>(operation);
   if (is_float(type) && chosen != Update::add) d.refuse("of this type only .add");
@@ -191,9 +273,28 @@ const char* fault_of_reduction(Update update, Type type) {
   return counts && type != Type::u32 ? ".inc and .dec are for .u32" : nullptr;
 }
 
+const char* fault_of_shared_reduction(Update update, Type type) {
+  switch (update) {
+    case Update::add:
+      if (type == Type::u32 || type == Type::s32 || type == Type::u64) return nullptr;
+      return "in shared memory .add is for .u32, .s32 and .u64";
+    case Update::min:
+    case Update::max:
+      if (type == Type::u32 || type == Type::s32) return nullptr;
+      return "in shared memory .min and .max are for .u32 and .s32";
+    case Update::inc:
+    case Update::dec:
+      return type == Type::u32 ? nullptr : ".inc and .dec are for .u32";
+    default:
+      return type == Type::b32 ? nullptr : "in shared memory .and, .or and .xor are for .b32";
+  }
+}
+
 bool decode_atomic(Decoder& d) {
   const std::string_view base = d.modifiers.base();
+  if (base == "multimem") d.refuse("of memory that several GPUs share");
   if (base != "atom" && base != "red") return false;
+  if (d.statement().opcode.starts_with("red.async")) return decode_store_async(d), true;
   decode_update(d, base == "atom");
   return true;
 }

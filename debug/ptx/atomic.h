@@ -27,5 +27,7 @@ void update_elements(Update update, Type type, std::byte* to, const std::byte* f
                      std::size_t bytes, bool ftz);
 /// Why there is no cp.reduce.async.bulk of this operation and type; nullptr where there is.
 const char* fault_of_reduction(Update update, Type type);
+/// The same of one into shared memory, and of red.async.
+const char* fault_of_shared_reduction(Update update, Type type);
 
 }  // namespace lanescope::ptx

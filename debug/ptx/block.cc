@@ -70,6 +70,8 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   for (Barrier& barrier : barriers_) barrier = {};
   cluster_arrivals_ = cluster_completed_ = {};
   async_.reset();
+  acknowledgements_.clear();
+  known_to_arrive_.clear();
   rounds_in_vain_ = 0;
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
   std::int64_t threads = grid_.thread_count();
@@ -206,6 +208,7 @@ void Block::note_exit(int at_cluster_barrier) {
   ++progress_;
   cluster_.note_exit(at_cluster_barrier);
   const int left = alive();
+  if (left == 0 && async_) async_->finish_sending();
   for (int id = 0; id < static_cast<int>(barriers_.size()); ++id) {
     const Barrier& barrier = barriers_[static_cast<std::size_t>(id)];
     if (!barrier.arrivals.empty() && barrier.expected == 0 && left > 0 && barrier.arrived >= left) {

@@ -100,6 +100,12 @@ class Block final : public simt::AsyncHost {
   AreaShadow* cluster_shadow() { return cluster_shadow_ ? &*cluster_shadow_ : nullptr; }
   /// What the block did before is before what blocks of the cluster do that come to `what` later.
   void meet_in_cluster(const void* what);
+  /// A thread has waited for a phase of an mbarrier of the block: who knows that knows that what
+  /// other blocks had sent there does not read their memory any more.
+  void acknowledge(const simt::MbarrierState& barrier);
+  /// A thread has come to know what other blocks of the cluster did, which tells it of what this
+  /// block has sent to them.
+  void learn_what_arrived(int thread);
   std::uint32_t time = 0;  ///< BlockOrder
   /// Under the memory checker: reads of bytes that nobody wrote, whose values some register held;
   /// the first stands for registers that nothing was assigned to.
@@ -162,6 +168,15 @@ class Block final : public simt::AsyncHost {
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;
+  /// What this block has sent, and a block that has waited for it: since which time of that.
+  struct Acknowledgement {
+    const simt::MbarrierState* full;
+    std::uint32_t count;
+    std::int64_t block;
+    std::uint32_t time;
+  };
+  std::vector<Acknowledgement> acknowledgements_;
+  std::map<const simt::MbarrierState*, std::uint32_t> known_to_arrive_;  ///< how many of each
   simt::Carried cluster_arrivals_, cluster_completed_;  ///< of the cluster's barrier
   std::unique_ptr<std::byte[]> memory_;
   std::byte* shared_ = nullptr;

@@ -24,14 +24,10 @@ void each_lane(std::uint32_t mask, F&& f) {
 void load(Warp& warp, const Instruction& in, const simt::TensorMap& map, const std::int64_t* at,
           int rank, Place blocks, simt::Caller caller) {
   const int lane = caller.thread % 32;
-  const auto to = warp.shared_place(in.space, warp.address_of(in, lane), 1, lane);
-  const std::uint32_t address = warp.lanes<std::uint32_t>(in.s[2])[lane];
-  const auto barrier = warp.shared_place(Space::shared, address, 8, lane);
-  if (to.block != barrier.block) {
-    warp.fail(lane, "the copy and its mbarrier lie in different blocks of the cluster");
-  }
+  const Destination first = destination_of(warp, lane, in.space, warp.address_of(in, lane), 1,
+                                           warp.lanes<std::uint32_t>(in.s[2])[lane]);
   Cluster& cluster = warp.block().cluster();
-  std::uint32_t ranks = 1u << to.block->rank();
+  std::uint32_t ranks = 1u << first.to.block->rank();
   if (blocks != no_place) ranks = warp.lanes<std::uint16_t>(blocks)[lane];
   if (ranks >> cluster.size() != 0) {
     warp.fail(lane, "the mask of a multicast names rank " +
@@ -45,7 +41,7 @@ void load(Warp& warp, const Instruction& in, const simt::TensorMap& map, const s
     }
     caller.from_outside = &block != &warp.block();
     simt::AsyncBlock& async = block.async();
-    async.load(to.offset, map, at, rank, async.barrier(barrier.offset, caller), caller);
+    async.load(first.to.offset, map, at, rank, async.barrier(first.full->offset, caller), caller);
   });
 }
 
@@ -70,6 +66,25 @@ class IssuedStores {
 };
 
 }  // namespace
+
+Destination destination_of(Warp& warp, int lane, Space space, std::uint64_t address,
+                           std::size_t bytes, std::uint64_t barrier) {
+  const auto to = warp.shared_place(space, address, bytes, lane);
+  const auto full = warp.shared_place(space, barrier, 8, lane);
+  if (to.block != full.block) {
+    warp.fail(lane, "the copy and its mbarrier lie in different blocks of the cluster");
+  }
+  simt::Caller caller = warp.caller(lane);
+  caller.from_outside = to.block != &warp.block();
+  return {to, &to.block->async().barrier(full.offset, caller), caller};
+}
+
+void demand_other_block(Warp& warp, int lane, const Destination& destination) {
+  if (destination.caller.from_outside) return;
+  warp.fail(lane,
+            "it goes into the block's own shared memory, and is for that of another block of the "
+            "cluster (mapa)");
+}
 
 Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
   simt::AsyncBlock& async = warp.block().async();
@@ -142,6 +157,32 @@ Flow copy_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
     }
     const bool several = in.kind == static_cast<std::uint8_t>(CopyKind::multicast);
     load(warp, in, map, at, 1, several ? warp.program().operands[in.target] : no_place, caller);
+  });
+  return Flow::next;
+}
+
+Flow send_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  const bool reduces = in.kind == static_cast<std::uint8_t>(CopyKind::reduce);
+  const auto update = static_cast<Update>(in.target);
+  each_lane(mask, [&](int lane) {
+    const std::uint32_t bytes = warp.lanes<std::uint32_t>(in.s[3])[lane];
+    const std::uint64_t address = warp.address_of(in, lane);
+    const std::uint64_t source =
+        warp.lanes<std::uint32_t>(in.s[1])[lane] + static_cast<std::uint64_t>(in.immediate2);
+    if (bytes % 16 != 0 || address % 16 != 0 || source % 16 != 0) {
+      warp.fail(lane, std::to_string(bytes) + " bytes, and addresses, must be multiples of 16",
+                FaultKind::misaligned_address);
+    }
+    if (bytes == 0) return;
+    const Destination at = destination_of(warp, lane, in.space, address, bytes,
+                                          warp.lanes<std::uint32_t>(in.s[2])[lane]);
+    demand_other_block(warp, lane, at);
+    const std::size_t from = warp.shared_offset(Space::shared, source, bytes, lane);
+    warp.check_sent(at.to, bytes, reduces, lane);
+    warp.block().async().send(from, bytes, at.to.block->async(), at.to.offset, *at.full,
+                              warp.caller(lane),
+                              reduces ? reduction_of(update, {in.type, false}) : simt::Reduction());
+    warp.block().meet_in_cluster(at.full);
   });
   return Flow::next;
 }

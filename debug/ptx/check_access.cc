@@ -41,12 +41,26 @@ void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
   if (block_.checker()) check_ordering(Access::write, lane, at, bytes, held);
 }
 
+void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, int lane) {
+  if (!block_.checker()) return;
+  const std::byte* at = to.block->shared() + to.offset;
+  if (updates && to.block->checker()->is_unwritten(at, bytes)) {
+    block_.checker()->add(simt::Kind::uninitialised_read,
+                          {false, place_number(), block_.index(), thread(lane)}, {},
+                          simt::shared_region, static_cast<std::int64_t>(to.offset), bytes);
+  }
+  AreaShadow::Held held;
+  enter_cluster(*to.block, updates ? Access::update : Access::write, lane, at, bytes, updates,
+                held);
+}
+
 void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes,
                           AreaShadow::Held& held) {
   simt::BlockChecker& checker = *block_.checker();
   if (is_private(at)) return;
   checker.acquire(at, thread(lane));
   if (!checker.in_shared(at, bytes)) block_.time = block_.order().meet(at, block_.index());
+  block_.learn_what_arrived(thread(lane));
   check_lane(access, lane, at, bytes, bytes, true, held);
   checker.release(at, thread(lane));
 }

@@ -110,11 +110,31 @@ void decode_tensor(Decoder& d) {
   d.in.act = copy_tensor;
 }
 
+/// From the block's shared memory into that of another one of the cluster.
+void decode_send(Decoder& d) {
+  if (!d.modifiers.take("shared::cluster") || !d.modifiers.take("shared::cta")) {
+    d.fail("between blocks of a cluster it goes from .shared::cta to .shared::cluster");
+  }
+  if (!d.modifiers.take("mbarrier::complete_tx::bytes")) {
+    d.fail(".mbarrier::complete_tx::bytes is missing");
+  }
+  d.demand_operands(4);
+  const Place bytes = d.source(2, Type::u32);
+  bool wide = false;
+  take_address(d, d.operand(1), Space::shared, d.in.s[1], d.in.immediate2, wide);
+  if (wide) d.refuse("an address of shared memory of 64 bits");
+  take_barrier(d, d.operand(3));
+  take_shared(d, d.operand(0));
+  d.in.s[3] = bytes;
+  d.in.act = send_bytes;
+}
+
 void decode_plain(Decoder& d) {
-  d.modifiers.take("mbarrier::complete_tx::bytes");
   const bool has_global = d.modifiers.take("global");
+  if (!has_global) return decode_send(d);
+  d.modifiers.take("mbarrier::complete_tx::bytes");
   const bool has_shared = d.modifiers.choose({"shared::cluster", "shared::cta"}, -1) >= 0;
-  if (!has_global || !has_shared) d.refuse("between the blocks of a cluster");
+  if (!has_shared) d.fail("it copies between .global and shared memory");
   Place bytes = no_place;
   bool wide = true;
   if (d.modifiers.take("bulk_group")) {
@@ -162,10 +182,25 @@ void decode_tensor_reduction(Decoder& d) {
   d.in.act = copy_tensor;
 }
 
+/// cp.reduce.async.bulk into the shared memory of another block of the cluster.
+void decode_sent_reduction(Decoder& d) {
+  const int update = take_update(d);
+  d.in.type = d.demand_type();
+  if (const char* fault = fault_of_shared_reduction(static_cast<Update>(update), d.in.type)) {
+    d.fail(fault);
+  }
+  d.in.kind = static_cast<std::uint8_t>(CopyKind::reduce);
+  d.in.target = static_cast<std::uint32_t>(update);
+  decode_send(d);
+}
+
 /// cp.reduce.async.bulk from shared to global memory.
 void decode_reduction(Decoder& d) {
   d.modifiers.ignore({"reduce", "async", "bulk"});
   if (d.modifiers.take("tensor")) return decode_tensor_reduction(d);
+  if (d.statement().opcode.find("shared::cluster") != std::string_view::npos) {
+    return decode_sent_reduction(d);
+  }
   if (!d.modifiers.take("global") || !d.modifiers.take("shared::cta") ||
       !d.modifiers.take("bulk_group")) {
     d.refuse("but from .shared::cta to .global with .bulk_group");

@@ -160,6 +160,8 @@ void decode_copy_async(Decoder& decoder);
 /// run on one machine, so an access of any scope is seen by all.
 void ignore_hints(Decoder& decoder);
 bool decode_atomic(Decoder& decoder);
+/// st.async and red.async.
+void decode_store_async(Decoder& decoder);
 bool decode_control(Decoder& decoder);
 bool decode_barrier(Decoder& decoder);
 bool decode_warp(Decoder& decoder);

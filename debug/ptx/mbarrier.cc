@@ -76,6 +76,8 @@ Flow try_wait(Warp& warp, const Instruction& in, std::uint32_t mask) {
     if (async.try_wait(barrier, static_cast<int>(given), caller)) {
       done |= 1u << lane;
       warp.block().meet_in_cluster(&barrier);
+      warp.block().acknowledge(barrier);
+      warp.block().learn_what_arrived(caller.thread);
     } else {
       open[lane] = &barrier;
     }

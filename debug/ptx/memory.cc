@@ -231,7 +231,8 @@ bool decode_memory(Decoder& d) {
   if (base == "ld" || base == "ldu") {
     decode_access(d, true);
   } else if (base == "st") {
-    if (d.modifiers.take("async") || d.modifiers.take("bulk")) d.refuse("asynchronous stores");
+    if (d.statement().opcode.starts_with("st.async")) return decode_store_async(d), true;
+    if (d.modifiers.take("bulk")) d.refuse("it is no instruction of sm_90");
     decode_access(d, false);
   } else if (base == "cp") {
     if (!d.modifiers.take("async")) d.fail("the machine does not know this instruction");

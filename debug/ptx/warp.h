@@ -179,6 +179,9 @@ class Warp {
   std::unique_lock<std::mutex> hold_order();
   /// The same of a lane's atomic access, which orders in every memory.
   void check_atomic(int lane, const std::byte* at, std::size_t bytes);
+  /// The same of bytes that a lane puts into shared memory of the cluster, to arrive later.
+  /// `updates`: what lies there is changed by them.
+  void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, int lane);
   /// Whether numbers that are not finite are followed.
   bool follows_numbers() const;
   /// A lane has loaded a register, or stores it.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Arrival {
 /// "0-31,64"
 std::string threads_text(const std::vector<Arrival>& arrivals);
 
+class AsyncBlock;
+
 /// An mbarrier: a phase completes when no arrivals and no bytes are pending.
 struct MbarrierState final : Waitable {
   std::string name;
@@ -47,6 +50,7 @@ struct MbarrierState final : Waitable {
   int agent = 0;  ///< of the copies that complete on it: its clock is the phase
   std::uint32_t phase_of_copy = 0, phase_waited_for = 0;  ///< counted from 1, the last ones
   Arrival copied{};                                       ///< who issued the last copy
+  std::set<AsyncBlock*> senders;                          ///< other blocks that have sent copies
   Carried completed, current;
   std::string story() const override;
 };
@@ -185,6 +189,22 @@ class AsyncBlock {
             MbarrierState& full, const Caller& caller);
   void store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,
              const Caller& caller, const Reduction& reduce = {}, bool again = false);
+  /// Bytes that come from a lane, or from another block of the cluster
+  /// (debug/simt/cluster_copy.cc): `bring` writes them when they land. `generic`: in the generic
+  /// proxy, as st.async does it.
+  std::shared_ptr<Flight> receive(std::size_t to, std::size_t bytes, MbarrierState& full,
+                                  bool generic, const Caller& caller,
+                                  std::function<void(std::byte* to)> bring);
+  /// A copy from this offset to `to` in the shared memory of `other`, a block of the same cluster,
+  /// which completes on its `full`.
+  void send(std::size_t from, std::size_t bytes, AsyncBlock& other, std::size_t to,
+            MbarrierState& full, const Caller& caller, const Reduction& reduce);
+  /// How many copies of this block to `full` have landed; `thread` knows that so many have, so that
+  /// they do not read shared memory any more.
+  std::uint32_t landed_on(const MbarrierState& full) { return senders_[&full].landed; }
+  void learn_landed(const MbarrierState& full, std::uint32_t count, int thread);
+  /// The last lane has exited, and shared memory goes with it.
+  void finish_sending();
   void commit_stores(int thread);
   /// Until at most `pending` of the lane's committed bulk groups are under way.
   void wait_stores(int pending, int thread);
@@ -233,6 +253,11 @@ class AsyncBlock {
 
  private:
   void complete_if_due(MbarrierState& barrier);
+  /// What `caller` has under way completes on `full` with so many bytes, once `bring` has moved
+  /// them.
+  std::shared_ptr<Flight> deliver(MbarrierState& full, std::int64_t bytes, const Caller& caller,
+                                  std::function<void()> bring);
+  void demand_fenced(MbarrierState& full, const AsyncWork& work);
   void wake(std::vector<int>& waiting, const Carried& completed);
   std::string check_alike(int warp, const Product& what, const AsyncWork& work, Here here);
   std::string operand_error(const Product& what, int warp) const;
@@ -259,6 +284,17 @@ class AsyncBlock {
   std::vector<WarpProducts> products_;
   std::vector<WarpgroupCalls> calls_;
   std::map<int, LaneStores> stores_;
+  /// Copies to an mbarrier of another block, which land in their order.
+  struct Sender {
+    struct Sent {
+      std::shared_ptr<Flight> flight;
+      int thread;  ///< that issued it
+    };
+    std::deque<Sent> under_way;
+    std::uint32_t landed = 0;
+    int agent = 0;  ///< its clock counts the copies
+  };
+  std::map<const MbarrierState*, Sender> senders_;
   std::vector<std::vector<OperandRange>> operands_;
   std::vector<int> registers_;              ///< of a lane, by thread
   std::vector<int> waiting_for_registers_;  ///< threads

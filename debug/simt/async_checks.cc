@@ -76,18 +76,24 @@ void BlockChecker::check_generic_write(std::size_t offset, std::size_t bytes, co
   }
 }
 
+bool BlockChecker::is_generic(const Touch& write) const {
+  if (write.epoch == 0) return false;
+  return thread_of(write.epoch) < clocks_.threads() || generic_places_.contains(write.place);
+}
+
 void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
   const Touch me{epoch_of(work.agent, work.clock), work.place};
   const Past past = clocks_.past(work.thread);
   const int threads = clocks_.threads();
   issuers_[static_cast<std::size_t>(work.agent - threads)] = work.thread;
+  if (work.generic) generic_places_.insert(work.place);
   Kind found = Kind::none;
   Party other;
   std::size_t at = offset;
   cells_.each(offset, bytes, [&](Cell& cell, std::size_t i) {
     const Touch before = cell.write;
-    const bool unfenced = before.epoch != 0 && thread_of(before.epoch) < threads &&
-                          !clocks_.fenced(work.thread, before.epoch);
+    const bool unfenced =
+        !work.generic && is_generic(before) && !clocks_.fenced(work.thread, before.epoch);
     Touch earlier;
     Kind kind = enter_write(cell, me, past, earlier);
     if (kind == Kind::race && thread_of(before.epoch) >= threads) kind = Kind::missing_wait;
@@ -133,8 +139,7 @@ void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const Async
         kind = thread_of(write.epoch) >= threads ? Kind::missing_wait : Kind::race;
       } else if (write.epoch & in_flight) {
         kind = Kind::missing_wait;
-      } else if (thread_of(write.epoch) < threads && !fenced(write.epoch) &&
-                 !copy_places_.contains(write.place)) {
+      } else if (is_generic(write) && !fenced(write.epoch) && !copy_places_.contains(write.place)) {
         kind = Kind::missing_proxy_fence;
       }
       if (kind == Kind::none || found != Kind::none) return;

@@ -25,6 +25,8 @@ struct AsyncWork {
   int thread;  ///< that issued it
   /// By another block of the cluster: what orders it behind earlier accesses is not known.
   bool from_outside = false;
+  /// In the generic proxy (st.async, red.async): no fence of the proxy is before it.
+  bool generic = false;
   /// What several threads know that issue it together; nullptr: `thread` alone.
   const Carried* known = nullptr;
 };

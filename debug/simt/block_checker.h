@@ -109,6 +109,8 @@ class BlockChecker {
   void check_generic_write(std::size_t offset, std::size_t bytes, const void* pc, int thread);
   /// The lane of an epoch: that of an agent is the one it works for.
   int thread_behind(Epoch e) const;
+  /// Whether a write was done in the generic proxy.
+  bool is_generic(const Touch& write) const;
   bool enter_global(Access access, const void* address, std::size_t bytes, const void* pc,
                     int thread);
 
@@ -133,6 +135,7 @@ class BlockChecker {
   /// PTX ISA does not say so; CUTLASS (sm90_mma_multistage_gmma_ss) and Triton rely on it.
   std::set<std::uint32_t> copy_places_;
   std::uint32_t last_copy_place_ = 0;
+  std::set<std::uint32_t> generic_places_;  ///< of asynchronous work in the generic proxy
   std::unique_ptr<AsyncShadow> async_;
   std::vector<int> issuers_;  ///< of each agent
   std::int64_t block_ = 0;

@@ -114,10 +114,7 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
   if (!caller.from_outside) check_global(host_, box, BlockChecker::Access::read, caller);
   if (checker) {
     const AsyncWork work{full.agent, full.phase + 1, place, thread, caller.from_outside};
-    if (!full.init_fenced) {
-      checker->add_shared(Kind::unfenced_barrier, work, false, {}, full.offset, 8);
-      full.init_fenced = true;  // said once
-    }
+    demand_fenced(full, work);
     checker->write_async(box.begin, static_cast<std::size_t>(map.box_bytes()), work);
     // What is copied as bytes has no rows that a matrix descriptor must agree with.
     const std::uint32_t copy = rank > 1 ? checker->async().next_copy() : 0;
@@ -130,13 +127,8 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
       }
     });
   }
-  const std::uint32_t phase = full.phase;
-  full.phase_of_copy = phase + 1;
-  full.copied = {thread, caller.here, place};
-  const auto flight = std::make_shared<Flight>();
-  flight->place = place;
   // The map may lie in the lane's own memory.
-  flight->land = [=, this, &full, own = map] {
+  deliver(full, map.box_bytes(), caller, [=, this, own = map] {
     const Box arriving{own, {box.at[0], box.at[1], box.at[2], box.at[3], box.at[4]}, box.begin};
     const bool followed = host_.follows_copies();
     arriving.for_each_chunk(
@@ -149,13 +141,7 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
           host_.note_copied(chunk + bytes, nullptr, 16 - bytes, false, caller);
         });
     host_.note_written(box.begin, static_cast<std::size_t>(own.box_bytes()));
-    if (full.phase != phase && host_.checker()) {
-      host_.checker()->add_shared(Kind::wrong_expect_tx, {full.agent, phase + 1, place, thread},
-                                  true, {}, full.offset, 8);
-    }
-    complete_bytes(full, own.box_bytes());
-  };
-  enqueue(flight);
+  });
 }
 
 void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, std::size_t from,

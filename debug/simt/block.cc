@@ -29,9 +29,10 @@ std::string lane_of_warp(int thread) {
 
 constinit thread_local BlockRunner* BlockRunner::current_ = nullptr;
 
-BlockRunner::BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting)
+BlockRunner::BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting, StackPools& stacks)
     : grid_(grid),
       sitting_(sitting),
+      stacks_(stacks),
       lanes_(static_cast<std::size_t>(launch.threads)),
       warps_(static_cast<std::size_t>(launch.threads / 32)),
       shared_bytes_((launch.shared_bytes + 3) / 4 * 4),
@@ -66,13 +67,13 @@ void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const voi
     lane.waits_in = nullptr;
     lane.waits_for = nullptr;
     lane.copies.assign(1, {});
-    lane.fiber =
-        boost::context::fiber(std::allocator_arg, StackPool::Allocator{&stacks_, &lane.stack_end},
-                              [=, this](boost::context::fiber&& scheduler) {
-                                scheduler_ = std::move(scheduler);
-                                kernel(arguments);
-                                return std::move(scheduler_);
-                              });
+    lane.fiber = boost::context::fiber(std::allocator_arg,
+                                       StackPool::Allocator{stacks_.get(), &lane.stack_end},
+                                       [=, this](boost::context::fiber&& scheduler) {
+                                         scheduler_ = std::move(scheduler);
+                                         kernel(arguments);
+                                         return std::move(scheduler_);
+                                       });
     ready_.push_back(i);
   }
   run_lanes();

@@ -68,7 +68,7 @@ struct Grid {
 class BlockRunner final : public AsyncHost {
  public:
   /// Runs blocks of this launch on the thread that sits here.
-  BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting);
+  BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting, StackPools& stacks);
   ~BlockRunner();
 
   /// Throws Fault.
@@ -127,7 +127,7 @@ class BlockRunner final : public AsyncHost {
 
   Grid& grid_;
   Sitting& sitting_;
-  StackPool stacks_;  ///< outlives the lanes, whose stacks come back to it
+  StackPools::Loan stacks_;  ///< outlives the lanes, whose stacks come back to it
   std::vector<Lane> lanes_;
   std::vector<Warp> warps_;
   std::deque<int> ready_;  ///< threads that can go on, in their order

@@ -74,10 +74,12 @@ void launch(const Launch& launch, void (*kernel)(const void*), const void* argum
     launch.checker->begin(reinterpret_cast<const void*>(kernel), launch.shared_bytes,
                           launch.is_first);
   }
+  static thread_local StackPools of_this_thread;
+  StackPools& stacks = of_this_thread;  // the workers' own would be others
   Grid grid{launch.blocks};
   const std::optional<Fault> first =
       run_blocks(launch.first_block, launch.blocks, launch.workers, [&](Sitting& sitting) {
-        auto runner = std::make_shared<BlockRunner>(launch, grid, sitting);
+        auto runner = std::make_shared<BlockRunner>(launch, grid, sitting, stacks);
         return [=](std::int64_t block) { runner->run(block, kernel, arguments); };
       });
   if (launch.checker) {

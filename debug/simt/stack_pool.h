@@ -1,16 +1,17 @@
 #pragma once
 
-#include <algorithm>
-#include <boost/context/protected_fixedsize_stack.hpp>
+#include <boost/context/stack_context.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "reference/site.h"
 
 namespace lanescope::simt {
 
-/// Fiber stacks, each below a guard page, used again from block to block.
+/// Fiber stacks, each above a guard page, used again from block to block.
 class StackPool {
  public:
   /// Room for a lane's registers at no optimisation; pages are taken only when touched.
@@ -19,22 +20,13 @@ class StackPool {
   static constexpr std::size_t poisoned_bytes = 16 * 1024;
 
   StackPool() = default;
-  ~StackPool() {
-    for (auto& stack : free_) allocator_.deallocate(stack);
-  }
+  ~StackPool();
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
   /// Its upper end is full of poison: what a kernel keeps there and never assigns is NaN in any
-  /// type, whatever a block before left.
-  boost::context::stack_context take() {
-    if (free_.empty()) free_.push_back(allocator_.allocate());
-    const auto stack = free_.back();
-    free_.pop_back();
-    auto* const end = static_cast<std::uint32_t*>(stack.sp);
-    std::fill(end - poisoned_bytes / sizeof(std::uint32_t), end, poison32);
-    return stack;
-  }
+  /// type, whatever a block before left. Throws std::bad_alloc.
+  boost::context::stack_context take();
   void give(boost::context::stack_context stack) { free_.push_back(stack); }
 
   /// Boost.Context's StackAllocator over a pool; says where the stack ends (it grows down).
@@ -50,8 +42,36 @@ class StackPool {
   };
 
  private:
-  boost::context::protected_fixedsize_stack allocator_{stack_bytes};
+  void map_more();
+
+  std::vector<void*> slabs_;
   std::vector<boost::context::stack_context> free_;
+};
+
+/// The pools that the launches of one thread use, a pool for each worker: stacks are mapped once,
+/// as to unmap them interrupts all other workers.
+class StackPools {
+ public:
+  /// A pool of one's own, until it goes.
+  class Loan {
+   public:
+    explicit Loan(StackPools& pools) : pools_(pools), pool_(pools.take()) {}
+    ~Loan() { pools_.give(std::move(pool_)); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    StackPool* get() { return pool_.get(); }
+
+   private:
+    StackPools& pools_;
+    std::unique_ptr<StackPool> pool_;
+  };
+
+ private:
+  std::unique_ptr<StackPool> take();
+  void give(std::unique_ptr<StackPool> pool);
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<StackPool>> free_;
 };
 
 }  // namespace lanescope::simt

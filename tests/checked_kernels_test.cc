@@ -64,7 +64,7 @@ TEST_CASE("check: a finding in a persistent block names the item") {
   CHECK(check_text(report, {}).find(" of item ") != std::string::npos);
 }
 
-TEST_CASE("check: planted bugs of memory are found, with the line") {
+TEST_CASE("check: planted bugs of memory are found, with the line", "[slow]") {
   int checked = 0;
   std::set<std::string> clean;  // kernels at the problems that show bugs of theirs
   for (const testing::Specimen& specimen : testing::all_specimens()) {

@@ -92,7 +92,7 @@ TEST_CASE("locate: the last head of tensors beyond 2^32 elements is as it is alo
   }
 }
 
-TEST_CASE("locate: every planted bug by stage, site and cause") {
+TEST_CASE("locate: every planted bug by stage, site and cause", "[slow]") {
   REQUIRE(testing::all_specimens().size() >= 25);
   for (const testing::Specimen& specimen : testing::all_specimens()) {
     RunOptions options;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """machine_code_test.py ROOT BUILD NVCC NINJA [--all]: the machine code of every cuda module without tracing is the
-code of the same kernel without anything to trace. Without --all of each head dimension in one tile and one type: types
-differ in their conversions alone, which no seam holds, tiles in how often their loops go round.
+code of the same kernel without anything to trace. Without --all in one tile, head dimension and type, and in each type
+that is scaled: types differ in their conversions alone, which no seam holds, the rest in how often loops go round.
 
 Those of a gate, of all kernels, are compiled to one PTX, of which ptxas makes machine code, function by function, and
 as a module each takes ten times as long: from ROOT, and from a copy of ROOT for the gate, in which a `seam(...)` statement
@@ -111,10 +111,10 @@ def without_traces(root, copy, gate):
 
 
 def of_one_tile(modules):
-    """Those of each kernel, gate and head dimension in its first tile and type, and in each type that is scaled."""
+    """Those of each kernel and gate in its first tile and type, and in each type that is scaled."""
     first = {}
     for module in sorted(modules, key=lambda m: TYPES.index(m[3])):
-        first.setdefault((*module[1:3], module[4], module[3] in SCALED), module)
+        first.setdefault((*module[1:3], module[3] in SCALED), module)
     return list(first.values())
 
 

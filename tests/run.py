@@ -111,10 +111,11 @@ def main():
         print("no test matches:", *patterns, file=sys.stderr)
         return 2
 
-    # Those that took longest last time begin, so that none is left over at the end.
+    # Those that took longest last time begin, so that none is left over at the end; the first time [slow] cases.
     record = build / "test_seconds.json"
     seconds = json.loads(record.read_text()) if record.exists() else {}
-    jobs.sort(key=lambda job: -seconds.get(job.name, float("inf")))
+    slow = {job.name for job in cases(build, ["[slow]"])}
+    jobs.sort(key=lambda job: (-seconds.get(job.name, float("inf")), job.name not in slow))
     counts, took, cpu = {"passed": 0, "failed": 0, "skipped": 0}, {}, {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() + 1) as pool:  # some wait for a browser, or a lock
         futures = {pool.submit(run, job, build): job for job in jobs}

@@ -58,6 +58,7 @@ TEST_CASE("another recurrence is named, not called a bug") {
       {"odd_tiles_last", "visited in the order 0, 2, 4, 1, 3"},
       {"lazy_8", "m: kept until it rises by more than a threshold"},
       {"from_lowest", "m: starts from -1e+30"},
+      {"from_lowest_of_f16", "m: starts from -1e+04"},
       {"sum_in_epilogue", "l: each lane has a part"},
       {"raw", "m: in units of the raw scores"},
       {"base_e", "s: in base e"},

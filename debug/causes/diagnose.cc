@@ -44,10 +44,11 @@ void sort_by_cost(Findings& findings, const Scene& scene) {
 }
 
 /// Whether zeros stand for all values that are wrong: so they would by any rule whose operands are
-/// zero.
+/// zero. The same holds of infinities in outputs.
 bool only_zeros(const Scene& scene) {
-  return std::all_of(scene.elements().begin(), scene.elements().end(), [](const Element& e) {
-    return !e.wrong || (!e.unwritten && e.got == 0 && std::isfinite(e.want));
+  return std::all_of(scene.elements().begin(), scene.elements().end(), [&](const Element& e) {
+    const bool says_nothing = e.got == 0 || (scene.at_end() && std::isinf(e.got));
+    return !e.wrong || (!e.unwritten && says_nothing && std::isfinite(e.want));
   });
 }
 
@@ -174,9 +175,15 @@ void refute(Diagnosis& diagnosis, const DumpInfo& right) {
   std::vector<Finding>& rivals = diagnosis.rivals;
   std::erase_if(rivals, [&](const Finding& rival) { return rival.shows && rival.shows(right); });
   if (rivals.empty() || !diagnosis.shows || !diagnosis.shows(right)) return;
-  const Finding best = rivals.front();
-  settle_on(best, diagnosis);
-  const auto is_named = [&](const Finding& finding) { return finding.cause == best.cause; };
+  name_rival(diagnosis, rivals.front().cause);
+}
+
+void name_rival(Diagnosis& diagnosis, Cause cause) {
+  std::vector<Finding>& rivals = diagnosis.rivals;
+  const auto is_named = [&](const Finding& finding) { return finding.cause == cause; };
+  const auto rival = std::find_if(rivals.begin(), rivals.end(), is_named);
+  if (rival == rivals.end()) return;
+  settle_on(Finding(*rival), diagnosis);
   std::erase_if(rivals, is_named);
   std::erase_if(diagnosis.suspects, is_named);
 }

@@ -58,4 +58,7 @@ void refute(Diagnosis& diagnosis, const DumpInfo& right);
 /// The same where the memory checker finds nothing: nobody reads what was never written.
 void refute_unwritten_reads(Diagnosis& diagnosis);
 
+/// Names the rival of this cause, if there is one, in the place of what is named.
+void name_rival(Diagnosis& diagnosis, Cause cause);
+
 }  // namespace lanescope

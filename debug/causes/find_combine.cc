@@ -308,6 +308,19 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
   const Array& m = parts.top;
   try_lse_terms(scene, m, l, fits);
+  for (std::size_t left_out = 0; left_out < parts.count(); ++left_out) {
+    Array top = Array::Constant(m.rows(), 1, -infinity);
+    for (std::size_t i = 0; i < parts.count(); ++i) {
+      if (i != left_out) top = top.max(parts.m[i]);
+    }
+    fits(Cause::incomplete_reduction,
+         "the maximum over the splits leaves out split " + std::to_string(left_out),
+         (top + log2(sum(parts.l,
+                         [&](std::size_t i) {
+                           return exp2(parts.m[i] - (top == -infinity).select(0, top));
+                         }))) *
+             ln_2);
+  }
   for (const Mistake& mistake : mistakes(parts)) {
     const Array sum_of =
         sum(parts.l, [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; });

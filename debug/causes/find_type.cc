@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "debug/causes/detectors.h"
 #include "debug/causes/formulas.h"
 #include "reference/elementary.h"
@@ -63,7 +65,15 @@ void find_type(const Scene& scene, Findings& findings) {
   if (scene.site() == SiteId::s) try_scores(scene, {own, other}, fits);
   if (scene.site() == SiteId::o) try_output(scene, {own, other}, fits);
   if (scene.site() == SiteId::p || scene.site() == SiteId::o_final) {
-    const Misreading stored{other, own};
+    // Read as what they were stored as, the values are right: forwards, what is read wrongly may be
+    // so small that anything fits.
+    const Misreading stored{other, own}, back{own, other};
+    const Array read_back = back(scene.got());
+    const auto differs = [&](const Element& e) {
+      return e.wrong && !scene.fits(e.row, e.col, read_back(e.row, e.col), e.want);
+    };
+    const auto differing = std::count_if(scene.elements().begin(), scene.elements().end(), differs);
+    if (static_cast<double>(differing) > 0.02 * scene.wrong_count()) return;
     fits(Cause::wrong_type, "it is stored in the other type: " + stored.text(),
          stored(scene.want()));
   }

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <set>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
@@ -67,6 +68,15 @@ double rounding_of(const Scene& scene) {
   return std::ldexp(1.0, -format_of(operand_type(scene.info().dtype)).fraction_bits - 1);
 }
 
+/// Whether all wrong values of a site with columns are in the same row.
+bool in_one_row(const Scene& scene) {
+  std::set<int> rows;
+  for (const Element& e : scene.elements()) {
+    if (e.wrong) rows.insert(e.row);
+  }
+  return scene.cols() > 1 && rows.size() < 2;
+}
+
 std::string constant_text(const Scene& scene, double ratio) {
   const double d = static_cast<double>(scene.info().problem.d);
   const double width = scene.info().head_dim;
@@ -98,9 +108,10 @@ void find_scale(const Scene& scene, Findings& findings) {
   if (scene.first().stage == Stage::load && scene.wrong_count() < 4) return;
   const double rounding = rounding_of(scene);
   const Ratio whole = ratios(scene, 1, [](const Element&) { return 0; })[0];
-  if (whole.tells(rounding) && whole.count > 2) {
+  const std::string known = constant_text(scene, whole.value);
+  // Of one row alone, a number that is no known one may be the row's own.
+  if (whole.tells(rounding) && whole.count > 2 && (!known.empty() || !in_one_row(scene))) {
     Finding finding{Cause::wrong_scale, 1};
-    const std::string known = constant_text(scene, whole.value);
     if (known.empty()) finding.bits += free_number_bits;
     finding.evidence = {"got / want is " + value_text(whole.value) + known + " for all " +
                         std::to_string(whole.count) + " wrong values"};

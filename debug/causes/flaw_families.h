@@ -11,8 +11,12 @@ using Flaws = std::vector<Flaw>;
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 /// Which tensors, heads, rows and types the operands are.
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
-/// What m, l and O are summed up from, tile by tile, lane by lane and split by split.
+/// From which places of their tiles the elements of K, V and P are read.
+void add_flaws_of_places(const DumpInfo& info, Flaws& flaws);
+/// What m, l and O are summed up from, tile by tile and lane by lane.
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
+/// What blocks of their own for parts of the keys take, and how their results are put together.
+void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.
 std::vector<Flaw> window_flaws(const DumpInfo& info);
 

@@ -10,7 +10,7 @@ namespace lanescope {
 namespace {
 
 /// Blocks and rows of each that are looked at, and values that must tell a flaw from what is right.
-constexpr std::size_t blocks_tried = 4;
+constexpr std::int64_t blocks_tried = 4;
 constexpr std::int64_t rows_tried = 12;
 constexpr int fewest_decisive = 8;
 
@@ -18,10 +18,13 @@ constexpr int fewest_decisive = 8;
 std::vector<std::int64_t> row_tiles(const Scene& scene) {
   const std::int64_t count = scene.info().row_tiles();
   const std::int64_t first = scene.block() / scene.info().splits;
-  std::vector<std::int64_t> tiles = {first};
-  for (const std::int64_t tile :
-       {count - 1, std::int64_t{0}, count / 2, count / 4, 3 * count / 4}) {
-    if (tiles.size() == blocks_tried) break;
+  std::vector<std::int64_t> tiles = {first},
+                            others = {count - 1, 0, count / 2, count / 4, 3 * count / 4};
+  // Of few rows each, more of them.
+  const std::int64_t wanted = std::max<std::int64_t>(blocks_tried, rows_tried / scene.info().br);
+  for (std::int64_t i = 0; i < wanted; ++i) others.push_back(i * count / wanted);
+  for (const std::int64_t tile : others) {
+    if (std::ssize(tiles) == wanted) break;
     if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
   }
   return tiles;
@@ -102,6 +105,8 @@ bool FlawTrial::explains() const {
 }
 
 std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
+  if (flawed_columns.empty() && spared_lse == 0) return "the log-sum-exp";
+  if (flawed_lse == 0 && spared_columns.empty()) return "O";
   const std::string some = subset_text("rows", flawed, spared, br);
   return some.empty() ? subset_text("columns", flawed_columns, spared_columns, d) : some;
 }
@@ -112,7 +117,9 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
   enum class Tells : std::uint8_t { flawed, spared, nothing };
   const auto compare_with = [&](const OutputValue& value, double predicted, double allowed,
                                 double allowed_of_right) {
-    const bool fits = !value.unwritten && compare(value.got, predicted, allowed).holds;
+    // A NaN that is predicted says nothing of where one comes from.
+    const bool fits =
+        !value.unwritten && !std::isnan(predicted) && compare(value.got, predicted, allowed).holds;
     const bool telling = value.unwritten || !compare(value.got, value.want, allowed_of_right).holds;
     if (value.wrong() && telling) {
       ++trial.decisive;
@@ -130,7 +137,11 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
     const double score = planned.largest_score;
     const FlawTrial before = trial;
     for (std::size_t col = 0; col < row.o.size(); ++col) {
-      const OutputValue& o = row.o[col];
+      OutputValue o = row.o[col];
+      // Of bits that are of another type, what they were stored as is compared.
+      if (plan.o_type != dtype && !o.unwritten) {
+        o.got = value_of(plan.o_type, round_to(dtype, o.got));
+      }
       const double magnitude = planned.magnitude[col];
       const Tells tells = compare_with(o, planned.o[col],
                                        tolerance_of_o(o, planned.o[col], magnitude, score, dtype),
@@ -140,8 +151,11 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
       if (tells == Tells::spared) trial.spared_columns.push_back(at);
     }
     if (row.lse) {
-      compare_with(*row.lse, planned.lse, tolerance_of_lse(*row.lse, planned.lse, score),
-                   tolerance_of_lse(*row.lse, row.lse->want, score));
+      const Tells tells =
+          compare_with(*row.lse, planned.lse, tolerance_of_lse(*row.lse, planned.lse, score),
+                       tolerance_of_lse(*row.lse, row.lse->want, score));
+      trial.flawed_lse += tells == Tells::flawed;
+      trial.spared_lse += tells == Tells::spared;
     }
     if (trial.lost()) break;
     const std::int64_t in_tile = row.query % inputs.info().br;

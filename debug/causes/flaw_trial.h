@@ -36,6 +36,7 @@ struct FlawTrial {
   std::vector<std::int64_t> flawed, spared;
   /// The same of the columns of O.
   std::vector<std::int64_t> flawed_columns, spared_columns;
+  int flawed_lse = 0, spared_lse = 0;  ///< values of the log-sum-exp
 
   /// Given up: too many wrong values do not follow.
   bool lost() const { return decisive - explained > 0.02 * decisive + 2; }
@@ -43,7 +44,8 @@ struct FlawTrial {
   bool explains() const;
   /// The right ones do, too.
   bool wins() const { return explains() && predicted >= 0.98 * right; }
-  /// The part of the outputs in which alone the flaw is, as "odd rows"; empty where there is none.
+  /// The part of the outputs in which alone the flaw is, as "odd rows" or "O"; empty where there is
+  /// none.
   std::string part(std::int64_t br, std::int64_t d) const;
 };
 

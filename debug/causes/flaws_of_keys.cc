@@ -68,6 +68,56 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
           "whose causal mask counts queries from the start of " + rows + " rows", step != br,
           [=](std::int64_t query) { return std::min(query % step + 1 + corner, p.len_kv); });
     }
+    for (const std::int64_t bit : {1, 2, 4, 8, 16, 32, 64}) {
+      if (bit >= br) continue;
+      const std::string number = std::to_string(bit);
+      const auto masked_as = [&](const std::string& which, const auto& row) {
+        add(Cause::mask_misaligned, "whose causal mask of row i is that of row i " + which + number,
+            1, [=](std::int64_t query) {
+              return std::max<std::int64_t>(0, std::min(row(query) + 1 + corner, p.len_kv));
+            });
+      };
+      masked_as("xor ", [=](std::int64_t query) { return query ^ bit; });
+      masked_as("without its bit ", [=](std::int64_t query) { return query & ~bit; });
+      masked_as("with its bit ", [=](std::int64_t query) { return query | bit; });
+    }
+    for (const std::int64_t bc : tile_sizes(info)) {
+      const auto whole_tiles = [=](std::int64_t query) {  // of the block
+        const std::int64_t last = std::min(p.len_q, (query / br + 1) * br) - 1;
+        return p.visible_keys(last) / bc * bc;
+      };
+      add(Cause::tile_skipped,
+          "in which a block's last tile of keys is left out where it is not whole" +
+              size_text(info, bc),
+          bc != info.bc, [=](std::int64_t query) {
+            return std::min(p.visible_keys(query), std::max(whole_tiles(query), bc));
+          });
+      for (const std::int64_t row : {std::int64_t{0}, bc - 1}) {
+        if (row >= br - 1) continue;
+        add(Cause::tile_skipped,
+            "in which a block goes through no more tiles than its row " + std::to_string(row) +
+                " needs" + size_text(info, bc),
+            (row > 0) + (bc != info.bc), [=](std::int64_t query) {
+              const std::int64_t other = std::min(query / br * br + row, p.len_q - 1);
+              return std::min(p.visible_keys(query), rounded_up(p.visible_keys(other), bc));
+            });
+      }
+      add(Cause::tile_skipped,
+          "in which the first tile that not all rows of a block see whole is left out" +
+              size_text(info, bc),
+          1 + (bc != info.bc), [=](std::int64_t query) {
+            const std::int64_t whole = p.visible_keys(query / br * br) / bc * bc;
+            return whole == 0 ? p.visible_keys(query) : std::min(p.visible_keys(query), whole);
+          });
+    }
+    if (p.visible_keys(0) == 0) {
+      add(Cause::mask_misaligned, "in which rows that see no key see the first", 0,
+          [=](std::int64_t query) { return std::max<std::int64_t>(p.visible_keys(query), 1); });
+      add(Cause::causal_mask_missing, "in which rows that see no key see all of them", 0,
+          [=](std::int64_t query) {
+            return query + 1 + corner < 0 ? p.len_kv : p.visible_keys(query);
+          });
+    }
     for (const std::int64_t off : {info.bc, -info.bc, info.br, -info.br}) {
       add(Cause::mask_misaligned,
           "whose causal mask lets " + keys_text(std::abs(off)) + (off > 0 ? " more" : " fewer"), 1,
@@ -117,6 +167,24 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
                          }});
       }
     }
+  }
+  if (p.len_q != p.len_kv) {
+    add(Cause::tail_mask_missing, "whose keys end with len_q", 0, p.len_q);
+  }
+  for (const std::int64_t bc : tile_sizes(info)) {
+    flaws.push_back({Cause::contribution_repeated, Stage::load,
+                     "in which the last tile of keys begins early enough to be whole: what lies "
+                     "before counts twice" +
+                         size_text(info, bc),
+                     bc != info.bc, [=](RowPlan& plan) {
+                       const std::int64_t seen = std::ssize(plan.terms);
+                       const std::int64_t again = seen < bc ? seen : seen - bc;
+                       for (Term& term : plan.terms) {
+                         if (term.key >= again && term.key < seen / bc * bc && seen % bc != 0) {
+                           term.in_o = term.in_l = 2;
+                         }
+                       }
+                     }});
   }
   for (const int off : {1, 2}) {
     add(Cause::mask_off_by_one, "without the last " + keys_text(off), off - 1, p.len_kv - off);

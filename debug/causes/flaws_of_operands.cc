@@ -56,6 +56,83 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Q of another row, or of another head.
+void add_queries(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const auto add = [&](Cause cause, const std::string& text, int choices, const auto& row) {
+    flaws.push_back(
+        {cause, Stage::load, "in which Q is that of " + text, choices, [=](RowPlan& plan) {
+           const std::int64_t other = row(plan);
+           const bool exists = other >= 0 && other < p.batch * p.heads * p.len_q;
+           plan.q_row = exists ? other : -1;
+         }});
+  };
+  const auto in_head = [=](const RowPlan& plan, std::int64_t query) {
+    const std::int64_t last = p.len_q - 1;
+    return (plan.batch * p.heads + plan.head) * p.len_q + std::clamp<std::int64_t>(query, 0, last);
+  };
+  for (const std::int64_t off : {1, -1}) {
+    add(Cause::operand_of_other_row, off > 0 ? "the next row" : "the row before", 0,
+        [=](const RowPlan& plan) { return in_head(plan, plan.query + off); });
+  }
+  for (const std::int64_t bit : {1, 2, 4, 8, 16, 32}) {
+    if (bit >= info.br) continue;
+    add(Cause::operand_of_other_row, "row i xor " + std::to_string(bit), 1,
+        [=](const RowPlan& plan) { return in_head(plan, plan.query ^ bit); });
+  }
+  add(Cause::operand_of_other_row, "the block's first rows in every block", 0,
+      [=, br = info.br](const RowPlan& plan) { return in_head(plan, plan.query % br); });
+  const auto of_head = [&](const std::string& text, int choices, const auto& flat) {
+    add(Cause::wrong_head, text, choices,
+        [=](const RowPlan& plan) { return flat(plan) * p.len_q + plan.query; });
+  };
+  for (const std::int64_t off : {std::int64_t{1}, p.heads - 1}) {
+    of_head(off == 1 ? "the next head" : "the head before", 0, [=](const RowPlan& plan) {
+      return plan.batch * p.heads + (plan.head + off) % p.heads;
+    });
+  }
+  of_head("head 0", 0, [=](const RowPlan& plan) { return plan.batch * p.heads; });
+  of_head("batch 0", 0, [=](const RowPlan& plan) { return plan.head; });
+  of_head("its kv head's number", 0,
+          [=](const RowPlan& plan) { return plan.batch * p.heads + p.kv_head(plan.head); });
+  of_head("[heads, batch, len_q, d]", 0,
+          [=](const RowPlan& plan) { return plan.head * p.batch + plan.batch; });
+  add(Cause::wrong_head, "[batch, len_q, heads, d]", 0, [=](const RowPlan& plan) {
+    return (plan.batch * p.len_q + plan.query) * p.heads + plan.head;
+  });
+}
+
+/// Rows of another tensor, or at the distance of one.
+void add_tensors(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  for (const bool of_v : {true, false}) {
+    const auto add = [&](const std::string& text, int choices, std::int64_t from_key,
+                         std::int64_t to_key) {
+      flaws.push_back({Cause::wrong_source, Stage::load,
+                       std::string("in which ") + (of_v ? "V is K" : "K is V") + text, choices,
+                       [=](RowPlan& plan) {
+                         for (Term& term : plan.terms) {
+                           if (term.key < from_key || term.key >= to_key) continue;
+                           (of_v ? term.value_of_k : term.key_of_v) = true;
+                         }
+                       }});
+    };
+    add("", 0, 0, p.len_kv);
+    if (info.bc < p.len_kv) {
+      add(", but for the first tile", 1, info.bc, p.len_kv);
+      add(" in the first tile", 1, 0, info.bc);
+    }
+    if (p.len_q == p.len_kv) continue;
+    flaws.push_back({Cause::wrong_head, Stage::load,
+                     std::string("in which a head of ") + (of_v ? "V" : "K") +
+                         " begins where it would if it had as many rows as one of Q",
+                     0, [=](RowPlan& plan) {
+                       std::int64_t& first = of_v ? plan.v_first : plan.k_first;
+                       first = first / p.len_kv * p.len_q;
+                     }});
+  }
+}
+
 void add_operands(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   for (const std::int64_t bc : tile_sizes(info)) {
@@ -106,6 +183,11 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
     add("Q", 0, [=](RowPlan& plan) { plan.q_type = other; });
     add("K", 0, [=](RowPlan& plan) { plan.k_type = other; });
     add("V", 0, [=](RowPlan& plan) { plan.v_type = other; });
+    flaws.push_back({Cause::wrong_type, Stage::softmax,
+                     std::string("whose P is rounded to ") +
+                         (other == ElementType::f16 ? "f16" : "bf16") +
+                         " and goes into O as if it " + "were the other type",
+                     0, [=](RowPlan& plan) { plan.p_type = other; }});
     flaws.push_back({Cause::wrong_type, Stage::epilogue,
                      std::string("whose O is stored in the bits of ") +
                          (other == ElementType::f16 ? "f16" : "bf16"),
@@ -117,6 +199,8 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
 
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws) {
   add_heads(info, flaws);
+  add_queries(info, flaws);
+  add_tensors(info, flaws);
   add_operands(info, flaws);
 }
 

@@ -23,11 +23,18 @@ void add_recurrence(const DumpInfo& info, Flaws& flaws) {
       {Rescale::base_e, Cause::wrong_base, "rescaled by e^x in the place of 2^x"},
       {Rescale::root, Cause::wrong_formula, "rescaled by the square root of alpha"},
       {Rescale::all, Cause::rescaled_twice, "rescaled together with this tile's share"},
+      {Rescale::doubled, Cause::contribution_repeated,
+       "counted twice at each later tile: the sum itself is reduced, over two lanes"},
+      {Rescale::fourfold, Cause::contribution_repeated,
+       "counted four times at each later tile: the sum itself is reduced, over four lanes"},
+      {Rescale::swapped, Cause::wrong_formula, "left as they are, alpha on this tile's share"},
       {Rescale::restart, Cause::accumulator_lost, "that of the last tile alone"},
       {Rescale::own_peak, Cause::wrong_formula,
        "summed from p relative to the maximum of its own tile"},
   };
-  for (const std::int64_t bc : tile_sizes(info)) {
+  std::vector<std::int64_t> sizes = tile_sizes(info);
+  if (info.bc != 1) sizes.push_back(1);  // a key at a time
+  for (const std::int64_t bc : sizes) {
     for (const bool downwards : {false, true}) {
       if (downwards && bc >= info.problem.len_kv) continue;
       const std::string how =
@@ -50,6 +57,21 @@ void add_recurrence(const DumpInfo& info, Flaws& flaws) {
                              walk(plan);
                              if (which != 2) plan.o_rescale = rule;
                              if (which != 1) plan.l_rescale = rule;
+                           }});
+        }
+      }
+      for (const bool of_o : {true, false}) {
+        if (bc == 1) continue;
+        for (const Among among : {Among::whole, Among::masked}) {
+          flaws.push_back({Cause::not_rescaled, of_o ? Stage::pv : Stage::softmax,
+                           std::string("in which ") + (of_o ? "O is" : "O and l are") +
+                               " not rescaled by alpha in the tiles that " +
+                               (among == Among::whole ? "need no mask" : "are masked") + how,
+                           1 + choices, [=](RowPlan& plan) {
+                             walk(plan);
+                             plan.o_rescale = Rescale::none;
+                             if (!of_o) plan.l_rescale = Rescale::none;
+                             plan.rescaled_so = among;
                            }});
         }
       }
@@ -98,6 +120,32 @@ void add_reductions(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Lanes of a quad in the layout of mma.m16n8 that do not agree on m; and butterflies that take in
+/// the lanes of other rows.
+void add_rows_of_lanes(const DumpInfo& info, Flaws& flaws) {
+  const std::pair<int, const char*> steps[] = {
+      {1, "i and i xor 1"}, {2, "i and i xor 2"}, {0, "i"}};
+  for (const auto& [distances, lanes] : steps) {
+    for (const bool at_end : {false, true}) {
+      flaws.push_back(
+          {Cause::incomplete_reduction, Stage::softmax,
+           std::string("in which m is taken over the columns of lane ") + lanes +
+               " alone (layout of mma.m16n8)" +
+               (at_end ? ", l put together after the last tile" : ""),
+           at_end, [=, distances = distances](RowPlan& plan) {
+             plan.lanes = {.lanes = 4, .of_maximum = distances, .of_sum = 3, .sums_at_end = at_end};
+           }});
+    }
+  }
+  for (const std::int64_t bits : {1, 2, 3, 4, 7, 8, 15, 16, 31}) {
+    if (bits >= info.br) continue;
+    flaws.push_back({Cause::reduction_too_wide, Stage::softmax,
+                     "in which l takes in the rows that differ in the bits " +
+                         std::to_string(bits) + " of their number",
+                     1, [=](RowPlan& plan) { plan.sum_rows = bits; }});
+  }
+}
+
 void add_sums(const DumpInfo& info, Flaws& flaws) {
   flaws.push_back({Cause::contribution_missing, Stage::softmax,
                    "in which l lacks the last key that a row sees", 1, [](RowPlan& plan) {
@@ -118,6 +166,7 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
          [over = over](RowPlan& plan) { plan.sum_over = over; }});
   }
   add_reductions(info, flaws);
+  add_rows_of_lanes(info, flaws);
   for (const int times : {2, 4, 8, 16, 32}) {
     flaws.push_back({Cause::contribution_repeated, Stage::softmax,
                      "in which l counts every key " + std::to_string(times) + " times", 1,
@@ -149,53 +198,10 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
-/// Blocks of their own for parts of the keys, put together wrongly.
-void add_splits(const DumpInfo& info, Flaws& flaws) {
-  struct Rule {
-    Combine rule;
-    Cause cause;
-    const char* what;
-  };
-  const Rule rules[] = {
-      {Combine::mean, Cause::wrong_formula, "all the same"},
-      {Combine::by_maximum, Cause::wrong_formula, "by their maxima alone, without l"},
-      {Combine::by_sum, Cause::wrong_formula, "by l of their own maxima"},
-  };
-  const std::int64_t tiles = (info.problem.len_kv + info.bc - 1) / info.bc;
-  for (const std::int64_t splits : {2, 3, 4, 5, 6, 8}) {
-    if (splits > tiles) continue;
-    const std::int64_t size = (tiles + splits - 1) / splits;
-    const std::string text = "the results of " + std::to_string(splits) + " splits of the keys";
-    for (const auto& [rule, cause, what] : rules) {
-      flaws.push_back({cause, Stage::combine, "in which " + text + " weigh " + what, 1,
-                       [=, rule = rule](RowPlan& plan) {
-                         plan.combine = rule;
-                         plan.part_tiles = size;
-                       }});
-    }
-    if (size == 1) continue;  // a tile's
-    for (std::int64_t split = 0; split < splits; ++split) {
-      for (const bool twice : {false, true}) {
-        flaws.push_back({twice ? Cause::contribution_repeated : Cause::contribution_missing,
-                         Stage::combine,
-                         (twice ? "in which split " : "without split ") + std::to_string(split) +
-                             " of " + std::to_string(splits) + (twice ? " counts twice" : ""),
-                         2, [=, bc = info.bc](RowPlan& plan) {
-                           for (Term& term : plan.terms) {
-                             if (term.key / (size * bc) != split) continue;
-                             term.in_o = term.in_l = twice ? 2 : 0;
-                           }
-                         }});
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws) {
   add_recurrence(info, flaws);
-  add_splits(info, flaws);
   add_sums(info, flaws);
 }
 

@@ -64,6 +64,7 @@ void add_outputs(const DumpInfo& info, Flaws& flaws) {
   lse(Cause::wrong_base, "whose log-sum-exp is in base 2", LseRule::base_two);
   lse(Cause::wrong_base, "whose log-sum-exp is m in base 2 plus ln l", LseRule::maximum_base_two);
   lse(Cause::wrong_base, "whose log-sum-exp is m plus log2 l", LseRule::sum_base_two);
+  lse(Cause::wrong_base, "whose log-sum-exp is m plus log10 l", LseRule::sum_base_ten);
   lse(Cause::lse_without_maximum, "whose log-sum-exp lacks m", LseRule::no_maximum);
   lse(Cause::lse_without_sum, "whose log-sum-exp is m alone", LseRule::no_sum);
   lse(Cause::wrong_scale, "whose log-sum-exp takes m without its scale", LseRule::unscaled_maximum);
@@ -147,7 +148,9 @@ std::vector<Flaw> known_flaws(const DumpInfo& info) {
   add_flaws_of_keys(info, flaws);
   add_scales(info, flaws);
   add_flaws_of_operands(info, flaws);
+  add_flaws_of_places(info, flaws);
   add_flaws_of_sums(info, flaws);
+  add_flaws_of_splits(info, flaws);
   add_outputs(info, flaws);
   add_places(info, flaws);
   return flaws;

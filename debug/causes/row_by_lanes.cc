@@ -2,22 +2,16 @@
 #include <array>
 #include <cmath>
 
-#include "debug/causes/row_plan.h"
-#include "reference/elementary.h"
+#include "debug/causes/row_sums.h"
 
 namespace lanescope {
 namespace {
 
-constexpr std::size_t lanes_of_warp = 32;
-using ByLane = std::array<double, lanes_of_warp>;
+using ByLane = std::array<double, 32>;
 
 /// The lowest of the lanes that `lane` is reduced with.
 std::size_t first_of(std::size_t lane, int distances) {
   return lane & ~static_cast<std::size_t>(distances);
-}
-
-double share_of(double from, double to) {
-  return from == -reference::infinity ? 0 : std::exp(from - to);
 }
 
 }  // namespace
@@ -25,8 +19,14 @@ double share_of(double from, double to) {
 PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
   const std::vector<double> scores = scores_of(plan);
   const auto d = static_cast<std::size_t>(problem().d), tile = static_cast<std::size_t>(plan.tile);
+  const LaneReductions& lanes = plan.lanes;
+  const auto count = static_cast<std::size_t>(lanes.lanes);
+  const bool is_quad = count == 4;
   const auto lane_of = [&](std::size_t col) {
-    return plan.lanes.side_by_side ? col * lanes_of_warp / d : col % lanes_of_warp;
+    return is_quad ? col / 2 % 4 : lanes.side_by_side ? col * count / d : col % count;
+  };
+  const auto lane_of_key = [&](std::size_t i) {
+    return is_quad ? i % tile / 2 % 4 : i % tile % count;
   };
   PlannedRow row{std::vector<double>(d), std::vector<double>(d), 0, 0};
   ByLane m, l{};
@@ -36,12 +36,12 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
     ByLane top = m, sum{}, alpha;
     for (std::size_t i = first; i < end; ++i) {
       row.largest_score = std::max(row.largest_score, std::abs(scores[i]));
-      double& own = top[first_of(i % tile % lanes_of_warp, plan.lanes.of_maximum)];
+      double& own = top[first_of(lane_of_key(i), lanes.of_maximum)];
       own = std::max(own, scores[i]);
     }
-    for (std::size_t lane = 0; lane < lanes_of_warp; ++lane) {
-      const double now = top[first_of(lane, plan.lanes.of_maximum)];
-      alpha[lane] = share_of(m[lane], now);
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      const double now = top[first_of(lane, lanes.of_maximum)];
+      alpha[lane] = weight(m[lane], now);
       m[lane] = now;
     }
     for (std::size_t col = 0; col < d; ++col) {
@@ -49,20 +49,24 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
       row.magnitude[col] *= alpha[lane_of(col)];
     }
     for (std::size_t i = first; i < end; ++i) {
-      const std::size_t lane = i % tile % lanes_of_warp;
-      const double p = share_of(scores[i], m[lane]);
-      sum[first_of(lane, plan.lanes.of_sum)] += p;
-      const std::int64_t value = plan.terms[i].value;
-      const std::vector<double>& v =
-          this->row(inputs_.v, plan.v_type, value < 0 ? -1 : plan.v_first + value);
+      const std::size_t lane = lane_of_key(i);
+      const double p = weight(scores[i], m[lane]);
+      sum[lanes.sums_at_end ? lane : first_of(lane, lanes.of_sum)] += p;
+      const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
       for (std::size_t col = 0; col < d; ++col) {
         row.o[col] += p * v[col];
         row.magnitude[col] += std::abs(p * v[col]);
       }
     }
-    for (std::size_t lane = 0; lane < lanes_of_warp; ++lane) {
-      l[lane] = l[lane] * alpha[lane] + sum[first_of(lane, plan.lanes.of_sum)];
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      l[lane] =
+          l[lane] * alpha[lane] + sum[lanes.sums_at_end ? lane : first_of(lane, lanes.of_sum)];
     }
+  }
+  if (lanes.sums_at_end) {
+    ByLane all{};
+    for (std::size_t lane = 0; lane < count; ++lane) all[first_of(lane, lanes.of_sum)] += l[lane];
+    for (std::size_t lane = 0; lane < count; ++lane) l[lane] = all[first_of(lane, lanes.of_sum)];
   }
   const double v_scale = scale_of(inputs_.v_scale, plan.v_first, problem().len_kv);
   for (std::size_t col = 0; col < d; ++col) {

@@ -1,23 +1,11 @@
-#include "debug/causes/row_plan.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "reference/array.h"
+#include "debug/causes/row_sums.h"
 #include "reference/elementary.h"
-#include "reference/rescale_rule.h"
 
 namespace lanescope {
-namespace {
-
-using reference::infinity;
-
-/// exp(−∞ − (−∞)) is a weight of a tile without a visible key.
-double weight(double from, double to) { return from == -infinity ? 0 : std::exp(from - to); }
-
-}  // namespace
-
 PlanInputs::PlanInputs(const Dump& dump) : dump_(dump), inputs_(inputs_of(dump)) {}
 
 const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type,
@@ -46,7 +34,7 @@ RowPlan PlanInputs::right_plan(std::int64_t batch, std::int64_t head, std::int64
   // A row beyond the end is one of zeros.
   plan.q_row = query < problem.len_q ? (batch * problem.heads + head) * problem.len_q + query : -1;
   plan.k_first = plan.v_first = (batch * problem.heads_kv + problem.kv_head(head)) * problem.len_kv;
-  plan.q_type = plan.k_type = plan.v_type = plan.o_type = inputs_.type();
+  plan.q_type = plan.k_type = plan.v_type = plan.o_type = plan.p_type = inputs_.type();
   plan.scale = 1 / std::sqrt(static_cast<double>(problem.d));
   plan.depth.assign(static_cast<std::size_t>(problem.d), 1);
   plan.tile = info().bc;
@@ -58,34 +46,36 @@ RowPlan PlanInputs::right_plan(std::int64_t batch, std::int64_t head, std::int64
   return plan;
 }
 
-/// What the tiles leave.
-struct PlanInputs::Sums {
-  double m = -infinity;
-  double largest_score = 0;
-  std::vector<double> in_o, in_l;  ///< what each term adds, brought to m
-
-  /// Weighs the quotients of parts of `size` terms by another rule than their l.
-  void combine_by(Combine rule, std::size_t size, const std::vector<double>& scores) {
-    double total = 0, weights = 0;
-    std::vector<double> factors;
-    for (std::size_t first = 0; first < in_o.size(); first += size) {
-      const std::size_t end = std::min(first + size, in_o.size());
-      const double peak = *std::max_element(&scores[first], &scores[first] + (end - first));
-      double l = 0, own = 0;
-      for (std::size_t i = first; i < end; ++i) {
-        l += in_l[i];
-        own += weight(scores[i], peak);
-      }
-      const double by = rule == Combine::mean         ? 1
-                        : rule == Combine::by_maximum ? weight(peak, m)
-                                                      : own;
-      total += l;
-      weights += by;
-      factors.push_back(l == 0 ? 0 : by / l);
-    }
-    for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= factors[i / size] * total / weights;
+const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementType type,
+                                                 std::int64_t first, std::int64_t row,
+                                                 const RowPlan& plan, const TileMap& from) {
+  if (row < 0 || !from) return this->row(tensor, type, row < 0 ? -1 : first + row);
+  const std::int64_t d = problem().d, begin = row / plan.tile * plan.tile;
+  taken_.assign(static_cast<std::size_t>(d), 0);
+  for (std::int64_t col = 0; col < d; ++col) {
+    const ElementPlace place = from(row - begin, col);
+    const std::int64_t key = begin + place.row;
+    const bool in_tile = place.row >= 0 && place.row < plan.tile && place.col >= 0 && place.col < d;
+    if (!in_tile || key >= problem().len_kv) continue;
+    taken_[static_cast<std::size_t>(col)] =
+        this->row(tensor, type, first + key)[static_cast<std::size_t>(place.col)];
   }
-};
+  return taken_;
+}
+
+const std::vector<double>& PlanInputs::key_of_term(const RowPlan& plan, const RowPlan::Term& term) {
+  if (term.key_of_v)
+    return row(inputs_.v, plan.k_type, term.key < 0 ? -1 : plan.v_first + term.key);
+  return taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from);
+}
+
+const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
+                                                     const RowPlan::Term& term) {
+  if (term.value_of_k) {
+    return row(inputs_.k, plan.v_type, term.value < 0 ? -1 : plan.k_first + term.value);
+  }
+  return taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from);
+}
 
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
@@ -98,109 +88,13 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       scores.push_back(term.masked_score);
       continue;
     }
-    const std::vector<double>& k =
-        row(inputs_.k, plan.k_type, term.key < 0 ? -1 : plan.k_first + term.key);
+    const std::vector<double>& k = key_of_term(plan, term);
     double s = 0;
     for (std::size_t i = 0; i < q.size(); ++i) s += plan.depth[i] * q[i] * k[i];
     s *= scale;
     scores.push_back(plan.cap > 0 ? plan.cap * std::tanh(s / plan.cap) : s);
   }
   return scores;
-}
-
-PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
-  const std::vector<double> scores = scores_of(plan);
-  const auto tile_of = [&](std::size_t term) {
-    // A term that stands for no key of the inputs lies behind the last.
-    return static_cast<std::int64_t>(term) / plan.tile;
-  };
-  const std::size_t tiles = static_cast<std::size_t>(
-      std::max(plan.tiles, scores.empty() ? 0 : tile_of(scores.size() - 1) + 1));
-  // Tiles count as they are visited from here on.
-  const auto visit = [&](std::size_t tile) { return plan.downwards ? tiles - 1 - tile : tile; };
-  const auto visit_of = [&](std::size_t term) {
-    return visit(static_cast<std::size_t>(tile_of(term)));
-  };
-  Sums sums;
-  // peak: of the tile; running: up to it.
-  std::vector<double> peak(tiles, -infinity), running(tiles, -infinity);
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    sums.largest_score = std::max(sums.largest_score, std::abs(scores[i]));
-    double& own = peak[visit_of(i)];
-    own = std::max(own, scores[i]);
-  }
-  // The maximum follows from one tile to the next as the kernel declares it.
-  const auto followed = [&](double m, double top, const std::vector<double>& row,
-                            std::size_t tile) {
-    const std::size_t width = static_cast<std::size_t>(plan.tile);
-    const std::size_t first = std::min(visit(tile) * width, row.size());
-    const std::size_t keys = std::min(width, row.size() - first);
-    const auto score = [&](reference::Index key) {
-      return row[first + static_cast<std::size_t>(key)] * reference::log2_e;
-    };
-    return reference::rises(info().rescale, m * reference::log2_e, top * reference::log2_e,
-                            static_cast<reference::Index>(keys), score)
-               ? std::max(m, top)
-               : m;
-  };
-  for (std::size_t tile = 0; tile < tiles; ++tile) {
-    running[tile] = sums.m = followed(sums.m, peak[tile], scores, tile);
-  }
-  const auto brought = [&](Rescale rule, double score, std::size_t tile) {
-    const double now = running[tile], before = tile > 0 ? running[tile - 1] : -infinity;
-    switch (rule) {
-      case Rescale::none:
-        return weight(score, now);
-      case Rescale::twice:
-        return weight(score, now) * std::exp(2 * (now - sums.m));
-      case Rescale::base_two:
-        return weight(score, now) * std::exp2(now - sums.m);
-      case Rescale::base_e:
-        return weight(score, now) * std::exp((now - sums.m) * reference::log2_e);
-      case Rescale::root:
-        return weight(score, now) * std::exp((now - sums.m) / 2);
-      case Rescale::all:
-        return weight(score, now) * weight(before, sums.m);
-      case Rescale::restart:
-        return tile + 1 == tiles ? weight(score, sums.m) : 0;
-      case Rescale::own_peak:
-        return weight(score, peak[tile]) * std::exp(now - sums.m);
-      case Rescale::right:
-        break;
-    }
-    return weight(score, sums.m);
-  };
-  std::vector<double> other;  // running maxima of the row whose alpha o takes
-  if (plan.alpha_row > 0) {
-    const std::int64_t in_tile = plan.query % info().br;
-    const std::int64_t query = plan.query - in_tile + (in_tile ^ plan.alpha_row);
-    RowPlan neighbour = right_plan(plan.batch, plan.head, query);
-    neighbour.tile = plan.tile;
-    const std::vector<double> theirs = scores_of(neighbour);
-    other.assign(tiles, -infinity);
-    for (std::size_t i = 0; i < theirs.size(); ++i) {
-      if (static_cast<std::size_t>(tile_of(i)) >= tiles) continue;
-      const std::size_t tile = visit_of(i);
-      other[tile] = std::max(other[tile], theirs[i]);
-    }
-    for (std::size_t tile = 1; tile < tiles; ++tile) {
-      other[tile] = followed(other[tile - 1], other[tile], theirs, tile);
-    }
-  }
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    const RowPlan::Term& term = plan.terms[i];
-    const std::size_t tile = visit_of(i);
-    double in_o = brought(plan.o_rescale, scores[i], tile);
-    if (plan.alpha_row > 0) {
-      in_o = weight(scores[i], running[tile]) * weight(other[tile], other[tiles - 1]);
-    }
-    sums.in_o.push_back(term.in_o * in_o);
-    sums.in_l.push_back(term.in_l * brought(plan.l_rescale, scores[i], tile));
-  }
-  if (plan.combine != Combine::right) {
-    sums.combine_by(plan.combine, static_cast<std::size_t>(plan.part_tiles * plan.tile), scores);
-  }
-  return sums;
 }
 
 PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
@@ -227,8 +121,8 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
       if (counts) l[lane] += sums.in_l[i];
     }
   }
-  if (plan.sink > 0) {
-    for (double& lane : l) lane += plan.sink * std::exp(-sums.m);
+  for (double& lane : l) {
+    lane += sums.l_besides + (plan.sink > 0 ? plan.sink * std::exp(-sums.m) : 0);
   }
   double divisor[4];
   std::copy(std::begin(l), std::end(l), divisor);
@@ -242,9 +136,7 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
   }
   for (std::size_t i = 0; i < plan.terms.size(); ++i) {
     if (sums.in_o[i] == 0) continue;
-    const std::int64_t value = plan.terms[i].value;
-    const std::vector<double>& v =
-        this->row(inputs_.v, plan.v_type, value < 0 ? -1 : plan.v_first + value);
+    const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
     for (std::size_t col = 0; col < d; ++col) {
       row.o[col] += sums.in_o[i] * v[col];
       row.magnitude[col] += std::abs(sums.in_o[i] * v[col]);
@@ -260,9 +152,10 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
                                                                                 : 1 / own);
     row.o[col] *= factor;
     row.magnitude[col] *= std::abs(factor);
-    if (plan.o_type != inputs_.type()) {
-      row.o[col] = value_of(inputs_.type(), round_to(plan.o_type, row.o[col]));
-    }
+  }
+  if (sums.m == -reference::infinity && plan.sink > 0) {
+    row.lse = std::log(plan.sink);
+    return row;
   }
   const double ln_l = std::log(l[0] * plan.in_lse), ln_2 = std::log(2.0);
   switch (plan.lse) {
@@ -286,6 +179,9 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
       break;
     case LseRule::unscaled_maximum:
       row.lse = sums.m / plan.scale + ln_l;
+      break;
+    case LseRule::sum_base_ten:
+      row.lse = sums.m + ln_l / std::log(10.0);
       break;
     case LseRule::plain_sum:
       row.lse = l[0];

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -20,9 +21,16 @@ enum class Rescale : std::uint8_t {
   base_e,    ///< sum = e^(m_prev − m)·sum + this tile, of scores of base 2
   root,      ///< sum = √alpha·sum + this tile
   all,       ///< sum = alpha·(sum + this tile)
+  doubled,   ///< sum = 2·alpha·sum + this tile: two lanes of the row add up the sum, not its part
+  fourfold,  ///< sum = 4·alpha·sum + this tile: four lanes do
+  swapped,   ///< sum = sum + alpha·this tile
   restart,   ///< sum = this tile
   own_peak,  ///< the tile's weights are relative to its own maximum, not to the running one
 };
+
+/// Tiles that a rule holds in. Those that every row of the block sees whole often have a loop of
+/// their own, without a mask.
+enum class Among : std::uint8_t { all, whole, masked };
 
 /// What is stored of a row's sums.
 enum class OutputRule : std::uint8_t { divided, undivided, divided_twice };
@@ -34,6 +42,7 @@ enum class LseRule : std::uint8_t {
   no_maximum,        ///< ln l
   no_sum,            ///< m
   unscaled_maximum,  ///< m / scale + ln l
+  sum_base_ten,      ///< m + log10 l
   plain_sum,         ///< l
 };
 
@@ -44,19 +53,31 @@ enum class Combine : std::uint8_t {
   mean,        ///< all the same
   by_maximum,  ///< as 2^m_i
   by_sum,      ///< as l_i, each at its own maximum
+  of_pair,     ///< as part i xor 1 should
+  of_next,     ///< as part i + 1 should, the last one as the first
+  undivided,   ///< rightly, relative to the largest; not divided by the sum of the weights
 };
 
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
 
-/// Of a warp that has a row, key j of a tile being lane j mod 32's: the lanes whose numbers differ
-/// in these bits alone are reduced together, 31 being all of them.
+/// Lanes that have a row together, and what they reduce: those whose numbers differ in these bits
+/// alone, all bits being all of them. A warp has a key per lane, j mod 32; the quad of mma.m16n8
+/// has pairs of keys, and of columns of O, by turns (PTX ISA).
 struct LaneReductions {
+  int lanes = 32;  ///< 32 or 4
   int of_maximum = 31, of_sum = 31;
-  bool side_by_side = false;  ///< a lane has neighbouring columns of O, not every 32nd
-  bool whole() const { return of_maximum == 31 && of_sum == 31; }
+  bool side_by_side = false;  ///< a lane of a warp has neighbouring columns of O, not every 32nd
+  bool sums_at_end = false;   ///< the parts of l are put together after the last tile
+  bool whole() const { return of_maximum == lanes - 1 && of_sum == lanes - 1; }
 };
+
+/// From where in a tile an element at (row, column) of it is taken; outside of it there are zeros.
+struct ElementPlace {
+  std::int64_t row, col;
+};
+using TileMap = std::function<ElementPlace(std::int64_t row, std::int64_t col)>;
 
 /// How one row of the outputs comes about, term by term. As `right_plan` makes it, it is attention;
 /// a kernel with a known bug is the same with something else in one place.
@@ -73,10 +94,15 @@ struct RowPlan {
   std::int64_t tiles = 1;                              ///< that the row's block goes through
   bool downwards = false;                              ///< from the last to the first
   Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
+  Among rescaled_so = Among::all;  ///< the tiles of these rules
+  TileMap k_from, v_from;          ///< in a tile of keys: (key, column); empty: in place
+  TileMap p_from;                  ///< in a tile of P: (query, key)
+  ElementType p_type{};            ///< as which P is rounded; its bits go into O as `v_type`'s
+  std::int64_t sum_rows = 0;       ///< l sums up the rows whose numbers differ in these bits alone
   std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
   std::int64_t divisor_row = 0;  ///< the same of l
   Combine combine = Combine::right;
-  std::int64_t part_tiles = 1;  ///< that a part of the keys has
+  std::int64_t part_keys = 64;  ///< that a part of the keys has
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;
   OutputRule output = OutputRule::divided;
@@ -91,6 +117,7 @@ struct RowPlan {
     double in_o = 1, in_l = 1;        ///< how often it counts in either sum
     double masked_score = 0;          ///< what its score becomes where it `is_masked`
     bool is_masked = false;
+    bool key_of_v = false, value_of_k = false;  ///< the row is one of the other tensor
   };
   std::vector<Term> terms;
 };
@@ -116,16 +143,27 @@ class PlanInputs {
   PlannedRow carry_out(const RowPlan& plan);
 
  private:
+  struct Walk;
   struct Sums;
   const std::vector<double>& row(const Tensor& tensor, ElementType type, std::int64_t row);
+  /// Row `row` of a head that begins at `first`, its elements taken from where `from` says; −1:
+  /// zeros. Until the next call.
+  const std::vector<double>& taken_row(const Tensor& tensor, ElementType type, std::int64_t first,
+                                       std::int64_t row, const RowPlan& plan, const TileMap& from);
+  const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
+  const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
   std::vector<double> scores_of(const RowPlan& plan);
+  Walk walk(const RowPlan& plan);
+  /// The walk of the right row `in_tile` of the plan's block, tile by tile as the plan goes.
+  Walk walk_of_row(const RowPlan& plan, std::int64_t in_tile);
   Sums sums_of(const RowPlan& plan);
   PlannedRow carry_out_by_lanes(const RowPlan& plan);
 
   const Dump& dump_;
   Inputs inputs_;
   std::map<std::tuple<const Tensor*, ElementType, std::int64_t>, std::vector<double>> rows_;
+  std::vector<double> taken_;
 };
 
 }  // namespace lanescope

@@ -15,8 +15,9 @@ using reference::Bounded;
 using reference::Index;
 using reference::unit;
 
-/// Below every score that there can be, and far from infinity: what a maximum may start from.
-constexpr double lowest_start = -1e20;
+/// Below scores as they are, and far from infinity: what a maximum may start from. Kernels that
+/// hold it in f16 take it for −∞.
+constexpr double lowest_start = -1e4;
 
 /// The maximum that neighbours share, of what each row takes. [br]
 std::vector<double> shared_maxima(const std::vector<double>& own, int rows) {

@@ -72,7 +72,7 @@ class Search {
     const Tile tile = tile_of_module();
     combines_ = tile.combines;
     const std::vector<Probe> probes =
-        plan(given_, tile.br, tile.bc, tile.combines, tile.persistent);
+        plan(given_, tile.br, tile.bc, tile.head_dim, tile.combines, tile.persistent);
     const auto to_check = std::count_if(probes.begin(), probes.end(),
                                         [](const Probe& probe) { return probe.checked; });
     const auto problems = std::ssize(probes) + to_check;
@@ -93,21 +93,30 @@ class Search {
 
  private:
   bool is_sure() const { return location_.diagnosis->sure(); }
+  /// Sure, and of a kernel that shows its outputs alone by several runs: in a small problem many
+  /// bugs come to the same outputs.
+  bool is_told() const {
+    return is_sure() && (failed_runs_.empty() || failed_runs_.size() >= failed_runs_wanted ||
+                         location_.diagnosis->by_end);
+  }
 
   struct Tile {
-    int br, bc;
+    int br, bc, head_dim;
     bool combines, persistent;
   };
   Tile tile_of_module() const {
     RunOptions options = given_;
-    if (!is_given(given_)) options.shape = "b=1,h=1,s=16,d=64";
+    // Of a kernel's modules, those of d = 64 are run most; one that is given is run as wide as it
+    // is.
+    if (!is_given(given_) && !is_module_path(given_.kernel)) options.shape = "b=1,h=1,s=16,d=64";
     const PreparedRun run = prepare(options);
     if (!run.trace_note.empty())
       throw UsageError("locate: it needs the traced values. " + run.trace_note);
-    return {run.module->br, run.module->bc, run.module->combines, run.module->persistent};
+    return {run.module->br, run.module->bc, run.module->head_dim, run.module->combines,
+            run.module->persistent};
   }
 
-  /// Runs the probes until one of them has a cause that is sure. True where the memory checker
+  /// Runs the probes until there is a cause that is sure. True where the memory checker
   /// alone found it.
   template <class Count>
   bool try_probes(const std::vector<Probe>& probes, Count count) {
@@ -125,7 +134,7 @@ class Search {
         if (open && check_memory(probe, location_)) return false;
       }
       if (best) doubt_trace(outputs_right_, *location_.diagnosis);
-      if (location_.diagnosis && (is_sure() || probe.about == as_given)) return false;
+      if (location_.diagnosis && (is_told() || probe.about == as_given)) return false;
     }
     return false;
   }
@@ -133,6 +142,7 @@ class Search {
   /// What the runs say together of the fault that was found, and where it is in the source.
   void tell_fault(const std::vector<Probe>& probes) {
     Diagnosis& diagnosis = *location_.diagnosis;
+    take_what_explains_most();
     if (!is_sure()) diagnosis.certain = false;
     doubt_by_other_runs();
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
@@ -227,11 +237,14 @@ class Search {
     if (!probe_failed_) return false;
     Diagnosis diagnosis = diagnose(dump, report);
     for (const DumpInfo& right : right_) refute(diagnosis, right);
-    if (!is_traced(dump)) failed_runs_.push_back({text, causes_of(diagnosis)});
     const bool harmless = outputs_hold(report);
     // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
     if (harmless && may_be_recurrence(dump.info, report)) diagnosis.certain = false;
-    const bool tells_more = diagnosis.sure() || (outputs_right_ && !harmless);
+    if (!is_traced(dump)) {
+      failed_runs_.push_back({text, probe.options, causes_of(diagnosis), diagnosis});
+    }
+    const bool tells_more =
+        (diagnosis.sure() && location_.diagnosis && !is_sure()) || (outputs_right_ && !harmless);
     if (location_.diagnosis && !tells_more) return false;
     location_.diagnosis = std::move(diagnosis);
     location_.options = text;
@@ -251,15 +264,46 @@ class Search {
         " runs: a recurrence that is not known, or a fault that these inputs do not show");
   }
 
-  /// Of a kernel that shows its outputs alone, a cause has to explain all runs that are wrong.
+  /// Runs that are wrong and that a cause explains.
+  auto explained_by(Cause cause) const {
+    return std::count_if(failed_runs_.begin(), failed_runs_.end(),
+                         [&](const FailedRun& run) { return run.is_explained_by(cause); });
+  }
+
+  /// Of a kernel that shows its outputs alone, the cause that explains most of the runs that are
+  /// wrong, as the first of them shows it; rivals that explain fewer are refuted.
+  void take_what_explains_most() {
+    if (failed_runs_.empty() || !location_.diagnosis->memory.empty()) return;
+    const FailedRun* best = nullptr;
+    Cause cause = location_.diagnosis->cause;
+    auto most = location_.diagnosis->certain ? explained_by(cause) : 0;
+    for (const FailedRun& run : failed_runs_) {
+      for (const Cause other : run.causes) {
+        if (explained_by(other) <= most) continue;
+        most = explained_by(other);
+        cause = other;
+        best = &run;
+      }
+    }
+    if (best) {
+      location_.diagnosis = best->diagnosis;
+      location_.options = best->text;
+      failed_ = best->options;
+      name_rival(*location_.diagnosis, cause);
+    }
+    std::erase_if(location_.diagnosis->rivals,
+                  [&](const Finding& rival) { return explained_by(rival.cause) < most; });
+  }
+
+  /// It has to explain all of them.
   void doubt_by_other_runs() {
     Diagnosis& diagnosis = *location_.diagnosis;
-    for (const auto& [options, causes] : failed_runs_) {
+    for (const FailedRun& run : failed_runs_) {
       if (!diagnosis.certain || !diagnosis.memory.empty()) return;
-      if (std::find(causes.begin(), causes.end(), diagnosis.cause) != causes.end()) continue;
+      if (run.is_explained_by(diagnosis.cause)) continue;
       diagnosis.certain = false;
       diagnosis.evidence.push_back("not certain: it does not explain what is wrong with " +
-                                   options);
+                                   run.text);
     }
   }
 
@@ -338,8 +382,18 @@ class Search {
   std::string marked_ptx_;            ///< of its module; empty: it has no markers
   std::vector<RunTraits> traits_;
   std::vector<DumpInfo> right_;  ///< of the runs that match
-  /// Runs of an untraced kernel that are wrong, and what explains each.
-  std::vector<std::pair<std::string, std::vector<Cause>>> failed_runs_;
+  /// A run of an untraced kernel that is wrong, and what explains it.
+  struct FailedRun {
+    std::string text;
+    RunOptions options;
+    std::vector<Cause> causes;
+    Diagnosis diagnosis;
+    bool is_explained_by(Cause cause) const {
+      return std::find(causes.begin(), causes.end(), cause) != causes.end();
+    }
+  };
+  static constexpr std::size_t failed_runs_wanted = 3;
+  std::vector<FailedRun> failed_runs_;
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   Probe variant_probe_;               ///< the first with another recurrence
   double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match

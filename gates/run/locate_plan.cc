@@ -75,8 +75,13 @@ bool has_head_dim(const RunOptions& given, int d) {
 /// that are given.
 class Planner {
  public:
-  Planner(const RunOptions& given, int br, int bc)
-      : given_(given), br_(br), bc_(bc), side_(std::max(br, bc)), d_(head_dim_of(given)) {
+  Planner(const RunOptions& given, int br, int bc, int head_dim)
+      : given_(given),
+        br_(br),
+        bc_(bc),
+        side_(std::max(br, bc)),
+        head_dim_(head_dim),
+        d_(d_of(given)) {
     if (is_given(given)) probes_.push_back({as_given, given, true});
   }
 
@@ -97,7 +102,9 @@ class Planner {
     add_causal("causal, rows that see no key", length_text(side_ + 32, side_)).broad = true;
     add_causal("causal, rows that see no key of a tile that others see",
                length_text(side_ + br_ + br_ / 2, side_));
-    Probe& heads = add("several heads, grouped", "b=2,h=6,hkv=3," + length_text(br_, 2 * bc_));
+    // Heads of Q are as far apart as they have rows, those of K and V as they have keys.
+    const int keys = br_ == 2 * bc_ ? 3 * bc_ : 2 * bc_;
+    Probe& heads = add("several heads, grouped", "b=2,h=6,hkv=3," + length_text(br_, keys));
     heads.checked = heads.broad = true;
     add("large scores", length_text(br_, 2 * bc_)).options.input = "large";
     add("more tiles than rings of buffers hold", length_text(br_, 9 * bc_)).checked = true;
@@ -130,7 +137,7 @@ class Planner {
 
   /// Other head dimensions, types and tiles that the kernel is built for.
   void add_other_modules(bool combines) {
-    set_d(add("a padded head dimension", length_text(br_, 2 * bc_)), 40);
+    set_d(add("a padded head dimension", length_text(br_, 2 * bc_)), head_dim_ * 5 / 8);
     for (const std::string& type : other_types(given_)) {
       Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 2 * bc_));
       probe.checked = true;
@@ -151,10 +158,10 @@ class Planner {
   }
 
  private:
-  static std::int64_t head_dim_of(const RunOptions& given) {
+  std::int64_t d_of(const RunOptions& given) const {
     const bool from_file = given.input.ends_with(".safetensors");
     const bool any = given.shape.empty() && given.preset.empty();
-    return from_file || any ? 64 : parse_shape(given.preset, given.shape, false).d;
+    return from_file || any ? head_dim_ : parse_shape(given.preset, given.shape, false).d;
   }
 
   /// `shape`: all but d, and but batch and heads where they are 1. What is returned is there until
@@ -185,7 +192,7 @@ class Planner {
   }
 
   const RunOptions& given_;
-  int br_, bc_, side_;
+  int br_, bc_, side_, head_dim_;
   std::int64_t d_;
   std::vector<Probe> probes_;
 };
@@ -221,8 +228,9 @@ bool is_given(const RunOptions& options) {
          options.input != "random" || options.seed != 0;
 }
 
-std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, bool persistent) {
-  Planner planner(given, br, bc);
+std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
+                        bool persistent) {
+  Planner planner(given, br, bc, head_dim);
   planner.add_usual();
   if (persistent) planner.add_items();
   if (combines) planner.add_splits();

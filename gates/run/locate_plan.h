@@ -27,10 +27,12 @@ std::string options_text(const RunOptions& options, const Problem& problem);
 /// Whether the user asks for a problem of their own.
 bool is_given(const RunOptions& options);
 
-/// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, with several
+/// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, as wide as
+/// head_dim where no width is given, with several
 /// splits where the kernel combines them; at last, the other types of inputs that it takes. The
 /// first is the one that is given, if any.
-std::vector<Probe> plan(const RunOptions& given, int br, int bc, bool combines, bool persistent);
+std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
+                        bool persistent);
 
 /// The modules that the plan runs, the memory checker's among them.
 std::vector<std::string> modules_of(const std::vector<Probe>& probes);

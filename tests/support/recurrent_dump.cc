@@ -29,6 +29,7 @@ const std::vector<std::string>& recurrences() {
                                                "odd_tiles_last",
                                                "lazy_8",
                                                "from_lowest",
+                                               "from_lowest_of_f16",
                                                "sum_in_epilogue",
                                                "raw",
                                                "base_e",

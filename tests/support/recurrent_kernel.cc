@@ -73,6 +73,7 @@ class Block {
   }
 
   float start() const {
+    if (is("from_lowest_of_f16")) return -1e4f;
     return has("from_lowest") ? -1e30f : is("m_from_zero") ? 0 : is("m_from_minus_50") ? -50 : -inf;
   }
   float threshold() const {

@@ -51,6 +51,9 @@ struct Kernel {
     if (is("causal_upper_left")) last = query;
     if (is("causal_of_tile_start")) last = query / br * br + corner;
     if (is("causal_of_sixteen_end")) last = query / 16 * 16 + 15 + corner;
+    if (is("causal_without_bit_8")) last = (query & ~8) + corner;
+    if (is("no_key_means_one") && last < 0) last = 0;
+    if (is("no_key_means_all") && last < -1) last = p.len_kv;
     const bool causal = (p.causal && !is("causal_dropped")) || is("causal_unasked");
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
@@ -62,6 +65,7 @@ struct Kernel {
     if (is("tail_counted")) return true;
     if (is("last_key_dropped")) return key < p.len_kv - 1;
     if (is("one_zero_key")) return key < p.len_kv + 1;
+    if (is("keys_end_with_len_q")) return key < std::min(p.len_q, p.len_kv);
     return key < p.len_kv;
   }
 
@@ -85,10 +89,15 @@ struct Kernel {
     std::int64_t last_key = p.causal && !is("causal_dropped")
                                 ? std::min(p.len_kv, first + rows + corner + 2)
                                 : p.len_kv;
-    if (is("causal_of_sixteen_end") || is("diagonal_unmasked") || is("causal_upper_left")) {
+    if (bug.starts_with("no_key_means") || is("causal_of_sixteen_end") || is("diagonal_unmasked") ||
+        is("causal_upper_left")) {
       last_key = p.len_kv;
     }
     std::int64_t tiles = (std::max<std::int64_t>(0, last_key) + bc - 1) / bc;
+    if (is("ragged_tile_of_block_dropped")) {
+      tiles = std::max<std::int64_t>(1, p.visible_keys(first + rows - 1) / bc);
+    }
+    if (is("tiles_of_first_row") && p.causal) tiles = (p.visible_keys(first) + bc - 1) / bc;
     if (is("ragged_tile_dropped")) tiles = std::min(tiles, p.len_kv / bc);
     if (is("last_tile_dropped")) tiles = std::min(tiles, (p.len_kv + bc - 1) / bc - 1);
     if (is("one_zero_key") && p.len_kv % bc == 0) ++tiles;
@@ -130,6 +139,8 @@ struct Kernel {
     }
     for (std::size_t row = 0; row < R; ++row) {
       const float m = std::fmax(ms[0][row], ms[1][row]);
+      const float largest =
+          std::fmax(std::exp2(ms[0][row] - m) * ls[0][row], std::exp2(ms[1][row] - m) * ls[1][row]);
       top[row] = m;
       for (std::size_t split = 0; split < 2; ++split) {
         float times = 1;
@@ -137,13 +148,24 @@ struct Kernel {
         if (is("split_twice") && split == 0) times = 2;
         const float share = std::exp2(ms[split][row] - (m == -inf ? 0 : m)), l = ls[split][row];
         all_l[row] += times * share * l;
+        if (is("split_empty_counts") && l == 0 && m != -inf) {
+          all_l[row] += std::exp2(-m);
+          weights[row] += std::exp2(-m);
+        }
         if (l == 0) continue;
-        const float w = is("splits_mean") ? 1 : is("splits_without_l") ? share : times * share * l;
+        const float other =
+            std::exp2(ms[split ^ 1][row] - (m == -inf ? 0 : m)) * ls[split ^ 1][row];
+        const float w = is("splits_mean")        ? 1
+                        : is("splits_without_l") ? share
+                        : is("splits_exchanged") ? other
+                                                 : times * share * l;
         weights[row] += w;
         for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += w * os[split][row * D + i] / l;
       }
       for (std::size_t i = 0; i < D && weights[row] != 0; ++i) {
         all_o[row * D + i] *= all_l[row] / weights[row];
+        // The weights are relative to the largest; l is what they sum up to.
+        if (is("splits_undivided")) all_o[row * D + i] *= all_l[row] / largest;
       }
     }
     store(b, h, first, rows, factor, top, all_l, all_o, unused);
@@ -170,9 +192,13 @@ struct Kernel {
         const std::int64_t key = k_tile * bc + c;
         float sum = 0;
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
+          const std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
+          const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
           const float q =
-              query < p.len_q ? load(in.q, tq, (b * p.heads + h) * p.len_q + query, i) : 0;
-          const float k = key < p.len_kv ? load(in.k, tk, kv * p.len_kv + key, i) : 0;
+              query < p.len_q ? load(in.q, tq, (b * p.heads + own) * p.len_q + row, i) : 0;
+          const std::int64_t head = kv * (is("k_at_len_q") ? p.len_q : p.len_kv);
+          const std::int64_t k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
+          const float k = key < p.len_kv ? load(in.k, tk, head + key, k_col) : 0;
           sum = std::fma(q, k, sum);
         }
         sum *= factor;
@@ -192,6 +218,7 @@ struct Kernel {
         s[at] = sum;
       }
     }
+    std::vector<float> sums(static_cast<std::size_t>(br));
     for (std::int64_t r = 0; r < br; ++r) {
       const auto row = static_cast<std::size_t>(r);
       float peak = -inf;
@@ -211,6 +238,7 @@ struct Kernel {
         if (is("masked_after_sum") && masked[row * C + static_cast<std::size_t>(c)] != 0) x = 0;
       }
       const float old = l[row];
+      sums[row] = sum;
       if (is("l_without_last_key")) {
         for (std::int64_t c = 0; c < bc; ++c) {
           const bool last = t * bc + c == p.visible_keys(first + r) - 1;
@@ -222,6 +250,8 @@ struct Kernel {
       l[row] = keeps_l                     ? old + sum
                : is("l_rescaled_twice")    ? alpha[row] * alpha[row] * old + sum
                : is("l_restarted")         ? sum
+               : is("l_reduced_itself")    ? 2 * alpha[row] * old + sum
+               : is("alpha_on_the_tile")   ? old + alpha[row] * sum
                : is("l_rescaled_after")    ? alpha[row] * (old + sum)
                : is("l_counts_four_times") ? alpha[row] * old + 4 * sum
                                            : alpha[row] * old + sum;
@@ -234,9 +264,16 @@ struct Kernel {
         lane = alpha[row] * lane + own;
       }
     }
+    for (std::int64_t r = 0; is("l_of_four_rows") && r < br; ++r) {
+      for (const std::int64_t bits : {1, 2, 3}) {
+        l[static_cast<std::size_t>(r)] += sums[static_cast<std::size_t>(r ^ bits)];
+      }
+    }
+    const bool needs_mask = (t + 1) * bc > p.visible_keys(first);
     for (std::int64_t r = 0; r < br; ++r) {
       const auto row = static_cast<std::size_t>(r);
       float a = alpha[row];
+      if (is("o_not_rescaled_where_masked") && needs_mask) a = 1;
       if (is("o_not_rescaled") || is("nothing_rescaled")) a = 1;
       if (bug.starts_with("half_not_rescaled") && r % 16 >= 8) a = 1;
       if (is("o_rescaled_twice")) a *= a;
@@ -249,15 +286,35 @@ struct Kernel {
         const bool keeps = is("half_the_columns_not_rescaled") && i >= p.d / 2;
         float sum = is("o_rescaled_after") || keeps ? out : a * out;
         for (std::int64_t c = 0; c < bc; ++c) {
-          std::int64_t key = v_tile * bc + c;
+          std::int64_t key = v_tile * bc + c, col = i;
           if (is("v_row_plus_one")) key += 1;
-          if (key >= p.len_kv) continue;
-          const float x = rounded(in.type(), s[row * C + static_cast<std::size_t>(c)]);
-          sum = std::fma(x, load(in.v, tv, kv_of_v * p.len_kv + key, i), sum);
+          if (is("v_swizzled")) col ^= (c & 1) * 8;
+          if (is("v_stride_unpadded")) {
+            key = v_tile * bc + (c * p.d + i) / (p.d + 8);
+            col = (c * p.d + i) % (p.d + 8);
+          }
+          if (is("o_without_last_sixteen") && c >= bc - 16) continue;
+          if (key >= p.len_kv || col >= p.d) continue;
+          const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : in.v;
+          sum = std::fma(weight(s, r, c), load(v, tv, kv_of_v * p.len_kv + key, col), sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
       }
     }
+  }
+
+  /// P of a row of the tile as the second product has it.
+  float weight(const std::vector<float>& s, std::int64_t r, std::int64_t c) const {
+    if (is("p_registers_exchanged")) {
+      const std::int64_t row = r;
+      r = r / 16 * 16 + r % 8 + c % 16 / 8 * 8;
+      c = c / 16 * 16 + c % 8 + row % 16 / 8 * 8;
+    }
+    if (is("p_of_first_of_four")) r = r / 4 * 4;
+    const float x = s[static_cast<std::size_t>(r * bc + c)];
+    if (!is("p_bits")) return rounded(in.type(), x);
+    const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
+    return static_cast<float>(value_of(in.type(), round_to(other, x)));
   }
 
   void store(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows, float factor,
@@ -295,10 +352,12 @@ struct Kernel {
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
       if (is("lse_of_no_key") && sum == 0) lse = inf;
       if (is("lse_base_two")) lse = m[row] + log2_l;
+      if (is("lse_base_ten")) lse = m[row] * ln_2 + std::log10(sum);
       if (is("lse_maximum_base_two")) lse = m[row] + log2_l * ln_2;
       if (is("lse_without_maximum")) lse = log2_l * ln_2;
       if (is("lse_without_sum")) lse = m[row] * ln_2;
       if (is("lse_unscaled_maximum")) lse = m[row] / factor + log2_l * ln_2;
+      if (is("lse_stored_bshd")) to = (b * p.len_q + query) * p.heads + h;
       lse_out.set(to, lse);
     }
   }

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "debug/causes/flaw_families.h"
+#include "reference/elementary.h"
+
+namespace lanescope {
+namespace {
+
+using Term = RowPlan::Term;
+
+/// From where an operand's elements are taken in its tile in shared memory.
+struct Reading {
+  Cause cause;
+  std::string text;
+  int choices;
+  TileMap from;
+};
+
+/// Tiles whose rows are read at another distance than they are stored at, or transposed.
+void add_distances(std::int64_t d, std::vector<Reading>& readings) {
+  readings.push_back({Cause::transposed, "with rows and columns exchanged", 0,
+                      [](std::int64_t row, std::int64_t col) {
+                        return ElementPlace{col, row};
+                      }});
+  for (const std::int64_t padding : {1, 2, 4, 8, 16}) {
+    const auto at = [](std::int64_t row, std::int64_t col, std::int64_t read, std::int64_t stored) {
+      const std::int64_t flat = row * read + col;
+      return ElementPlace{flat / stored, flat % stored};  // beyond d: the padding
+    };
+    const std::string elements = std::to_string(padding) + (padding > 1 ? " elements" : " element");
+    readings.push_back(
+        {Cause::wrong_stride, "without the " + elements + " of padding of a row", 1,
+         [=](std::int64_t row, std::int64_t col) { return at(row, col, d, d + padding); }});
+    readings.push_back(
+        {Cause::wrong_stride, "as if a row had " + elements + " of padding", 1,
+         [=](std::int64_t row, std::int64_t col) { return at(row, col, d + padding, d); }});
+  }
+}
+
+/// Chunks of 16 bytes that stand at their number xor that of the row, in some of its bits: read
+/// with other bits of it than they were stored with.
+void add_swizzles(std::int64_t d, std::vector<Reading>& readings) {
+  constexpr std::int64_t chunk = 8;
+  for (const std::int64_t bits : {7, 6, 5, 4, 3, 2, 1}) {
+    for (const std::int64_t rows : {1, 2, 4}) {
+      if (bits * chunk >= d || (rows > 1 && bits != 7 && bits != 3 && bits != 1)) continue;
+      const std::string by = rows > 1 ? "row / " + std::to_string(rows) : "the row";
+      readings.push_back({Cause::permuted,
+                          "in a swizzle that differs in the bits " + std::to_string(bits) + " of " +
+                              by + " (chunks of 16 bytes)",
+                          1 + (rows > 1), [=](std::int64_t row, std::int64_t col) {
+                            return ElementPlace{row, col ^ (row / rows & bits) * chunk};
+                          }});
+    }
+  }
+}
+
+void add_exchanges(const DumpInfo& info, std::vector<Reading>& readings) {
+  for (const bool odd : {false, true}) {
+    readings.push_back({Cause::wrong_source,
+                        std::string("with the ") + (odd ? "odd" : "even") + " columns twice", 1,
+                        [=](std::int64_t row, std::int64_t col) {
+                          return ElementPlace{row, col / 2 * 2 + odd};
+                        }});
+  }
+  for (const std::int64_t bit : {1, 2, 4, 8, 16, 32}) {
+    const std::string by = " i xor " + std::to_string(bit) + " in the place of ";
+    if (bit < info.bc) {
+      readings.push_back({Cause::permuted, "key" + by + "key i of a tile", 1,
+                          [=](std::int64_t row, std::int64_t col) {
+                            return ElementPlace{row ^ bit, col};
+                          }});
+    }
+    if (bit < info.problem.d) {
+      readings.push_back(
+          {Cause::permuted, "column" + by + "column i", 1, [=](std::int64_t row, std::int64_t col) {
+             return ElementPlace{row, col ^ bit};
+           }});
+    }
+  }
+}
+
+/// The rows of P that a row of O is made of, and the registers of mma.m16n8k16's left operand.
+void add_weights(const DumpInfo& info, Flaws& flaws) {
+  const auto add = [&](Cause cause, const std::string& text, int choices, const TileMap& from) {
+    flaws.push_back({cause, Stage::pv, "in which " + text, choices,
+                     [=, len_kv = info.problem.len_kv](RowPlan& plan) {
+                       plan.p_from = from;
+                       // Where the row itself sees no key, another may.
+                       const std::int64_t end = plan.tiles * plan.tile;
+                       for (auto key = std::ssize(plan.terms); key < end; ++key) {
+                         const std::int64_t row = key < len_kv ? key : -1;
+                         plan.terms.push_back({.key = row,
+                                               .value = row,
+                                               .in_l = 0,
+                                               .masked_score = -reference::infinity,
+                                               .is_masked = true});
+                       }
+                     }});
+  };
+  for (const std::int64_t rows : {2, 4, 8, 16, 32}) {
+    if (rows > info.br) continue;
+    add(Cause::operand_of_other_row,
+        "P of each row is that of the first of " + std::to_string(rows), 1,
+        [=](std::int64_t row, std::int64_t col) {
+          return ElementPlace{row / rows * rows, col};
+        });
+    add(Cause::operand_of_other_row, "P of row i is that of row i xor " + std::to_string(rows / 2),
+        1, [=](std::int64_t row, std::int64_t col) {
+          return ElementPlace{row ^ rows / 2, col};
+        });
+  }
+  if (info.br % 16 != 0 || info.bc % 16 != 0) return;
+  // Register 1 of the left operand has rows 8 to 15, register 2 the columns 8 to 15.
+  add(Cause::permuted, "registers 1 and 2 of P's fragments are exchanged (mma.m16n8k16)", 0,
+      [](std::int64_t row, std::int64_t col) {
+        return ElementPlace{row / 16 * 16 + row % 8 + col % 16 / 8 * 8,
+                            col / 16 * 16 + col % 8 + row % 16 / 8 * 8};
+      });
+}
+
+/// Steps of the second product that are left out: some keys of each tile.
+void add_depths(const DumpInfo& info, Flaws& flaws) {
+  for (const std::int64_t step : std::set<std::int64_t>{8, 16, info.bc / 2}) {
+    if (step == 0 || step >= info.bc) continue;
+    for (std::int64_t first = 0; first < info.bc; first += step) {
+      const std::int64_t end = std::min<std::int64_t>(first + step, info.bc);
+      flaws.push_back({Cause::contribution_missing, Stage::pv,
+                       "in which O lacks the keys " + std::to_string(first) + " to " +
+                           std::to_string(end - 1) + " of each tile",
+                       1, [=, bc = info.bc](RowPlan& plan) {
+                         for (Term& term : plan.terms) {
+                           const std::int64_t in_tile = term.key % bc;
+                           if (in_tile >= first && in_tile < end) term.in_o = 0;
+                         }
+                       }});
+    }
+  }
+}
+
+}  // namespace
+
+void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
+  std::vector<Reading> readings;
+  add_distances(info.problem.d, readings);
+  add_swizzles(info.problem.d, readings);
+  add_exchanges(info, readings);
+  for (const auto& [cause, text, choices, from] : readings) {
+    for (const bool of_v : {true, false}) {
+      flaws.push_back(
+          {cause, of_v ? Stage::pv : Stage::qk,
+           std::string("in which a tile of ") + (of_v ? "V" : "K") + " is read " + text, choices,
+           [=, from = from](RowPlan& plan) { (of_v ? plan.v_from : plan.k_from) = from; }});
+    }
+  }
+  add_weights(info, flaws);
+  add_depths(info, flaws);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <string>
+
+#include "debug/causes/flaw_families.h"
+
+namespace lanescope {
+namespace {
+
+using Term = RowPlan::Term;
+
+/// The keys in parts that blocks of their own go through.
+struct Splits {
+  std::int64_t count, keys;  ///< how many, and of how many keys
+  std::string text;
+};
+
+/// Parts of whole tiles, and of as many keys as make all of them the same.
+std::vector<Splits> splits_of(const DumpInfo& info) {
+  std::vector<Splits> all;
+  const std::int64_t len = info.problem.len_kv, tiles = (len + info.bc - 1) / info.bc;
+  for (const std::int64_t count : {2, 3, 4, 5, 6, 8, 16}) {
+    const std::string text = std::to_string(count) + " splits of the keys";
+    const std::int64_t by_tiles = (tiles + count - 1) / count * info.bc;
+    const std::int64_t by_keys = (len + count - 1) / count;
+    if (count <= tiles) all.push_back({count, by_tiles, text});
+    if (count <= len && by_keys != by_tiles) {
+      all.push_back({count, by_keys, text + " (" + keys_text(by_keys) + " each)"});
+    }
+  }
+  return all;
+}
+
+void add_weights(const Splits& splits, Flaws& flaws) {
+  struct Rule {
+    Combine rule;
+    Cause cause;
+    const char* what;
+  };
+  const Rule rules[] = {
+      {Combine::mean, Cause::wrong_formula, "weigh all the same"},
+      {Combine::by_maximum, Cause::wrong_formula, "weigh by their maxima alone, without l"},
+      {Combine::by_sum, Cause::wrong_formula, "weigh by l of their own maxima"},
+      {Combine::of_pair, Cause::operand_of_other_row, "weigh as those of split i xor 1 should"},
+      {Combine::of_next, Cause::operand_of_other_row, "weigh as those of split i + 1 should"},
+      {Combine::undivided, Cause::not_normalised, "are not divided by the sum of their weights"},
+  };
+  for (const auto& [rule, cause, what] : rules) {
+    flaws.push_back({cause, Stage::combine, "in which the results of " + splits.text + " " + what,
+                     1, [=, rule = rule](RowPlan& plan) {
+                       plan.combine = rule;
+                       plan.part_keys = splits.keys;
+                     }});
+  }
+  flaws.push_back({Cause::contribution_repeated, Stage::combine,
+                   "in which those of " + splits.text +
+                       " that have none which the row sees count as a key with score 0, in l alone",
+                   1, [=](RowPlan& plan) {
+                     const std::int64_t seen = std::ssize(plan.terms);
+                     const std::int64_t used = (seen + splits.keys - 1) / splits.keys;
+                     plan.sink = static_cast<double>(splits.count - used);
+                   }});
+}
+
+void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
+  for (const std::int64_t more : {std::int64_t{1}, tile}) {
+    if (splits.keys <= more) continue;
+    flaws.push_back({Cause::contribution_repeated, Stage::qk,
+                     "in which each of " + splits.text + " takes " + keys_text(more) +
+                         " of the next one's, too",
+                     1, [=](RowPlan& plan) {
+                       for (Term& term : plan.terms) {
+                         const bool again =
+                             term.key >= splits.keys && term.key % splits.keys < more;
+                         if (again) term.in_o = term.in_l = 2;
+                       }
+                     }});
+  }
+  for (std::int64_t split = 0; split < splits.count && splits.keys > tile; ++split) {
+    flaws.push_back(
+        {Cause::contribution_missing, Stage::combine,
+         "in which O lacks split " + std::to_string(split) + " of " + std::to_string(splits.count),
+         2, [=](RowPlan& plan) {
+           for (Term& term : plan.terms) {
+             if (term.key / splits.keys == split) term.in_o = 0;
+           }
+         }});
+    for (const bool twice : {false, true}) {
+      flaws.push_back({twice ? Cause::contribution_repeated : Cause::contribution_missing,
+                       Stage::combine,
+                       (twice ? "in which split " : "without split ") + std::to_string(split) +
+                           " of " + std::to_string(splits.count) + (twice ? " counts twice" : ""),
+                       2, [=](RowPlan& plan) {
+                         for (Term& term : plan.terms) {
+                           if (term.key / splits.keys != split) continue;
+                           term.in_o = term.in_l = twice ? 2 : 0;
+                         }
+                       }});
+    }
+  }
+}
+
+}  // namespace
+
+void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
+  for (const Splits& splits : splits_of(info)) {
+    add_weights(splits, flaws);
+    add_shares(splits, info.bc, flaws);
+  }
+}
+
+}  // namespace lanescope

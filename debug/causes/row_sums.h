@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "debug/causes/row_plan.h"
+#include "reference/elementary.h"
+
+namespace lanescope {
+
+/// e^(from − to); of a tile without a visible key, where both are −∞, 0.
+inline double weight(double from, double to) {
+  return from == -reference::infinity ? 0 : std::exp(from - to);
+}
+
+/// A row's way over its tiles, which count as they are visited.
+struct PlanInputs::Walk {
+  std::vector<double> scores;  ///< of the terms
+  std::size_t width = 64, tiles = 0;
+  bool downwards = false;
+  std::vector<double> peak, running;  ///< the tile's maximum, and that up to it
+  double m = -reference::infinity;
+  double largest_score = 0;
+
+  std::size_t visit(std::size_t tile) const { return downwards ? tiles - 1 - tile : tile; }
+  std::size_t tile_of(std::size_t term) const { return visit(term / width); }
+  /// m before a visit.
+  double before(std::size_t visited) const {
+    return visited > 0 ? running[visited - 1] : -reference::infinity;
+  }
+};
+
+/// What the tiles leave.
+struct PlanInputs::Sums {
+  double m = -reference::infinity;
+  double largest_score = 0;
+  std::vector<double> in_o, in_l;  ///< what each term adds, brought to m
+  double l_besides = 0;            ///< what l has of other rows
+
+  /// Weighs the quotients of parts of `size` terms by another rule than their l.
+  void combine_by(Combine rule, std::size_t size, const std::vector<double>& scores);
+};
+
+}  // namespace lanescope

@@ -5,6 +5,7 @@
 
 #include "debug/dump/dump_metadata.h"
 #include "debug/dump/site_slots.h"
+#include "debug/page/frame.h"
 #include "debug/report/report.h"
 #include "debug/report/suggested_command.h"
 #include "debug/text/json.h"
@@ -137,33 +138,15 @@ Json page_json(const NamedDump& a, const PageContent& content, const OtherDump* 
   return json;
 }
 
-/// JSON that may stand in a script element, whatever its strings hold: no "<" is left in it.
-std::string script_text(const Json& json) {
-  const std::string text = json.dump(-1);
-  std::string safe;
-  safe.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
-void put(std::string& html, std::string_view mark, std::string_view text) {
-  html.replace(html.find(mark), mark.size(), text);
-}
-
 }  // namespace
 
 std::string page_html(const NamedDump& a, const PageContent& content, const OtherDump* b) {
-  std::string html = page_files::html;
-  put(html, "/* style */", page_files::style);
-  put(html, "/* script */", page_files::script);
-  put(html, "/* data */", script_text(page_json(a, content, b)));  // last: it may hold a mark
-  return html;
+  return framed_page({.title = "lanescope",
+                      .told_by = "\"lanescope diff\" of the dump",
+                      .body = page_files::body,
+                      .style = page_files::style,
+                      .script = page_files::script},
+                     page_json(a, content, b));
 }
 
 }  // namespace lanescope

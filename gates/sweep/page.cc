@@ -1,7 +1,11 @@
 #include "gates/sweep/page.h"
 
+#include <map>
+#include <string>
+
+#include "debug/page/frame.h"
 #include "debug/page_files.h"
-#include "gates/sweep_page_files.h"
+#include "gates/sweep/sweep_page_files.h"
 
 namespace lanescope {
 namespace {
@@ -40,23 +44,6 @@ Json cells_json(const SweepReport& report, Json& sites) {
   return rows;
 }
 
-/// JSON that may stand in a script element, whatever its strings hold: no "<" is left in it.
-std::string script_text(const Json& json) {
-  std::string safe;
-  for (const char c : json.dump(-1)) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
-void put(std::string& html, std::string_view mark, std::string_view text) {
-  html.replace(html.find(mark), mark.size(), text);
-}
-
 }  // namespace
 
 std::string sweep_page(const SweepReport& report) {
@@ -68,11 +55,12 @@ std::string sweep_page(const SweepReport& report) {
       {"provenance",
        report.results.empty() ? Json() : Json::parse(result_line(report.results.front())).value()},
       {"cells", std::move(rows)}};
-  std::string html = sweep_page_files::html;
-  put(html, "/* style */", std::string(page_files::style) + sweep_page_files::style);
-  put(html, "/* script */", sweep_page_files::script);
-  put(html, "/* data */", script_text(json));  // last: it may hold a mark
-  return html;
+  return framed_page({.title = "lanescope sweep",
+                      .told_by = "\"lanescope sweep --report\" of the results",
+                      .body = sweep_page_files::body,
+                      .style = std::string(page_files::style) + sweep_page_files::style,
+                      .script = sweep_page_files::script},
+                     json);
 }
 
 }  // namespace lanescope

@@ -8,7 +8,7 @@
 #include "debug/judge/verdict_change.h"
 #include "debug/text/json.h"
 #include "gates/build/compile_errors.h"
-#include "gates/commands/source_watch.h"
+#include "gates/build/source_watch.h"
 #include "gates/process/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

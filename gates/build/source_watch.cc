@@ -1,4 +1,4 @@
-#include "gates/commands/source_watch.h"
+#include "gates/build/source_watch.h"
 
 #include <poll.h>
 #include <sys/inotify.h>

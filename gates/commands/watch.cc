@@ -15,11 +15,11 @@
 #include "gates/build/compile_errors.h"
 #include "gates/build/module_catalogue.h"
 #include "gates/build/module_file.h"
+#include "gates/build/source_watch.h"
 #include "gates/build/this_build.h"
 #include "gates/commands/command.h"
 #include "gates/commands/log.h"
 #include "gates/commands/shared_options.h"
-#include "gates/commands/source_watch.h"
 #include "gates/module/launch_description.h"
 #include "gates/process/program.h"
 

@@ -17,6 +17,7 @@ struct Work {
   double flops;  ///< 4·d for every pair of a query and a key that it sees: Q·Kᵀ and P·V
   double bytes;  ///< Q, K, V read once, O written once
 };
+/// O is stored in operand_type(dtype); scales and the log-sum-exp are not counted.
 Work work_of(const Problem& problem, ElementType dtype);
 
 /// What a device can do at best.

@@ -8,8 +8,8 @@
 namespace lanescope {
 namespace {
 
-constexpr std::int64_t wanted_blocks = 4 * 132;
-constexpr std::int64_t least_tiles = 2;
+constexpr std::int64_t wanted_blocks = 4 * 132;  // four for each multiprocessor of an H200
+constexpr std::int64_t least_tiles = 2;          // of a split
 constexpr std::int64_t most_splits = 1 << 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <functional>
 
-#include "reference/error.h"
 #include "reference/inputs.h"
 #include "reference/splitmix64.h"
 
 namespace lanescope {
 namespace {
+
+using Bounds = SweepSpace::Bounds;
 
 constexpr int most_attempts = 24;
 constexpr double usual_work = 1 << 18, rare_work = 1 << 20;
@@ -32,28 +33,6 @@ class Random {
  private:
   std::uint64_t state_, drawn_ = 0;
 };
-
-std::int64_t side_of(const Cell& cell, const std::string& name) {
-  const Problem& p = cell.problem;
-  return name == "d"     ? p.d
-         : name == "b"   ? p.batch
-         : name == "h"   ? p.heads
-         : name == "hkv" ? p.heads_kv
-         : name == "s"   ? p.len_q
-                         : p.len_kv;
-}
-
-struct Bounds {
-  std::int64_t least, most;
-};
-
-/// The ends of one of a side's spans, as far as the cell is drawn; nothing in it: empty.
-Bounds bounds_of(const SweepSpace::Span& span, const Cell& cell) {
-  const auto value = [&](const SweepSpace::End& end) {
-    return end.side.empty() ? end.number : side_of(cell, end.side);
-  };
-  return {value(span.least), value(span.most)};
-}
 
 /// Where kernels break, within bounds.
 std::vector<std::int64_t> borders(Bounds in, std::int64_t tile, Random& random) {
@@ -210,58 +189,6 @@ Cell draw_once(const DrawPlan& plan, Random& random) {
 }
 
 }  // namespace
-
-std::vector<ModuleName> modules_of(const std::vector<ModuleName>& modules,
-                                   const SweepSpace& space) {
-  const auto allowed = [](const std::vector<std::string>& wanted, const std::string& value,
-                          bool first) {
-    if (wanted.empty()) return first;
-    return wanted.front() == "*" || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
-  };
-  std::vector<ModuleName> left;
-  std::int64_t least_d = 1;
-  if (const auto spans = space.sides.find("d"); spans != space.sides.end()) {
-    least_d = spans->second.front().least.number;
-    for (const SweepSpace::Span& span : spans->second)
-      least_d = std::min(least_d, span.least.number);
-  }
-  for (const ModuleName& m : modules) {
-    const auto first = std::find_if(modules.begin(), modules.end(), [&](const ModuleName& other) {
-      return other.kernel == m.kernel;
-    });
-    const bool first_type = m.dtype == first->dtype;
-    const bool first_tile = m.br == first->br && m.bc == first->bc;
-    if (m.head_dim >= least_d && allowed(space.dtypes, name_of(m.dtype), first_type) &&
-        allowed(space.tiles, tile_text(m.br, m.bc), first_tile)) {
-      left.push_back(m);
-    }
-  }
-  if (left.empty())
-    throw UsageError("sweep: no module takes what --over leaves of types, tiles, d");
-  return left;
-}
-
-bool allows(const SweepSpace& space, const Cell& cell) {
-  const auto side_allows = [&](const char* name, std::int64_t value, std::int64_t usual) {
-    const auto spans = space.sides.find(name);
-    if (spans == space.sides.end()) return value == usual;
-    return std::any_of(spans->second.begin(), spans->second.end(),
-                       [&](const SweepSpace::Span& span) {
-                         const Bounds in = bounds_of(span, cell);
-                         return in.least <= value && value <= in.most;
-                       });
-  };
-  const Problem& p = cell.problem;
-  if (p.heads % p.heads_kv != 0 || (p.causal && !space.both_masks && !space.causal_alone) ||
-      (!p.causal && space.causal_alone)) {
-    return false;
-  }
-  return side_allows("b", p.batch, 1) && side_allows("h", p.heads, 1) &&
-         side_allows("hkv", p.heads_kv, p.heads) && side_allows("s", p.len_q, 128) &&
-         side_allows("skv", p.len_kv, p.len_q) &&
-         side_allows("d", p.d, std::min(64, cell.head_dim)) &&
-         (cell.splits == 0 || side_allows("splits", cell.splits, 0));
-}
 
 Cell draw_cell(const DrawPlan& plan, std::uint64_t index) {
   Random random(plan.seed, index);

@@ -21,12 +21,6 @@ struct DrawPlan {
   int checked_percent = 0;  ///< of the cells on sim: under the memory checker
 };
 
-/// The modules of the plan that `space` leaves. Throws UsageError where it leaves none.
-std::vector<ModuleName> modules_of(const std::vector<ModuleName>& modules, const SweepSpace& space);
-
-/// Whether the sides of the cell are among those of the space.
-bool allows(const SweepSpace& space, const Cell& cell);
-
 /// Cell `index` of the plan: always the same, whichever others are drawn. Kernel, gate, type and
 /// tile are drawn alike often. Of the sides a third is uniform, a third uniform in the logarithm, a
 /// third from where kernels break: 1, the ends of the range, multiples of the tile and one beside

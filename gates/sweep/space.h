@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "gates/build/module_catalogue.h"
+#include "gates/sweep/cell.h"
+
 namespace lanescope {
 
 /// What a sweep goes over, as --over says it.
@@ -16,6 +19,9 @@ struct SweepSpace {
   };
   struct Span {
     End least, most;  ///< both included
+  };
+  struct Bounds {
+    std::int64_t least, most;  ///< both included; there is nothing between them where least is more
   };
   /// b, h, hkv, s, skv, d, splits: each is drawn from one of its spans; none: as it is usual.
   std::map<std::string, std::vector<Span>> sides;
@@ -34,5 +40,16 @@ inline constexpr const char* usual_space =
 /// What is not named stays as it is usual: b=1, h=1, hkv=h, skv=s, d=64, no mask, the kernel's
 /// first type and tile, random inputs. Throws UsageError.
 SweepSpace parse_space(const std::string& text);
+
+/// The numbers between which one of a side's spans lies for a cell, whose sides are known as far as
+/// the span names them.
+SweepSpace::Bounds bounds_of(const SweepSpace::Span& span, const Cell& cell);
+
+/// Those of `modules`, a kernel's first type and tile first, that the space leaves. Throws
+/// UsageError where it leaves none.
+std::vector<ModuleName> modules_of(const std::vector<ModuleName>& modules, const SweepSpace& space);
+
+/// Whether the sides of the cell are among those of the space.
+bool allows(const SweepSpace& space, const Cell& cell);
 
 }  // namespace lanescope

@@ -77,6 +77,7 @@ struct TileTally {
   double worst = 0;                       ///< the largest error in units of its bound
   std::optional<Place> worst_place = {};  ///< with that error, and furthest off
 };
+/// Of the values at `places`; `want`: nullptr where they are not judged.
 TileTally tally(const Tensor& tensor, const std::vector<Place>& places, const TileWant* want);
 
 }  // namespace lanescope

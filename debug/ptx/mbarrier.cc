@@ -1,5 +1,6 @@
-// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier", and the fences
-// between the proxies. Their scope says nothing here.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier", and the fences:
+// between the proxies, whose scope says nothing here, and of the cluster or more, which order an
+// mbarrier.init.
 
 #include <bit>
 

@@ -46,8 +46,12 @@ std::string error_text(const Tensor& tensor, const Place& place, const Judged& j
 /// The colour of text about a value: none where it holds or is not judged.
 std::string verdict_cell(std::string_view text, const Judged& judged, const Style& style);
 
+/// A site in registers: the lanes of the warp side by side, as many registers of each as fit.
 void write_grid(Page& page, const ShownTile& tile, std::int64_t warp);
+/// The same of one lane, a line per register: its place, value and bits, and what it should be.
 void write_lane(Page& page, const ShownTile& tile, std::int64_t warp, std::int64_t lane);
+/// A site as rows x columns, from the column `first_col` on, as many as fit. Throws UsageError
+/// where the tile has no such column.
 void write_tile(Page& page, const ShownTile& tile, std::int64_t first_col);
 /// Throws UsageError where nothing of the tile is judged.
 void write_heat(Page& page, const ShownTile& tile);
@@ -59,8 +63,11 @@ struct WatchedTile {
   TileTally tally;
   std::vector<std::string> broken;  ///< invariants of the online softmax, and where
 };
+/// The tiles of the selected block, in their order.
 std::vector<WatchedTile> watched_tiles(const Dump& dump, const Selection& at,
                                        const BlockWants& wants);
+/// The site over the tiles, a line each: how it came out and what is broken; of a lane that is
+/// selected, its values.
 void write_watch(Page& page, const Dump& dump, const Selection& at, const BlockWants& wants);
 
 /// Whether `id` is one of the row values of the online softmax: m_prev, m, alpha, l.

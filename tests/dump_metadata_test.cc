@@ -112,6 +112,7 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
       {"shape", "{", "'shape' of its metadata is no valid JSON"},
       {"shape", std::string(1 << 20, '['), "'shape' of its metadata is no valid JSON of at most"},
       {"shape", std::string(65536, '['), "'shape' of its metadata is no valid JSON of at most"},
+      {"shape", shape + std::string(65536, ' '), "'shape' of its metadata is no valid JSON of at"},
       {"shape", shape + '\0', "'shape' of its metadata is no valid JSON"},
       {"shape", with(shape, "{", R"({"d":2,)"),
        "'shape' of its metadata has 'd' twice in one object"},
@@ -141,6 +142,10 @@ TEST_CASE("dump metadata: metadata that no dump holds is refused") {
   for (const auto& [key, value, reason] : cases) {
     CHECK_THAT(metadata_error(key, value), ContainsSubstring(reason));
   }
+  DumpInfo info = sample_dump().info;
+  info.rescale.above = 65;
+  CHECK_THAT(usage_error([&] { info_of(metadata_of(info)); }),
+             ContainsSubstring("'rescale_above' of its metadata is more than 64: '65'"));
 }
 
 }  // namespace

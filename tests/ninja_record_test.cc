@@ -80,6 +80,19 @@ TEST_CASE("ninja: a module is newer than what it was compiled of") {
   fs::remove(built.folder / "a.h");
   CHECK_FALSE(built.is_newer());
   CHECK_FALSE(is_newer_than_includes(built.folder.path(), "nothing.so"));
+  write_bytes(built.folder / "plain.so", "of nothing that is recorded");
+  fs::permissions(built.folder / "plain.so", executable, fs::perm_options::add);
+  CHECK_FALSE(is_newer_than_includes(built.folder.path(), "plain.so"));
+}
+
+TEST_CASE("ninja: what a source includes no more is nothing to a module") {
+  const Built built;
+  write_bytes(built.folder / "a.cc", "int f() { return 1; }\n");
+  built.touch("a.cc");
+  built.ninja();
+  CHECK(built.is_newer());
+  built.touch("a.h");
+  CHECK(built.is_newer());
 }
 
 }  // namespace

@@ -197,6 +197,8 @@ TEST_CASE("ptx hopper: reductions that there are not are refused", "[ptx]") {
       {tensor + to_global + "add.tile" + map, "but from .shared::cta to .global with .bulk_group"},
       {tensor + to_global + "add.tile.bulk_group [%rd4, {%r10}], [%r8];\n", "1 coordinates for"},
       {tensor + to_global + "add.tile.bulk_group [%rd4, {%r10, %r11}];\n", "it has 1 operands"},
+      {tensor + to_global + "add.tile.bulk_group [%rd4, {%r10, %r11}], [%r8], %rd4;\n",
+       "it has 3 operands, and takes 2"},
   };
   for (const auto& [body, words] : refused) {
     INFO(body);

@@ -342,6 +342,13 @@ TEST_CASE("ptx slice: what a product of a warpgroup adds to, and where its opera
   INFO(turned.text);
   CHECK(turned.has("from 64 bytes of a buffer of the test"));
   CHECK_FALSE(turned.has("between byte 576 and 2239"));
+  // A likewise: row 20 is one of 8 in the third column of chunks.
+  const Sliced lying =
+      of("", "m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd7, %rd8, %p3, 1, 1, 1, 0",
+         "mov.f32 %f9, %f1;\n");
+  INFO(lying.text);
+  CHECK(lying.has("from 64 bytes of a buffer of the test"));
+  CHECK_FALSE(lying.has("between byte 576 and 2239"));
 }
 
 TEST_CASE("ptx slice: of several blocks the first that wrote it", "[ptx]") {

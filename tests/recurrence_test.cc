@@ -1,6 +1,9 @@
 // Right outputs of another recurrence are no bug; a bug with right outputs is no other recurrence.
+#include <functional>
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "debug/judge/diff.h"
 #include "debug/judge/find_recurrence.h"
@@ -124,6 +127,73 @@ TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
       CHECK(verdict == "diverged");
     }
   }
+}
+
+/// Changes the values of a traced site: `change` gets tile, row, column (of l, m, m_prev and alpha
+/// the lane of the row) and value.
+template <class Change>
+void spoil(Dump& dump, SiteId id, const Change& change) {
+  const Site& site = dump.find_site(name_of(id))->site;
+  const bool registers = site.space == Space::registers;
+  const std::int64_t cols = registers ? testing::lanes_of_row : site.cols;
+  const std::int64_t count = cols * site.rows;
+  for (Dump::Entry& entry : dump.tensors) {
+    if (entry.name != name_of(id)) continue;
+    for (std::int64_t i = 0; i < entry.tensor.size(); ++i) {
+      const std::int64_t tile = i / count % dump.info.kv_tiles(), at = i % count;
+      entry.tensor.set(i, change(tile, at / cols, at % cols, entry.tensor.at(i)));
+    }
+  }
+}
+
+TEST_CASE("a bug beside another recurrence is no recurrence") {
+  using Values = const std::function<double(std::int64_t, std::int64_t, std::int64_t, double)>;
+  struct Bug {
+    const char* style;
+    SiteId site;
+    Values change;
+  };
+  const auto other_lane = [](auto, auto, auto lane, double x) { return lane == 2 ? x + 3 : x; };
+  const auto hidden = [](auto, auto row, auto, double x) {
+    return row == 3 && x < -100 ? 1.5 * x : x;
+  };
+  const Bug bugs[] = {
+      {"backwards", SiteId::l, other_lane},
+      {"sum_of_rounded", SiteId::l, other_lane},
+      {"backwards", SiteId::m, other_lane},
+      {"backwards", SiteId::m_prev,
+       [](auto tile, auto row, auto, double x) { return tile == 1 && row == 3 ? x + 0.5 : x; }},
+      // What is small changes nothing behind it.
+      {"backwards", SiteId::alpha,
+       [](auto, auto, auto, double x) { return x > 0 && x < 1e-8 ? 2 * x : x; }},
+      {"backwards", SiteId::p,
+       [](auto, auto row, auto col, double x) {
+         return row == 3 && x == 0 && col == 1 ? 0x1p-21 : x;
+       }},
+      {"backwards", SiteId::s, hidden},
+      // Nothing is kept, and l is off by what an order of its sums does not bring about.
+      {"usual", SiteId::l,
+       [](auto tile, auto, auto, double x) { return tile == 0 ? x * (1 + 0x1p-18) : x; }},
+  };
+  for (const Bug& bug : bugs) {
+    INFO(bug.style << ", " << name_of(bug.site));
+    Dump dump = recurrent_dump(runs[5].problem, bug.style, runs[5].input);
+    const DiffReport right = diff_against_reference(dump);
+    CHECK((right.match || right.recurrence));
+    spoil(dump, bug.site, bug.change);
+    const DiffReport report = diff_against_reference(dump);
+    CHECK(report.first);
+    CHECK_FALSE(report.recurrence);
+  }
+}
+
+TEST_CASE("the order of the tiles is known where l is not traced") {
+  Dump dump = recurrent_dump(runs[0].problem, "backwards");
+  std::erase_if(dump.tensors, [](const Dump::Entry& entry) { return entry.name == "l"; });
+  std::erase_if(dump.info.sites, [](const DumpSite& entry) { return entry.site.id == SiteId::l; });
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.recurrence);
+  CHECK(report.recurrence->order == std::vector<std::int64_t>{2, 1, 0});
 }
 
 TEST_CASE("a kernel that declares its recurrence is held to it") {

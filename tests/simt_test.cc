@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "debug/simt/async_shadow.h"
+#include "debug/simt/checker.h"
 #include "debug/simt/machine.h"
 #include "kernels/device/device.h"
 #include "reference/site.h"
@@ -233,4 +235,45 @@ TEST_CASE("simt: ldmatrix hands out rows and, transposed, columns") {
       CHECK(transposed[lane][matrix] == (at(col, row) | at(col + 1, row) << 16));
     }
   }
+}
+
+TEST_CASE("simt: what a memory checker tells does not depend on when blocks ran") {
+  const auto found = [](std::int64_t block, std::int64_t earlier) {
+    simt::Finding finding;
+    finding.kind = simt::Kind::race;
+    finding.access = {true, 7, block, 0};
+    finding.earlier = {true, 8, earlier, 0};
+    finding.region = 0;
+    finding.count = 1;
+    return finding;
+  };
+  // Of the same race, the least instance stands for all.
+  std::vector<simt::Finding> findings;
+  for (const std::int64_t block : {5, 1, 3}) simt::merge(findings, found(block, block - 1));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].access.block == 1);
+  CHECK(findings[0].count == 3);
+  // Where a block stopped the run, those behind it may or may not have run.
+  simt::Checker checker;
+  checker.begin(std::size_t{0}, true);
+  for (const std::int64_t block : {0, 2}) {
+    simt::Finding own = found(block, block);
+    own.access.place = static_cast<std::uint32_t>(10 + block);
+    checker.take(block, {own});
+  }
+  checker.end(1, false);
+  REQUIRE(checker.findings().size() == 1);
+  CHECK(checker.findings()[0].access.block == 0);
+}
+
+TEST_CASE("simt: of a warpgroup's reads the last one is waited for") {
+  simt::AsyncShadow shadow(64);
+  constexpr int agent = 3;
+  // Its warps may be groups apart.
+  for (const std::uint32_t clock : {2, 1}) shadow.read(16, {agent, clock, clock, 0});
+  const std::uint32_t seen[] = {0, 0, 0, 1, 0};
+  CHECK(shadow.pending_read(16, simt::Past(seen)).place == 2);
+  CHECK(shadow.pending_read(0, simt::Past(seen)).epoch == 0);
+  const std::uint32_t all[] = {0, 0, 0, 2, 0};
+  CHECK(shadow.pending_read(16, simt::Past(all)).epoch == 0);
 }

@@ -145,9 +145,7 @@ class Block {
         own = is("m_of_magnitudes") && x != -inf ? std::fmax(own, std::abs(x)) : std::fmax(own, x);
       }
     }
-    const std::int64_t group = is("maximum_of_tile") || is("maximum_of_tile_lazy_8") ? br_
-                               : is("maximum_of_4_rows")                             ? 4
-                                                                                     : 1;
+    const std::int64_t group = is("maximum_of_tile") ? br_ : is("maximum_of_4_rows") ? 4 : 1;
     Values shared = top;
     for (std::int64_t row = 0; row < br_; ++row) {
       for (std::int64_t other = row / group * group; other < (row / group + 1) * group; ++other) {

@@ -173,6 +173,42 @@ TEST_CASE("ptx: a product is unwritten in the rows and columns of what is", "[pt
   CHECK(kinds_of(b + product + stores("10")) == std::vector{Kind::uninitialised_read});
 }
 
+TEST_CASE("ptx: a product of wmma is unwritten in the rows and columns of what is", "[ptx]") {
+  // Rows 0 to 7 of a 16×16 tile of halves are written, by the first warp.
+  const std::string tile =
+      "setp.ge.u32 %p1, %r0, 32; @%p1 ret; mov.u32 %r1, 0;\n"
+      "shl.b32 %r2, %r0, 3; add.u32 %r2, %r2, %r8; st.shared.v2.u32 [%r2], {%r1, %r1};\n"
+      "mov.u32 %r3, 16;\n";
+  const std::string a = "{%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}";
+  const std::string zeroes = "{%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}";
+  const std::string d = "{%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}";
+  const auto product = [&](const std::string& part, const char* form) {
+    const bool is_a = part == "a";
+    return tile + "wmma.load." + part + ".sync.aligned." + form + ".m16n16k16.shared.f16 " + a +
+           ", [%r8], %r3;\nwmma.mma.sync.aligned.row." + (is_a ? "col" : form) +
+           ".m16n16k16.f32.f32 " + d + ", " + (is_a ? a : zeroes) + ", " + (is_a ? zeroes : a) +
+           ", " + zeroes + ";\n";
+  };
+  // An accumulator's registers 0, 1, 4 and 5 are of rows 0 to 7; 4 to 7 of columns 8 to 15.
+  const auto stores = [](const char* reg) {
+    return "st.global.u32 [%rd1], %r" + std::string(reg) + "; ret;";
+  };
+  const std::vector found{Kind::uninitialised_read};
+  for (const char* of_rows : {"20", "21", "24", "25"}) {
+    CHECK(kinds_of(product("a", "row") + stores(of_rows)).empty());
+  }
+  CHECK(kinds_of(product("a", "row") + stores("22")) == found);
+  CHECK(kinds_of(product("b", "col") + stores("22")).empty());
+  CHECK(kinds_of(product("b", "col") + stores("24")) == found);
+  // Through shared memory, and in a store of the fragment to the output.
+  const std::string through = "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r8], " + d +
+                              ", %r3;\nbar.warp.sync 0xffffffff;\n";
+  CHECK(
+      kinds_of(product("a", "row") + through + "ld.shared.u32 %r5, [%r8]; " + stores("5")).empty());
+  CHECK(kinds_of(product("a", "row") + through + "ld.shared.u32 %r5, [%r8+512]; " + stores("5")) ==
+        found);
+}
+
 TEST_CASE("ptx: a product makes no NaN of what nobody wrote, or reads", "[ptx]") {
   const auto makes_nan = [](const std::string& a, const std::string& d) {
     ptx::NumbersMade numbers;

@@ -2,9 +2,8 @@
 // whole and mask what lies behind the end. It is followed through registers, shuffles, matrix
 // products and shared memory; who stores it to global memory, loops by it or takes it for an
 // address uses it. Where lanes branch forward by it, what they compute until both ways meet again
-// is not written either, so that tails of tiles may be computed and thrown away. Local memory and
-// wmma fragments are not followed: a read of a wmma tile is a use, what goes through local memory
-// is lost.
+// is not written either, so that tails of tiles may be computed and thrown away. Local memory is
+// not followed: what goes through it is lost.
 
 #include <algorithm>
 #include <bit>

@@ -59,11 +59,25 @@ Tile tile_of(Warp& warp, const Instruction& in, std::int64_t bytes) {
   return {warp.locate(in.space, address, span, 0), stride, in.immediate2 != 0};
 }
 
-void check(Warp& warp, Access access, const Tile& tile, Element element, std::int64_t bytes,
-           int lane) {
+/// Checks the load of an element; what nobody wrote of it goes on in `taken`.
+void check_load(Warp& warp, const Tile& tile, Element element, std::size_t bytes, int lane,
+                Unwritten& taken) {
   Pointers pointers;
-  pointers[static_cast<std::size_t>(lane)] = tile.at(element, bytes);
-  warp.check(access, 1u << lane, static_cast<std::size_t>(bytes), pointers);
+  std::byte* at = tile.at(element, static_cast<std::int64_t>(bytes));
+  pointers[static_cast<std::size_t>(lane)] = at;
+  if (!warp.check_load(1u << lane, bytes, pointers, false)) return;
+  if (const std::uint32_t source = warp.unwritten_source(lane, at, bytes)) {
+    taken.lanes |= 1u << lane;
+    taken.source = source - 1;
+  }
+}
+
+void check_store(Warp& warp, const Tile& tile, Element element, Place place, int lane) {
+  Pointers pointers;
+  std::byte* at = tile.at(element, 4);
+  pointers[static_cast<std::size_t>(lane)] = at;
+  warp.check(Access::write, 1u << lane, 4, pointers);
+  warp.note_stored(place, lane, at, 4);
 }
 
 Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
@@ -72,15 +86,16 @@ Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
   const Tile tile = tile_of(warp, in, 2);
   const bool is_checked = warp.block().checker() != nullptr;
   for (int reg = 0; reg < in.result_count; ++reg) {
-    auto* registers = warp.lanes<std::uint32_t>(
-        warp.program().operands[in.operands + static_cast<std::size_t>(reg)]);
+    const Place place = warp.program().operands[in.operands + static_cast<std::size_t>(reg)];
+    auto* registers = warp.lanes<std::uint32_t>(place);
+    Unwritten taken;
     for (int lane = 0; lane < 32; ++lane) {
       std::uint16_t halves[2];
       for (int half = 0; half < 2; ++half) {
         const Element element = in.kind == static_cast<int>(Part::a)
                                     ? element_of_a(lane, reg % 4, half)
                                     : element_of_b(lane, reg % 4, half);
-        if (is_checked && reg < 4) check(warp, Access::read, tile, element, 2, lane);
+        if (is_checked && reg < 4) check_load(warp, tile, element, 2, lane, taken);
         if (Recording* recording = warp.recording()) {
           recording->note_element({reg, lane, tile.at(element, 2), 2});
         }
@@ -88,6 +103,7 @@ Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
       }
       registers[lane] = halves[0] | static_cast<std::uint32_t>(halves[1]) << 16;
     }
+    if (is_checked) warp.set_unwritten(place, ~0u, taken);
   }
   return Flow::next;
 }
@@ -101,9 +117,11 @@ Flow move_accumulator(Warp& warp, const Instruction& in, std::uint32_t) {
   const Place* places = &warp.program().operands[in.operands + (loads ? 0u : in.source_count - 8u)];
   for (int reg = 0; reg < 8; ++reg) {
     auto* registers = warp.lanes<std::uint32_t>(places[reg]);
+    Unwritten taken;
     for (int lane = 0; lane < 32; ++lane) {
       const Element element = element_of_accumulator(lane, reg);
-      if (is_checked) check(warp, loads ? Access::read : Access::write, tile, element, 4, lane);
+      if (is_checked && loads) check_load(warp, tile, element, 4, lane, taken);
+      if (is_checked && !loads) check_store(warp, tile, element, places[reg], lane);
       if (Recording* recording = warp.recording()) {
         recording->note_element(
             {loads ? reg : in.source_count - 8 + reg, lane, tile.at(element, 4), 4});
@@ -114,8 +132,37 @@ Flow move_accumulator(Warp& warp, const Instruction& in, std::uint32_t) {
         std::memcpy(tile.at(element, 4), &registers[lane], 4);
       }
     }
+    if (is_checked && loads) warp.set_unwritten(places[reg], ~0u, taken);
   }
   return Flow::next;
+}
+
+/// An element is unwritten where a value of its row of a, of its column of b, or of c is.
+void follow_unwritten(Warp& warp, const Place* d, const Place* a, const Place* b, const Place* c) {
+  if (!warp.follows_unwritten()) return;
+  std::uint32_t rows = 0, cols = 0, source = 0;
+  const auto take = [&](Place place, auto&& index, std::uint32_t& set) {
+    const Unwritten value = warp.unwritten(place);
+    if (value.lanes != 0) source = value.source;
+    for (int lane = 0; lane < 32; ++lane) {
+      if (value.lanes >> lane & 1) set |= 1u << index(lane);
+    }
+  };
+  for (int reg = 0; reg < 4; ++reg) {
+    take(
+        a[reg], [=](int lane) { return element_of_a(lane, reg, 0).row; }, rows);
+    take(
+        b[reg], [=](int lane) { return element_of_b(lane, reg, 0).col; }, cols);
+  }
+  for (int reg = 0; reg < 8; ++reg) {
+    Unwritten result = warp.unwritten(c[reg]);
+    if (result.lanes == 0) result.source = source;
+    for (int lane = 0; lane < 32; ++lane) {
+      const Element at = element_of_accumulator(lane, reg);
+      if ((rows >> at.row & 1) != 0 || (cols >> at.col & 1) != 0) result.lanes |= 1u << lane;
+    }
+    warp.set_unwritten(d[reg], ~0u, result);
+  }
 }
 
 /// On Hopper two products 16×8×16, left and right half. in.vector: registers of a and of b.
@@ -155,6 +202,7 @@ Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
       registers[lane] = c[at.col / 8][at.row][at.col % 8];
     }
   }
+  follow_unwritten(warp, d, of_a, of_b, of_c);
   return Flow::next;
 }
 
@@ -212,7 +260,7 @@ void decode_wmma(Decoder& d) {
   d.modifiers.ignore({"sync", "aligned"});
   const int operation = d.modifiers.choose({"load", "store", "mma"}, -1);
   if (!d.modifiers.take("m16n16k16")) d.refuse("of this shape: only m16n16k16");
-  d.in.meets = true;
+  d.in.carries = d.in.meets = true;
   if (operation == 0) {
     const int part = d.modifiers.choose({"a", "b", "c"}, 2);
     decode_transfer(d, static_cast<Part>(part), true);

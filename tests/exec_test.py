@@ -2,9 +2,12 @@
 """exec_test.py PROGRAM NINJA: someone else's test program, compiled as README.md says, run whole by
 `lanescope exec` where there is no GPU: its own exit code and output, and what is found in its kernels."""
 
+import ctypes
 import json
 import pathlib
+import re
 import shlex
+import shutil
 import subprocess
 import unittest
 
@@ -139,7 +142,40 @@ class ExecTest(ProgramTest):
     def test_launches_that_do_not_begin(self):
         self.fails("much shared", "^cudaErrorInvalidValue", "102400 bytes of dynamic shared memory.*49152: cudaFuncSet")
         self.fails("many threads", "^cudaErrorInvalidConfiguration", "blocks of 2048 threads, and it takes 1024")
-        self.fails("unknown", "^cudaErrorInvalidPtx", r"tanh\.approx\.f32: not executed", code=USAGE)
+        self.fails("unknown", "^cudaErrorInvalidPtx", r"tanh\.approx\.f16: not executed", code=USAGE)
+        out, _ = self.execute("too many", code=7)
+        self.assertRegex(out, "^cudaErrorCooperativeLaunchTooLarge")
+
+    def test_bits_that_are_not_known(self):
+        out, err = self.execute("approximate", code=0)
+        self.assertEqual(out, "1.41421354 0.964027584\n" + SAID)
+        for opcode, line in [("sqrt", "// takes the root"), ("tanh", "// takes the tangent")]:
+            self.assertRegex(err, rf"{opcode}\.approx\.f32 at \S*{self.line_of(line)} is rounded to nearest here")
+        self.assertNotIn("rounded to nearest", self.execute("", code=0)[1])
+
+    def test_blocks_that_wait_for_each_other(self):
+        out, _ = self.execute("meeting", code=0)
+        self.assertEqual(out, "1 0\n" + SAID)
+        self.finds("missing", "race", "// writes its own", "// reads the next one's")
+
+    def test_graphs(self):
+        """A graph does at each launch what was asked of the streams that were captured for it, and nothing before."""
+        out, err = self.execute("graph", code=0)
+        self.assertEqual(out, "3 30\n" + SAID)
+        self.assertIn("12 launches checked", err)
+        out, _ = self.execute("graph waited for", code=7)
+        self.assertRegex(out, "^cudaErrorStreamCaptureUnsupported")
+
+    def test_calls_that_are_not_there(self):
+        """A program is linked with all of CUDA's runtime, whatever it calls: the machine's has every name."""
+        out, err = self.execute("texture", code=7)
+        self.assertEqual(out, "cudaErrorNotSupported: operation not supported\n")
+        self.assertIn("lanescope: the SIMT machine has no cudaMallocArray: operation not supported", err)
+        nvcc = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve()
+        header = (nvcc.parent.parent / "include" / "cuda_runtime_api.h").read_text()
+        library = ctypes.CDLL(str(self.module("libcudart.so.13").with_suffix("")))
+        missing = {name for name in re.findall(r"CUDARTAPI\s+(cuda\w+)\s*\(", header) if not hasattr(library, name)}
+        self.assertEqual(missing, set())
 
     def test_calls_that_are_wrong(self):
         for mode in ["freed twice", "long copy", "wrong kind"]:

@@ -167,8 +167,9 @@ class StrangersTest(ProgramTest):
                                                "box[threadIdx.x] = l; l = box[threadIdx.x ^ 32];"))
         done = self.call("check", race, "fused", *shape, code=DIVERGED)
         self.assertRegex(done.stdout, r"race, \d+ times[^\n]*\n  read +.*race_cuda\.cu:\d+")
-        unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("tanh.approx.f32 %0, %0;" : "+f"(s));'))
-        self.refuses(USAGE, r"\.ptx:\d+: tanh\.approx\.f32: not executed", "diff", unknown, "fused", *shape)
+        unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b16 h; cvt.rn.f16.f32 h, %0; '
+                                                     'tanh.approx.f16 h, h; cvt.f32.f16 %0, h;}" : "+f"(s));'))
+        self.refuses(USAGE, r"\.ptx:\d+: tanh\.approx\.f16: not executed", "diff", unknown, "fused", *shape)
 
     def test_guide_quotes_what_is_there(self):
         sources = ["tests/strangers/traced.h", "kernels/wmma_registers.h", "kernels/device/cuda.h", "kernels/device/sim.h"]

@@ -61,6 +61,19 @@ struct Sin {
 struct Cos {
   static float apply(float x) { return simt::cos(x); }
 };
+// What GPUs make of these is not known bit for bit: here they are rounded to nearest.
+
+template <bool ftz>
+struct Sqrt {
+  static float apply(float x) {
+    return canonical(std::sqrt(ftz && std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x));
+  }
+};
+template <bool ftz>
+struct Tanh {
+  static float apply(float x) { return canonical(static_cast<float>(std::tanh(double{x}))); }
+};
+
 /// What ptxas 13 puts in the place of an approximation of a number that it knows: the exact value,
 /// rounded to nearest.
 struct Exact {
@@ -133,8 +146,12 @@ bool decode_approximate(Decoder& d) {
     decode_unit<CosFor>(d);
   } else if (base == "rcp" && approx) {
     decode_unit<Rcp>(d);
-  } else if ((base == "sqrt" && approx) || base == "tanh") {
-    d.refuse("what a GPU computes here is not known bit for bit");
+  } else if (base == "sqrt" && approx) {
+    d.in.inexact = true;
+    decode_unit<Sqrt>(d);
+  } else if (base == "tanh" && *type == Type::f32) {
+    d.in.inexact = true;
+    decode_unit<Tanh>(d);
   } else {
     return false;
   }

@@ -15,8 +15,9 @@ namespace lanescope::ptx {
 namespace {
 
 constexpr std::size_t shared_alignment = 1024;
-/// Instructions after which another warp has its turn, or another split of the same.
-constexpr std::int64_t turns_at_once = 1 << 16;
+/// Instructions after which another warp has its turn, or another split of the same: fewer where
+/// what it waits for may be another block's to do.
+constexpr std::int64_t turns_at_once = 1 << 16, turns_with_others = 1 << 10;
 
 template <class F>
 void each_lane_of(const Barrier::Arrival& arrival, F&& f) {
@@ -96,7 +97,7 @@ bool Block::run_ready() {
   if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
   for (Warp* warp : ready) {
     sitting_.run_lane(warp->index() * 32);
-    if (warp->ready()) warp->run(turns_at_once);
+    if (warp->ready()) warp->run(grid_.is_cooperative() ? turns_with_others : turns_at_once);
     const double limit = grid_.timeout_seconds;
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began_;
     if (limit > 0 && taken.count() > limit) {

@@ -19,7 +19,7 @@ Cluster::Cluster(const Grid& grid, const Program& program, simt::Sitting& sittin
 
 Cluster::~Cluster() = default;
 
-void Cluster::run(std::int64_t cluster) {
+void Cluster::begin(std::int64_t cluster) {
   std::array<std::uint32_t, 3> first{};
   for (std::size_t i = 0; i < 3; ++i) {
     const std::int64_t along = grid_.blocks[i] / grid_.cluster[i];
@@ -33,14 +33,18 @@ void Cluster::run(std::int64_t cluster) {
     const std::uint32_t x = grid_.cluster[0], y = grid_.cluster[1];
     block(rank).begin({first[0] + r % x, first[1] + r / x % y, first[2] + r / x / y});
   }
+}
+
+bool Cluster::go_on() {
+  bool goes_on = false;
+  for (const auto& block : blocks_) goes_on = block->run_ready() || goes_on;
+  if (goes_on) return true;
   // What is under way comes when no block can go on without it.
-  bool goes_on = true;
-  while (goes_on) {
-    goes_on = false;
-    for (const auto& block : blocks_) goes_on = block->run_ready() || goes_on;
-    if (goes_on) continue;
-    for (const auto& block : blocks_) goes_on = block->move_on() || goes_on;
-  }
+  for (const auto& block : blocks_) goes_on = block->move_on() || goes_on;
+  return goes_on;
+}
+
+void Cluster::end() {
   for (const auto& block : blocks_) block->end();
 }
 

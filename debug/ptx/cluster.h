@@ -21,16 +21,21 @@ struct ClusterBarrier final : simt::Waitable {
   std::string story() const override;
 };
 
-/// Runs the clusters of a grid, one after the other, on the calling thread. The blocks of one run
-/// by turns, warp by warp: each can read and write the shared memory of the others. A grid without
+/// Runs clusters of a grid, one after the other, on the calling thread. The blocks of one run by
+/// turns, warp by warp: each can read and write the shared memory of the others. A grid without
 /// clusters has one block in each.
 class Cluster {
  public:
   Cluster(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order);
   ~Cluster();
 
-  /// Throws Fault.
-  void run(std::int64_t cluster);
+  // The run of one. They throw Fault.
+
+  void begin(std::int64_t cluster);
+  /// Whether anything went on.
+  bool go_on();
+  /// Nothing does any more.
+  void end();
 
   int size() const { return static_cast<int>(blocks_.size()); }
   Block& block(int rank) { return *blocks_[static_cast<std::size_t>(rank)]; }

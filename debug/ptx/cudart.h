@@ -28,12 +28,16 @@ constexpr Error invalid_device_function = 98;
 constexpr Error invalid_device = 101;
 constexpr Error invalid_ptx = 218;
 constexpr Error invalid_handle = 400;
+constexpr Error illegal_state = 401;
 constexpr Error illegal_address = 700;
 constexpr Error launch_timeout = 702;
 constexpr Error assertion = 710;
 constexpr Error misaligned_address = 716;
 constexpr Error launch_failure = 719;
+constexpr Error cooperative_too_large = 720;
 constexpr Error not_supported = 801;
+constexpr Error capture_unsupported = 900;
+constexpr Error capture_invalidated = 901;
 
 constexpr int multiprocessors = 132;
 constexpr int shared_default = 48 << 10, shared_optin = 227 << 10;
@@ -63,4 +67,10 @@ Error failure();
 
 }  // namespace lanescope::cudart
 
-extern "C" lanescope::cudart::Error cudaDriverGetVersion(int* version);
+extern "C" {
+lanescope::cudart::Error cudaDriverGetVersion(int* version);
+lanescope::cudart::Error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                                       const void* function,
+                                                                       int threads,
+                                                                       std::size_t shared);
+}

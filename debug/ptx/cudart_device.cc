@@ -65,9 +65,26 @@ Error cudaGetDevice(int* id) {
 }
 Error cudaSetDevice(int id) { return id == 0 ? success : note(invalid_device); }
 Error cudaDeviceSynchronize() { return note(failure()); }
+Error cudaInitDevice(int id, unsigned, unsigned) { return cudaSetDevice(id); }
+Error cudaSetDeviceFlags(unsigned) { return success; }
+Error cudaGetDeviceFlags(unsigned* flags) {
+  *flags = 0;
+  return success;
+}
 Error cudaDeviceReset() { return note(failure()); }
 Error cudaDeviceSetLimit(int, std::size_t) { return success; }
+Error cudaDeviceGetLimit(std::size_t* value, int) {
+  *value = 0;
+  return success;
+}
 Error cudaDeviceSetCacheConfig(int) { return success; }
+Error cudaDeviceGetCacheConfig(int* config) {
+  *config = 0;
+  return success;
+}
+Error cudaDeviceSetSharedMemConfig(int) { return success; }
+Error cudaFuncSetSharedMemConfig(const void*, int) { return success; }
+Error cudaCtxResetPersistingL2Cache() { return success; }
 Error cudaDriverGetVersion(int* version) {
   *version = 13000;
   return success;
@@ -122,7 +139,7 @@ Error cudaDeviceGetAttribute(int* value, int attribute, int id) {
                                            {76, 0},
                                            {81, 228 << 10},
                                            {82, 65536},
-                                           {95, 0},
+                                           {95, 1},
                                            {97, shared_optin}};
   const auto at = known.find(attribute);
   if (at == known.end()) return note(not_supported);
@@ -142,6 +159,18 @@ Error cudaFuncSetAttribute(const void* function, int attribute, int value) {
   return success;
 }
 Error cudaFuncSetCacheConfig(const void*, int) { return success; }
+Error cudaFuncGetName(const char** name, const void* function) {
+  const LockedDevice locked;
+  const Device::Kernel* kernel = locked->find_kernel(function);
+  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  *name = kernel->name.c_str();
+  return success;
+}
+/// The handle of a kernel is the host function that stands for it.
+Error cudaGetFuncBySymbol(const void** handle, const void* function) {
+  *handle = function;
+  return success;
+}
 Error cudaFuncGetAttributes(Attributes* attributes, const void* function) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(function);
@@ -172,6 +201,23 @@ Error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const 
                                                              int threads, std::size_t shared,
                                                              unsigned) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
+}
+
+Error cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* function,
+                                                int blocks, int) {
+  const LockedDevice locked;
+  const Device::Kernel* kernel = locked->find_kernel(function);
+  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  if (blocks <= 0) return note(invalid_value);
+  constexpr std::size_t of_system = 1024;
+  const std::size_t fixed = kernel->program->shared_bytes + of_system;
+  const std::size_t each = shared_of_multiprocessor / static_cast<std::size_t>(blocks);
+  *bytes = each > fixed ? std::min<std::size_t>(each - fixed, shared_optin) : 0;
+  return success;
+}
+Error cudaOccupancyMaxPotentialClusterSize(int* blocks, const void*, const void*) {
+  *blocks = 8;  // that any device takes
+  return success;
 }
 
 /// Blocks of one multiprocessor do not share a cluster here.

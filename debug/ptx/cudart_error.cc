@@ -23,12 +23,20 @@ constexpr ErrorText error_texts[] = {
     {invalid_device, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {invalid_ptx, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
     {invalid_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {illegal_state, "cudaErrorIllegalState",
+     "the operation cannot be performed in the present state"},
     {illegal_address, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {launch_timeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {assertion, "cudaErrorAssert", "device-side assert triggered"},
     {misaligned_address, "cudaErrorMisalignedAddress", "misaligned address"},
     {launch_failure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cooperative_too_large, "cudaErrorCooperativeLaunchTooLarge",
+     "too many blocks in cooperative launch"},
     {not_supported, "cudaErrorNotSupported", "operation not supported"},
+    {capture_unsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {capture_invalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
 };
 
 const ErrorText* text_of(Error error) {

@@ -1,10 +1,9 @@
 // Modules, kernels and their launches.
 
 #include <bit>
-#include <cstdio>
 #include <vector>
 
-#include "debug/ptx/cudart.h"
+#include "debug/ptx/cudart_stream.h"
 
 namespace {
 
@@ -17,13 +16,47 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;
 
-Error launch(const void* function, Dim3 grid, Dim3 block, void** arguments, std::size_t shared,
-             Dim3 cluster = {1, 1, 1}) {
+/// A launch's arguments, for when they are wanted.
+struct KeptArguments {
+  std::vector<std::vector<std::byte>> values;
+  KeptArguments(const lanescope::ptx::Program& program, void* const* arguments) {
+    for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+      const auto* first = static_cast<const std::byte*>(arguments[i]);
+      values.emplace_back(first, first + program.parameters[i].bytes);
+    }
+  }
+  std::vector<void*> pointers() const {
+    std::vector<void*> all;
+    for (const auto& value : values) all.push_back(const_cast<std::byte*>(value.data()));
+    return all;
+  }
+};
+
+Device::Kernel* kernel_of(const void* function, Error& error) {
   const LockedDevice locked;
   Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
-  switch (
-      locked->launch(*kernel, grid.sides(), block.sides(), shared, arguments, cluster.sides())) {
+  if (!kernel) error = note(failure() != success ? failure() : invalid_device_function);
+  return kernel;
+}
+
+Error launch_now(const LaunchWish& wish, void* const* arguments) {
+  const LockedDevice locked;
+  Error error = success;
+  Device::Kernel* kernel = kernel_of(wish.function, error);
+  if (!kernel) return error;
+  if (wish.cooperative) {
+    int resident = 0;
+    const int threads = static_cast<int>(wish.block.x * wish.block.y * wish.block.z);
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, wish.function, threads,
+                                                          wish.shared);
+    if (error != success) return error;
+    const std::int64_t room = std::int64_t{resident} * multiprocessors;
+    if (std::int64_t{wish.grid.x} * wish.grid.y * wish.grid.z > room) {
+      return note(cooperative_too_large);
+    }
+  }
+  switch (locked->launch(*kernel, wish.grid.sides(), wish.block.sides(), wish.shared, arguments,
+                         wish.cluster.sides(), wish.cooperative)) {
     case Device::Outcome::ok:
       return success;
     case Device::Outcome::refused_sides:
@@ -36,13 +69,21 @@ Error launch(const void* function, Dim3 grid, Dim3 block, void** arguments, std:
   }
 }
 
-/// Its blocks cannot wait for each other: clusters run one after the other.
-Error refuse_cooperation() {
-  std::fputs("lanescope: cooperative launches are not executed\n", stderr);
-  return note(not_supported);
+}  // namespace
+
+namespace lanescope::cudart {
+
+Error launch(const LaunchWish& wish, void* const* arguments, Stream stream) {
+  if (!capture_of(stream)) return launch_now(wish, arguments);
+  Error error = success;
+  const Device::Kernel* kernel = kernel_of(wish.function, error);
+  if (!kernel) return error;
+  return in_stream(stream, [wish, kept = KeptArguments(*kernel->program, arguments)] {
+    return launch_now(wish, kept.pointers().data());
+  });
 }
 
-}  // namespace
+}  // namespace lanescope::cudart
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 extern "C" {
@@ -86,16 +127,16 @@ Error __cudaGetKernel(const void** kernel, const void* function) {
   return success;
 }
 Error __cudaLaunchKernel(const void* kernel, Dim3 grid, Dim3 block, void** arguments,
-                         std::size_t shared, Stream) {
-  return launch(kernel, grid, block, arguments, shared);
+                         std::size_t shared, Stream stream) {
+  return launch({kernel, grid, block, shared}, arguments, stream);
 }
 Error __cudaLaunchKernel_ptsz(const void* kernel, Dim3 grid, Dim3 block, void** arguments,
-                              std::size_t shared, Stream) {
-  return launch(kernel, grid, block, arguments, shared);
+                              std::size_t shared, Stream stream) {
+  return launch({kernel, grid, block, shared}, arguments, stream);
 }
 Error cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
-                       std::size_t shared, Stream) {
-  return launch(function, grid, block, arguments, shared);
+                       std::size_t shared, Stream stream) {
+  return launch({function, grid, block, shared}, arguments, stream);
 }
 struct LaunchAttribute {  // cudaLaunchAttribute
   int id;
@@ -111,22 +152,19 @@ struct LaunchConfiguration {
 /// What its attributes say of order and of caches is so anyway: launches run one after the other.
 Error cudaLaunchKernelExC(const LaunchConfiguration* c, const void* function, void** arguments) {
   constexpr int cooperative = 2, cluster_dimension = 4;
-  Dim3 cluster = {1, 1, 1};
+  LaunchWish wish{function, c->grid, c->block, c->shared};
   for (unsigned i = 0; i < c->attribute_count; ++i) {
     const LaunchAttribute& attribute = c->attributes[i];
     const unsigned* sides = attribute.value;
-    if (attribute.id == cooperative && sides[0] != 0) return refuse_cooperation();
-    if (attribute.id == cluster_dimension) cluster = {sides[0], sides[1], sides[2]};
+    if (attribute.id == cooperative) wish.cooperative = sides[0] != 0;
+    if (attribute.id == cluster_dimension) wish.cluster = {sides[0], sides[1], sides[2]};
   }
-  return launch(function, c->grid, c->block, arguments, c->shared, cluster);
+  return launch(wish, arguments, c->stream);
 }
 
-Error cudaLaunchCooperativeKernel(const void*, Dim3, Dim3, void**, std::size_t, Stream) {
-  return refuse_cooperation();
-}
-Error cudaLaunchHostFunc(Stream, void (*function)(void*), void* data) {
-  function(data);
-  return success;
+Error cudaLaunchCooperativeKernel(const void* function, Dim3 grid, Dim3 block, void** arguments,
+                                  std::size_t shared, Stream stream) {
+  return launch({function, grid, block, shared, {1, 1, 1}, true}, arguments, stream);
 }
 
 }  // extern "C"

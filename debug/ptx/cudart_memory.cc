@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "debug/ptx/cudart.h"
+#include "debug/ptx/cudart_stream.h"
 
 namespace {
 
@@ -31,6 +31,10 @@ bool may_copy(LockedDevice& locked, const void* to, const void* from, std::size_
   return false;
 }
 
+}  // namespace
+
+namespace lanescope::cudart {
+
 Error copy(void* to, const void* from, std::size_t bytes, int kind) {
   LockedDevice locked;
   if (failure() != success) return note(failure());
@@ -40,6 +44,20 @@ Error copy(void* to, const void* from, std::size_t bytes, int kind) {
   locked->note_write(to, from, bytes);
   return success;
 }
+
+Error fill(void* memory, int value, std::size_t bytes) {
+  LockedDevice locked;
+  if (failure() != success) return note(failure());
+  if (bytes == 0) return success;
+  if (!locked->holds(memory, bytes)) return note(invalid_value);
+  std::memset(memory, value, bytes);
+  locked->note_write(memory, nullptr, bytes);
+  return success;
+}
+
+}  // namespace lanescope::cudart
+
+namespace {
 
 Error copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                 std::size_t width, std::size_t height, int kind) {
@@ -51,13 +69,11 @@ Error copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t fr
   return success;
 }
 
-Error fill(void* memory, int value, std::size_t bytes) {
-  LockedDevice locked;
-  if (failure() != success) return note(failure());
-  if (bytes == 0) return success;
-  if (!locked->holds(memory, bytes)) return note(invalid_value);
-  std::memset(memory, value, bytes);
-  locked->note_write(memory, nullptr, bytes);
+Error fill_rows(void* memory, std::size_t pitch, int value, std::size_t width, std::size_t height) {
+  for (std::size_t row = 0; row < height; ++row) {
+    const Error error = fill(static_cast<char*>(memory) + row * pitch, value, width);
+    if (error != success) return error;
+  }
   return success;
 }
 
@@ -108,6 +124,31 @@ Error cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, byt
 Error cudaMallocAsync(void** memory, std::size_t bytes, Stream) {
   return allocate(memory, bytes, false);
 }
+/// There is one pool, which keeps nothing back.
+Error cudaDeviceGetDefaultMemPool(void** pool, int id) {
+  static char the_pool;
+  *pool = &the_pool;
+  return id == 0 ? success : note(invalid_device);
+}
+Error cudaDeviceGetMemPool(void** pool, int id) { return cudaDeviceGetDefaultMemPool(pool, id); }
+Error cudaDeviceSetMemPool(int, void*) { return success; }
+Error cudaMemPoolCreate(void** pool, const void*) { return cudaDeviceGetDefaultMemPool(pool, 0); }
+Error cudaMemPoolDestroy(void*) { return success; }
+Error cudaMemPoolSetAttribute(void*, int, void*) { return success; }
+Error cudaMemPoolGetAttribute(void*, int, void* value) {
+  std::memset(value, 0, sizeof(std::uint64_t));
+  return success;
+}
+Error cudaMemPoolTrimTo(void*, std::size_t) { return success; }
+Error cudaMemPoolSetAccess(void*, const void*, std::size_t) { return success; }
+Error cudaStreamAttachMemAsync(Stream, void*, std::size_t, unsigned) { return success; }
+Error cudaHostGetFlags(unsigned* flags, void*) {
+  *flags = 0;
+  return success;
+}
+Error cudaMallocFromPoolAsync(void** memory, std::size_t bytes, void*, Stream) {
+  return allocate(memory, bytes, false);
+}
 Error cudaMallocManaged(void** memory, std::size_t bytes, unsigned) {
   return allocate(memory, bytes, true);
 }
@@ -121,7 +162,10 @@ Error cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std:
   return allocate(memory, *pitch * height, false);
 }
 Error cudaFree(void* memory) { return release(memory); }
-Error cudaFreeAsync(void* memory, Stream) { return release(memory); }
+/// Memory that a graph has stays its own, for the launches that come.
+Error cudaFreeAsync(void* memory, Stream stream) {
+  return capture_of(stream) ? success : release(memory);
+}
 Error cudaFreeHost(void* memory) { return release(memory); }
 Error cudaHostRegister(void* memory, std::size_t bytes, unsigned) {
   device()->map(memory, bytes);
@@ -138,28 +182,36 @@ Error cudaHostGetDevicePointer(void** on_device, void* memory, unsigned) {
 Error cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
   return copy(to, from, bytes, kind);
 }
-Error cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, Stream) {
-  return copy(to, from, bytes, kind);
+Error cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, Stream stream) {
+  return in_stream(stream, [=] { return copy(to, from, bytes, kind); });
+}
+Error cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return copy(to, from, bytes, static_cast<int>(CopyKind::on_device));
+}
+Error cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, Stream stream) {
+  return in_stream(stream,
+                   [=] { return copy(to, from, bytes, static_cast<int>(CopyKind::on_device)); });
 }
 Error cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                    std::size_t width, std::size_t height, int kind) {
   return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
 }
 Error cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                        std::size_t width, std::size_t height, int kind, Stream) {
-  return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+                        std::size_t width, std::size_t height, int kind, Stream stream) {
+  return in_stream(stream,
+                   [=] { return copy_rows(to, to_pitch, from, from_pitch, width, height, kind); });
 }
 Error cudaMemset(void* memory, int value, std::size_t bytes) { return fill(memory, value, bytes); }
-Error cudaMemsetAsync(void* memory, int value, std::size_t bytes, Stream) {
-  return fill(memory, value, bytes);
+Error cudaMemsetAsync(void* memory, int value, std::size_t bytes, Stream stream) {
+  return in_stream(stream, [=] { return fill(memory, value, bytes); });
 }
 Error cudaMemset2D(void* memory, std::size_t pitch, int value, std::size_t width,
                    std::size_t height) {
-  for (std::size_t row = 0; row < height; ++row) {
-    const Error error = fill(static_cast<char*>(memory) + row * pitch, value, width);
-    if (error != success) return error;
-  }
-  return success;
+  return fill_rows(memory, pitch, value, width, height);
+}
+Error cudaMemset2DAsync(void* memory, std::size_t pitch, int value, std::size_t width,
+                        std::size_t height, Stream stream) {
+  return in_stream(stream, [=] { return fill_rows(memory, pitch, value, width, height); });
 }
 Error cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = global_bytes;
@@ -180,6 +232,13 @@ Error cudaPointerGetAttributes(PointerAttributes* attributes, const void* memory
   return success;
 }
 
+struct ChannelFormat {  // cudaChannelFormatDesc
+  int x, y, z, w, kind;
+};
+ChannelFormat cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
+  return {x, y, z, w, kind};
+}
+
 Error cudaGetSymbolAddress(void** memory, const void* symbol) {
   *memory = device()->find_variable(symbol).first;
   return *memory ? success : note(invalid_symbol);
@@ -193,16 +252,16 @@ Error cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes
   return copy_to_symbol(symbol, from, bytes, offset, kind);
 }
 Error cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes,
-                              std::size_t offset, int kind, Stream) {
-  return copy_to_symbol(symbol, from, bytes, offset, kind);
+                              std::size_t offset, int kind, Stream stream) {
+  return in_stream(stream, [=] { return copy_to_symbol(symbol, from, bytes, offset, kind); });
 }
 Error cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
                            int kind) {
   return copy_from_symbol(to, symbol, bytes, offset, kind);
 }
 Error cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
-                                int kind, Stream) {
-  return copy_from_symbol(to, symbol, bytes, offset, kind);
+                                int kind, Stream stream) {
+  return in_stream(stream, [=] { return copy_from_symbol(to, symbol, bytes, offset, kind); });
 }
 
 }  // extern "C"

@@ -1,10 +1,9 @@
 // Streams and events: what is asked of them is done when they are told of it, so that an event is a
 // moment of the host's, and the time between two of them that which the machine took.
 
-#include <chrono>
-#include <cstdio>
+#include "debug/ptx/cudart_stream.h"
 
-#include "debug/ptx/cudart.h"
+#include <chrono>
 
 namespace {
 
@@ -14,6 +13,7 @@ using Clock = std::chrono::steady_clock;
 struct Moment {
   Clock::time_point time;
   bool recorded = false;
+  std::shared_ptr<Capture> capture = nullptr;  ///< of the stream that it was recorded in
 };
 Moment* moment_of(Event event) { return static_cast<Moment*>(event); }
 
@@ -25,16 +25,22 @@ Error make_event(Event* event) {
   *event = new Moment;
   return success;
 }
-Error record(Event event) {
+Error record(Event event, Stream stream) {
   if (!event) return note(invalid_handle);
-  *moment_of(event) = {Clock::now(), true};
+  moment_of(event)->capture = capture_of(stream);
+  if (moment_of(event)->capture) return success;
+  moment_of(event)->time = Clock::now();
+  moment_of(event)->recorded = true;
   return success;
 }
 
-/// The machine keeps no launches for later.
-Error refuse_graphs() {
-  std::fputs("lanescope: CUDA graphs are not executed\n", stderr);
-  return note(not_supported);
+/// What a stream is asked for is done; of one that is being captured nobody can know when.
+Error wait_for(Stream stream) {
+  if (const std::shared_ptr<Capture> capture = capture_of(stream)) {
+    capture->broken = true;
+    return note(capture_unsupported);
+  }
+  return note(failure());
 }
 
 }  // namespace
@@ -48,12 +54,43 @@ Error cudaStreamDestroy(Stream stream) {
   delete static_cast<char*>(stream);
   return success;
 }
-Error cudaStreamSynchronize(Stream) { return note(failure()); }
-Error cudaStreamQuery(Stream) { return note(failure()); }
-Error cudaStreamWaitEvent(Stream, Event, unsigned) { return success; }
-Error cudaStreamIsCapturing(Stream, int* status) {
-  *status = 0;
+Error cudaStreamSynchronize(Stream stream) { return wait_for(stream); }
+Error cudaStreamQuery(Stream stream) { return wait_for(stream); }
+Error cudaStreamWaitEvent(Stream stream, Event event, unsigned) {
+  if (!event) return note(invalid_handle);
+  if (moment_of(event)->capture) join_capture(stream, moment_of(event)->capture);
   return success;
+}
+Error cudaStreamGetPriority(Stream, int* priority) {
+  *priority = 0;
+  return success;
+}
+Error cudaStreamGetFlags(Stream, unsigned* flags) {
+  *flags = 0;
+  return success;
+}
+Error cudaStreamGetDevice(Stream, int* id) {
+  *id = 0;
+  return success;
+}
+Error cudaStreamGetId(Stream stream, unsigned long long* id) {
+  *id = reinterpret_cast<std::uintptr_t>(stream);
+  return success;
+}
+/// Hints on caches.
+Error cudaStreamSetAttribute(Stream, int, const void*) { return success; }
+Error cudaStreamAddCallback(Stream stream, void (*function)(Stream, Error, void*), void* data,
+                            unsigned) {
+  return in_stream(stream, [=] {
+    function(stream, failure(), data);
+    return success;
+  });
+}
+Error cudaLaunchHostFunc(Stream stream, void (*function)(void*), void* data) {
+  return in_stream(stream, [=] {
+    function(data);
+    return success;
+  });
 }
 
 Error cudaEventCreate(Event* event) { return make_event(event); }
@@ -62,8 +99,10 @@ Error cudaEventDestroy(Event event) {
   delete moment_of(event);
   return success;
 }
-Error cudaEventRecord(Event event, Stream) { return record(event); }
-Error cudaEventRecordWithFlags(Event event, Stream, unsigned) { return record(event); }
+Error cudaEventRecord(Event event, Stream stream) { return record(event, stream); }
+Error cudaEventRecordWithFlags(Event event, Stream stream, unsigned) {
+  return record(event, stream);
+}
 Error cudaEventSynchronize(Event) { return note(failure()); }
 Error cudaEventQuery(Event) { return note(failure()); }
 Error cudaEventElapsedTime(float* milliseconds, Event from, Event to) {
@@ -78,12 +117,5 @@ Error cudaEventElapsedTime(float* milliseconds, Event from, Event to) {
 Error cudaEventElapsedTime_v2(float* milliseconds, Event from, Event to) {
   return cudaEventElapsedTime(milliseconds, from, to);
 }
-
-Error cudaStreamBeginCapture(Stream, int) { return refuse_graphs(); }
-Error cudaStreamEndCapture(Stream, void**) { return refuse_graphs(); }
-Error cudaGraphInstantiate(void**, void*, unsigned long long) { return refuse_graphs(); }
-Error cudaGraphLaunch(void*, Stream) { return refuse_graphs(); }
-Error cudaGraphDestroy(void*) { return success; }
-Error cudaGraphExecDestroy(void*) { return success; }
 
 }  // extern "C"

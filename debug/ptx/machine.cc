@@ -63,6 +63,17 @@ void demand_row_tiles(const Grid& grid, const Program& program) {
                    "which of them a block computes");
 }
 
+/// Runs clusters by turns until none goes on: those of a cooperative grid may wait for each other.
+void run_by_turns(const std::vector<std::shared_ptr<Cluster>>& clusters, std::int64_t first) {
+  for (const auto& cluster : clusters) cluster->begin(first++);
+  bool goes_on = true;
+  while (goes_on) {
+    goes_on = false;
+    for (const auto& cluster : clusters) goes_on = cluster->go_on() || goes_on;
+  }
+  for (const auto& cluster : clusters) cluster->end();
+}
+
 }  // namespace
 
 std::int64_t launch(const Grid& grid, const Program& program) {
@@ -74,14 +85,18 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   std::mutex mutex;
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
-  const std::optional<simt::Fault> first =
-      simt::run_blocks(grid.last_block_alone ? clusters - 1 : 0, clusters, grid.workers,
-                       [&](simt::Sitting& sitting) {
-                         auto runner = std::make_shared<Cluster>(grid, program, sitting, order);
-                         const std::lock_guard lock(mutex);
-                         runners.push_back(runner);
-                         return [=](std::int64_t cluster) { runner->run(cluster); };
-                       });
+  const std::int64_t at_once = grid.is_cooperative() ? clusters : 1;
+  const std::int64_t begin = grid.last_block_alone ? clusters - 1 : 0;
+  const std::optional<simt::Fault> first = simt::run_blocks(
+      begin / at_once, clusters / at_once, grid.workers, [&](simt::Sitting& sitting) {
+        std::vector<std::shared_ptr<Cluster>> own;
+        for (std::int64_t i = 0; i < at_once; ++i) {
+          own.push_back(std::make_shared<Cluster>(grid, program, sitting, order));
+        }
+        const std::lock_guard lock(mutex);
+        runners.insert(runners.end(), own.begin(), own.end());
+        return [=](std::int64_t turn) { run_by_turns(own, turn * at_once); };
+      });
   std::vector<Block*> blocks;
   for (const auto& runner : runners) {
     for (const auto& block : runner->blocks()) blocks.push_back(block.get());

@@ -55,7 +55,10 @@ struct Grid {
   std::array<std::uint32_t, 3> threads = {32, 1, 1};  ///< of a block
   std::array<std::uint32_t, 3> cluster = {1, 1, 1};   ///< blocks of a cluster
   std::size_t dynamic_shared = 0;                     ///< bytes that the launch adds
-  const void* parameters = nullptr;                   ///< Program::parameter_bytes
+  /// Of a cooperative grid, whose blocks may wait for each other: memory of the system's that they
+  /// meet by (%envreg1 and %envreg2); 0: of others.
+  std::uint64_t workspace = 0;
+  const void* parameters = nullptr;  ///< Program::parameter_bytes
   const GlobalMemory* memory = nullptr;
   double timeout_seconds = 0;        ///< that a block may take, 0: any
   int workers = 0;                   ///< OS threads, 0: one per core
@@ -73,6 +76,7 @@ struct Grid {
 
   std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }
   int blocks_of_cluster() const { return static_cast<int>(cluster[0] * cluster[1] * cluster[2]); }
+  bool is_cooperative() const { return workspace != 0; }
   std::int64_t thread_count() const { return std::int64_t{threads[0]} * threads[1] * threads[2]; }
 };
 
@@ -95,7 +99,7 @@ struct LaunchError : UsageError {
 };
 
 /// Runs a kernel: a cluster of blocks on one OS thread, its warps one after the other, clusters in
-/// parallel.
+/// parallel; of a cooperative grid all blocks on one.
 /// Returns the number of instructions that its warps have run. Throws the KernelFault of the
 /// lowest faulty block; LaunchError.
 std::int64_t launch(const Grid& grid, const Program& program);

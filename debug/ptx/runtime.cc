@@ -135,6 +135,10 @@ void Device::decode_kernel(Kernel& kernel) {
   if (!kernel.program) kernel.program = std::make_unique<Program>();
   *kernel.program = decode(*loaded.module, kernel.name, loaded.addresses,
                            settings.markers && settings.markers->injects);
+  const Program& program = *kernel.program;
+  for (std::size_t i = 0; inexact_.empty() && i < program.code.size(); ++i) {
+    if (program.code[i].inexact) inexact_ = program.origins[i].opcode;
+  }
 }
 
 Device::Kernel& Device::find_kernel(int module, const std::string& name) {
@@ -182,6 +186,13 @@ std::pair<void*, std::size_t> Device::find_variable(const void* host) {
   }
 }
 
+std::uint64_t Device::grid_workspace() {
+  constexpr std::size_t bytes = 256;
+  if (!workspace_) workspace_ = place(bytes, bytes, "the workspace of cooperative grids", true);
+  std::fill_n(static_cast<std::byte*>(workspace_), bytes, std::byte{0});
+  return std::bit_cast<std::uint64_t>(workspace_);
+}
+
 Device::Outcome Device::run(const Grid& grid, const Program& program, std::string& fault) {
   try {
     const double begin = cpu_seconds();
@@ -205,7 +216,7 @@ Device::Outcome Device::run(const Grid& grid, const Program& program, std::strin
 Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                                const std::array<std::uint32_t, 3>& threads,
                                std::size_t dynamic_shared, void* const* arguments,
-                               const std::array<std::uint32_t, 3>& cluster) {
+                               const std::array<std::uint32_t, 3>& cluster, bool cooperative) {
   if (!failure_.empty()) return Outcome::failed;
   // What was decoded before this run was known takes no part in it.
   if (settings.markers && settings.markers->injects != kernel.program->injects) {
@@ -224,6 +235,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.threads = threads;
   grid.cluster = program.cluster[0] != 0 ? program.cluster : cluster;
   grid.dynamic_shared = dynamic_shared;
+  if (cooperative) grid.workspace = grid_workspace();
   grid.parameters = parameters.data();
   grid.memory = &memory_;
   grid.workers = settings.workers;

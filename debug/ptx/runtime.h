@@ -33,6 +33,8 @@ class Device {
   bool refused() const { return refused_; }
   /// Of all launches so far.
   const Work& work() const { return work_; }
+  /// RuntimeEntry::inexact
+  const std::string& inexact() const { return inexact_; }
 
   /// Device memory, filled with what reads as NaN; nullptr where there is none left. `of_host`: the
   /// host uses it too, and does not say when.
@@ -79,10 +81,11 @@ class Device {
     refused_memory  ///< more shared memory than the kernel may have
   };
   /// Runs a kernel; `arguments[i]` points to its i-th parameter. `cluster`: blocks of one, along
-  /// each side.
+  /// each side. `cooperative`: its blocks may wait for each other.
   Outcome launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                  const std::array<std::uint32_t, 3>& threads, std::size_t dynamic_shared,
-                 void* const* arguments, const std::array<std::uint32_t, 3>& cluster = {1, 1, 1});
+                 void* const* arguments, const std::array<std::uint32_t, 3>& cluster = {1, 1, 1},
+                 bool cooperative = false);
   /// Why no device takes the last launch.
   const std::string& refusal() const { return refusal_; }
   /// What the failed kernel did.
@@ -102,13 +105,15 @@ class Device {
   void* place(std::size_t bytes, std::size_t alignment, const std::string& name, bool written);
   void watch_memory(simt::Checker& checker);
   void fail(const std::string& what, bool refused);
+  std::uint64_t grid_workspace();
   Outcome run(const Grid& grid, const Program& program, std::string& fault);
 
   std::optional<ExecSession> session_;
   GlobalMemory memory_;
   /// What lies in each area, with its guards.
   std::map<const void*, std::unique_ptr<std::byte[]>> blocks_;
-  std::deque<void*> freed_;  ///< that nobody gets again yet, the oldest first
+  void* workspace_ = nullptr;  ///< of grids that are cooperative
+  std::deque<void*> freed_;    ///< that nobody gets again yet, the oldest first
   std::size_t freed_bytes_ = 0;
   std::int64_t allocations_ = 0;
   std::size_t watched_before_ = 0;  ///< buffers that the checker knew before the first launch
@@ -122,7 +127,7 @@ class Device {
   };
   std::map<const void*, VariableOf> variables_;
   Work work_;
-  std::string failure_, refusal_;
+  std::string failure_, refusal_, inexact_;
   bool refused_ = false;
   FaultKind fault_ = FaultKind::launch_failure;
 };

@@ -36,6 +36,7 @@ enum class Special : std::uint8_t {
   total_shared,
   zero,
   one,
+  workspace,
   cluster_ctaid,
   cluster_ctarank,
   cluster_nctaid,
@@ -87,6 +88,8 @@ std::uint64_t value_of(Warp& warp, Special special, int axis, int lane) {
       return warp.block().shared_bytes();
     case Special::one:
       return 1;
+    case Special::workspace:  // where CUDA's cooperative_groups looks for it: high half, low half
+      return axis == 1 ? grid.workspace >> 32 : grid.workspace;
     case Special::cluster_ctaid:
       return warp.block().coordinates()[i] % grid.cluster[i];
     case Special::cluster_ctarank:
@@ -141,6 +144,7 @@ void decode_special(Decoder& d, std::string_view name, Type type) {
       {"%total_smem_size", Special::total_shared},
       {"%smid", Special::zero},
       {"%gridid", Special::zero},
+      {"%envreg", Special::workspace},
       {"%nsmid", Special::one},
       {"%cluster_ctaid", Special::cluster_ctaid},
       {"%cluster_ctarank", Special::cluster_ctarank},
@@ -150,7 +154,10 @@ void decode_special(Decoder& d, std::string_view name, Type type) {
       {"%nclusterid", Special::nclusterid}};
   int axis = 0;
   std::string_view stem = name;
-  if (name.ends_with(".x") || name.ends_with(".y") || name.ends_with(".z")) {
+  if (name == "%envreg1" || name == "%envreg2") {
+    axis = name.back() - '0';
+    stem = "%envreg";
+  } else if (name.ends_with(".x") || name.ends_with(".y") || name.ends_with(".z")) {
     axis = name.back() - 'x';
     stem.remove_suffix(2);
   }

@@ -1,5 +1,7 @@
 // A test program as someone else has it: kernels, their launches, what it says of them and its own
 // exit code. `program MODE CODE` does one thing and, where all is well, exits with CODE.
+#include <cooperative_groups.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -114,7 +116,20 @@ __global__ void __cluster_dims__(2) neighbours(float* y, bool meets) {
   asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
   y[32 * blockIdx.x + threadIdx.x] = its;
 }
-__global__ void unknown(float* y) { asm("tanh.approx.f32 %0, %0;" : "+f"(*y)); }
+__global__ void unknown(unsigned short* y) { asm("tanh.approx.f16 %0, %0;" : "+h"(*y)); }
+// Their last bits are not known.
+__global__ void approximate(float* y) {
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y[0]) : "f"(y[2]));  // takes the root
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y[1]) : "f"(y[2]));  // takes the tangent
+}
+// Blocks that wait for each other.
+__global__ void meeting(float* y, bool meets) {
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  y[blockIdx.x] = blockIdx.x;  // writes its own
+  if (meets) grid.sync();
+  y[32 + blockIdx.x] = y[(blockIdx.x + 1) % gridDim.x];  // reads the next one's
+}
+__global__ void add(float* y, float what) { y[threadIdx.x] += what; }
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
@@ -164,7 +179,50 @@ int main(int argc, char** argv) {
   if (mode == "slow") slow<<<1, 32>>>(x, y + 40);
   if (mode == "neighbours") neighbours<<<2, 32>>>(y + 40, false);
   if (mode == "neighbours that meet") neighbours<<<2, 32>>>(y + 40, true);
-  if (mode == "unknown") unknown<<<1, 1>>>(y);
+  if (mode == "unknown") unknown<<<1, 1>>>((unsigned short*)y);
+  if (mode == "texture") {
+    cudaArray_t array;
+    const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    CHECK(cudaMallocArray(&array, &format, 64));
+  }
+  if (mode == "approximate") {
+    approximate<<<1, 1>>>(y + 2);
+    CHECK(cudaMemcpy(host.data(), y, 16, cudaMemcpyDeviceToHost));
+    std::printf("%.9g %.9g\n", host[2], host[3]);
+  }
+  if (mode == "meeting" || mode == "missing" || mode == "too many") {
+    bool meets = mode != "missing";
+    float* first = y + 40;
+    void* arguments[] = {&first, &meets};
+    const int blocks = mode == "too many" ? 132 * 32 + 1 : 20;
+    CHECK(cudaLaunchCooperativeKernel(meeting, blocks, 1, arguments, 0, stream));
+    CHECK(cudaMemcpy(host.data(), y + 72, 80, cudaMemcpyDeviceToHost));
+    std::printf("%g %g\n", host[0], host[19]);
+  }
+  if (mode == "graph" || mode == "graph waited for") {
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    cudaStream_t other;
+    cudaEvent_t fork, joined;
+    CHECK(cudaStreamCreate(&other));
+    CHECK(cudaEventCreate(&fork));
+    CHECK(cudaEventCreate(&joined));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemsetAsync(y + 40, 0, 128, stream));
+    for (float what = 1; what < 3; ++what) add<<<1, 32, 0, stream>>>(y + 40, what);
+    CHECK(cudaEventRecord(fork, stream));
+    CHECK(cudaStreamWaitEvent(other, fork, 0));
+    add<<<1, 32, 0, other>>>(y + 72, 10);
+    CHECK(cudaEventRecord(joined, other));
+    CHECK(cudaStreamWaitEvent(stream, joined, 0));
+    if (mode == "graph waited for") CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaMemset(y + 40, 0, 256));
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    for (int i = 0; i < 3; ++i) CHECK(cudaGraphLaunch(executable, stream));
+    CHECK(cudaMemcpy(host.data(), y + 40, 256, cudaMemcpyDeviceToHost));
+    std::printf("%g %g\n", host[0], host[32]);
+  }
   CHECK(cudaEventRecord(end, stream));
   CHECK(cudaStreamSynchronize(stream));
   float milliseconds = -1;

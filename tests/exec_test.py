@@ -74,6 +74,11 @@ class ExecTest(ProgramTest):
         self.finds("neighbours", "race", "// writes its box", "// reads the other's")
         self.execute("neighbours that meet", code=0)
 
+    def test_where_inlined_functions_are_called(self):
+        _, err = self.execute("inlined", code=DIVERGED)
+        self.assertRegex(err, rf"race.*\n  write +\S*{self.line_of('// stores it')}, called at "
+                              rf"{self.line_of('// puts its')}  block 0")
+
     def test_what_accesses_cost(self):
         self.assertNotIn("slow", self.execute("slow", code=0)[1])
         _, err = self.execute("slow", code=0, arguments=["--accesses"])

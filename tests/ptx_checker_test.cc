@@ -178,7 +178,7 @@ TEST_CASE("ptx: a product of wmma is unwritten in the rows and columns of what i
   const std::string tile =
       "setp.ge.u32 %p1, %r0, 32; @%p1 ret; mov.u32 %r1, 0;\n"
       "shl.b32 %r2, %r0, 3; add.u32 %r2, %r2, %r8; st.shared.v2.u32 [%r2], {%r1, %r1};\n"
-      "mov.u32 %r3, 16;\n";
+      "mov.u32 %r3, 16; bar.warp.sync 0xffffffff;\n";
   const std::string a = "{%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}";
   const std::string zeroes = "{%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}";
   const std::string d = "{%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}";
@@ -201,8 +201,9 @@ TEST_CASE("ptx: a product of wmma is unwritten in the rows and columns of what i
   CHECK(kinds_of(product("b", "col") + stores("22")).empty());
   CHECK(kinds_of(product("b", "col") + stores("24")) == found);
   // Through shared memory, and in a store of the fragment to the output.
-  const std::string through = "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r8], " + d +
-                              ", %r3;\nbar.warp.sync 0xffffffff;\n";
+  const std::string through =
+      "bar.warp.sync 0xffffffff; wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r8], " + d +
+      ", %r3;\nbar.warp.sync 0xffffffff;\n";
   CHECK(
       kinds_of(product("a", "row") + through + "ld.shared.u32 %r5, [%r8]; " + stores("5")).empty());
   CHECK(kinds_of(product("a", "row") + through + "ld.shared.u32 %r5, [%r8+512]; " + stores("5")) ==

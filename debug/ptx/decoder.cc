@@ -231,6 +231,24 @@ std::string Program::line_of(std::uint32_t instruction) const {
                      module_name + ":" + std::to_string(origin.line));
 }
 
+std::string Program::calls_of(std::uint32_t instruction) const {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> calls;
+  std::string before = line_of(instruction);
+  for (int at = origins[instruction].location; at >= 0;
+       at = locations[static_cast<std::size_t>(at)].inlined_at) {
+    const std::string line = source_line(files, locations, at, "");
+    if (line.empty() || line == before) continue;
+    before = line;
+    calls.push_back(line.substr(line.rfind('/') + 1));
+  }
+  std::string text;
+  for (std::size_t i = calls.size() - std::min(most, calls.size()); i < calls.size(); ++i) {
+    text += (text.empty() ? ", called at " : ", ") + calls[i];
+  }
+  return text;
+}
+
 std::string Program::stage_of(std::uint32_t instruction) const {
   const unsigned stages = origins[instruction].stages;
   std::string text;
@@ -244,7 +262,8 @@ std::string Program::stage_of(std::uint32_t instruction) const {
 }
 
 std::string Program::describe(std::uint32_t instruction) const {
-  return origins[instruction].opcode + " at " + line_of(instruction) + stage_of(instruction);
+  return origins[instruction].opcode + " at " + line_of(instruction) + calls_of(instruction) +
+         stage_of(instruction);
 }
 
 }  // namespace lanescope::ptx

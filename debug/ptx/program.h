@@ -131,9 +131,12 @@ struct Program {
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo
   /// "x.ptx:123".
   std::string line_of(std::uint32_t instruction) const;
+  /// ", called at my.cu:31" of an instruction of an inlined function: where that was called, and
+  /// the function in which it was: the outer three, which are the kernel's own.
+  std::string calls_of(std::uint32_t instruction) const;
   /// " in softmax", where its markers say so; " in qk or softmax" where both lead there.
   std::string stage_of(std::uint32_t instruction) const;
-  /// "ld.global.u32 at my.cu:17 in softmax".
+  /// "ld.global.u32 at my.cu:17, called at my.cu:31 in softmax".
   std::string describe(std::uint32_t instruction) const;
 };
 

@@ -58,8 +58,10 @@ void write_diagnosis(Page& page, const Location& location) {
   }
   page.field("cause",
              std::string(name_of(diagnosis.cause)) + ": " + row_of(diagnosis.cause).explanation);
-  page.line();
-  page.line("evidence", Colour::bold);
+  if (!diagnosis.evidence.empty() || !location.warnings.empty()) {
+    page.line();
+    page.line("evidence", Colour::bold);
+  }
   for (const std::string& line : diagnosis.evidence) page.whole("  " + line);
   for (const std::string& line : location.warnings) page.whole("  the compiler warns: " + line);
   if (!diagnosis.suspects.empty()) {

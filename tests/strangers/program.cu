@@ -56,6 +56,11 @@ __device__ __forceinline__ void copy(float* to, const float* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from));
 }
 
+__device__ __forceinline__ void put(float* to, float x) { *to = x; }  // stores it
+__global__ void putting(float* y) {
+  put(y + threadIdx.x, 1);
+  put(y + (threadIdx.x ^ 1), 2);  // puts its neighbour's
+}
 __global__ void halves(unsigned short* y) { y[threadIdx.x] = threadIdx.x; }
 __global__ void race_of_blocks(float* y) { y[threadIdx.x] = blockIdx.x; }  // races across
 __global__ void race_of_lanes(float* y) {
@@ -167,6 +172,7 @@ int main(int argc, char** argv) {
   halves<<<1, 64, 0, stream>>>((unsigned short*)y + 20);
   if (mode == "race of blocks") race_of_blocks<<<2, 32>>>(y);
   if (mode == "race of lanes") race_of_lanes<<<1, 32>>>(y);
+  if (mode == "inlined") putting<<<1, 32>>>(y + 40);
   if (mode == "no number") no_number<<<1, 32>>>(y + 40);
   if (mode == "far") far<<<1, 1>>>(y);
   if (mode == "odd") odd<<<1, 1>>>((char*)y);

@@ -197,6 +197,17 @@ TEST_CASE("ptx cluster copy: bulk copies go from block to block", "[ptx]") {
       const Result twice = run_cluster(
           fill + fence + ready + send() + wait + read_sent + meet + fill, blocks, schedule);
       CHECK(twice.kinds.empty());
+      // Or once the block that has it has said so.
+      const Result told = run_cluster(
+          "@%p0 mbarrier.init.shared::cta.b64 [%r8+2048], 1;\n" + fill + fence + ready + send() +
+              wait + "add.u32 %r2, %r10, %r12; sub.u32 %r2, %r2, 1; rem.u32 %r2, %r2, %r12;\n" +
+              "mapa.shared::cluster.u32 %r2, %r8, %r2; bar.sync 0;\n"
+              "@%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2+2048];\n"
+              "V: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r8+2048], 0;\n@!%p1 bra V;\n" +
+              fill + meet,
+          blocks, schedule);
+      CHECK(told.fault.empty());
+      CHECK(told.kinds.empty());
     }
   }
 }
@@ -208,6 +219,8 @@ TEST_CASE("ptx cluster copy: what is wrong with a copy from block to block is sa
   CHECK(run_cluster(ready + send() + wait + read_sent + meet).found(Kind::uninitialised_read));
   // Who has waited for what was sent to it knows nothing of what it has sent.
   CHECK(run_cluster(right + wait + fill + meet).found(Kind::operand_overwritten));
+  const std::string fill_last = "setp.eq.u32 %p2, %r10, 1; @%p2 st.shared.u32 [%r7], 7;\n";
+  CHECK(run_cluster(right + wait + fill_last + meet).found(Kind::operand_overwritten));
   CHECK(run_cluster(right + fill + wait + read_sent + meet).found(Kind::operand_overwritten));
   CHECK(run_cluster(right + meet + read_sent + wait + meet).found(Kind::missing_wait));
   CHECK(run_cluster(right + "st.shared.u32 [%r7+1024], 1;\n" + wait + meet).found(Kind::race));

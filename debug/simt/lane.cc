@@ -8,6 +8,7 @@
 #include "debug/simt/block.h"
 #include "debug/simt/describe.h"
 #include "debug/simt/numerics.h"
+#include "debug/simt/transpose.h"
 
 namespace lanescope::simt {
 namespace {
@@ -72,16 +73,16 @@ struct MatrixLoadSlot {
 /// Register i of lane t holds elements (t / 4, 2 · (t % 4) + {0, 1}) of matrix i.
 std::string do_ldmatrix(void* const (&slots)[32], std::uint32_t) {
   for (int i = 0; i < 4; ++i) {
-    std::uint16_t matrix[8][8];
+    std::uint16_t matrix[8][8], turned[8][8];
     for (int row = 0; row < 8; ++row) {
       std::memcpy(matrix[row], static_cast<MatrixLoadSlot*>(slots[8 * i + row])->row, 16);
     }
+    std::memcpy(turned, matrix, sizeof turned);
+    columns::transpose_eight(turned);
     for (int lane = 0; lane < 32; ++lane) {
-      auto& slot = *static_cast<MatrixLoadSlot*>(slots[lane]);
-      const int row = lane / 4, col = lane % 4 * 2;
-      const std::uint32_t low = slot.transposed ? matrix[col][row] : matrix[row][col];
-      const std::uint32_t high = slot.transposed ? matrix[col + 1][row] : matrix[row][col + 1];
-      slot.registers[i] = low | high << 16;
+      const auto& slot = *static_cast<MatrixLoadSlot*>(slots[lane]);
+      const std::uint16_t* row = slot.transposed ? turned[lane / 4] : matrix[lane / 4];
+      std::memcpy(&slot.registers[i], row + lane % 4 * 2, 4);
     }
   }
   return {};
@@ -94,29 +95,25 @@ struct MatrixProductSlot {
   float* c;
 };
 
-/// Gathers the fragments (PTX ISA, "Matrix fragments for mma.m16n8k16"), multiplies, scatters.
+/// Puts the lanes of each register side by side, multiplies, and gives them back.
 std::string do_mma(void* const (&slots)[32], std::uint32_t) {
-  std::uint16_t a[16][16], b[16][8];
-  float c[16][8];
+  std::uint32_t a[4][32], b[2][32];
+  float c[4][32];
   for (int lane = 0; lane < 32; ++lane) {
     const auto& slot = *static_cast<MatrixProductSlot*>(slots[lane]);
-    const int group = lane / 4, pair = lane % 4 * 2;
-    for (int half = 0; half < 2; ++half) {
-      for (int i = 0; i < 4; ++i) {
-        a[group + i % 2 * 8][pair + half + i / 2 * 8] =
-            static_cast<std::uint16_t>(slot.a[i] >> (16 * half));
-        c[group + i / 2 * 8][pair + i % 2] = slot.c[i];
-      }
-      for (int i = 0; i < 2; ++i) {
-        b[pair + half + i * 8][group] = static_cast<std::uint16_t>(slot.b[i] >> (16 * half));
-      }
+    for (int i = 0; i < 4; ++i) {
+      a[i][lane] = slot.a[i];
+      c[i][lane] = slot.c[i];
     }
+    for (int i = 0; i < 2; ++i) b[i][lane] = slot.b[i];
   }
   const auto& first = *static_cast<MatrixProductSlot*>(slots[0]);
-  multiply_accumulate(first.type, BlockRunner::current()->tensor_core(), a, b, c);
+  const MmaRegisters registers{
+      {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {c[0], c[1], c[2], c[3]}, {c[0], c[1], c[2], c[3]}};
+  multiply_accumulate(first.type, BlockRunner::current()->tensor_core(), registers);
   for (int lane = 0; lane < 32; ++lane) {
     auto& slot = *static_cast<MatrixProductSlot*>(slots[lane]);
-    for (int i = 0; i < 4; ++i) slot.c[i] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+    for (int i = 0; i < 4; ++i) slot.c[i] = c[i][lane];
   }
   return {};
 }

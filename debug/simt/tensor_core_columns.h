@@ -340,18 +340,19 @@ struct KnownLeft {
     is_there = true;
   }
 };
-/// By where their registers lie.
+/// By some of their bits.
 template <ElementType type>
-KnownLeft<type>& known_left(const std::uint32_t* registers) {
-  thread_local KnownLeft<type> known[16];
-  const auto number = reinterpret_cast<std::uintptr_t>(registers) / sizeof(std::uint32_t[32]);
-  return known[static_cast<std::uint32_t>(number * 0x9e3779b1u) >> 28];
+KnownLeft<type>& known_left(const std::uint32_t* const (&registers)[4]) {
+  thread_local KnownLeft<type> known[32];
+  const std::uint32_t some =
+      registers[0][0] ^ registers[1][10] ^ registers[2][21] ^ registers[3][31];
+  return known[some * 0x9e3779b1u >> 27];
 }
 
 template <ElementType type, AddColumns<type> add>
 [[gnu::always_inline]] inline bool multiply_registers(TensorCoreRule rule,
                                                       const MmaRegisters& registers) {
-  KnownLeft<type>& left = known_left<type>(registers.a[0]);
+  KnownLeft<type>& left = known_left<type>(registers.a);
   left.take(registers.a);
   const LeftRows<type>& a = left.rows;
   const Extent& of_a = left.extent;

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <system_error>
 
 namespace lanescope {
 namespace {
@@ -84,8 +84,12 @@ bool is_newer_than_includes(const std::filesystem::path& build_root, const std::
     const std::optional<std::int64_t> time = time_of(build_root / file);
     return time && *time <= *made;
   };
-  std::ifstream in(build_root / ".ninja_deps", std::ios::binary);
-  const std::string record{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::filesystem::path file = build_root / ".ninja_deps";
+  std::error_code failed;
+  const std::uintmax_t size = std::filesystem::file_size(file, failed);
+  std::string record(failed ? 0 : size, '\0');  // some hundred KB, for each command: read at once
+  std::ifstream(file, std::ios::binary)
+      .read(record.data(), static_cast<std::streamsize>(record.size()));
   const std::vector<std::string> included = recorded_includes(record, target);
   return !included.empty() && is_older("build.ninja") &&
          std::all_of(included.begin(), included.end(), is_older);

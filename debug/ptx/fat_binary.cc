@@ -23,7 +23,7 @@ constexpr std::uint16_t kind_ptx = 1;
 constexpr std::uint64_t flag_lz4 = 0x2000;
 constexpr std::uint64_t flag_zstd = 0x8000;
 constexpr std::uint32_t newest_architecture = 90;
-constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
+constexpr std::uint64_t most_ptx = std::uint64_t{1} << 30;
 
 struct Wrapper {
   std::uint32_t magic, version;
@@ -100,7 +100,7 @@ std::string expand_zstd(const std::byte* from, std::size_t bytes, std::size_t te
 
 std::string text_of(const Entry& entry, const std::byte* data) {
   const std::size_t bytes = entry.compressed_bytes;
-  if (entry.text_bytes > most_text || bytes > entry.bytes) refuse("is damaged");
+  if (entry.text_bytes > most_ptx || bytes > entry.bytes) refuse("is damaged");
   std::string text;
   if (entry.flags & flag_zstd) {
     text = expand_zstd(data, bytes, entry.text_bytes);

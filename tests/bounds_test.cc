@@ -4,6 +4,7 @@
 #include "reference/arithmetic.h"
 #include "reference/elementary.h"
 #include "reference/inputs.h"
+#include "reference/stages.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulated_kernel.h"
 #include "tests/support/files.h"
@@ -61,6 +62,44 @@ TEST_CASE("bounds: rounding of bounded values covers the rounded values, and ove
   CHECK(f16.value(5) == -infinity);
   CHECK(std::isnan(f16.value(6)));
   CHECK(rounded(Bounded::exact(x), ElementType::e4m3).value(4) == 448);
+}
+
+TEST_CASE("bounds: what each operation of a stage rounds away is in them, and not much more") {
+  const Arithmetic f16{Accumulation::fma_chain(), ElementType::f16, ElementType::f16};
+  const Arithmetic bf16{Accumulation::fma_chain(), ElementType::bf16, ElementType::bf16};
+  const Arithmetic e4m3{Accumulation::tensor_core_e4m3("sm_90a"), ElementType::e4m3,
+                        ElementType::e4m3};
+  const Bounded zero = Bounded::exact(Array::Zero(1, 1)), one = Bounded::exact(Array::Ones(1, 1)),
+                unseen = Bounded::exact(Array::Constant(1, 1, -infinity));
+  // l: ones, one added to the other.
+  const Softmax sum = softmax(Bounded::exact(Array::Zero(1, 32)), {}, unseen, zero, {}, f16);
+  const double of_p = sum.p.error.sum();
+  CHECK(sum.l.value(0) == 32);
+  CHECK(sum.l.error(0) >= of_p + 32 * gamma(31));
+  CHECK(sum.l.error(0) <= 2 * (of_p + 32 * gamma(38)));
+  // P: half the spacing of f16's subnormals on what is held, of a maximum held 4 too large.
+  Bounded scores = Bounded::exact(Array::Zero(1, 2));
+  scores.value(0, 1) = -30;
+  scores.error(0, 0) = 4;
+  const Softmax shifted = softmax(scores, {}, unseen, zero, {}, f16);
+  CHECK(shifted.weights.error(0, 1) >= shifted.p.error(0, 1) + 15 * 0x1p-25);
+  // Products that are flushed to zero, one by one.
+  const Array tiny = Array::Constant(1, 4, 0x1p-64);
+  const Bounded s = qk(tiny, tiny, {1}, {}, bf16);
+  CHECK(s.value(0) == 0x1p-126);
+  CHECK(s.error(0) >= s.value(0));
+  const Bounded o = pv(Bounded::exact(tiny), zero, tiny.transpose(), zero, bf16);
+  CHECK(o.value(0) == 0x1p-126);
+  CHECK(o.error(0) >= o.value(0));
+  // 32 ones in 13 bits: each of them and what was there, then their sum.
+  const Array ones = Array::Ones(1, 32);
+  const double lost = qk(ones, ones, {1}, {}, e4m3).error(0) * 0x1p13;
+  CHECK(lost >= 33 + 32);
+  CHECK(lost <= 33 + 33);
+  // O: a division, a multiplication, the rounding to f16.
+  const Outputs out = epilogue(Bounded::exact(Array::Constant(1, 1, 100)), one, zero, {}, f16);
+  CHECK(out.o_final.error(0) >= 100 * (0x1p-11 + 2 * 0x1p-24));
+  CHECK(out.o_final.error(0) <= 100 * (0x1p-11 + 4 * 0x1p-24));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ using lanescope::ElementType;
 
 namespace {
 
-using testing::inf;
+using lanescope::testing::inf;
 
 /// One product d = a·b + c where only the first row of a and the first column of b matter.
 struct Product {

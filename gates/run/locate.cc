@@ -11,6 +11,7 @@
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/run/failed_runs.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
@@ -37,14 +38,6 @@ bool outputs_hold(const DiffReport& report) {
 bool may_be_recurrence(const DumpInfo& info, const DiffReport& report) {
   if (info.rescale.above > 0 || !report.first) return false;  // held to what it declares
   return report.first->site >= SiteId::s && report.first->site <= SiteId::o;
-}
-
-/// All that explain the run: the cause, if it is certain, and its rivals.
-std::vector<Cause> causes_of(const Diagnosis& diagnosis) {
-  std::vector<Cause> causes;
-  if (diagnosis.certain) causes.push_back(diagnosis.cause);
-  for (const Finding& rival : diagnosis.rivals) causes.push_back(rival.cause);
-  return causes;
 }
 
 /// Where the source makes the accesses that the memory checker's first finding is about.
@@ -93,11 +86,9 @@ class Search {
 
  private:
   bool is_sure() const { return location_.diagnosis->sure(); }
-  /// Sure, and of a kernel that shows its outputs alone by several runs: in a small problem many
-  /// bugs come to the same outputs.
+  /// Sure, and of a kernel that shows its outputs alone by several runs.
   bool is_told() const {
-    return is_sure() && (failed_runs_.empty() || failed_runs_.size() >= failed_runs_wanted ||
-                         location_.diagnosis->by_end);
+    return is_sure() && (failed_runs_.suffice() || location_.diagnosis->by_end);
   }
 
   struct Tile {
@@ -142,9 +133,12 @@ class Search {
   /// What the runs say together of the fault that was found, and where it is in the source.
   void tell_fault(const std::vector<Probe>& probes) {
     Diagnosis& diagnosis = *location_.diagnosis;
-    take_what_explains_most();
+    if (const FailedRun* const run = failed_runs_.take_what_explains_most(diagnosis)) {
+      location_.options = run->text;
+      failed_ = run->options;
+    }
     if (!is_sure()) diagnosis.certain = false;
-    doubt_by_other_runs();
+    failed_runs_.doubt(diagnosis);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
     if (outputs_right_) say_that_outputs_are_right();
     add_dependence();
@@ -240,9 +234,7 @@ class Search {
     const bool harmless = outputs_hold(report);
     // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
     if (harmless && may_be_recurrence(dump.info, report)) diagnosis.certain = false;
-    if (!is_traced(dump)) {
-      failed_runs_.push_back({text, probe.options, causes_of(diagnosis), diagnosis});
-    }
+    if (!is_traced(dump)) failed_runs_.add({text, probe.options, diagnosis});
     const bool tells_more =
         (diagnosis.sure() && location_.diagnosis && !is_sure()) || (outputs_right_ && !harmless);
     if (location_.diagnosis && !tells_more) return false;
@@ -262,49 +254,6 @@ class Search {
     location_.diagnosis->evidence.push_back(
         "the outputs are right in all " + std::to_string(traits_.size()) +
         " runs: a recurrence that is not known, or a fault that these inputs do not show");
-  }
-
-  /// Runs that are wrong and that a cause explains.
-  auto explained_by(Cause cause) const {
-    return std::count_if(failed_runs_.begin(), failed_runs_.end(),
-                         [&](const FailedRun& run) { return run.is_explained_by(cause); });
-  }
-
-  /// Of a kernel that shows its outputs alone, the cause that explains most of the runs that are
-  /// wrong, as the first of them shows it; rivals that explain fewer are refuted.
-  void take_what_explains_most() {
-    if (failed_runs_.empty() || !location_.diagnosis->memory.empty()) return;
-    const FailedRun* best = nullptr;
-    Cause cause = location_.diagnosis->cause;
-    auto most = location_.diagnosis->certain ? explained_by(cause) : 0;
-    for (const FailedRun& run : failed_runs_) {
-      for (const Cause other : run.causes) {
-        if (explained_by(other) <= most) continue;
-        most = explained_by(other);
-        cause = other;
-        best = &run;
-      }
-    }
-    if (best) {
-      location_.diagnosis = best->diagnosis;
-      location_.options = best->text;
-      failed_ = best->options;
-      name_rival(*location_.diagnosis, cause);
-    }
-    std::erase_if(location_.diagnosis->rivals,
-                  [&](const Finding& rival) { return explained_by(rival.cause) < most; });
-  }
-
-  /// It has to explain all of them.
-  void doubt_by_other_runs() {
-    Diagnosis& diagnosis = *location_.diagnosis;
-    for (const FailedRun& run : failed_runs_) {
-      if (!diagnosis.certain || !diagnosis.memory.empty()) return;
-      if (run.is_explained_by(diagnosis.cause)) continue;
-      diagnosis.certain = false;
-      diagnosis.evidence.push_back("not certain: it does not explain what is wrong with " +
-                                   run.text);
-    }
   }
 
   /// Faults of other stages, in the run that failed and in some that show many.
@@ -381,19 +330,8 @@ class Search {
   std::string kernel_, module_name_;  ///< of the last run
   std::string marked_ptx_;            ///< of its module; empty: it has no markers
   std::vector<RunTraits> traits_;
-  std::vector<DumpInfo> right_;  ///< of the runs that match
-  /// A run of an untraced kernel that is wrong, and what explains it.
-  struct FailedRun {
-    std::string text;
-    RunOptions options;
-    std::vector<Cause> causes;
-    Diagnosis diagnosis;
-    bool is_explained_by(Cause cause) const {
-      return std::find(causes.begin(), causes.end(), cause) != causes.end();
-    }
-  };
-  static constexpr std::size_t failed_runs_wanted = 3;
-  std::vector<FailedRun> failed_runs_;
+  std::vector<DumpInfo> right_;       ///< of the runs that match
+  FailedRuns failed_runs_;            ///< of a kernel that is not traced
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   Probe variant_probe_;               ///< the first with another recurrence
   double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match

@@ -99,6 +99,16 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   return memory.cause == values.cause || !upstream || follows || takes_other_buffer(memory, values);
 }
 
+/// All that was written is right: what is written twice is so by the lanes of one row, and stands
+/// in nobody else's place.
+void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
+  if (memory.cause != Cause::misplaced || values.cause != Cause::never_written) return;
+  if (!values.sure()) return;
+  memory.cause = Cause::never_written;
+  memory.evidence.insert(memory.evidence.begin(), values.evidence.begin(), values.evidence.end());
+  memory.evidence.push_back("what is written twice is right: nothing stands in its place");
+}
+
 /// Takes what values show as evidence of what the checker finds.
 void tell_where_values_differ(const Diagnosis& values, Diagnosis& memory) {
   if (!have_place(values)) return;
@@ -129,6 +139,7 @@ bool check_memory(const Probe& probe, Location& location) {
   if (location.diagnosis) {
     Diagnosis& values = *location.diagnosis;
     blame_reader(location, memory);
+    take_as_unwritten(values, memory);
     if (values.by_end && memory.cause == values.cause) {
       // How the run ended shows that it happened, the checker who did it where.
       for (const std::string& line : values.evidence) say_once(memory.evidence, line);

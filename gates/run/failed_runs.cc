@@ -1,0 +1,51 @@
+#include "gates/run/failed_runs.h"
+
+#include <algorithm>
+
+namespace lanescope {
+
+bool FailedRun::is_explained_by(Cause cause) const {
+  const auto is_it = [&](const Finding& rival) { return rival.cause == cause; };
+  return (diagnosis.certain && diagnosis.cause == cause) ||
+         std::any_of(diagnosis.rivals.begin(), diagnosis.rivals.end(), is_it);
+}
+
+std::ptrdiff_t FailedRuns::explained_by(Cause cause) const {
+  return std::count_if(runs_.begin(), runs_.end(),
+                       [&](const FailedRun& run) { return run.is_explained_by(cause); });
+}
+
+const FailedRun* FailedRuns::take_what_explains_most(Diagnosis& diagnosis) const {
+  if (runs_.empty() || !diagnosis.memory.empty()) return nullptr;
+  const FailedRun* best = nullptr;
+  Cause cause = diagnosis.cause;
+  std::ptrdiff_t most = diagnosis.certain ? explained_by(cause) : 0;
+  const auto weigh = [&](const FailedRun& run, Cause other) {
+    if (!run.is_explained_by(other) || explained_by(other) <= most) return;
+    most = explained_by(other);
+    cause = other;
+    best = &run;
+  };
+  for (const FailedRun& run : runs_) {
+    weigh(run, run.diagnosis.cause);
+    for (const Finding& rival : run.diagnosis.rivals) weigh(run, rival.cause);
+  }
+  if (best) {
+    diagnosis = best->diagnosis;
+    name_rival(diagnosis, cause);
+  }
+  std::erase_if(diagnosis.rivals,
+                [&](const Finding& rival) { return explained_by(rival.cause) < most; });
+  return best;
+}
+
+void FailedRuns::doubt(Diagnosis& diagnosis) const {
+  for (const FailedRun& run : runs_) {
+    if (!diagnosis.certain || !diagnosis.memory.empty()) return;
+    if (run.is_explained_by(diagnosis.cause)) continue;
+    diagnosis.certain = false;
+    diagnosis.evidence.push_back("not certain: it does not explain what is wrong with " + run.text);
+  }
+}
+
+}  // namespace lanescope

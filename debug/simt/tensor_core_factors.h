@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 #include "debug/simt/numerics.h"
@@ -189,10 +190,10 @@ struct KnownLeft {
     is_there = true;
   }
 };
-/// By some of their bits.
+/// By some of their bits. Not in the thread's own storage, which is taken from its stack.
 template <ElementType type>
 KnownLeft<type>& known_left(const std::uint32_t* const (&registers)[4]) {
-  thread_local KnownLeft<type> known[32];
+  thread_local const auto known = std::make_unique<KnownLeft<type>[]>(32);
   const std::uint32_t some =
       registers[0][0] ^ registers[1][10] ^ registers[2][21] ^ registers[3][31];
   return known[some * 0x9e3779b1u >> 27];

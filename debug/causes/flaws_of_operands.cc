@@ -133,6 +133,40 @@ void add_tensors(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// The kernel takes its tensors for others than [batch, heads, length, d].
+void add_layouts(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const auto exchanged = [&](const char* tensor, const char* length, Stage stage, int choices,
+                             auto edit) {
+    flaws.push_back({Cause::transposed, stage,
+                     std::string("in which ") + tensor + " is read as [d, " + length +
+                         "], its rows for columns",
+                     choices, edit});
+  };
+  exchanged("V", "len_kv", Stage::pv, 0, [](RowPlan& plan) { plan.v_exchanged = true; });
+  exchanged("K", "len_kv", Stage::qk, 0, [](RowPlan& plan) { plan.k_exchanged = true; });
+  exchanged("Q", "len_q", Stage::qk, 0, [](RowPlan& plan) { plan.q_exchanged = true; });
+  if (p.heads == 1) return;
+  // Where the heads of a row lie side by side, key j of a head is row j·heads_kv + head.
+  const auto take_keys = [=](RowPlan& plan, std::int64_t head, std::int64_t query) {
+    plan.k_first = plan.v_first = plan.batch * p.heads_kv * p.len_kv;
+    plan.terms.clear();
+    for (std::int64_t key = 0; key < p.visible_keys(query); ++key) {
+      const std::int64_t row = key * p.heads_kv + p.kv_head(head);
+      plan.terms.push_back({.key = row, .value = row});
+    }
+    plan.tiles = (static_cast<std::int64_t>(plan.terms.size()) + plan.tile - 1) / plan.tile;
+  };
+  const std::string layout = " taken for [batch, length, heads, d]";
+  flaws.push_back({Cause::wrong_stride, Stage::load, "in which Q, K, V and O are" + layout, 0,
+                   [=](RowPlan& plan) {
+                     const std::int64_t row = plan.head * p.len_q + plan.query;
+                     take_keys(plan, row % p.heads, row / p.heads);
+                   }});
+  flaws.push_back({Cause::wrong_stride, Stage::load, "in which K and V are" + layout, 1,
+                   [=](RowPlan& plan) { take_keys(plan, plan.head, plan.query); }});
+}
+
 void add_operands(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   for (const std::int64_t bc : tile_sizes(info)) {
@@ -201,6 +235,7 @@ void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws) {
   add_heads(info, flaws);
   add_queries(info, flaws);
   add_tensors(info, flaws);
+  add_layouts(info, flaws);
   add_operands(info, flaws);
 }
 

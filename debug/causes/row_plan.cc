@@ -8,14 +8,17 @@
 namespace lanescope {
 PlanInputs::PlanInputs(const Dump& dump) : dump_(dump), inputs_(inputs_of(dump)) {}
 
-const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type,
-                                           std::int64_t row) {
-  std::vector<double>& values = rows_[{&tensor, type, row}];
+const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
+                                           bool exchanged) {
+  std::vector<double>& values = rows_[{&tensor, type, row, exchanged}];
   if (!values.empty()) return values;
   const std::int64_t d = problem().d;
   values.assign(static_cast<std::size_t>(d), 0);
+  const std::int64_t length = tensor.dims.end()[-2], head = row / length;
   for (std::int64_t i = 0; row >= 0 && i < d; ++i) {
-    values[static_cast<std::size_t>(i)] = value_of(type, tensor.bits(row * tensor.dims.back() + i));
+    const std::int64_t at =
+        exchanged ? (head * d + i) * length + row % length : row * tensor.dims.back() + i;
+    values[static_cast<std::size_t>(i)] = value_of(type, tensor.bits(at));
   }
   return values;
 }
@@ -48,8 +51,9 @@ RowPlan PlanInputs::right_plan(std::int64_t batch, std::int64_t head, std::int64
 
 const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementType type,
                                                  std::int64_t first, std::int64_t row,
-                                                 const RowPlan& plan, const TileMap& from) {
-  if (row < 0 || !from) return this->row(tensor, type, row < 0 ? -1 : first + row);
+                                                 const RowPlan& plan, const TileMap& from,
+                                                 bool exchanged) {
+  if (row < 0 || !from) return this->row(tensor, type, row < 0 ? -1 : first + row, exchanged);
   const std::int64_t d = problem().d, begin = row / plan.tile * plan.tile;
   taken_.assign(static_cast<std::size_t>(d), 0);
   for (std::int64_t col = 0; col < d; ++col) {
@@ -66,7 +70,8 @@ const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementTy
 const std::vector<double>& PlanInputs::key_of_term(const RowPlan& plan, const RowPlan::Term& term) {
   if (term.key_of_v)
     return row(inputs_.v, plan.k_type, term.key < 0 ? -1 : plan.v_first + term.key);
-  return taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from);
+  return taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from,
+                   plan.k_exchanged);
 }
 
 const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
@@ -74,13 +79,14 @@ const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
   if (term.value_of_k) {
     return row(inputs_.k, plan.v_type, term.value < 0 ? -1 : plan.k_first + term.value);
   }
-  return taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from);
+  return taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from,
+                   plan.v_exchanged);
 }
 
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
-  const std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row);
+  const std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
   std::vector<double> scores;
   scores.reserve(plan.terms.size());
   for (const RowPlan::Term& term : plan.terms) {

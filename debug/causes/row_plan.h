@@ -89,10 +89,12 @@ struct RowPlan {
   double scale = 1;                                    ///< of q·k, for scores of base e
   double cap = 0;                                      ///< scores are cap·tanh(s / cap); 0: none
   double sink = 0;                                     ///< what l has besides, times e^−m
-  std::vector<double> depth;                           ///< how often each column of q·k counts
-  std::int64_t tile = 64;                              ///< keys that are taken at a time
-  std::int64_t tiles = 1;                              ///< that the row's block goes through
-  bool downwards = false;                              ///< from the last to the first
+  /// The operand's heads are read as [d, length], not as [length, d].
+  bool q_exchanged = false, k_exchanged = false, v_exchanged = false;
+  std::vector<double> depth;  ///< how often each column of q·k counts
+  std::int64_t tile = 64;     ///< keys that are taken at a time
+  std::int64_t tiles = 1;     ///< that the row's block goes through
+  bool downwards = false;     ///< from the last to the first
   Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
   Among rescaled_so = Among::all;  ///< the tiles of these rules
   TileMap k_from, v_from;          ///< in a tile of keys: (key, column); empty: in place
@@ -145,11 +147,14 @@ class PlanInputs {
  private:
   struct Walk;
   struct Sums;
-  const std::vector<double>& row(const Tensor& tensor, ElementType type, std::int64_t row);
+  /// Row `row` of those of all heads; −1: zeros. `exchanged`: the heads are read as [d, length].
+  const std::vector<double>& row(const Tensor& tensor, ElementType type, std::int64_t row,
+                                 bool exchanged = false);
   /// Row `row` of a head that begins at `first`, its elements taken from where `from` says; −1:
   /// zeros. Until the next call.
   const std::vector<double>& taken_row(const Tensor& tensor, ElementType type, std::int64_t first,
-                                       std::int64_t row, const RowPlan& plan, const TileMap& from);
+                                       std::int64_t row, const RowPlan& plan, const TileMap& from,
+                                       bool exchanged);
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
   const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
@@ -162,7 +167,7 @@ class PlanInputs {
 
   const Dump& dump_;
   Inputs inputs_;
-  std::map<std::tuple<const Tensor*, ElementType, std::int64_t>, std::vector<double>> rows_;
+  std::map<std::tuple<const Tensor*, ElementType, std::int64_t, bool>, std::vector<double>> rows_;
   std::vector<double> taken_;
 };
 

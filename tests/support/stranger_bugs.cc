@@ -123,6 +123,11 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"splits_exchanged", "operand_of_other_row"},
       {"split_empty_counts", "contribution_repeated"},
       {"splits_undivided", "not_normalised"},
+      {"q_exchanged", "transposed"},
+      {"k_exchanged", "transposed"},
+      {"v_exchanged", "transposed"},
+      {"heads_inside", "wrong_stride"},
+      {"kv_heads_inside", "wrong_stride"},
   };
   return bugs;
 }

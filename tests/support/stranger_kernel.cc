@@ -17,6 +17,18 @@ float rounded(ElementType type, float x) {
   return static_cast<float>(value_of(type, round_to(type, x)));
 }
 
+/// What the kernel takes a tensor for: [batch, heads, length, d], [batch, heads, d, length],
+/// [batch, length, heads, d].
+enum class Layout : std::uint8_t { right, exchanged, heads_inside };
+
+float element(Layout layout, const Tensor& tensor, ElementType as, std::int64_t head,
+              std::int64_t row, std::int64_t col) {
+  const std::int64_t heads = tensor.dims[1], length = tensor.dims[2], d = tensor.dims[3];
+  if (layout == Layout::exchanged) return load(tensor, as, 0, (head * d + col) * length + row);
+  if (layout == Layout::right) return load(tensor, as, head * length + row, col);
+  return load(tensor, as, (head / heads * length + row) * heads + head % heads, col);
+}
+
 struct Kernel {
   const Problem& p;
   const Inputs& in;
@@ -24,7 +36,15 @@ struct Kernel {
   const std::string& bug;
   Tensor &o_out, &lse_out;
 
+  const bool kv_inside = is("heads_inside") || is("kv_heads_inside");
+  const Layout of_q = layout_of("q_exchanged", is("heads_inside"));
+  const Layout of_k = layout_of("k_exchanged", kv_inside);
+  const Layout of_v = layout_of("v_exchanged", kv_inside);
+
   bool is(const char* name) const { return bug == name; }
+  Layout layout_of(const char* exchanged, bool inside) const {
+    return is(exchanged) ? Layout::exchanged : inside ? Layout::heads_inside : Layout::right;
+  }
   ElementType type_of(const char* name) const {
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
     return is(name) || is("qkv_bits") ? other : in.type();
@@ -194,11 +214,10 @@ struct Kernel {
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
           const std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
           const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
-          const float q =
-              query < p.len_q ? load(in.q, tq, (b * p.heads + own) * p.len_q + row, i) : 0;
-          const std::int64_t head = kv * (is("k_at_len_q") ? p.len_q : p.len_kv);
+          const float q = query < p.len_q ? element(of_q, in.q, tq, b * p.heads + own, row, i) : 0;
+          const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
           const std::int64_t k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
-          const float k = key < p.len_kv ? load(in.k, tk, head + key, k_col) : 0;
+          const float k = key < p.len_kv ? element(of_k, in.k, tk, kv, off + key, k_col) : 0;
           sum = std::fma(q, k, sum);
         }
         sum *= factor;
@@ -296,7 +315,7 @@ struct Kernel {
           if (is("o_without_last_sixteen") && c >= bc - 16) continue;
           if (key >= p.len_kv || col >= p.d) continue;
           const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : in.v;
-          sum = std::fma(weight(s, r, c), load(v, tv, kv_of_v * p.len_kv + key, col), sum);
+          sum = std::fma(weight(s, r, c), element(of_v, v, tv, kv_of_v, key, col), sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
       }
@@ -325,7 +344,7 @@ struct Kernel {
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto row = static_cast<std::size_t>(r);
       std::int64_t query = first + r, to = (b * p.heads + h) * p.len_q + query;
-      if (is("stored_bshd")) to = (b * p.len_q + query) * p.heads + h;
+      if (is("stored_bshd") || is("heads_inside")) to = (b * p.len_q + query) * p.heads + h;
       if (is("stored_hbsd")) to = (h * p.batch + b) * p.len_q + query;
       if (is("stored_xor_8")) {
         if ((query ^ 8) >= p.len_q) continue;

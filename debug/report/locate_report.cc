@@ -121,8 +121,10 @@ std::string location_text(const Location& location, const Style& style) {
     const auto checked = std::count_if(location.runs.begin(), location.runs.end(),
                                        [](const LocateRun& run) { return run.checked; });
     page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked) +
-                   " runs match the reference, " + std::to_string(checked) +
-                   " under the memory checker find nothing",
+                   " runs match the reference" +
+                   (checked == 0 ? "; none was under the memory checker"
+                                 : ", " + std::to_string(checked) +
+                                       " under the memory checker find nothing"),
                Colour::green);
     return page.text();
   }

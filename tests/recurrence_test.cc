@@ -29,7 +29,7 @@ const Run runs[] = {
 std::string verdict_of_all(const std::string& style, std::string& differences,
                            ElementType dtype = ElementType::f16) {
   std::optional<Recurrence> all;
-  double least = std::numeric_limits<double>::infinity();
+  Recurrence always_taken;
   for (const Run& run : runs) {
     // Rows that share a maximum vanish where their scores are far below it: wrong outputs.
     const bool is_large = std::string_view(run.input) == "large";
@@ -40,7 +40,7 @@ std::string verdict_of_all(const std::string& style, std::string& differences,
     const Dump dump = recurrent_dump(run.problem, style, run.input, 16, 16, dtype);
     const DiffReport report = diff_against_reference(dump);
     if (report.match) {
-      least = std::min(least, least_rise(dump));
+      always_taken.merge(decisions_of(dump));
       continue;
     }
     if (!report.recurrence || (all && !all->agrees(*report.recurrence))) return "diverged";
@@ -48,7 +48,7 @@ std::string verdict_of_all(const std::string& style, std::string& differences,
     if (!all) all = report.recurrence;
   }
   if (!all) return "match";
-  if (all->kept) all->taken_from = std::min(all->taken_from, least);
+  all->merge(always_taken.decisions);
   for (const std::string& line : all->differences()) differences += line + "; ";
   return all->is_settled() ? "variant" : "diverged";
 }
@@ -60,6 +60,8 @@ TEST_CASE("another recurrence is named, not called a bug") {
       {"last_tile_first", "visited in the order"},
       {"odd_tiles_last", "visited in the order 0, 2, 4, 1, 3"},
       {"lazy_8", "m: kept until it rises by more than a threshold"},
+      {"lazy_8_by_4_rows", "rows decide together"},
+      {"lazy_8_by_lane", "rows decide together"},
       {"from_lowest", "m: starts from -1e+30"},
       {"from_lowest_of_f16", "m: starts from -1e+04"},
       {"sum_in_epilogue", "l: each lane has a part"},
@@ -196,6 +198,16 @@ TEST_CASE("the order of the tiles is known where l is not traced") {
   CHECK(report.recurrence->order == std::vector<std::int64_t>{2, 1, 0});
 }
 
+TEST_CASE("what no output depends on is not the first divergence beside what outputs depend on") {
+  const DiffReport alone = diff_against_reference(recurrent_dump(runs[0].problem, "first_alpha_1"));
+  REQUIRE(alone.first);
+  CHECK(alone.first->site == SiteId::alpha);
+  const DiffReport both =
+      diff_against_reference(recurrent_dump(runs[0].problem, "first_alpha_1_p_times_1_01"));
+  REQUIRE(both.first);
+  CHECK(both.first->site == SiteId::p);
+}
+
 TEST_CASE("a kernel that declares its recurrence is held to it") {
   Dump dump = recurrent_dump(runs[0].problem, "backwards");
   REQUIRE(diff_against_reference(dump).recurrence);
@@ -206,20 +218,21 @@ TEST_CASE("a kernel that declares its recurrence is held to it") {
 TEST_CASE("a threshold is settled where it was seen from both sides and P fits") {
   Recurrence lazy;
   lazy.kept = true;
-  lazy.kept_up_to = 7;
+  lazy.decisions = {{.kept_up_to = 7}, {.rows = 4}};
   CHECK_FALSE(lazy.is_settled());  // it was never passed
-  lazy.taken_from = 9;
+  lazy.decisions[0].taken_from = 9;
   CHECK(lazy.is_settled());
   Recurrence other = lazy;
-  other.kept_up_to = 10;  // where the first took it
+  other.decisions = {{.kept_up_to = 10}};  // where the first took it
   CHECK_FALSE(lazy.agrees(other));
-  other.taken_from = 20;
-  lazy.taken_from = std::numeric_limits<double>::infinity();
+  other.decisions[0].taken_from = 20;
+  lazy.decisions[0].taken_from = std::numeric_limits<double>::infinity();
   REQUIRE(lazy.agrees(other));
   lazy.merge(other);
-  CHECK(lazy.kept_up_to == 10);
-  CHECK(lazy.taken_from == 20);
-  lazy.kept_up_to = 18;  // 2^18 is no f16
+  REQUIRE(lazy.decisions.size() == 1);  // four rows did not all do the same
+  CHECK(lazy.decisions[0].kept_up_to == 10);
+  CHECK(lazy.decisions[0].taken_from == 20);
+  lazy.decisions[0].kept_up_to = 18;  // 2^18 is no f16
   CHECK_FALSE(lazy.is_settled());
   Recurrence rows;
   rows.rows_per_maximum = 4;

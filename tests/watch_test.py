@@ -92,7 +92,7 @@ class WatchTest(unittest.TestCase):
         wrong = watch.run(2)
         self.assertRegex(wrong, "run 2: kernels/parts/mma_stages.h\n")
         self.assertRegex(wrong, r"\n  newly wrong  softmax / alpha +chain +\d+ of \d+")
-        self.assertRegex(wrong, r"\ndiverged: softmax / alpha \(local\), tile 0, .*  \(")
+        self.assertRegex(wrong, r"\ndiverged: softmax / alpha \(local\), tile 1, .*  \(")
         self.assertNotIn("\x1b", wrong)
 
         self.replace(self.text.replace(RIGHT, "alpha[r] = nothing_of_the_kind;"))

@@ -36,6 +36,7 @@ struct Compared {
   double got, want, bound;
   bool unwritten;
   bool vacuous;  ///< the bound says nothing
+  bool idle;     ///< Divergence::idle
 };
 
 /// Adds one value to `report`. `where` gives its place (a Divergence without values) and is called
@@ -43,7 +44,7 @@ struct Compared {
 /// only what it wrote says what went wrong.
 template <typename Where>
 Comparison record(SiteReport& report, const Compared& value, bool broke_off, const Where& where) {
-  const auto& [got, want, bound, unwritten, vacuous] = value;
+  const auto& [got, want, bound, unwritten, vacuous, idle] = value;
   Comparison outcome = compare(got, want, bound);
   if (unwritten && broke_off) {
     ++report.unwritten;
@@ -61,7 +62,7 @@ Comparison record(SiteReport& report, const Compared& value, bool broke_off, con
   if (!outcome.holds) ++report.failed;
   if (outcome.holds && vacuous) ++report.vacuous;
   report.max_error = std::max(report.max_error, outcome.error);
-  const bool first = !outcome.holds && !report.first;
+  const bool first = !outcome.holds && (!report.first || (report.first->idle && !idle));
   const bool worst = !report.worst || outcome.over_bound > report.max_error_over_bound;
   if (first || worst) {
     Divergence place = where();
@@ -72,6 +73,7 @@ Comparison record(SiteReport& report, const Compared& value, bool broke_off, con
     place.want = want;
     place.bound = bound;
     place.unwritten = unwritten;
+    place.idle = idle;
     if (first) report.first = place;
     if (worst) report.worst = place;
   }
@@ -87,7 +89,9 @@ inline void merge(SiteReport& report, const SiteReport& later) {
   report.unwritten += later.unwritten;
   report.non_finite += later.non_finite;
   report.max_error = std::max(report.max_error, later.max_error);
-  if (!report.first) report.first = later.first;
+  if (!report.first || (report.first->idle && later.first && !later.first->idle)) {
+    report.first = later.first;
+  }
   if (!report.worst || later.max_error_over_bound > report.max_error_over_bound) {
     report.worst = later.worst;
   }

@@ -26,11 +26,12 @@ auto order_of(const Divergence& at) {
   return std::tuple(tile, at.stage, at.site, at.block);
 }
 
-/// A local failure has no cause upstream, so it is named before any failure of the chain.
+/// A local failure has no cause upstream, so it is named before any failure of the chain; what no
+/// output depends on after all others.
 void keep_earlier(std::optional<Divergence>& earliest, const std::optional<Divergence>& other) {
   if (!other) return;
   const auto key = [](const Divergence& at) {
-    return std::tuple_cat(std::tuple(at.judgement), order_of(at));
+    return std::tuple_cat(std::tuple(at.idle, at.judgement), order_of(at));
   };
   if (!earliest || key(*other) < key(*earliest)) earliest = other;
 }

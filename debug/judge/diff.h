@@ -38,6 +38,7 @@ struct Divergence {
   std::int64_t key = -1;            ///< row of K in its head, where the site has keys
   double got = 0, want = 0, bound = 0;
   bool unwritten = false;  ///< the slot was never written
+  bool idle = false;       ///< a number that multiplies zeros alone: no output depends on it
 };
 
 /// How one site fared under one judgement.

@@ -23,12 +23,11 @@ struct Candidate {
   Unit scores, maximum;
   int rows;
   bool kept;
-  int decision;
   TileOrder order;
   int tiles = 1, chains = 1;
 
   int cost() const {
-    return (scores != Unit::base_2) + (maximum != scores) + (rows > 1) + kept + (decision > 1) +
+    return (scores != Unit::base_2) + (maximum != scores) + (rows > 1) + kept +
            static_cast<int>(order) + 2 * (tiles > 1) + 2 * (chains > 1);
   }
 };
@@ -43,14 +42,12 @@ std::vector<Candidate> candidates(const DumpInfo& info) {
       for (const Unit maximum : units) {
         if (info.maxima != ScoreUnit::base_2 && maximum != Unit::base_2) continue;
         for (int number = 2; number <= 4; number *= 2) {
-          all.push_back({scores, maximum, 1, false, 1, order, number, 1});
-          all.push_back({scores, maximum, 1, false, 1, order, 1, number});
+          all.push_back({scores, maximum, 1, false, order, number, 1});
+          all.push_back({scores, maximum, 1, false, order, 1, number});
         }
         for (int rows = 1; rows <= br; rows *= 2) {
-          all.push_back({scores, maximum, rows, false, 1, order});
-          for (int decision = 1; decision <= br && rows == 1; decision *= 2) {
-            all.push_back({scores, maximum, rows, true, decision, order});
-          }
+          all.push_back({scores, maximum, rows, false, order});
+          if (rows == 1) all.push_back({scores, maximum, rows, true, order});
         }
       }
     }
@@ -128,7 +125,6 @@ class RecurrenceSearch {
       r.maximum = candidate.maximum;
       r.rows_per_maximum = candidate.rows;
       r.kept = candidate.kept;
-      r.rows_per_decision = candidate.decision;
       r.tiles_per_maximum = candidate.tiles;
       r.chains = candidate.chains;
       r.partials = partials_;
@@ -177,7 +173,7 @@ class RecurrenceSearch {
       }
       if (!scores_hold(visits, factor.scores / by_site)) return false;
     }
-    if (r.kept && r.kept_up_to == 0) return false;
+    if (r.kept && (!r.decision() || r.decision()->kept_up_to == 0)) return false;
     for (const std::vector<Visit>& visits : blocks) {
       std::vector<std::int64_t> tiles;
       for (const Visit& visit : visits) tiles.push_back(visit.tile);
@@ -256,24 +252,27 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
   return RecurrenceSearch(judge, std::move(blocks), partials, counts_visits).run();
 }
 
-double least_rise(const Dump& dump) {
+std::vector<Recurrence::Decision> decisions_of(const Dump& dump) {
   const Judge judge(dump);
   const SiteSlots* slots = judge.slots(SiteId::m);
-  double least = reference::infinity;
+  std::vector<Recurrence::Decision> decisions;
   for (std::int64_t block = dump.info.blocks.begin; slots && block < dump.info.blocks.end;
        ++block) {
     const reference::OnlineBlock reference = judge.reference_of(block);
+    if (decisions.empty()) decisions = possible_decisions(dump.info.br);
     for (std::int64_t tile = 1; tile < reference.needed_tiles(); ++tile) {
       if (!slots->holds(block, tile) || !slots->holds(block, tile - 1)) continue;
       const auto before = slots->elements(block, tile - 1, reference.rows());
       const auto after = slots->elements(block, tile, reference.rows());
+      std::vector<double> rises(static_cast<std::size_t>(reference.rows()), -reference::infinity);
       for (reference::Index row = 0; row < reference.rows(); ++row) {
         const double rise = (after(row) - before(row)) * reference.maximum_factor();
-        if (rise > 0 && std::isfinite(rise)) least = std::min(least, rise);
+        if (rise > 0) rises[static_cast<std::size_t>(row)] = rise;
       }
+      note_step(rises, before, after, decisions);
     }
   }
-  return least;
+  return decisions;
 }
 
 }  // namespace lanescope

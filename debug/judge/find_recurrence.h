@@ -13,8 +13,8 @@ namespace lanescope {
 /// kernel declares a recurrence of its own (Site::rescale).
 std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& report);
 
-/// The least rise of the row maximum from a tile to the next that `m` took, in base 2; infinity
-/// where it is not traced or never rose.
-double least_rise(const Dump& dump);
+/// What a run that matches shows of who decides whether m is taken: it always was. Empty where m is
+/// not traced.
+std::vector<Recurrence::Decision> decisions_of(const Dump& dump);
 
 }  // namespace lanescope

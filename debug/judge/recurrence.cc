@@ -26,8 +26,14 @@ std::string unit_text(Unit unit) {
 bool Recurrence::differs() const { return !differences().empty(); }
 
 bool Recurrence::is_settled() const {
-  return !kept ||
-         (kept_up_to < taken_from && std::isfinite(taken_from) && kept_up_to <= highest_threshold);
+  const Decision* const one = decision();
+  return !kept || (one && std::isfinite(one->taken_from) && one->kept_up_to <= highest_threshold);
+}
+
+const Recurrence::Decision* Recurrence::decision() const {
+  const auto found = std::find_if(decisions.begin(), decisions.end(),
+                                  [](const Decision& each) { return each.holds(); });
+  return found == decisions.end() ? nullptr : &*found;
 }
 
 bool Recurrence::agrees(const Recurrence& other) const {
@@ -41,7 +47,7 @@ bool Recurrence::agrees(const Recurrence& other) const {
          both(divided, other.divided, Divided::at_the_end) &&
          both(partials, other.partials, Partials::plain) &&
          both(output_of_first_maximum, other.output_of_first_maximum, false) &&
-         (!together.kept || together.kept_up_to < together.taken_from);
+         (!together.kept || together.decision());
 }
 
 void Recurrence::merge(const Recurrence& other) {
@@ -50,11 +56,9 @@ void Recurrence::merge(const Recurrence& other) {
   rows_per_maximum = std::max(rows_per_maximum, other.rows_per_maximum);
   tiles_per_maximum = std::max(tiles_per_maximum, other.tiles_per_maximum);
   chains = std::max(chains, other.chains);
-  rows_per_decision = std::max(rows_per_decision, other.rows_per_decision);
   start = std::fmax(start, other.start);
   kept = kept || other.kept;
-  kept_up_to = std::max(kept_up_to, other.kept_up_to);
-  taken_from = std::min(taken_from, other.taken_from);
+  merge(other.decisions);
   sum_of_lanes = sum_of_lanes || other.sum_of_lanes;
   sum_of_rounded = sum_of_rounded || other.sum_of_rounded;
   first_alpha = first_alpha || other.first_alpha;
@@ -64,6 +68,20 @@ void Recurrence::merge(const Recurrence& other) {
   counts_visits = counts_visits || other.counts_visits;
   ex2_error = std::max(ex2_error, other.ex2_error);
   if (other.order.size() > order.size()) order = other.order;
+}
+
+void Recurrence::merge(const std::vector<Decision>& seen) {
+  if (decisions.empty()) decisions = seen;
+  if (seen.empty()) return;
+  std::erase_if(decisions, [&](Decision& own) {
+    const auto other = std::find_if(seen.begin(), seen.end(), [&](const Decision& each) {
+      return each.rows == own.rows && each.apart == own.apart;
+    });
+    if (other == seen.end()) return true;
+    own.kept_up_to = std::max(own.kept_up_to, other->kept_up_to);
+    own.taken_from = std::min(own.taken_from, other->taken_from);
+    return false;
+  });
 }
 
 std::vector<std::string> Recurrence::differences() const {
@@ -84,11 +102,15 @@ std::vector<std::string> Recurrence::differences() const {
         " before it; the " + std::to_string(chains) + " sums are put together at the end");
   }
   if (kept) {
+    const Decision one = decision() ? *decision() : Decision{};
     add("softmax / m: kept until it rises by more than a threshold (kept at " +
-        number_text(kept_up_to, 3) +
-        (std::isfinite(taken_from) ? ", taken at " + number_text(taken_from, 3) : "") + ", base 2" +
-        (rows_per_decision > 1 ? "; " + std::to_string(rows_per_decision) + " rows decide together)"
-                               : ")"));
+        number_text(one.kept_up_to, 3) +
+        (std::isfinite(one.taken_from) ? ", taken at " + number_text(one.taken_from, 3) : "") +
+        ", base 2" +
+        (one.rows == 1
+             ? ")"
+             : "; rows decide together, " + std::to_string(one.rows) + " for instance" +
+                   (one.apart > 1 ? " that are " + std::to_string(one.apart) + " apart)" : ")")));
   }
   if (ex2_error > 0) {
     add("softmax / p: 2^x is an approximation, of a relative error below " +

@@ -24,11 +24,18 @@ struct Recurrence {
   int tiles_per_maximum = 1;    ///< that are taken in a step, with the maximum of all of them
   int chains = 1;               ///< of every n-th tile, each with m, l and o of its own
   double start = -std::numeric_limits<double>::infinity();  ///< m before the first tile
-  /// m is kept where it would rise by no more than a threshold, in base 2: it was kept at rises up
-  /// to the first, and taken from the second on.
-  bool kept = false;
-  double kept_up_to = 0, taken_from = std::numeric_limits<double>::infinity();
-  int rows_per_decision = 1;    ///< neighbours that keep it or take it together
+  /// Who keeps m where it would rise by no more than a threshold, in base 2, and takes it else:
+  /// `rows` rows together, each `apart` rows from the next, by the one that rises most. It was kept
+  /// at rises up to the first number, and taken from the second on.
+  struct Decision {
+    int rows = 1, apart = 1;
+    double kept_up_to = 0, taken_from = std::numeric_limits<double>::infinity();
+    bool holds() const { return kept_up_to < taken_from; }
+  };
+  bool kept = false;  ///< m was, somewhere
+  /// Those that are possible, simplest first: no rows of them kept it where others took it. Empty
+  /// where nothing was looked at.
+  std::vector<Decision> decisions;
   bool sum_of_lanes = false;    ///< l is a part of the row sum in every lane
   bool sum_of_rounded = false;  ///< l sums P as P.V takes it
   bool first_alpha = false;     ///< alpha of a row that has seen no key is not 0: it rescales zeros
@@ -45,6 +52,10 @@ struct Recurrence {
   /// together.
   bool agrees(const Recurrence& other) const;
   void merge(const Recurrence& other);
+  /// Adds to `decisions` what another run shows of them.
+  void merge(const std::vector<Decision>& seen);
+  /// The simplest that holds; null where none does.
+  const Decision* decision() const;
   /// Whether it leaves right outputs on all inputs, as far as it is known: a threshold was passed,
   /// and is none that P overflows at.
   bool is_settled() const;

@@ -88,10 +88,45 @@ bool scores_hold(const std::vector<Visit>& visits, double factor) {
   });
 }
 
+std::vector<Recurrence::Decision> possible_decisions(Index rows) {
+  std::vector<Recurrence::Decision> all;
+  for (int together = 1; together <= rows; together *= 2) {
+    all.push_back({.rows = together});
+    // A lane holds two rows of an accumulator (PTX ISA, mma.m16n8k16).
+    if (together == 2 && rows >= 16) all.push_back({.rows = 2, .apart = 8});
+  }
+  return all;
+}
+
+void note_step(const std::vector<double>& rises, const Array& before, const Array& after,
+               std::vector<Recurrence::Decision>& decisions) {
+  const Index rows = std::ssize(rises);
+  std::erase_if(decisions, [&](Recurrence::Decision& decision) {
+    for (Index first = 0; first < rows; ++first) {
+      if (first / decision.apart % decision.rows != 0) continue;
+      double rise = -reference::infinity;
+      bool kept = false, taken = false;
+      for (int i = 0; i < decision.rows; ++i) {
+        const Index row = first + i * decision.apart;
+        if (row >= rows || rises[static_cast<std::size_t>(row)] == -reference::infinity) continue;
+        rise = std::fmax(rise, rises[static_cast<std::size_t>(row)]);
+        (after(row) == before(row) ? kept : taken) = true;
+      }
+      if (kept && taken) return true;
+      if (kept) decision.kept_up_to = std::max(decision.kept_up_to, rise);
+      if (taken && rise < -lowest_start / 2) {
+        decision.taken_from = std::min(decision.taken_from, rise);
+      }
+    }
+    return false;
+  });
+}
+
 bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum, Recurrence& r) {
   const double start = start_of(visits);
   r.start = std::fmax(r.start, start);
   const Index rows = visits.front().m->rows();
+  if (r.decisions.empty()) r.decisions = possible_decisions(rows);
   Array before = Array::Constant(rows, 1, start);
   for (std::size_t step = 0; step < visits.size(); ++step) {
     const Visit& visit = visits[step];
@@ -99,31 +134,28 @@ bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum
     const Array& m = *visit.m;
     const auto top =
         shared_maxima(top_of_step(visits, step, r.tiles_per_maximum), r.rows_per_maximum);
-    for (Index first = 0; first < rows; first += r.rows_per_decision) {
-      double rise = -reference::infinity;
-      bool kept = false, taken = false;
-      for (Index row = first; row < std::min(rows, first + r.rows_per_decision); ++row) {
-        const double own = top[static_cast<std::size_t>(row)] * scores;
-        const double m_prev = before(row) * maximum;
-        const double want = std::fmax(m_prev, own), held = m(row) * maximum;
-        const double tolerance = scores == 1 && maximum == 1 ? 0 : 8 * unit * std::abs(want);
-        const bool follows = held == want || std::abs(held - want) <= tolerance;
-        const bool rises = own - m_prev > tolerance || m_prev == -reference::infinity;
-        if (rises && own != -reference::infinity) rise = std::fmax(rise, own - m_prev);
-        if (!rises || own == -reference::infinity) {
-          if (!follows) return false;
-        } else if (m(row) == before(row)) {
-          kept = true;
-        } else if (follows) {
-          taken = true;
-        } else {
-          return false;
-        }
+    std::vector<double> rises(static_cast<std::size_t>(rows), -reference::infinity);
+    bool kept = false;
+    for (Index row = 0; row < rows; ++row) {
+      const double own = top[static_cast<std::size_t>(row)] * scores;
+      const double m_prev = before(row) * maximum;
+      const double want = std::fmax(m_prev, own), held = m(row) * maximum;
+      const double tolerance = scores == 1 && maximum == 1 ? 0 : 8 * unit * std::abs(want);
+      const bool follows = held == want || std::abs(held - want) <= tolerance;
+      const bool rises_here = own - m_prev > tolerance || m_prev == -reference::infinity;
+      if (!rises_here || own == -reference::infinity) {
+        if (!follows) return false;
+        continue;
       }
-      if (kept && (taken || !r.kept)) return false;
-      if (kept) r.kept_up_to = std::max(r.kept_up_to, rise);
-      if (taken && rise < -lowest_start / 2) r.taken_from = std::min(r.taken_from, rise);
+      rises[static_cast<std::size_t>(row)] = own - m_prev;
+      if (m(row) == before(row)) {
+        kept = true;
+      } else if (!follows) {
+        return false;
+      }
     }
+    if (kept && !r.kept) return false;
+    note_step(rises, before, m, r.decisions);
     before = m;
   }
   return true;

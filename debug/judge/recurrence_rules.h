@@ -17,8 +17,16 @@ struct Units {
 /// Whether the scores of all visits, times `factor`, are the true ones.
 bool scores_hold(const std::vector<Visit>& visits, double factor);
 
+/// Who may decide together on the maxima of `rows` rows, simplest first.
+std::vector<Recurrence::Decision> possible_decisions(reference::Index rows);
+
+/// Takes into account what a tile did to m: `rises`, by how much each row's would rise, in base 2,
+/// -inf where it would not. [rows] Decisions that are not possible go.
+void note_step(const std::vector<double>& rises, const reference::Array& before,
+               const reference::Array& after, std::vector<Recurrence::Decision>& decisions);
+
 /// Whether m of all visits, in their order, is the maximum that `r` says; fills in its start, and
-/// what is seen of its threshold, which is not judged. `scores`: of s, `maximum`: of m.
+/// what is seen of its decisions, of which none is judged. `scores`: of s, `maximum`: of m.
 bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum, Recurrence& r);
 
 /// What of the rest holds, given m as held.

@@ -78,8 +78,12 @@ Comparison ValueJudge::take(SiteReport& report, const Tensor& tensor, std::int64
   const bool vacuous =
       bound > 0 && std::isfinite(value) &&
       reference::says_nothing(bound, reach_.of(report.site, row, col), tensor.type);
-  const Comparison outcome = record(
-      report, {got, value, bound, is_unwritten(tensor, index), vacuous}, judge_.broke_off(), where);
+  const bool unwritten = is_unwritten(tensor, index);
+  // Alpha of a row that has seen no key, which is exactly 0: o and l are, too.
+  const bool idle =
+      report.site == SiteId::alpha && value == 0 && bound == 0 && std::isfinite(got) && !unwritten;
+  const Comparison outcome =
+      record(report, {got, value, bound, unwritten, vacuous, idle}, judge_.broke_off(), where);
   if (outcome.holds && vacuous) vacuous_.push_back(index);
   return outcome;
 }

@@ -222,8 +222,8 @@ class Search {
         !given_.strict && report.recurrence && take_variant(*report.recurrence, probe);
     location_.runs.push_back({text, probe.about, report.match, false, variant});
     traits_.push_back({text, traits, report.match || variant, variant});
-    if (report.match) least_rise_ = std::min(least_rise_, least_rise(dump));
     if (report.match) {
+      always_taken_.merge(decisions_of(dump));
       right_.push_back(dump.info);
       if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
     }
@@ -293,9 +293,7 @@ class Search {
   /// fault, and diagnosed as one.
   void settle_variant() {
     if (!location_.recurrence) return;
-    if (location_.recurrence->kept) {
-      location_.recurrence->taken_from = std::min(location_.recurrence->taken_from, least_rise_);
-    }
+    location_.recurrence->merge(always_taken_.decisions);
     if (location_.recurrence->is_settled()) return;
     given_.strict = true;
     for (LocateRun& run : location_.runs) run.variant = false;
@@ -334,10 +332,10 @@ class Search {
   FailedRuns failed_runs_;            ///< of a kernel that is not traced
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   Probe variant_probe_;               ///< the first with another recurrence
-  double least_rise_ = std::numeric_limits<double>::infinity();  ///< of m, in runs that match
-  RunOptions failed_;          ///< of the probe whose diagnosis it is
-  bool combines_ = false;      ///< the kernel has a combine pass
-  bool probe_failed_ = false;  ///< the last one
+  Recurrence always_taken_;           ///< what runs that match show of who decides on m
+  RunOptions failed_;                 ///< of the probe whose diagnosis it is
+  bool combines_ = false;             ///< the kernel has a combine pass
+  bool probe_failed_ = false;         ///< the last one
   bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early

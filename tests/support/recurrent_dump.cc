@@ -28,6 +28,8 @@ const std::vector<std::string>& recurrences() {
                                                "last_tile_first",
                                                "odd_tiles_last",
                                                "lazy_8",
+                                               "lazy_8_by_4_rows",
+                                               "lazy_8_by_lane",
                                                "from_lowest",
                                                "from_lowest_of_f16",
                                                "sum_in_epilogue",

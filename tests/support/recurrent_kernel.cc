@@ -157,6 +157,19 @@ class Block {
     return shared;
   }
 
+  /// Whether a row that decides together with `row` takes its maximum.
+  bool others_rise(std::int64_t row, const Values& top, const Values& before) const {
+    for (std::int64_t other = 0; other < br_; ++other) {
+      const bool together = has("by_4_rows") ? other / 4 == row / 4
+                            : has("by_lane") ? other / 16 == row / 16 && other % 8 == row % 8
+                                             : false;
+      const float m = before[size(other)];
+      const float rise = top[size(other)] - m * unit_of_m();
+      if (together && top[size(other)] > -inf && (rise > threshold() || m == start())) return true;
+    }
+    return false;
+  }
+
   void step(std::int64_t tile, bool first) {
     const Values s = scores(tile), before = m_;
     Values top = tops(s);
@@ -170,7 +183,8 @@ class Block {
       const float own =
           (is("m_of_tile_before") && !first ? last_top_ : top)[size(row)] / unit_of_m();
       float& m = m_[size(row)];
-      const bool rises = (own - m) * unit_of_m() > threshold() || m == start();
+      const bool rises =
+          (own - m) * unit_of_m() > threshold() || m == start() || others_rise(row, top, before);
       if (is("m_of_tile_alone")) {
         m = own;
       } else if (rises && !(is("m_lost_in_odd_tiles") && tile % 2 == 1)) {
@@ -190,7 +204,7 @@ class Block {
              Values& alpha) const {
     const float m = m_[size(row)], shift = m == -inf ? 0 : m * unit_of_m();
     alpha[size(row)] = exp2(before[size(row)] * unit_of_m() - shift);
-    if (is("first_alpha_1") && before[size(row)] == -inf) alpha[size(row)] = 1;
+    if (has("first_alpha_1") && before[size(row)] == -inf) alpha[size(row)] = 1;
     if (is("alpha_narrow")) {
       alpha[size(row)] = static_cast<float>(
           value_of(ElementType::f16, round_to(ElementType::f16, alpha[size(row)])));
@@ -200,7 +214,7 @@ class Block {
       const bool seen =
           row >= info_.rows(at_) || tile * bc_ + col < p_.visible_keys(info_.query_of(at_, row));
       if (is("masked_in_p_alone") && !seen) x = 0;
-      if (is("p_times_1_01")) x *= 1.01f;
+      if (has("p_times_1_01")) x *= 1.01f;
       if (is("p_rough")) x *= 1 + (col % 2 == 0 ? 1e-3f : -1e-3f);
       p[size(row * bc_ + col)] = x;
     }

@@ -182,6 +182,55 @@ class ExecTest(ProgramTest):
         missing = {name for name in re.findall(r"CUDARTAPI\s+(cuda\w+)\s*\(", header) if not hasattr(library, name)}
         self.assertEqual(missing, set())
 
+    def test_modules_loaded_while_it_runs(self):
+        """What a program hands to the driver: PTX or a fat binary; its kernels are checked as those linked in are."""
+        source, program = self.folder / "scale.cu", self.folder / "driver"
+        source.write_text("""__device__ float offset;
+            extern "C" __global__ void scale(float* x, float by, int n) {
+              const int i = blockIdx.x * blockDim.x + threadIdx.x;
+              if (i < n) x[i] = x[i] * by + offset;
+            }""")
+        nvcc = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve()
+        files = {"scale.ptx": ["-ptx", "-lineinfo", "-arch=compute_90"], "scale.cubin": ["-cubin", "-arch=sm_90"],
+                 "scale.fatbin": ["-fatbin", "-gencode", "arch=compute_90,code=compute_90"]}
+        for name, options in files.items():
+            subprocess.run([nvcc, *options, source, "-o", self.folder / name], check=True)
+        subprocess.run(["g++", "-std=c++20", f"-I{nvcc.parents[1]}/include", f"-L{nvcc.parents[1]}/lib64/stubs",
+                        ROOT / "tests" / "strangers" / "driver.cc", "-lcuda", "-o", program], check=True)
+
+        def execute(*words, code):
+            done = self.result_of("exec", program, *words)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            return done.stdout, done.stderr
+
+        ptx = self.folder / "scale.ptx"
+        for words in [(ptx,), (self.folder / "scale.fatbin",), (ptx, "buffer"), (ptx, "cluster"), (ptx, "much shared allowed")]:
+            out, err = execute(*words, code=0)
+            self.assertEqual(out, "3 3\n")
+            self.assertIn("1 launch checked, nothing found", err)
+        self.assertRegex(execute(ptx, "too long", code=DIVERGED)[1], r"out of bounds[^\n]*\n *read +\S*scale\.cu:4 ")
+        self.assertRegex(execute(ptx, "unwritten", code=DIVERGED)[1], r"scale\.cu:4 ")
+        for mode, said in [("short buffer", "CUDA_ERROR_INVALID_VALUE"), ("no name", "CUDA_ERROR_NOT_FOUND"),
+                           ("unloaded", "CUDA_ERROR_INVALID_HANDLE")]:
+            self.assertIn(said, execute(ptx, mode, code=7)[0])
+        self.assertIn("CUDA_ERROR_INVALID_VALUE", execute(ptx, "much shared", code=DIVERGED)[0])
+        out, err = execute(self.folder / "scale.cubin", code=USAGE)
+        self.assertRegex(out, "^log: the module is machine code .*\n.*CUDA_ERROR_INVALID_PTX")
+        self.assertIn("give it what nvcc -ptx", err)
+        text = ptx.read_text()
+        ptx.write_text(text.replace("ret;", "retired;"))
+        self.assertIn("retired", execute(ptx, code=USAGE)[1])
+        ptx.write_text(text.replace(".visible", ".invisible"))
+        self.assertRegex(execute(ptx, code=USAGE)[0], r"^log: module \d+\.ptx:\d+: .*invisible")
+
+    def test_functions_of_the_driver_by_name(self):
+        """dlsym and cuGetProcAddress, whose names have no forms."""
+        code = "; ".join(["import ctypes", "cuda = ctypes.CDLL('libcuda.so.1')", "at, found = ctypes.c_void_p(), ctypes.c_int()",
+                          "known = [cuda.cuGetProcAddress_v2(name, ctypes.byref(at), 13000, ctypes.c_uint64(0), ctypes.byref(found)) "
+                          "for name in [b'cuMemAlloc', b'cuCtxCreate', b'cuNothing']]",
+                          "print(known, ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)(ctypes.cast(cuda.cuInit, ctypes.c_void_p).value)(0))"])
+        self.assertEqual(self.result_of("exec", "python3", "-c", code).stdout, "[0, 0, 500] 0\n")
+
     def test_calls_that_are_wrong(self):
         for mode in ["freed twice", "long copy", "wrong kind"]:
             out, _ = self.execute(mode, code=7)

@@ -11,31 +11,42 @@ namespace {
 struct ErrorText {
   Error error;
   const char* name;
+  const char* of_driver;  ///< nullptr: the driver's calls do not return it
   const char* text;
 };
 constexpr ErrorText error_texts[] = {
-    {success, "cudaSuccess", "no error"},
-    {invalid_value, "cudaErrorInvalidValue", "invalid argument"},
-    {out_of_memory, "cudaErrorMemoryAllocation", "out of memory"},
-    {invalid_configuration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {invalid_symbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
-    {invalid_device_function, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {invalid_device, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {invalid_ptx, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
-    {invalid_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {illegal_state, "cudaErrorIllegalState",
+    {success, "cudaSuccess", "CUDA_SUCCESS", "no error"},
+    {invalid_value, "cudaErrorInvalidValue", "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {out_of_memory, "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {invalid_configuration, "cudaErrorInvalidConfiguration", nullptr,
+     "invalid configuration argument"},
+    {invalid_symbol, "cudaErrorInvalidSymbol", nullptr, "invalid device symbol"},
+    {invalid_device_function, "cudaErrorInvalidDeviceFunction", nullptr, "invalid device function"},
+    {invalid_device, "cudaErrorInvalidDevice", "CUDA_ERROR_INVALID_DEVICE",
+     "invalid device ordinal"},
+    {invalid_ptx, "cudaErrorInvalidPtx", "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {file_not_found, "cudaErrorFileNotFound", "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
+    {invalid_handle, "cudaErrorInvalidResourceHandle", "CUDA_ERROR_INVALID_HANDLE",
+     "invalid resource handle"},
+    {illegal_state, "cudaErrorIllegalState", "CUDA_ERROR_ILLEGAL_STATE",
      "the operation cannot be performed in the present state"},
-    {illegal_address, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-    {launch_timeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-    {assertion, "cudaErrorAssert", "device-side assert triggered"},
-    {misaligned_address, "cudaErrorMisalignedAddress", "misaligned address"},
-    {launch_failure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {symbol_not_found, "cudaErrorSymbolNotFound", "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {illegal_address, "cudaErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS",
+     "an illegal memory access was encountered"},
+    {launch_timeout, "cudaErrorLaunchTimeout", "CUDA_ERROR_LAUNCH_TIMEOUT",
+     "the launch timed out and was terminated"},
+    {assertion, "cudaErrorAssert", "CUDA_ERROR_ASSERT", "device-side assert triggered"},
+    {misaligned_address, "cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS",
+     "misaligned address"},
+    {launch_failure, "cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED",
+     "unspecified launch failure"},
     {cooperative_too_large, "cudaErrorCooperativeLaunchTooLarge",
-     "too many blocks in cooperative launch"},
-    {not_supported, "cudaErrorNotSupported", "operation not supported"},
+     "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch"},
+    {not_supported, "cudaErrorNotSupported", "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {capture_unsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
+     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
     {capture_invalidated, "cudaErrorStreamCaptureInvalidated",
+     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
      "operation failed due to a previous error during capture"},
 };
 
@@ -95,6 +106,17 @@ const char* cudaGetErrorName(Error error) {
 const char* cudaGetErrorString(Error error) {
   const ErrorText* text = text_of(error);
   return text ? text->text : "unrecognized error code";
+}
+
+Error cuGetErrorName(Error error, const char** name) {
+  const ErrorText* text = text_of(error);
+  *name = text ? text->of_driver : nullptr;
+  return *name ? success : invalid_value;
+}
+Error cuGetErrorString(Error error, const char** words) {
+  const ErrorText* text = text_of(error);
+  *words = text && text->of_driver ? text->text : nullptr;
+  return *words ? success : invalid_value;
 }
 
 }  // extern "C"

@@ -3,7 +3,7 @@
 #include <bit>
 #include <vector>
 
-#include "debug/ptx/cudart_stream.h"
+#include "debug/ptx/cuda.h"
 
 namespace {
 
@@ -73,6 +73,16 @@ Error launch_now(const LaunchWish& wish, void* const* arguments) {
 
 namespace lanescope::cudart {
 
+/// What they say of order and of caches is so anyway: launches run one after the other.
+void take_attributes(LaunchWish& wish, const LaunchAttribute* attributes, unsigned count) {
+  constexpr int cooperative = 2, cluster_dimension = 4;
+  for (unsigned i = 0; i < count; ++i) {
+    const unsigned* sides = attributes[i].value;
+    if (attributes[i].id == cooperative) wish.cooperative = sides[0] != 0;
+    if (attributes[i].id == cluster_dimension) wish.cluster = {sides[0], sides[1], sides[2]};
+  }
+}
+
 Error launch(const LaunchWish& wish, void* const* arguments, Stream stream) {
   if (!capture_of(stream)) return launch_now(wish, arguments);
   Error error = success;
@@ -138,10 +148,6 @@ Error cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** argum
                        std::size_t shared, Stream stream) {
   return launch({function, grid, block, shared}, arguments, stream);
 }
-struct LaunchAttribute {  // cudaLaunchAttribute
-  int id;
-  alignas(8) unsigned value[16];
-};
 struct LaunchConfiguration {
   Dim3 grid, block;
   std::size_t shared;
@@ -149,16 +155,9 @@ struct LaunchConfiguration {
   const LaunchAttribute* attributes;
   unsigned attribute_count;
 };
-/// What its attributes say of order and of caches is so anyway: launches run one after the other.
 Error cudaLaunchKernelExC(const LaunchConfiguration* c, const void* function, void** arguments) {
-  constexpr int cooperative = 2, cluster_dimension = 4;
   LaunchWish wish{function, c->grid, c->block, c->shared};
-  for (unsigned i = 0; i < c->attribute_count; ++i) {
-    const LaunchAttribute& attribute = c->attributes[i];
-    const unsigned* sides = attribute.value;
-    if (attribute.id == cooperative) wish.cooperative = sides[0] != 0;
-    if (attribute.id == cluster_dimension) wish.cluster = {sides[0], sides[1], sides[2]};
-  }
+  take_attributes(wish, c->attributes, c->attribute_count);
   return launch(wish, arguments, c->stream);
 }
 

@@ -1,1 +1,2 @@
-// A library without functions: it stands for CUDA's driver (debug/ptx/cudart_driver.cc).
+// A library without functions: it stands for CUDA's driver (debug/ptx/cuda.h), or for the runtime
+// where that is not built yet.

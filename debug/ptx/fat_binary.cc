@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,6 +20,7 @@ namespace {
 // The container is not documented; these are what nvcc 12 and 13 write.
 constexpr std::uint32_t wrapper_magic = 0x466243b1;
 constexpr std::uint32_t container_magic = 0xba55ed50;
+constexpr std::uint32_t elf_magic = 0x464c457f;
 constexpr std::uint16_t kind_ptx = 1;
 constexpr std::uint64_t flag_lz4 = 0x2000;
 constexpr std::uint64_t flag_zstd = 0x8000;
@@ -141,17 +143,34 @@ bool is_container(const std::byte* at) {
   return magic == container_magic;
 }
 
+/// A library may hold an empty container before the full one.
+std::string ptx_of_containers(const std::byte* at) {
+  while (is_container(at)) {
+    if (auto text = take_container(at)) return *std::move(text);
+  }
+  refuse("holds no PTX for sm_90 or older");
+}
+
 }  // namespace
 
 std::string ptx_of_fat_binary(const void* wrapper) {
   Wrapper head;
   std::memcpy(&head, wrapper, sizeof head);
   if (head.magic != wrapper_magic) refuse("is of no kind that is known");
-  // A library may hold an empty container before the full one.
-  for (const std::byte* at = head.container; is_container(at);) {
-    if (auto text = take_container(at)) return *std::move(text);
+  return ptx_of_containers(head.container);
+}
+
+std::string ptx_of_image(const void* image) {
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, image, std::min(sizeof magic, std::strlen(static_cast<const char*>(image))));
+  if (magic == wrapper_magic) return ptx_of_fat_binary(image);
+  if (magic == container_magic) return ptx_of_containers(static_cast<const std::byte*>(image));
+  if (magic == elf_magic) {
+    throw UsageError(
+        "the module is machine code (a cubin), and the SIMT machine runs PTX: give it what nvcc "
+        "-ptx, NVRTC's nvrtcGetPTX or Triton's kernel.asm[\"ptx\"] leaves");
   }
-  refuse("holds no PTX for sm_90 or older");
+  return static_cast<const char*>(image);
 }
 
 std::vector<std::string> ptx_of_library(const std::string& path) {

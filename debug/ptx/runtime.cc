@@ -58,10 +58,16 @@ int Device::add_module(Module module) {
   return static_cast<int>(modules_.size()) - 1;
 }
 
+bool Device::has_module(int module) const {
+  if (module < 0 || static_cast<std::size_t>(module) >= modules_.size()) return false;
+  const LoadedModule& loaded = modules_[static_cast<std::size_t>(module)];
+  return loaded.fat_binary != nullptr || loaded.module;
+}
+
 bool Device::has_modules() const {
-  return std::any_of(modules_.begin(), modules_.end(), [](const LoadedModule& loaded) {
-    return loaded.fat_binary != nullptr || loaded.module;
-  });
+  int module = 0;
+  return std::any_of(modules_.begin(), modules_.end(),
+                     [&](const LoadedModule&) { return has_module(module++); });
 }
 
 void Device::remove_module(int module) {
@@ -85,16 +91,33 @@ void Device::add_variable(int module, const void* host, const char* name) {
   variables_[host] = {module, name};
 }
 
-void Device::load(LoadedModule& loaded, int index) {
-  if (loaded.module) return;
-  Module module =
-      parse(ptx_of_fat_binary(loaded.fat_binary), "module " + std::to_string(index) + ".ptx");
+Module Device::read(const std::string& text, int index) {
+  Module module = parse(text, "module " + std::to_string(index) + ".ptx");
   const std::string markers = session_              ? session_->marked_ptx()
                               : settings.marked_ptx ? settings.marked_ptx
                                                     : "";
-  if (!markers.empty()) module = with_markers(std::move(module), markers);
-  loaded.module = std::make_unique<Module>(std::move(module));
+  return markers.empty() ? std::move(module) : with_markers(std::move(module), markers);
+}
+
+void Device::load(LoadedModule& loaded, int index) {
+  if (loaded.module) return;
+  loaded.module = std::make_unique<Module>(read(ptx_of_fat_binary(loaded.fat_binary), index));
   place_variables(loaded);
+}
+
+int Device::load_image(const void* image) {
+  if (session_) session_->note_module();
+  try {
+    return add_module(read(ptx_of_image(image), static_cast<int>(modules_.size())));
+  } catch (const Error& error) {
+    refuse("a module", error.what());
+    return -1;
+  }
+}
+
+void Device::refuse(const std::string& kernel, const std::string& why) {
+  fail(why, true);
+  if (session_) session_->note_launch(kernel, {}, {}, nullptr, why, true);
 }
 
 void Device::place_variables(LoadedModule& loaded) {
@@ -163,20 +186,30 @@ Device::Kernel* Device::find_kernel(const void* function) {
     const std::size_t fixed = kernel.program->shared_bytes;
     kernel.most_dynamic_shared = shared_of_default - std::min(shared_of_default, fixed);
   } catch (const Error& error) {
-    fail(error.what(), true);
-    if (session_) session_->note_launch(kernel.name, {}, {}, nullptr, error.what(), true);
+    refuse(kernel.name, error.what());
     return nullptr;
   }
   return &kernel;
 }
 
+const void* Device::handle_of(int module, const std::string& name) {
+  const Function* function = modules_[static_cast<std::size_t>(module)].module->find_function(name);
+  if (!function || !function->is_entry) return nullptr;
+  if (!kernels_.contains(function)) add_kernel(module, function, name.c_str());
+  return function;
+}
+
 std::pair<void*, std::size_t> Device::find_variable(const void* host) {
   const auto at = variables_.find(host);
   if (at == variables_.end()) return {nullptr, 0};
+  return find_variable(at->second.module, at->second.name);
+}
+
+std::pair<void*, std::size_t> Device::find_variable(int module, const std::string& name) {
   try {
-    LoadedModule& loaded = modules_[static_cast<std::size_t>(at->second.module)];
-    load(loaded, at->second.module);
-    const Variable* variable = loaded.module->find_variable(at->second.name);
+    LoadedModule& loaded = modules_[static_cast<std::size_t>(module)];
+    load(loaded, module);
+    const Variable* variable = loaded.module->find_variable(name);
     if (!variable) return {nullptr, 0};
     const auto index = static_cast<std::size_t>(variable - loaded.module->variables.data());
     return {std::bit_cast<void*>(loaded.addresses[index]), variable->bytes};

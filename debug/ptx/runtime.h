@@ -53,6 +53,10 @@ class Device {
   int add_module(const void* fat_binary);
   /// A module that is given as PTX: its number.
   int add_module(Module module);
+  /// What a program gives as a module while it runs, read at once; -1: `failure` says why not.
+  int load_image(const void* image);
+  /// Whether there is a module of this number.
+  bool has_module(int module) const;
   bool has_modules() const;
   void remove_module(int module);
   void add_kernel(int module, const void* function, const char* name);
@@ -66,6 +70,9 @@ class Device {
     /// Bytes of dynamic shared memory that a launch may ask for.
     std::size_t most_dynamic_shared = 0;
   };
+  /// What stands for a kernel of a module, as a host function does; nullptr: it has none of that
+  /// name.
+  const void* handle_of(int module, const std::string& name);
   /// The kernel that stands behind a host function, decoded; nullptr where there is none, or it
   /// cannot be run: `failure` says why then.
   Kernel* find_kernel(const void* function);
@@ -73,6 +80,7 @@ class Device {
   Kernel& find_kernel(int module, const std::string& name);
   /// Where the variable lies that a host variable stands for; bytes 0: nowhere.
   std::pair<void*, std::size_t> find_variable(const void* host);
+  std::pair<void*, std::size_t> find_variable(int module, const std::string& name);
 
   enum class Outcome : std::uint8_t {
     ok,
@@ -98,7 +106,9 @@ class Device {
     std::vector<std::uint64_t> addresses;  ///< of its variables
   };
   Device();
+  Module read(const std::string& text, int index);
   void load(LoadedModule& loaded, int index);
+  void refuse(const std::string& kernel, const std::string& why);
   void place_variables(LoadedModule& loaded);
   void decode_kernel(Kernel& kernel);
   bool checks() const { return session_ || settings.checker; }

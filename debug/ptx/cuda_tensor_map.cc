@@ -1,0 +1,65 @@
+// Tensor maps.
+
+#include <cstdio>
+#include <cstring>
+
+#include "debug/ptx/cuda.h"
+#include "debug/ptx/tensor_map.h"
+
+namespace {
+
+using namespace lanescope::cudart;
+using lanescope::ptx::TensorMapBytes;
+
+Result refuse(Result result, const char* why) {
+  std::fprintf(stderr, "lanescope: cuTensorMapEncodeTiled: %s\n", why);
+  return result;
+}
+
+/// Bytes of an element of each CUtensorMapDataType; 0: it is rounded or packed on the way.
+constexpr int element_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 0, 0, 0};
+
+}  // namespace
+
+extern "C" {
+
+Result cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* base,
+                              const std::uint64_t* size, const std::uint64_t* stride,
+                              const std::uint32_t* box, const std::uint32_t* element_stride,
+                              int interleave, int swizzle, int, int fill) {
+  using lanescope::simt::Swizzle;
+  static constexpr Swizzle swizzles[] = {Swizzle::none, Swizzle::b32, Swizzle::b64, Swizzle::b128};
+  if (!map || !size || !box || !element_stride || (rank > 1 && !stride)) {
+    return refuse(invalid_value, "an argument is null");
+  }
+  if (rank < 1 || rank > 5) return refuse(invalid_value, "a tensor has 1 to 5 dimensions");
+  if (type < 0 || type > 12 || element_bytes[type] == 0) {
+    return refuse(not_supported, "elements of this type are not executed");
+  }
+  if (interleave != 0) return refuse(not_supported, "interleaving is not executed");
+  if (fill != 0) return refuse(not_supported, "filling with NaN is not executed");
+  if (swizzle < 0 || swizzle > 3) return refuse(not_supported, "this swizzle is not executed");
+  TensorMapBytes bytes;
+  bytes.base = reinterpret_cast<std::uint64_t>(base);
+  bytes.element_bytes = static_cast<std::uint8_t>(element_bytes[type]);
+  bytes.rank = static_cast<std::uint8_t>(rank);
+  bytes.type = static_cast<std::uint8_t>(type);
+  bytes.swizzle = static_cast<std::uint8_t>(swizzles[swizzle]);
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    if (element_stride[i] != 1) {
+      return refuse(not_supported, "steps over elements are not executed");
+    }
+    if (box[i] < 1 || box[i] > 256) {
+      return refuse(invalid_value, "a box has 1 to 256 elements in each dimension");
+    }
+    bytes.size[i] = size[i];
+    bytes.box[i] = static_cast<std::uint16_t>(box[i]);
+    if (i > 0) bytes.stride[i - 1] = stride[i - 1];
+  }
+  const auto tensor = lanescope::ptx::read_tensor_map(&bytes);
+  if (const char* fault = fault_of(*tensor)) return refuse(invalid_value, fault);
+  std::memcpy(map, &bytes, sizeof bytes);
+  return 0;
+}
+
+}  // extern "C"

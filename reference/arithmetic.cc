@@ -47,6 +47,21 @@ Accumulation Accumulation::tensor_core_e4m3(std::string_view arch) {
                    "': expected sm_90a");
 }
 
+Accumulation Accumulation::tensor_core_tf32(std::string_view arch) {
+  const int number = number_of(arch);
+  if (number < 80) {
+    throw UsageError("no rounding rule of matrix products of tf32 known for '" + std::string(arch) +
+                     "': expected sm_80 or later");
+  }
+  // Half as many products at once as of 16 bits (arXiv 2512.07004). A kernel rounds its operands
+  // (cvt.rna.tf32, 2^-11 of each) or leaves it to the unit, which takes the leading bits of f32:
+  // less than 2^-10 of each.
+  Accumulation products = tensor_core(arch);
+  products.group /= 2;
+  products.product_error = 0x1p-9 + 0x1p-20;
+  return products;
+}
+
 // One group: the products and the running sum C, each truncated to F fractional bits relative to
 // 2^M (error below 2^(M − F) each), are added exactly, and the sum is truncated to `sum_bits` S
 // (error below 2^-S of it). 2^M is at most the largest term, and no partial sum exceeds T, so a
@@ -57,7 +72,8 @@ double Accumulation::relative_error(std::int64_t terms) const {
   const auto groups = static_cast<double>((terms + group - 1) / group);
   const double each =
       std::ldexp(static_cast<double>(group + 1), -fraction_bits) + std::ldexp(1.0, -sum_bits);
-  return groups * each / (1 - groups * each) + gamma(2);
+  const double rounding = groups * each / (1 - groups * each) + gamma(2);
+  return rounding + product_error * (1 + rounding);
 }
 
 Array Accumulation::magnitude(const Array& x, ElementType type) const {

@@ -39,6 +39,8 @@ struct Accumulation {
   std::int64_t group = 0;  ///< products that a matrix unit adds at once; 0: a chain of fp32 FMAs
   int fraction_bits = 0;   ///< kept of each of them, relative to the largest
   int sum_bits = 23;       ///< kept of their sum
+  /// Largest relative error of a product because its factors are rounded before.
+  double product_error = 0;
 
   bool operator==(const Accumulation&) const = default;
 
@@ -51,6 +53,8 @@ struct Accumulation {
   static Accumulation tensor_core(std::string_view arch);
   /// The same of products of e4m3 (wgmma), which only Hopper's is known to do.
   static Accumulation tensor_core_e4m3(std::string_view arch);
+  /// The same of products of tf32, with what f32 operands lose as they become such.
+  static Accumulation tensor_core_tf32(std::string_view arch);
 
   /// Largest error of a dot product of `terms` products added to an initial value, relative to
   /// T = |initial| + Σ magnitude(a)·magnitude(b).
@@ -66,6 +70,9 @@ struct Arithmetic {
   /// In which Q, K, V enter products; O is stored in it, or its operand_type.
   ElementType operands = ElementType::f16;
   ElementType p_type = ElementType::f32;  ///< in which P enters P·V
+  /// Nothing of the softmax is known but what comes of it: the bounds have room for what it may
+  /// round more than the recurrence of stages.h, in whatever form it is written (stage_errors.h).
+  bool any_softmax = false;
 };
 
 /// `x` after a rounding to `type`, nearest even: relative error 2^-(fraction bits + 1), absolute

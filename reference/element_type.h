@@ -7,6 +7,9 @@ namespace lanescope {
 /// How one number is held: in an input, in a traced register, in shared memory.
 enum class ElementType : std::uint8_t { f32, f16, bf16, e4m3 };
 
+inline constexpr ElementType all_element_types[] = {ElementType::f16, ElementType::bf16,
+                                                    ElementType::e4m3, ElementType::f32};
+
 /// Bytes that one element takes.
 constexpr int size_of(ElementType type) {
   return type == ElementType::f32 ? 4 : type == ElementType::e4m3 ? 1 : 2;

@@ -13,10 +13,13 @@
 namespace lanescope {
 namespace {
 
-/// One stream of random numbers per (seed, tensor), addressed by counter.
+/// One stream of random numbers per (seed, tensor), addressed by counter. `fine`: normal() has
+/// steps below those of f32.
 struct Stream {
   std::uint64_t key;
-  Stream(std::uint64_t seed, std::uint64_t tensor) : key(splitmix64(splitmix64(seed) + tensor)) {}
+  bool fine;
+  Stream(std::uint64_t seed, std::uint64_t tensor, bool fine = false)
+      : key(splitmix64(splitmix64(seed) + tensor)), fine(fine) {}
 
   std::uint64_t bits(std::uint64_t counter) const { return splitmix64(key ^ splitmix64(counter)); }
 
@@ -32,9 +35,16 @@ struct Stream {
       const std::uint64_t word = bits(3 * counter + part);
       for (int shift = 0; shift < 64; shift += 16) sum += (word >> shift) & 0xffff;
     }
-    return static_cast<double>(sum - 12 * 65535 / 2) * 0x1p-16;
+    const double part = fine ? uniform(~counter) - 0.5 : 0;
+    return (static_cast<double>(sum - 12 * 65535 / 2) + part) * 0x1p-16;
   }
 };
+
+void shuffle(std::vector<double>& deck, const Stream& stream) {
+  for (std::size_t i = deck.size() - 1; i > 0; --i) {
+    std::swap(deck[i], deck[stream.bits(i) % (i + 1)]);
+  }
+}
 
 void fill_normal(Tensor& tensor, const Stream& stream, double deviation) {
   constexpr std::int64_t chunk = 1 << 16;
@@ -46,7 +56,25 @@ void fill_normal(Tensor& tensor, const Stream& stream, double deviation) {
   });
 }
 
+/// Both signs by turns, in 12 octaves: each from a range of bits of its own.
+void fill_counting_f32(Tensor& tensor, const Stream& stream) {
+  const std::int64_t size = tensor.size(), ranges = (size + 1) / 2;
+  const std::int64_t end = round_to(ElementType::f32, 4.0), begin = end - 12 * (1 << 23);
+  std::vector<double> deck;
+  for (std::int64_t i = 0; i < ranges; ++i) {
+    const std::int64_t first = begin + (end - begin) * i / ranges;
+    const std::int64_t width = begin + (end - begin) * (i + 1) / ranges - first;
+    const double part = stream.uniform(static_cast<std::uint64_t>(size + i));
+    const auto bits = first + static_cast<std::int64_t>(part * static_cast<double>(width));
+    deck.push_back(value_of(ElementType::f32, static_cast<std::uint32_t>(bits)));
+    deck.push_back(-deck.back());
+  }
+  shuffle(deck, stream);
+  for (std::int64_t i = 0; i < size; ++i) tensor.set(i, deck[static_cast<std::size_t>(i)]);
+}
+
 void fill_counting(Tensor& tensor, const Stream& stream) {
+  if (tensor.type == ElementType::f32) return fill_counting_f32(tensor, stream);
   const Format format = format_of(tensor.type);
   const std::int64_t size = tensor.size();
   const std::int64_t octave = std::int64_t{1} << format.fraction_bits;
@@ -60,9 +88,7 @@ void fill_counting(Tensor& tensor, const Stream& stream) {
     deck.push_back(value_of(tensor.type, bits));
     deck.push_back(-deck.back());
   }
-  for (std::size_t i = deck.size() - 1; i > 0; --i) {
-    std::swap(deck[i], deck[stream.bits(i) % (i + 1)]);
-  }
+  shuffle(deck, stream);
   for (std::int64_t i = 0; i < size; ++i) {
     tensor.set(i, deck[static_cast<std::size_t>(i) % deck.size()]);
   }
@@ -81,10 +107,10 @@ void repeat_first_key(Tensor& k) {
 /// of few bits, and Q holds one positive factor c for both, so that the score grows by
 /// c / sqrt(d), 1.5 to 2.5, from one group of 32 keys to the next. The other columns add noise of
 /// deviation 0.1 to the score, more than ten deviations short of undoing a step.
-void fill_rising(Inputs& inputs, std::uint64_t seed) {
+void fill_rising(Inputs& inputs, std::uint64_t seed, bool fine) {
   constexpr std::int64_t group = 32, low_part = 16;
-  fill_normal(inputs.q, Stream(seed, 0), 1.0);
-  fill_normal(inputs.k, Stream(seed, 1), 0.1);
+  fill_normal(inputs.q, Stream(seed, 0, fine), 1.0);
+  fill_normal(inputs.k, Stream(seed, 1, fine), 0.1);
   const std::int64_t d = inputs.q.dims[3], keys = inputs.k.dims[2];
   const std::int64_t carriers = std::min<std::int64_t>(d, 2);
   const Stream factors(seed, 3);
@@ -110,14 +136,15 @@ std::vector<std::string> input_kinds() {
 
 namespace {
 
-/// Inputs of `kind` without scales. Throws UsageError where it is none.
+/// Inputs of `kind` without scales. `fine`: with all bits of f32. Throws UsageError where it is
+/// none.
 Inputs unscaled_inputs(const Problem& problem, ElementType type, std::string_view kind,
-                       std::uint64_t seed) {
+                       std::uint64_t seed, bool fine) {
   const std::vector<std::int64_t> q_dims{problem.batch, problem.heads, problem.len_q, problem.d};
   const std::vector<std::int64_t> kv_dims{problem.batch, problem.heads_kv, problem.len_kv,
                                           problem.d};
   Inputs inputs{Tensor(type, q_dims), Tensor(type, kv_dims), Tensor(type, kv_dims)};
-  const Stream q(seed, 0), k(seed, 1), v(seed, 2);
+  const Stream q(seed, 0, fine), k(seed, 1, fine), v(seed, 2, fine);
   if (kind == "counting") {
     fill_counting(inputs.q, q);
     fill_counting(inputs.k, k);
@@ -133,7 +160,7 @@ Inputs unscaled_inputs(const Problem& problem, ElementType type, std::string_vie
     fill_normal(inputs.q, q, 8.0);
     fill_normal(inputs.k, k, 8.0);
   } else if (kind == "rising") {
-    fill_rising(inputs, seed);
+    fill_rising(inputs, seed, fine);
   } else {
     std::string known;
     for (const std::string& name : input_kinds()) known += (known.empty() ? "" : ", ") + name;
@@ -153,15 +180,15 @@ Tensor scales_of_one(const Tensor& tensor) {
 
 Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed) {
-  if (type == ElementType::f32) throw UsageError("inputs are f16, bf16 or e4m3, not f32");
-  if (type != ElementType::e4m3) return unscaled_inputs(problem, type, kind, seed);
+  const bool fine = type == ElementType::f32;
+  if (type != ElementType::e4m3) return unscaled_inputs(problem, type, kind, seed, fine);
   if (kind == "counting" || kind == "rising") {
-    Inputs inputs = unscaled_inputs(problem, type, kind, seed);
+    Inputs inputs = unscaled_inputs(problem, type, kind, seed, false);
     inputs.q_scale = scales_of_one(inputs.q);
     inputs.k_scale = inputs.v_scale = scales_of_one(inputs.k);
     return inputs;
   }
-  const Inputs values = unscaled_inputs(problem, ElementType::f32, kind, seed);
+  const Inputs values = unscaled_inputs(problem, ElementType::f32, kind, seed, false);
   Quantised q = quantise(values.q), k = quantise(values.k), v = quantise(values.v);
   return {std::move(q.elements), std::move(k.elements), std::move(v.elements),
           std::move(q.scales),   std::move(k.scales),   std::move(v.scales)};

@@ -11,8 +11,8 @@
 
 namespace lanescope {
 
-/// Q, K, V as the kernel gets them: f16, bf16, or e4m3 with a scale per head, by which its elements
-/// are multiplied.
+/// Q, K, V as the kernel gets them: f32, f16, bf16, or e4m3 with a scale per head, by which its
+/// elements are multiplied.
 struct Inputs {
   Tensor q, k, v;
   /// f32 [batch, heads], [batch, heads_kv] twice; without dimensions where the inputs are not e4m3.
@@ -27,7 +27,8 @@ struct Inputs {
 ///             a shuffled deck of normal numbers of magnitude below 4 (both signs; as many octaves
 ///             as the tensor needs, at least 12). A tensor larger than the deck repeats it, so
 ///             that values are unique among any `deck` elements from a multiple of `deck` on.
-///             The largest deck: 32768 numbers for f16 and bf16, 128 for e4m3.
+///             The largest deck: 32768 numbers for f16 and bf16, 128 for e4m3. Of f32 a tensor has
+///             a deck of its own size.
 ///   large     scores up to some hundreds: an exponential without the maximum subtracted overflows
 ///   equal     all keys of a head equal: the softmax is uniform over the visible keys
 ///   rising    every score of keys 32t … 32t+31 is above every score of the keys before, for every
@@ -35,11 +36,11 @@ struct Inputs {
 /// Q, K and V differ from each other in every kind.
 std::vector<std::string> input_kinds();
 
-/// Q, K, V of `problem` in `type`; e4m3 from the same random numbers, with the scales that
-/// `quantise` gives (`counting` and `rising`: 1, so that their numbers stay exact, those of
-/// `rising` up to 14336 keys, from d = 2 on). The same bits on every machine (a counter-based hash
-/// and exact arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind`
-/// is none, and where `type` is f32, which no kernel reads.
+/// Q, K, V of `problem` in `type`; f32 with all bits of their fractions random, but for numbers
+/// that a kind sets; e4m3 from the same random numbers, with the scales that `quantise` gives
+/// (`counting` and `rising`: 1, so that their numbers stay exact, those of `rising` up to 14336
+/// keys, from d = 2 on). The same bits on every machine (a counter-based hash and exact arithmetic,
+/// no library functions). Throws UsageError, listing the kinds, where `kind` is none.
 Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed);
 

@@ -81,7 +81,9 @@ class OnlineBlock {
   /// What m as held is multiplied by to be in base 2.
   double maximum_factor() const;
   /// Whether that is more than nothing: each exponent then has it to do.
-  bool converts_maxima() const { return walk_.maxima != ScoreUnit::base_2; }
+  bool converts_maxima() const {
+    return walk_.maxima != ScoreUnit::base_2 || walk_.arithmetic.any_softmax;
+  }
   const Factor& output_factor() const { return output_factor_; }
   const Walk& walk() const { return walk_; }
 

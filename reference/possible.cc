@@ -94,6 +94,10 @@ Scores scores_of(const Block& b, Index row) {
   const double residue = factor.none() ? 0 : unit * largest;
   if (largest >= 0x1p126 || residue > 60) return {};
   add_rounding(scores, b.tiles, residue, b.walk.rescale.above);
+  if (b.walk.arithmetic.any_softmax) {
+    scores.error += 2 * scores.value.map([](double s) { return conversion(true, s); }) +
+                    static_cast<double>(b.tiles + 2) * 2 * more_of_weight;
+  }
   return scores;
 }
 
@@ -141,7 +145,9 @@ Bounded quotient_of(const Block& b, Index row, const Scores& scores) {
   const double relative =
       (narrow_p ? std::ldexp(1.0, -format.fraction_bits - 1) : 0) +
       static_cast<double>(b.tiles) * (products.relative_error(b.walk.bc) + gamma(2)) +
-      gamma(keys + 4 * b.tiles + 2 * b.walk.splits + 8) + 0x1p-40;
+      gamma(keys + 4 * b.tiles + 2 * b.walk.splits + 8) +
+      (b.walk.arithmetic.any_softmax ? static_cast<double>(b.tiles + 1) * more_of_sum : 0) +
+      0x1p-40;
   const double absolute =
       (narrow_p ? std::ldexp(1.0, format.min_exponent - format.fraction_bits - 1) : 0) + ex2_flush;
   o.error += relative * magnitude.min(largest) + (static_cast<double>(keys) * absolute * largest +

@@ -16,8 +16,32 @@ enum class Space : std::uint8_t { registers, shared, global };
 enum class Axes : std::uint8_t { query_d, key_d, query_key, query };
 
 /// How a kernel accumulates its matrix products; the error bounds follow from it. tensor_core: of
-/// 16-bit operands, in fp32. tensor_core_e4m3: of Q, K, V and P in e4m3.
-enum class Products : std::uint8_t { fp32_fma, tensor_core, tensor_core_e4m3 };
+/// 16-bit operands, in fp32. tensor_core_e4m3: of Q, K, V and P in e4m3. tensor_core_tf32: of f32,
+/// of which a matrix unit takes 10 bits of the fraction.
+enum class Products : std::uint8_t { fp32_fma, tensor_core, tensor_core_e4m3, tensor_core_tf32 };
+inline constexpr Products last_products = Products::tensor_core_tf32;
+
+/// The name in a dump's metadata and in the description of a launch.
+constexpr const char* name_of(Products products) {
+  constexpr const char* names[] = {"fp32_fma", "tensor_core", "tensor_core_e4m3",
+                                   "tensor_core_tf32"};
+  return names[static_cast<int>(products)];
+}
+
+/// Whether matrix products of elements of `type` can be done so.
+constexpr bool takes(Products products, ElementType type) {
+  switch (products) {
+    case Products::fp32_fma:
+      return true;
+    case Products::tensor_core:  // e4m3 enters as f16
+      return type != ElementType::f32;
+    case Products::tensor_core_e4m3:
+      return type == ElementType::e4m3;
+    case Products::tensor_core_tf32:
+      return type == ElementType::f32;
+  }
+  return false;
+}
 
 /// Every named place where a value can be traced, in the order in which a tile passes them.
 ///   q_smem k_smem v_smem   the tiles of Q, K, V in shared memory

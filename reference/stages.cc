@@ -118,6 +118,7 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
                 const Bounded& l_prev, const Rise& rise, const Arithmetic& arithmetic,
                 bool converts) {
   const Index rows = s.value.rows(), keys = s.value.cols();
+  const double more = arithmetic.any_softmax ? more_of_weight : 0;
   const Bounded x = in_base_2(s, factor);
   Softmax out;
   Bounded as_held = rounded_in_base_2(s, factor);
@@ -136,7 +137,7 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
                              ? Number{1, 0}
                              : weight(m_prev, out.m, row, converts);
     out.alpha.value(row) = alpha.value;
-    out.alpha.error(row) = alpha.error;
+    out.alpha.error(row) = alpha.error + more * alpha.value;
   }
   for (Index key = 0; key < keys; ++key) {
     for (Index row = 0; row < rows; ++row) {
@@ -144,7 +145,7 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
                            conversion(converts, safe(row));
       const Number p = ex2(x.value(row, key) - safe(row), error, error + out.m.error(row));
       out.p.value(row, key) = p.value;
-      out.p.error(row, key) = p.error;
+      out.p.error(row, key) = p.error + more * p.value;
     }
   }
 
@@ -186,7 +187,8 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
 Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const Bounded& o_prev,
            const Arithmetic& arithmetic) {
   const Accumulation& products = arithmetic.products;
-  const double f = products.relative_error(v.rows()) + gamma(2);
+  const double more = arithmetic.any_softmax ? more_of_sum : 0;
+  const double f = products.relative_error(v.rows()) + gamma(2) + more;
   Bounded o;
   o.value = o_prev.value * alpha.value;
   o.error = o_prev.error * (alpha.value + alpha.error) + o_prev.value.abs() * alpha.error;

@@ -54,6 +54,7 @@ Partial combine(const std::vector<Partial>& partials, bool converts) {
 Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
                  const Arithmetic& arithmetic, bool converts) {
   const Index rows = o.value.rows(), d = o.value.cols();
+  const double rounding = 2 * unit + (arithmetic.any_softmax ? more_of_sum : 0);
   Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
   for (Index row = 0; row < rows; ++row) {
     if (l.value(row) == 0) continue;
@@ -66,7 +67,7 @@ Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Fac
       out.o_final.value(row, col) = factor.value * quotient;
       out.o_final.error(row, col) =
           factor.value * error +
-          (2 * unit * factor.value + factor.error) * (std::abs(quotient) + error);
+          (rounding * factor.value + factor.error) * (std::abs(quotient) + error);
     }
   }
   out.o_final = rounded(out.o_final, operand_type(arithmetic.operands));

@@ -233,7 +233,25 @@ TEST_CASE("inputs: an unknown kind is refused with the list of kinds") {
       testing::usage_error([] { generate_inputs(Problem{}, ElementType::f16, "gaussian", 0); });
   for (const std::string& kind : input_kinds()) CHECK_THAT(text, ContainsSubstring(kind));
   CHECK_THAT(text, ContainsSubstring("gaussian"));
-  CHECK_THROWS_AS(generate_inputs(Problem{}, ElementType::f32, "random", 0), UsageError);
+}
+
+TEST_CASE("inputs: numbers of f32 have all bits of their fractions") {
+  for (const std::string& kind : input_kinds()) {
+    const Inputs inputs = generate_inputs(shape(2, 1, 24, 40, 16), ElementType::f32, kind, 5);
+    const Tensor& v = inputs.v;
+    std::set<std::uint32_t> low_bits, all;
+    int not_tf32 = 0;
+    for (std::int64_t i = 0; i < v.size(); ++i) {
+      low_bits.insert(v.bits(i) & 0xff);
+      all.insert(v.bits(i));
+      not_tf32 += (v.bits(i) & 0x1fff) != 0;
+    }
+    INFO(kind);
+    CHECK(low_bits.size() > 150);  // of 640 numbers, 8 bits each; of `counting` half as many
+    CHECK(not_tf32 > v.size() - 3);
+    CHECK((kind != "counting" || std::ssize(all) == v.size()));
+    CHECK_FALSE(inputs.scaled());
+  }
 }
 
 TEST_CASE("inputs: what is not finite is counted") {

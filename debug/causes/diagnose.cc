@@ -131,6 +131,13 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
 Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   Diagnosis diagnosis;
   diagnosis.first = report.first;
+  if (report.rounded) {
+    diagnosis.first->stage = report.rounded->stage;
+    diagnosis.cause = Cause::precision_lost;
+    diagnosis.certain = diagnosis.predicts = true;
+    diagnosis.evidence = report.rounded->text();
+    return diagnosis;
+  }
   if (!dump.info.incomplete.empty()) {
     diagnosis.cause = cause_of(dump.info.stop.kind);
     diagnosis.certain = diagnosis.by_end = true;

@@ -11,14 +11,9 @@ namespace {
 constexpr const char* format_key = "lanescope_dump";
 constexpr const char* format_version = "1";
 
-constexpr const char* name_of(Products products) {
-  constexpr const char* names[] = {"fp32_fma", "tensor_core", "tensor_core_e4m3"};
-  return names[static_cast<int>(products)];
-}
-
 constexpr int count_of(Stop::Kind) { return 6; }
 constexpr int count_of(ElementType) { return 4; }
-constexpr int count_of(Products) { return 3; }
+constexpr int count_of(Products) { return static_cast<int>(last_products) + 1; }
 constexpr int count_of(SiteId) { return site_id_count; }
 constexpr int count_of(Stage) { return 6; }
 constexpr int count_of(Space) { return 3; }

@@ -189,7 +189,7 @@ void convert(const char* name, Tensor& elements, Tensor& scales, ElementType typ
 }  // namespace
 
 InputFile read_input_file(const std::filesystem::path& path, Layout layout,
-                          std::optional<ElementType> dtype, bool causal) {
+                          std::optional<ElementType> dtype, bool causal, ElementType for_f32) {
   const Reader reader(path, layout);
   InputFile result;
   Inputs& inputs = result.inputs;
@@ -209,8 +209,7 @@ InputFile read_input_file(const std::filesystem::path& path, Layout layout,
     inputs.k_scale = reader.read_scales("k_scale", inputs.k, result.warnings);
     inputs.v_scale = reader.read_scales("v_scale", inputs.v, result.warnings);
   }
-  const ElementType type =
-      dtype.value_or(as_given == ElementType::f32 ? ElementType::f16 : as_given);
+  const ElementType type = dtype.value_or(as_given == ElementType::f32 ? for_f32 : as_given);
   warn_non_finite(inputs, result.warnings);
   if (type == as_given) return result;
   convert("q", inputs.q, inputs.q_scale, type, result.warnings);

@@ -44,6 +44,14 @@ void check_rules(const DumpInfo& info, std::vector<std::string>& wrong) {
   }
 }
 
+/// The value of O that is farthest off, by its bound.
+std::optional<Divergence> worst_output(const DiffReport& report) {
+  const auto site = std::find_if(report.sites.begin(), report.sites.end(), [](const SiteReport& s) {
+    return s.site == SiteId::o_final && s.judgement == Judgement::chain;
+  });
+  return site == report.sites.end() ? std::nullopt : site->worst;
+}
+
 }  // namespace
 
 void add_remarks(const Dump& dump, DiffReport& report) {
@@ -72,7 +80,9 @@ void add_remarks(const Dump& dump, DiffReport& report) {
                                     " is no part of the gate " + info.gate +
                                     " that the dump names, and was not judged");
   }
-  if (report.contradictions.empty()) return;
+  report.rounded = find_rounded_operands(dump);
+  if (report.rounded && !report.first) report.first = worst_output(report);
+  if (report.contradictions.empty() && !report.rounded) return;
   report.match = report.unsettled = false;
 }
 

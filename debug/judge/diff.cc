@@ -55,7 +55,7 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   std::iota(row_tiles.begin(), row_tiles.end(), 0);
   DiffReport report = diff_row_tiles(dump, row_tiles, threads);
   add_remarks(dump, report);
-  if (report.first && report.contradictions.empty()) {
+  if (report.first && report.contradictions.empty() && !report.rounded) {
     report.recurrence = find_recurrence(dump, report);
   }
   return report;

@@ -8,6 +8,7 @@
 
 #include "debug/dump/dump.h"
 #include "debug/judge/recurrence.h"
+#include "debug/judge/rounded_operands.h"
 
 namespace lanescope {
 namespace reference {
@@ -87,6 +88,9 @@ struct DiffReport {
   std::optional<Divergence> first;
   /// Where outputs are right and inner values are not: the recurrence that explains all of them.
   std::optional<Recurrence> recurrence;
+  /// Of a kernel of f32, whether or not its outputs are within their bounds: it computes with fewer
+  /// bits than it declares; no match then, and `first` is there.
+  std::optional<RoundedOperands> rounded;
   std::vector<SiteReport> sites;
   std::vector<RowError> rows;         ///< the rows of the judged output that are worst, at most 16
   std::vector<Untold> untold;         ///< sites that have such values; no match then
@@ -118,8 +122,8 @@ DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
                           int threads = 0, const JudgeObserver& observer = {});
 
-/// What else is to be said of `dump`, a checked one, e.g. inf or NaN in the inputs: adds warnings
-/// and contradictions, which end a match.
+/// What else is to be said of `dump`, a checked one, e.g. inf or NaN in the inputs: adds warnings,
+/// and what ends a match: contradictions, and operands of fewer bits.
 void add_remarks(const Dump& dump, DiffReport& report);
 
 /// "match", "unsettled", "variant" (right outputs of another recurrence), or "diverged": all other.

@@ -1,5 +1,8 @@
 #include "debug/judge/judge.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "debug/judge/block_judge.h"
 #include "reference/error.h"
 #include "reference/possible.h"
@@ -23,9 +26,17 @@ reference::Injected injected_by(Gate gate) {
 
 reference::Accumulation accumulation_of(Products products, const std::string& arch) {
   using reference::Accumulation;
-  return products == Products::tensor_core        ? Accumulation::tensor_core(arch)
-         : products == Products::tensor_core_e4m3 ? Accumulation::tensor_core_e4m3(arch)
-                                                  : Accumulation::fma_chain();
+  switch (products) {
+    case Products::fp32_fma:
+      break;
+    case Products::tensor_core:
+      return Accumulation::tensor_core(arch);
+    case Products::tensor_core_e4m3:
+      return Accumulation::tensor_core_e4m3(arch);
+    case Products::tensor_core_tf32:
+      return Accumulation::tensor_core_tf32(arch);
+  }
+  return Accumulation::fma_chain();
 }
 
 }  // namespace
@@ -50,12 +61,16 @@ Judge::Judge(const Dump& dump)
   const bool matrix_unit = info.products != Products::fp32_fma;
   const ElementType operands = in_e4m3 ? ElementType::e4m3 : operand_type(info.dtype);
   const ElementType p_type = matrix_unit ? operands : p ? p->site().type : ElementType::f32;
+  constexpr SiteId of_softmax[] = {SiteId::m, SiteId::alpha, SiteId::p, SiteId::l};
+  const bool shows_softmax = std::any_of(std::begin(of_softmax), std::end(of_softmax),
+                                         [&](SiteId id) { return slots(id) != nullptr; });
   walk_ = {.br = info.br,
            .bc = info.bc,
            .width = info.head_dim,
            .arithmetic = {.products = accumulation_of(info.products, info.arch),
                           .operands = operands,
-                          .p_type = p_type},
+                          .p_type = p_type,
+                          .any_softmax = info.dtype == ElementType::f32 && !shows_softmax},
            .scores = info.scores,
            .maxima = info.maxima,
            .rescale = info.rescale,

@@ -184,6 +184,9 @@ std::string verdict_reason(const DumpInfo& info, const DiffReport& report) {
     return std::string(has_outputs(report) ? "outputs are right; " : "") +
            "the recurrence differs here: " + recurrence_text(*report.recurrence);
   }
+  if (report.rounded) {
+    return report.rounded->what_text();
+  }
   if (report.first) {
     return std::string(name_of(report.first->stage)) + " / " + name_of(report.first->site) + ", " +
            slot_text(*report.first);
@@ -209,7 +212,9 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
                    recurrence_text(*report.recurrence) + ". `locate` tries inputs that tell",
                Colour::yellow);
   }
-  if (report.first && !report.holds()) {
+  const bool any_failed = std::any_of(report.sites.begin(), report.sites.end(),
+                                      [](const SiteReport& site) { return site.failed > 0; });
+  if (report.first && any_failed && !report.holds()) {
     write_first(page, dump, *report.first);
     write_worst(page, report);
     write_command(page, dump, path, *report.first);
@@ -219,6 +224,10 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
   if (!report.warnings.empty()) page.line();
   for (const std::string& warning : report.warnings) {
     page.whole("warning: " + warning, Colour::yellow);
+  }
+  if (report.rounded) {
+    page.line();
+    for (const std::string& line : report.rounded->text()) page.whole(line, Colour::red);
   }
   for (const std::string& line : report.contradictions) {
     page.whole("contradiction: " + line, Colour::red);

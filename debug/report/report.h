@@ -28,6 +28,7 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
 ///   shape     {batch, heads, heads_kv, len_q, len_kv, d, causal};  tile: {br, bc, head_dim}
 ///   verdict   "match", "variant", "diverged" or "unsettled" (debug/judge/README.md)
 ///   recurrence  [string]: how it differs from the reference's, where outputs are right
+///   rounded_operands  [string]: of a kernel of f32, which of its operands have fewer bits
 ///   first     the first divergence, or null: {stage, site, judgement, tile, block, batch, head,
 ///             query, key, warp, lane, reg, row, col, got, want, bound, unwritten}; an index that
 ///             does not apply is null, and so is `got` of an unwritten slot

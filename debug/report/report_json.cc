@@ -111,6 +111,7 @@ std::string diff_json(const DumpInfo& info, const DiffReport& report) {
        {"verdict", verdict_of(report)},
        {"first", divergence_json(report.first)},
        {"recurrence", report.recurrence ? Json(report.recurrence->differences()) : Json::array()},
+       {"rounded_operands", report.rounded ? Json(report.rounded->text()) : Json::array()},
        {"sites", sites},
        {"untold", untold},
        {"rows", rows},

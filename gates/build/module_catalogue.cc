@@ -202,10 +202,10 @@ Gate parse_gate(std::string_view name) {
 }
 
 ElementType parse_dtype(std::string_view name) {
-  for (const ElementType type : {ElementType::f16, ElementType::bf16, ElementType::e4m3}) {
+  for (const ElementType type : all_element_types) {
     if (name == name_of(type)) return type;
   }
-  throw UsageError("there is no type '" + std::string(name) + "'; types: f16, bf16, e4m3");
+  throw UsageError("there is no type '" + std::string(name) + "'; types: f16, bf16, e4m3, f32");
 }
 
 ModuleName choose_module(const ModuleWish& wish) { return choose_tiles(wish).front(); }

@@ -15,6 +15,7 @@
 
 #include "debug/text/text.h"
 #include "gates/module/module.h"
+#include "gates/module/products_of_type.h"
 #include "gates/process/child.h"
 #include "reference/error.h"
 
@@ -130,8 +131,9 @@ void check_description(const Module& module) {
   check_one_of(module.trace, {"on", "off", "printf"}, "trace");
   check_enum(module.gate, Gate::combine_only, "gate");
   check_enum(module.dtype, ElementType::e4m3, "dtype");
-  demand(module.dtype != ElementType::f32, "dtype is f32");
-  check_enum(module.products, Products::tensor_core_e4m3, "products");
+  check_enum(module.products, last_products, "products");
+  const std::string no_products = why_no_products(module.products, module.dtype);
+  demand(no_products.empty(), no_products);
   check_number(module.head_dim, 1, most_side, "head_dim");
   check_number(module.br, 1, most_side, "br");
   check_number(module.bc, 1, most_side, "bc");

@@ -55,7 +55,7 @@ Action resources_command(Options& options) {
   const auto given = std::make_shared<ResourceOptions>();
   add_kernel(options, given->kernel);
   options.add("--gate", given->gate, "only this gate").suggest(gate_names());
-  options.add("--dtype", given->dtype, "only this type").suggest({"f16", "bf16", "e4m3"});
+  options.add("--dtype", given->dtype, "only this type").suggest({"f16", "bf16", "e4m3", "f32"});
   options.add("--d", given->d, "only this head dimension");
   options.add("--tile-shape", given->tile_shape, "only this tile, e.g. 64x32");
   options.add("--against", given->against, "of x.ptx with markers: the same kernel without")

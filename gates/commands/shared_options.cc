@@ -82,8 +82,8 @@ void add_threads(Options& options, int& threads) {
 }
 
 void add_problem_options(Options& options, RunOptions& run) {
-  options.add("--dtype", run.dtype, "f16, bf16 or e4m3 [f16, or as the input file]")
-      .suggest({"f16", "bf16", "e4m3"});
+  options.add("--dtype", run.dtype, "f16, bf16, e4m3 or f32 [f16, or as the input file]")
+      .suggest({"f16", "bf16", "e4m3", "f32"});
   options.add_flag("--causal", run.causal, "query i sees the keys up to i + skv - s");
   options.add("--tile-shape", run.tile_shape,
               "Br x Bc, e.g. 64x32 [the kernel's first; bench: all of them]");

@@ -47,6 +47,7 @@ bool is_memory_bound(const BenchResult& result) {
 const char* unit_name(Products products) {
   return products == Products::fp32_fma           ? "fp32 FMA"
          : products == Products::tensor_core_e4m3 ? "tensor cores in e4m3"
+         : products == Products::tensor_core_tf32 ? "tensor cores in tf32"
                                                   : "tensor cores";
 }
 

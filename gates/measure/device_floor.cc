@@ -9,7 +9,7 @@ namespace {
 /// Operations per clock of a multiprocessor, two for each multiplication and addition.
 struct Units {
   int arch;
-  double tensor;  ///< tensor cores: f16 or bf16, dense, sums in fp32; e4m3 twice that
+  double tensor;  ///< tensor cores: f16 or bf16, dense, sums in fp32; e4m3 twice that, tf32 half
   double fma;     ///< fp32
 };
 // Source: NVIDIA's white papers on the architectures: fused multiply-adds of a tensor core per
@@ -48,6 +48,7 @@ std::optional<DeviceRates> rates_of(const ModuleDevice& device, std::string_view
   }
   const double per_clock = products == Products::fp32_fma           ? units->fma
                            : products == Products::tensor_core_e4m3 ? 2 * units->tensor
+                           : products == Products::tensor_core_tf32 ? units->tensor / 2
                                                                     : units->tensor;
   return DeviceRates{device.multiprocessors * (1e3 * device.clock_khz) * per_clock,
                      2 * (1e3 * device.memory_clock_khz) * device.memory_bus_bits / 8};

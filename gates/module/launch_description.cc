@@ -7,6 +7,7 @@
 
 #include "debug/text/json.h"
 #include "debug/text/text.h"
+#include "gates/module/products_of_type.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -96,16 +97,19 @@ void take(LaunchDescription& d, const std::string& name, const Member& member) {
   } else if (name == "bc") {
     d.bc = member.whole(most_side);
   } else if (name == "dtype") {
-    constexpr ElementType types[] = {ElementType::f16, ElementType::bf16, ElementType::e4m3};
-    const auto* at = std::find_if(std::begin(types), std::end(types),
+    const auto* at = std::find_if(std::begin(all_element_types), std::end(all_element_types),
                                   [&](ElementType t) { return member.text() == name_of(t); });
-    if (at == std::end(types)) member.fail("is none of f16, bf16 and e4m3");
+    if (at == std::end(all_element_types)) member.fail("is none of f16, bf16, e4m3 and f32");
     d.dtype = *at;
   } else if (name == "products") {
-    if (member.text() != "tensor_core" && member.text() != "fp32_fma") {
-      member.fail("is neither tensor_core nor fp32_fma");
+    constexpr Products all[] = {Products::tensor_core, Products::fp32_fma,
+                                Products::tensor_core_tf32};
+    const auto* at = std::find_if(std::begin(all), std::end(all),
+                                  [&](Products p) { return member.text() == name_of(p); });
+    if (at == std::end(all)) {
+      member.fail("is none of tensor_core, fp32_fma and tensor_core_tf32");
     }
-    d.tensor_cores = member.text() == "tensor_core";
+    d.products = *at;
   } else {
     member.fail(
         "is not known; there is: kernel, grid, block, shared, arguments, conditions, causal, "
@@ -151,6 +155,9 @@ LaunchDescription read_launch_description(const fs::path& ptx) {
     if (!json.contains(needed)) throw UsageError(path.string() + ": " + needed + " is missing");
   }
   for (const auto& [name, value] : json.members()) take(d, name, Member(path, name, value));
+  const std::string no_products =
+      d.products ? why_no_products(*d.products, d.dtype) : std::string();
+  if (!no_products.empty()) throw UsageError(path.string() + ": " + no_products);
   return d;
 }
 

@@ -8,6 +8,7 @@
 
 #include "reference/element_type.h"
 #include "reference/problem.h"
+#include "reference/site.h"
 
 namespace lanescope {
 
@@ -24,7 +25,8 @@ struct LaunchDescription {
   ElementType dtype = ElementType::f16;
   int head_dim = 64;
   int br = 64, bc = 64;
-  bool tensor_cores = true;
+  /// Where it is not given: those that f32 has without tensor cores, of other types with them.
+  std::optional<Products> products;
   bool fmad = true;  ///< ptxas may contract sums of products
   /// Bytes per block of the pointers that Triton adds behind the parameters.
   std::vector<std::int64_t> hidden;

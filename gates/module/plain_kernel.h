@@ -37,10 +37,10 @@ struct PlainRun : Problem {
 /// What is to be known of a plain kernel to judge it: the error bounds follow from it.
 struct PlainKernel {
   const char* name = "plain";
-  ElementType dtype = ElementType::f16;  ///< of q, k, v and o: f16, bf16, or e4m3 with o in f16
+  ElementType dtype = ElementType::f16;  ///< of q, k, v and o; of e4m3 o is f16
   int head_dim = 64;
   int br = 64, bc = 64;                       ///< the queries and keys that it takes at a time
-  Products products = Products::tensor_core;  ///< or fp32_fma
+  Products products = Products::tensor_core;  ///< of f32: fp32_fma, or tensor_core_tf32
   bool writes_lse = true;
 };
 

@@ -68,7 +68,8 @@ ModuleStatus machine(char* name, int name_bytes, char* arch, int arch_bytes) {
 
 PlainKernel plain_of(const PtxLaunch& launch) {
   const LaunchDescription& d = launch.description();
-  const Products products = d.tensor_cores ? Products::tensor_core : Products::fp32_fma;
+  const Products products =
+      d.products.value_or(d.dtype == ElementType::f32 ? Products::fp32_fma : Products::tensor_core);
   return {launch.name(), d.dtype, d.head_dim, d.br, d.bc, products, d.writes_lse()};
 }
 

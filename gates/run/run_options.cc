@@ -230,11 +230,15 @@ PreparedRun prepare(const RunOptions& options) {
   const auto tile = parse_tile(options.tile_shape);
   const Layout layout = parse_layout(options.layout);
 
+  std::optional<ModuleFile> given;
+  if (is_module_path(options.kernel)) given = open_given_module(options, gate, dtype, tile);
   if (options.input.ends_with(".safetensors")) {
     if (!options.shape.empty() || !options.preset.empty()) {
       throw UsageError("--shape and --preset do not go with an input file: it has a shape");
     }
-    InputFile file = read_input_file(options.input, layout, dtype, options.causal);
+    // A file of F32 becomes what the kernel takes.
+    InputFile file = read_input_file(options.input, layout, dtype, options.causal,
+                                     given ? (*given)->dtype : ElementType::f16);
     request.problem = file.problem;
     request.inputs = std::move(file.inputs);
     warnings = std::move(file.warnings);
@@ -243,13 +247,13 @@ PreparedRun prepare(const RunOptions& options) {
     request.problem = parse_shape(options.preset, options.shape, options.causal);
   }
 
-  if (is_module_path(options.kernel)) {
-    ModuleFile module = open_given_module(options, gate, dtype, tile);
-    check_rounds_by_choice(options, module->backend);
-    const bool given = !request.inputs.q.dims.empty() || !options.preset.empty() ||
+  if (given) {
+    const Module& module = **given;
+    check_rounds_by_choice(options, module.backend);
+    const bool has_d = !request.inputs.q.dims.empty() || !options.preset.empty() ||
                        parse_pairs(options.shape, "--shape").contains("d");
-    if (!given) request.problem.d = std::min<std::int64_t>(request.problem.d, module->head_dim);
-    return {options.kernel, std::move(module), std::move(request), std::move(warnings), {}};
+    if (!has_d) request.problem.d = std::min<std::int64_t>(request.problem.d, module.head_dim);
+    return {options.kernel, std::move(*given), std::move(request), std::move(warnings), {}};
   }
   const std::string backend = choose_backend(options.backend);
   check_rounds_by_choice(options, backend);

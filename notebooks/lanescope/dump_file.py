@@ -17,7 +17,7 @@ VERSION = "1"
 STRINGS = ["lanescope_version", "kernel", "gate", "device", "arch", "module", "input", "input_hash", "source_hash",
            "compile_flags", "incomplete"]
 WORDS = {"backend": ["sim", "cuda"], "trace": ["on", "off"], "scores": ["scaled", "base_e", "unscaled"],
-         "products": ["fp32_fma", "tensor_core", "tensor_core_e4m3"], "dtype": list(NUMPY)}
+         "products": ["fp32_fma", "tensor_core", "tensor_core_e4m3", "tensor_core_tf32"], "dtype": list(NUMPY)}
 SITE_IDS = ["q_smem", "k_smem", "v_smem", "s", "m_prev", "m", "alpha", "p", "l", "o", "o_partial", "m_partial", "l_partial",
             "o_final", "lse"]
 SITE_WORDS = {"id": SITE_IDS, "stage": ["load", "qk", "softmax", "pv", "epilogue", "combine"],

@@ -61,7 +61,7 @@ VALUES = [
                                                                                             "s=4 ", "s=99999999999999999999", "s=four", "s=+4"]),
     ("--shape", "twice", ["s=1,s=2"]), ("--shape", "no multiple", ["h=3,hkv=2", "h=1,hkv=2"]), ("--shape", "d=64", ["d=129", "d=100000"]),
     ("--shape", "1 TiB", ["s=999999999999", "b=9223372036854775807", "b=1000000,h=1000000"]),
-    ("--dtype", "no type '{}'.*bf16", ["nope", "F16", "f16,bf16", "f32"]), ("--dtype", "is empty", [""]), ("--dtype", "does not take e4m3", ["e4m3"]),
+    ("--dtype", "no type '{}'.*bf16", ["nope", "F16", "f16,bf16", "tf32"]), ("--dtype", "is empty", [""]), ("--dtype", "does not take {} inputs", ["e4m3", "f32"]),
     ("--backend", "no backend '{}'.*sim", ["nope", "SIM", "gpu"]), ("--backend", "is empty", [""]),
     ("--tile-shape", "is empty", [""]), ("--tile-shape", "like 64x32", ["64", "64X64", "64*64"]),
     ("--tile-shape", "not a number", ["x", "64x", "x64", "ax8", "-1x64", "64x64x64"]), ("--tile-shape", "no tile", ["16x16", "0x0", "4294967360x64", "64x65"]),

@@ -10,7 +10,7 @@ DumpInfo plain_info(const std::string& kernel, const Problem& problem, const Inp
   info.backend = "sim";
   info.arch = "sm_90";
   info.dtype = inputs.type();
-  info.products = Products::tensor_core;
+  info.products = inputs.type() == ElementType::f32 ? Products::fp32_fma : Products::tensor_core;
   info.problem = problem;
   info.head_dim = static_cast<int>((problem.d + 15) / 16 * 16);
   info.br = br;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "reference/array.h"
 #include "reference/elementary.h"
 #include "reference/site.h"
 

@@ -39,6 +39,9 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
     if (possible(flaw)) attempt(flaw);
   }
   if (fitting.empty() && !traced) {
+    for (const Flaw& flaw : composed_flaws(info)) attempt(flaw);
+  }
+  if (fitting.empty() && !traced) {
     for (const Flaw& flaw : learned_flaws(inputs, rows)) attempt(flaw);
   }
   if (fitting.empty()) return;

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "debug/causes/known_flaws.h"
 
 namespace lanescope {
@@ -17,6 +21,16 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
 /// What blocks of their own for parts of the keys take, and how their results are put together.
 void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws);
+/// How O and the log-sum-exp are made of the sums, and where they are stored.
+void add_flaws_of_outputs(const DumpInfo& info, Flaws& flaws);
+/// Rules of m, l and O that hold in some tiles alone.
+void add_rules_of_tiles(const DumpInfo& info, Flaws& flaws);
+/// Parts of tiles, by row or column, that do not count, count twice, or are those of others.
+void add_flaws_of_subsets(const DumpInfo& info, Flaws& flaws);
+/// Where the rows of heads and tiles lie in the tensors: strides that belong to other dimensions.
+void add_flaws_of_addresses(const DumpInfo& info, Flaws& flaws);
+/// Types that are too narrow for scores, P or O.
+void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.
 std::vector<Flaw> window_flaws(const DumpInfo& info);
 
@@ -27,5 +41,12 @@ std::int64_t rounded_up(std::int64_t x, std::int64_t step);
 std::vector<std::int64_t> tile_sizes(const DumpInfo& info);
 /// Says the size where it is not the kernel's own.
 std::string size_text(const DumpInfo& info, std::int64_t size);
+
+/// Tiles that a rule may hold in alone, as the row's block goes through them.
+struct SomeTiles {
+  std::string text;
+  std::function<bool(const RowPlan&, std::int64_t tile)> holds;
+};
+std::vector<SomeTiles> some_tiles(const DumpInfo& info);
 
 }  // namespace lanescope

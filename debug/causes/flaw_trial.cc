@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t blocks_tried = 4;
 constexpr std::int64_t rows_tried = 12;
 constexpr int fewest_decisive = 8;
+/// Columns of O that are looked at before all of them.
+constexpr std::int64_t few_columns = 8;
 
 /// Row tiles to look at: the one that failed first, then of others the ends and what lies between.
 std::vector<std::int64_t> row_tiles(const Scene& scene) {
@@ -111,6 +113,31 @@ std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
   return some.empty() ? subset_text("columns", flawed_columns, spared_columns, d) : some;
 }
 
+namespace {
+
+/// So many wrong values of the first columns are others that no more than 2 % of the row can be.
+bool differs_at_start(const OutputRow& row, const RowPlan& plan, const PlannedRow& start,
+                      ElementType dtype) {
+  if (plan.o_type != dtype) return false;
+  const double most = 2 + 0.02 * static_cast<double>(row.o.size() + 1);
+  int others = 0;
+  for (std::size_t col = 0; col < std::min(row.o.size(), static_cast<std::size_t>(few_columns));
+       ++col) {
+    const OutputValue& o = row.o[col];
+    const auto allowed = [&](double value) {
+      return tolerance_of_o(o, value, start.magnitude[col], start.largest_score, dtype);
+    };
+    const double predicted = start.o[col];
+    const bool fits = !o.unwritten && !std::isnan(predicted) &&
+                      compare(o.got, predicted, allowed(predicted)).holds;
+    const bool telling = o.unwritten || !compare(o.got, o.want, allowed(o.want)).holds;
+    others += o.wrong() && telling && !fits;
+  }
+  return others > most;
+}
+
+}  // namespace
+
 FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
   const ElementType dtype = inputs.info().dtype;
   FlawTrial trial;
@@ -133,6 +160,15 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
   for (const OutputRow& row : rows) {
     RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
     flaw.edit(plan);
+    // Most flaws differ in the first columns already.
+    if (!row.o.empty() && trial.decisive == 0) {
+      const PlannedRow start =
+          inputs.carry_out(plan, std::min<std::int64_t>(few_columns, std::ssize(row.o)));
+      if (differs_at_start(row, plan, start, dtype)) {
+        trial.decisive = std::ssize(row.o);
+        break;
+      }
+    }
     const PlannedRow planned = inputs.carry_out(plan);
     const double score = planned.largest_score;
     const FlawTrial before = trial;

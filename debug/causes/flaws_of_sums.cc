@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,18 +13,27 @@ namespace {
 
 using Term = RowPlan::Term;
 
-void add_recurrence(const DumpInfo& info, Flaws& flaws) {
-  struct Rule {
-    Rescale rule;
-    Cause cause;
-    const char* what;
-  };
-  const Rule rules[] = {
-      {Rescale::none, Cause::not_rescaled, "not rescaled by alpha"},
-      {Rescale::twice, Cause::rescaled_twice, "rescaled by alpha twice"},
-      {Rescale::base_two, Cause::wrong_base, "rescaled by 2^x in the place of e^x"},
-      {Rescale::base_e, Cause::wrong_base, "rescaled by e^x in the place of 2^x"},
-      {Rescale::root, Cause::wrong_formula, "rescaled by the square root of alpha"},
+/// How O and l are brought to the next tile's maximum, and what that is called.
+struct Rule {
+  Rescale rule;
+  Cause cause;
+  std::string what;
+  double power = 1;  ///< of alpha
+};
+
+std::vector<Rule> rescale_rules(const DumpInfo& info) {
+  const double root = std::sqrt(static_cast<double>(info.problem.d));
+  return {
+      {Rescale::power, Cause::not_rescaled, "not rescaled by alpha", 0},
+      {Rescale::power, Cause::rescaled_twice, "rescaled by alpha twice", 2},
+      {Rescale::power, Cause::wrong_base, "rescaled by 2^x in the place of e^x", std::numbers::ln2},
+      {Rescale::power, Cause::wrong_base, "rescaled by e^x in the place of 2^x",
+       std::numbers::log2e},
+      {Rescale::power, Cause::wrong_formula, "rescaled by the square root of alpha", 0.5},
+      {Rescale::power, Cause::wrong_formula, "divided by alpha: the maxima are exchanged", -1},
+      {Rescale::power, Cause::wrong_scale, "rescaled by alpha of scores without their scale", root},
+      {Rescale::power, Cause::wrong_scale, "rescaled by alpha of scores that are scaled twice",
+       1 / root},
       {Rescale::all, Cause::rescaled_twice, "rescaled together with this tile's share"},
       {Rescale::doubled, Cause::contribution_repeated,
        "counted twice at each later tile: the sum itself is reduced, over two lanes"},
@@ -31,60 +43,77 @@ void add_recurrence(const DumpInfo& info, Flaws& flaws) {
       {Rescale::restart, Cause::accumulator_lost, "that of the last tile alone"},
       {Rescale::own_peak, Cause::wrong_formula,
        "summed from p relative to the maximum of its own tile"},
+      {Rescale::late, Cause::stale_operand, "rescaled by alpha of the tile before"},
+      {Rescale::early, Cause::stale_operand, "rescaled by alpha of the next tile"},
   };
+}
+
+/// How a kernel goes over its keys: tiles of a size, upwards or downwards.
+struct Way {
+  std::int64_t bc;
+  bool downwards;
+  std::string text;
+  int choices;
+
+  void set(RowPlan& plan) const {
+    plan.tiles = rounded_up(plan.tiles * plan.tile, bc) / bc;
+    plan.tile = bc;
+    plan.downwards = downwards;
+  }
+};
+
+std::vector<Way> ways_of(const DumpInfo& info) {
   std::vector<std::int64_t> sizes = tile_sizes(info);
   if (info.bc != 1) sizes.push_back(1);  // a key at a time
+  std::vector<Way> ways;
   for (const std::int64_t bc : sizes) {
     for (const bool downwards : {false, true}) {
       if (downwards && bc >= info.problem.len_kv) continue;
-      const std::string how =
-          (downwards ? " (tiles from the last to the first)" : "") + size_text(info, bc);
-      // Weights relative to the tile's own maximum come to the same as the other way round where
-      // there are two tiles.
-      const int choices = (bc != info.bc) + downwards;
-      const auto walk = [=](RowPlan& plan) {
-        plan.tiles = rounded_up(plan.tiles * plan.tile, bc) / bc;
-        plan.tile = bc;
-        plan.downwards = downwards;
-      };
-      for (const auto& [rule, cause, what] : rules) {
-        for (const int which : {0, 1, 2}) {
-          const char* const sums[] = {"O and l are ", "O is ", "l is "};
-          flaws.push_back({cause, which == 1 ? Stage::pv : Stage::softmax,
-                           std::string("in which ") + sums[which] + what + how,
-                           choices + (rule == Rescale::own_peak && !downwards),
-                           [=, rule = rule](RowPlan& plan) {
-                             walk(plan);
-                             if (which != 2) plan.o_rescale = rule;
-                             if (which != 1) plan.l_rescale = rule;
-                           }});
-        }
-      }
-      for (const bool of_o : {true, false}) {
-        if (bc == 1) continue;
-        for (const Among among : {Among::whole, Among::masked}) {
-          flaws.push_back({Cause::not_rescaled, of_o ? Stage::pv : Stage::softmax,
-                           std::string("in which ") + (of_o ? "O is" : "O and l are") +
-                               " not rescaled by alpha in the tiles that " +
-                               (among == Among::whole ? "need no mask" : "are masked") + how,
-                           1 + choices, [=](RowPlan& plan) {
-                             walk(plan);
-                             plan.o_rescale = Rescale::none;
-                             if (!of_o) plan.l_rescale = Rescale::none;
-                             plan.rescaled_so = among;
-                           }});
-        }
-      }
-      for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
-        if (distance >= info.br) continue;
-        flaws.push_back(
-            {Cause::operand_of_other_row, Stage::pv,
-             "in which O is rescaled by alpha of row i xor " + std::to_string(distance) + how,
-             1 + choices, [=](RowPlan& plan) {
-               walk(plan);
-               plan.alpha_row = distance;
-             }});
-      }
+      ways.push_back(
+          {bc, downwards,
+           (downwards ? " (tiles from the last to the first)" : "") + size_text(info, bc),
+           (bc != info.bc) + downwards});
+    }
+  }
+  return ways;
+}
+
+/// The rule in O and l, and in each of them alone; `edit` says in which tiles.
+template <class Edit>
+void add_rule(const Rule& rule, const Way& way, const std::string& where, int choices, Edit edit,
+              Flaws& flaws) {
+  for (const int which : {0, 1, 2}) {
+    const char* const sums[] = {"O and l are ", "O is ", "l is "};
+    // Weights relative to the tile's own maximum come to the same as the other way round where
+    // there are two tiles.
+    flaws.push_back({rule.cause, which == 1 ? Stage::pv : Stage::softmax,
+                     std::string("in which ") + sums[which] + rule.what + where + way.text,
+                     way.choices + choices + (rule.rule == Rescale::own_peak && !way.downwards),
+                     [=](RowPlan& plan) {
+                       way.set(plan);
+                       if (which != 2) plan.o_rescale = rule.rule;
+                       if (which != 1) plan.l_rescale = rule.rule;
+                       plan.alpha_power = rule.power;
+                       edit(plan);
+                     }});
+  }
+}
+
+void add_recurrence(const DumpInfo& info, Flaws& flaws) {
+  for (const Way& way : ways_of(info)) {
+    for (const Rule& rule : rescale_rules(info)) {
+      add_rule(
+          rule, way, "", 0, [](RowPlan&) {}, flaws);
+    }
+    for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
+      if (distance >= info.br) continue;
+      flaws.push_back(
+          {Cause::operand_of_other_row, Stage::pv,
+           "in which O is rescaled by alpha of row i xor " + std::to_string(distance) + way.text,
+           1 + way.choices, [=](RowPlan& plan) {
+             way.set(plan);
+             plan.alpha_row = distance;
+           }});
     }
   }
 }
@@ -199,6 +228,25 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
 }
 
 }  // namespace
+
+void add_rules_of_tiles(const DumpInfo& info, Flaws& flaws) {
+  for (const Way& way : ways_of(info)) {
+    if (way.bc != info.bc || way.bc >= info.problem.len_kv) continue;
+    for (const Rule& rule : rescale_rules(info)) {
+      if (rule.rule == Rescale::late || rule.rule == Rescale::early) continue;
+      for (const SomeTiles& some : some_tiles(info)) {
+        add_rule(
+            rule, way, " in " + some.text + " alone", 1,
+            [holds = some.holds](RowPlan& plan) {
+              RowPlan place = plan;
+              place.terms.clear();
+              plan.in_tiles = [=](std::int64_t tile) { return holds(place, tile); };
+            },
+            flaws);
+      }
+    }
+  }
+}
 
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws) {
   add_recurrence(info, flaws);

@@ -44,84 +44,6 @@ void add_scales(const DumpInfo& info, Flaws& flaws) {
                    [](RowPlan& plan) { plan.sink = 1; }});
 }
 
-void add_outputs(const DumpInfo& info, Flaws& flaws) {
-  const auto add = [&](Cause cause, const std::string& text, int choices, auto edit) {
-    flaws.push_back({cause, Stage::epilogue, text, choices, edit});
-  };
-  add(Cause::not_normalised, "whose O is not divided by l", 0,
-      [](RowPlan& plan) { plan.output = OutputRule::undivided; });
-  add(Cause::normalised_twice, "whose O is divided by l twice", 0,
-      [](RowPlan& plan) { plan.output = OutputRule::divided_twice; });
-  for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
-    if (distance >= info.br) continue;
-    add(Cause::operand_of_other_row,
-        "whose O is divided by l of row i xor " + std::to_string(distance), 1,
-        [=](RowPlan& plan) { plan.divisor_row = distance; });
-  }
-  const auto lse = [&](Cause cause, const char* text, LseRule rule) {
-    add(cause, text, 0, [=](RowPlan& plan) { plan.lse = rule; });
-  };
-  lse(Cause::wrong_base, "whose log-sum-exp is in base 2", LseRule::base_two);
-  lse(Cause::wrong_base, "whose log-sum-exp is m in base 2 plus ln l", LseRule::maximum_base_two);
-  lse(Cause::wrong_base, "whose log-sum-exp is m plus log2 l", LseRule::sum_base_two);
-  lse(Cause::wrong_base, "whose log-sum-exp is m plus log10 l", LseRule::sum_base_ten);
-  lse(Cause::lse_without_maximum, "whose log-sum-exp lacks m", LseRule::no_maximum);
-  lse(Cause::lse_without_sum, "whose log-sum-exp is m alone", LseRule::no_sum);
-  lse(Cause::wrong_scale, "whose log-sum-exp takes m without its scale", LseRule::unscaled_maximum);
-  lse(Cause::wrong_formula, "whose log-sum-exp is l itself", LseRule::plain_sum);
-  for (const int times : {2, 4}) {
-    add(Cause::contribution_repeated,
-        "whose log-sum-exp counts every key " + std::to_string(times) + " times", 1,
-        [=](RowPlan& plan) { plan.in_lse = times; });
-  }
-}
-
-/// Rows of the right result that stand elsewhere.
-void add_places(const DumpInfo& info, Flaws& flaws) {
-  const Problem p = info.problem;
-  struct Map {
-    std::string what;
-    int choices;
-    std::function<std::array<std::int64_t, 3>(std::int64_t, std::int64_t, std::int64_t)> place;
-    Cause cause = Cause::misplaced;
-  };
-  const std::int64_t heads = p.heads, len = p.len_q, batch = p.batch;
-  std::vector<Map> maps = {
-      {"as [batch, len_q, heads, d]", 0,
-       [=](auto b, auto h, auto q) {
-         const std::int64_t flat = h * len + q;
-         return std::array{b, flat % heads, flat / heads};
-       }},
-      {"as [heads, batch, len_q, d]", 0,
-       [=](auto b, auto h, auto q) {
-         const std::int64_t flat = b * heads + h;
-         return std::array{flat % batch, flat / batch, q};
-       }},
-      {"with the heads in reverse", 1,
-       [=](auto b, auto h, auto q) {
-         return std::array{b, heads - 1 - h, q};
-       }},
-      {"as those of the next head", 1,
-       [=](auto b, auto h, auto q) {
-         return std::array{b, (h + heads - 1) % heads, q};
-       }},
-  };
-  for (const std::int64_t distance : {1, 2, 4, 8, 16, 32, 64}) {
-    if (distance >= info.br) continue;
-    maps.push_back({"in row i xor " + std::to_string(distance), 1, [=](auto b, auto h, auto q) {
-                      return std::array{b, h, q ^ distance};
-                    }});
-    maps.back().cause = Cause::permuted;
-  }
-  for (const auto& [what, choices, place, cause] : maps) {
-    flaws.push_back({cause, Stage::epilogue, "whose rows are stored " + what, choices,
-                     [=, place = place](RowPlan& plan) {
-                       const auto [b, h, q] = place(plan.batch, plan.head, plan.query);
-                       plan.moved_from = {b, h, q};
-                     }});
-  }
-}
-
 }  // namespace
 
 std::string keys_text(std::int64_t count) {
@@ -143,6 +65,34 @@ std::string size_text(const DumpInfo& info, std::int64_t size) {
   return size == info.bc ? "" : " (tiles of " + keys_text(size) + ")";
 }
 
+std::vector<SomeTiles> some_tiles(const DumpInfo& info) {
+  const Problem p = info.problem;
+  const std::int64_t br = info.br;
+  const auto is_whole = [=](const RowPlan& plan, std::int64_t tile) {
+    return (tile + 1) * plan.tile <= p.visible_keys(plan.query / br * br);
+  };
+  std::vector<SomeTiles> some = {
+      {"the tiles that need no mask", is_whole},
+      {"the tiles that are masked",
+       [=](const RowPlan& plan, std::int64_t tile) { return !is_whole(plan, tile); }},
+      {"odd tiles", [](const RowPlan&, std::int64_t tile) { return tile % 2 == 1; }},
+      {"even tiles", [](const RowPlan&, std::int64_t tile) { return tile % 2 == 0; }},
+      {"the last tile",
+       [](const RowPlan& plan, std::int64_t tile) { return tile + 1 == plan.tiles; }},
+      {"all tiles but the last",
+       [](const RowPlan& plan, std::int64_t tile) { return tile + 1 < plan.tiles; }},
+      {"all tiles but the first", [](const RowPlan&, std::int64_t tile) { return tile > 0; }},
+      {"the first tile", [](const RowPlan&, std::int64_t tile) { return tile == 0; }},
+  };
+  for (const std::int64_t tile : {1, 2, 3}) {
+    some.push_back({"tile " + std::to_string(tile),
+                    [=](const RowPlan&, std::int64_t other) { return other == tile; }});
+    some.push_back({"the tiles from " + std::to_string(tile + 1) + " on",
+                    [=](const RowPlan&, std::int64_t other) { return other > tile; }});
+  }
+  return some;
+}
+
 std::vector<Flaw> known_flaws(const DumpInfo& info) {
   Flaws flaws;
   add_flaws_of_keys(info, flaws);
@@ -151,8 +101,16 @@ std::vector<Flaw> known_flaws(const DumpInfo& info) {
   add_flaws_of_places(info, flaws);
   add_flaws_of_sums(info, flaws);
   add_flaws_of_splits(info, flaws);
-  add_outputs(info, flaws);
-  add_places(info, flaws);
+  add_flaws_of_outputs(info, flaws);
+  add_flaws_of_addresses(info, flaws);
+  add_flaws_of_rounding(info, flaws);
+  return flaws;
+}
+
+std::vector<Flaw> composed_flaws(const DumpInfo& info) {
+  Flaws flaws;
+  add_rules_of_tiles(info, flaws);
+  add_flaws_of_subsets(info, flaws);
   return flaws;
 }
 

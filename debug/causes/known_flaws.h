@@ -23,4 +23,8 @@ struct Flaw {
 /// that is worth a try: tiles of the kernel's size first, then of other sizes in use.
 std::vector<Flaw> known_flaws(const DumpInfo& info);
 
+/// Thousands more that are put together: an operand, what becomes of it, the part of a tile, the
+/// tiles. They take more words, so they are tried where none of the others fits.
+std::vector<Flaw> composed_flaws(const DumpInfo& info);
+
 }  // namespace lanescope

@@ -10,7 +10,9 @@ PlanInputs::PlanInputs(const Dump& dump) : dump_(dump), inputs_(inputs_of(dump))
 
 const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
                                            bool exchanged) {
-  std::vector<double>& values = rows_[{&tensor, type, row, exchanged}];
+  std::vector<std::vector<double>>& rows = rows_[{&tensor, type, exchanged}];
+  if (rows.empty()) rows.resize(static_cast<std::size_t>(tensor.size() / tensor.dims.back() + 1));
+  std::vector<double>& values = row < 0 ? rows.back() : rows[static_cast<std::size_t>(row)];
   if (!values.empty()) return values;
   const std::int64_t d = problem().d;
   values.assign(static_cast<std::size_t>(d), 0);
@@ -28,7 +30,15 @@ double PlanInputs::scale_of(const Tensor& scale, std::int64_t first_row,
   return inputs_.scaled() && first_row >= 0 ? scale.at(first_row / rows_per_head) : 1;
 }
 
-RowPlan PlanInputs::right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) const {
+const RowPlan& PlanInputs::right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) {
+  const auto known = right_plans_.find({batch, head, query});
+  if (known != right_plans_.end()) return known->second;
+  return right_plans_.emplace(std::array{batch, head, query}, make_right_plan(batch, head, query))
+      .first->second;
+}
+
+RowPlan PlanInputs::make_right_plan(std::int64_t batch, std::int64_t head,
+                                    std::int64_t query) const {
   const Problem& problem = this->problem();
   RowPlan plan;
   plan.batch = batch;
@@ -53,7 +63,8 @@ const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementTy
                                                  std::int64_t first, std::int64_t row,
                                                  const RowPlan& plan, const TileMap& from,
                                                  bool exchanged) {
-  if (row < 0 || !from) return this->row(tensor, type, row < 0 ? -1 : first + row, exchanged);
+  if (row < 0 || !from || !plan.holds_in(row / plan.tile))
+    return this->row(tensor, type, row < 0 ? -1 : first + row, exchanged);
   const std::int64_t d = problem().d, begin = row / plan.tile * plan.tile;
   taken_.assign(static_cast<std::size_t>(d), 0);
   for (std::int64_t col = 0; col < d; ++col) {
@@ -83,10 +94,37 @@ const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
                    plan.v_exchanged);
 }
 
+double PlanInputs::product_of(const RowPlan& plan, const std::vector<double>& q,
+                              std::int64_t k_row) {
+  std::vector<double>& known = products_[plan.q_row];
+  if (known.empty()) {
+    known.assign(static_cast<std::size_t>(inputs_.k.size() / inputs_.k.dims.back()),
+                 std::numeric_limits<double>::quiet_NaN());
+  }
+  double& product = known[static_cast<std::size_t>(k_row)];
+  if (std::isnan(product)) {
+    const std::vector<double>& k = row(inputs_.k, plan.k_type, k_row);
+    product = 0;
+    for (std::size_t i = 0; i < q.size(); ++i) product += q[i] * k[i];
+  }
+  return product;
+}
+
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
-  const std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
+  std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
+  if (plan.q_column) {
+    const std::vector<double> own = q;
+    for (std::size_t i = 0; i < q.size(); ++i) {
+      const std::int64_t from = plan.q_column(static_cast<std::int64_t>(i));
+      q[i] = from >= 0 && from < std::ssize(own) ? own[static_cast<std::size_t>(from)] : 0;
+    }
+  }
+  const bool as_they_are =
+      plan.q_row >= 0 && !plan.q_column && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
+      plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
+      std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   std::vector<double> scores;
   scores.reserve(plan.terms.size());
   for (const RowPlan::Term& term : plan.terms) {
@@ -94,26 +132,57 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       scores.push_back(term.masked_score);
       continue;
     }
-    const std::vector<double>& k = key_of_term(plan, term);
     double s = 0;
-    for (std::size_t i = 0; i < q.size(); ++i) s += plan.depth[i] * q[i] * k[i];
+    if (as_they_are && term.key >= 0 && !term.key_of_v) {
+      s = product_of(plan, q, plan.k_first + term.key);
+    } else {
+      const std::vector<double>& k = key_of_term(plan, term);
+      for (std::size_t i = 0; i < q.size(); ++i) s += plan.depth[i] * q[i] * k[i];
+    }
     s *= scale;
-    scores.push_back(plan.cap > 0 ? plan.cap * std::tanh(s / plan.cap) : s);
+    if (plan.tile_scale != 1 && plan.holds_in(std::ssize(scores) / plan.tile)) s *= plan.tile_scale;
+    if (plan.cap > 0) s = plan.cap * std::tanh(s / plan.cap);
+    scores.push_back(plan.score_kept ? plan.score_kept(s) : s);
   }
   return scores;
 }
 
-PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
+/// What O is multiplied by at last; `l` is that of the lane that stores it.
+double PlanInputs::factor_of(const RowPlan& plan, const Sums& sums, double l) {
+  if (plan.terms.empty()) return 0;  // a row that takes no key is 0
+  switch (plan.output) {
+    case OutputRule::divided:
+      break;
+    case OutputRule::undivided:
+      return 1;
+    case OutputRule::divided_twice:
+      return 1 / (l * l);
+    case OutputRule::multiplied:
+      return l;
+    case OutputRule::by_exponential:
+      return std::exp(-sums.m) / l;
+    case OutputRule::by_count:
+      return 1 / static_cast<double>(plan.terms.size());
+    case OutputRule::by_earlier_sum:
+      return 1 / sums.l_before_last;
+    case OutputRule::rescaled_again:
+      return sums.last_alpha / l;
+  }
+  return 1 / l;
+}
+
+PlannedRow PlanInputs::carry_out(const RowPlan& plan, std::int64_t columns) {
   if (plan.moved_from) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
     const auto [batch, head, query] = *plan.moved_from;
-    if (query < problem().len_q) return carry_out(right_plan(batch, head, query));
+    if (query < problem().len_q) return carry_out(right_plan(batch, head, query), columns);
     return {std::vector<double>(plan.depth.size(), none), std::vector<double>(plan.depth.size(), 0),
             none, 0};
   }
   if (!plan.lanes.whole()) return carry_out_by_lanes(plan);
   const Sums sums = sums_of(plan);
-  const std::size_t d = static_cast<std::size_t>(problem().d);
+  const bool all = columns < 0 || plan.o_column || plan.o_kept;
+  const std::size_t d = static_cast<std::size_t>(all ? problem().d : columns);
   PlannedRow row{std::vector<double>(d), std::vector<double>(d), 0, sums.largest_score};
   // l of each lane of four: all the same but where the lanes do not put their shares together.
   double l[4] = {};
@@ -140,60 +209,51 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
     for (const double term : theirs.in_l) sum += term;
     std::fill(std::begin(divisor), std::end(divisor), sum);
   }
-  for (std::size_t i = 0; i < plan.terms.size(); ++i) {
-    if (sums.in_o[i] == 0) continue;
-    const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
-    for (std::size_t col = 0; col < d; ++col) {
-      row.o[col] += sums.in_o[i] * v[col];
-      row.magnitude[col] += std::abs(sums.in_o[i] * v[col]);
-    }
-  }
+  add_values(plan, sums, row);
   const double v_scale = scale_of(inputs_.v_scale, plan.v_first, problem().len_kv);
   for (std::size_t col = 0; col < d; ++col) {
     const double own = divisor[col / 2 % 4];
-    // A row that takes no key is 0.
-    const double factor = v_scale * (plan.terms.empty()                         ? 0
-                                     : plan.output == OutputRule::undivided     ? 1
-                                     : plan.output == OutputRule::divided_twice ? 1 / (own * own)
-                                                                                : 1 / own);
-    row.o[col] *= factor;
-    row.magnitude[col] *= std::abs(factor);
+    row.o[col] *= factor_of(plan, sums, own) * v_scale;
+    row.magnitude[col] *= std::abs(factor_of(plan, sums, own) * v_scale);
   }
   if (sums.m == -reference::infinity && plan.sink > 0) {
     row.lse = std::log(plan.sink);
     return row;
   }
-  const double ln_l = std::log(l[0] * plan.in_lse), ln_2 = std::log(2.0);
-  switch (plan.lse) {
-    case LseRule::right:
-      row.lse = sums.m + ln_l;
-      break;
-    case LseRule::base_two:
-      row.lse = (sums.m + ln_l) / ln_2;
-      break;
-    case LseRule::maximum_base_two:
-      row.lse = sums.m / ln_2 + ln_l;
-      break;
-    case LseRule::sum_base_two:
-      row.lse = sums.m + ln_l / ln_2;
-      break;
-    case LseRule::no_maximum:
-      row.lse = ln_l;
-      break;
-    case LseRule::no_sum:
-      row.lse = sums.m;
-      break;
-    case LseRule::unscaled_maximum:
-      row.lse = sums.m / plan.scale + ln_l;
-      break;
-    case LseRule::sum_base_ten:
-      row.lse = sums.m + ln_l / std::log(10.0);
-      break;
-    case LseRule::plain_sum:
-      row.lse = l[0];
-      break;
-  }
+  const double ln_l = std::log(l[0] * plan.in_lse);
+  row.lse = plan.lse == LseRule::sum               ? l[0]
+            : plan.lse == LseRule::maximum_and_sum ? sums.m + l[0]
+                                                   : plan.lse_of_m * sums.m + plan.lse_of_l * ln_l;
+  if (plan.lse == LseRule::of_both && plan.lse_of_m == 0) row.lse = plan.lse_of_l * ln_l;
   return row;
+}
+
+void PlanInputs::add_values(const RowPlan& plan, const Sums& sums, PlannedRow& row) {
+  const auto tile = static_cast<std::size_t>(plan.tile);
+  for (std::size_t i = 0; i < plan.terms.size(); ++i) {
+    if (sums.in_o[i] != 0) {
+      const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
+      for (std::size_t col = 0; col < row.o.size(); ++col) {
+        row.o[col] += sums.in_o[i] * v[col];
+        row.magnitude[col] += std::abs(sums.in_o[i] * v[col]);
+      }
+    }
+    const bool ends = (i + 1) % tile == 0 || i + 1 == plan.terms.size();
+    if (plan.o_kept && ends && sums.brought[i / tile] > 0) {
+      // As the tile has it, relative to its maximum.
+      for (double& o : row.o) {
+        o = plan.o_kept(o / sums.brought[i / tile]) * sums.brought[i / tile];
+      }
+    }
+  }
+  if (!plan.o_column) return;
+  const PlannedRow own = row;
+  for (std::size_t col = 0; col < row.o.size(); ++col) {
+    const std::int64_t from = plan.o_column(static_cast<std::int64_t>(col));
+    const bool exists = from >= 0 && from < std::ssize(own.o);
+    row.o[col] = exists ? own.o[static_cast<std::size_t>(from)] : 0;
+    row.magnitude[col] = exists ? own.magnitude[static_cast<std::size_t>(from)] : 0;
+  }
 }
 
 }  // namespace lanescope

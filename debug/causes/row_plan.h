@@ -15,36 +15,33 @@ namespace lanescope {
 /// How what earlier tiles gave to a sum is brought to the maximum of later ones.
 enum class Rescale : std::uint8_t {
   right,     ///< sum = alpha·sum + this tile
-  none,      ///< sum = sum + this tile
-  twice,     ///< sum = alpha²·sum + this tile
-  base_two,  ///< sum = 2^(m_prev − m)·sum + this tile, of scores of base e
-  base_e,    ///< sum = e^(m_prev − m)·sum + this tile, of scores of base 2
-  root,      ///< sum = √alpha·sum + this tile
+  power,     ///< sum = alpha^`alpha_power`·sum + this tile
   all,       ///< sum = alpha·(sum + this tile)
   doubled,   ///< sum = 2·alpha·sum + this tile: two lanes of the row add up the sum, not its part
   fourfold,  ///< sum = 4·alpha·sum + this tile: four lanes do
   swapped,   ///< sum = sum + alpha·this tile
   restart,   ///< sum = this tile
   own_peak,  ///< the tile's weights are relative to its own maximum, not to the running one
+  late,      ///< alpha is that of the tile before
+  early,     ///< alpha is that of the next tile
 };
 
-/// Tiles that a rule holds in. Those that every row of the block sees whole often have a loop of
-/// their own, without a mask.
-enum class Among : std::uint8_t { all, whole, masked };
-
-/// What is stored of a row's sums.
-enum class OutputRule : std::uint8_t { divided, undivided, divided_twice };
-enum class LseRule : std::uint8_t {
-  right,             ///< m + ln l
-  base_two,          ///< (m + ln l) / ln 2
-  maximum_base_two,  ///< m / ln 2 + ln l
-  sum_base_two,      ///< m + log2 l
-  no_maximum,        ///< ln l
-  no_sum,            ///< m
-  unscaled_maximum,  ///< m / scale + ln l
-  sum_base_ten,      ///< m + log10 l
-  plain_sum,         ///< l
+/// What is stored of a row's sums; l is the row's, or its lane's.
+enum class OutputRule : std::uint8_t {
+  divided,
+  undivided,
+  divided_twice,
+  multiplied,      ///< o·l
+  by_exponential,  ///< o / e^lse
+  by_count,        ///< o / the number of keys that the row sees
+  by_earlier_sum,  ///< o / (l before the last tile)
+  rescaled_again,  ///< alpha of the last tile · o / l
 };
+/// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l.
+enum class LseRule : std::uint8_t { of_both, sum, maximum_and_sum };
+
+/// What P is divided by before it goes into O.
+enum class Division : std::uint8_t { none, running_sum, tile_sum };
 
 /// How the parts of the keys that blocks of their own take are put together; m_i, l_i and the
 /// quotients o_i are a part's.
@@ -88,7 +85,8 @@ struct RowPlan {
   ElementType q_type{}, k_type{}, v_type{}, o_type{};  ///< as which the bits are read, or written
   double scale = 1;                                    ///< of q·k, for scores of base e
   double cap = 0;                                      ///< scores are cap·tanh(s / cap); 0: none
-  double sink = 0;                                     ///< what l has besides, times e^−m
+  double tile_scale = 1;  ///< scores of the tiles `in_tiles` have this factor besides
+  double sink = 0;        ///< what l has besides, times e^−m
   /// The operand's heads are read as [d, length], not as [length, d].
   bool q_exchanged = false, k_exchanged = false, v_exchanged = false;
   std::vector<double> depth;  ///< how often each column of q·k counts
@@ -96,11 +94,16 @@ struct RowPlan {
   std::int64_t tiles = 1;     ///< that the row's block goes through
   bool downwards = false;     ///< from the last to the first
   Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
-  Among rescaled_so = Among::all;  ///< the tiles of these rules
-  TileMap k_from, v_from;          ///< in a tile of keys: (key, column); empty: in place
-  TileMap p_from;                  ///< in a tile of P: (query, key)
-  ElementType p_type{};            ///< as which P is rounded; its bits go into O as `v_type`'s
-  std::int64_t sum_rows = 0;       ///< l sums up the rows whose numbers differ in these bits alone
+  double alpha_power = 1;  ///< of Rescale::power
+  /// Tiles that the rules above hold in, and the maps below; empty: all.
+  std::function<bool(std::int64_t tile)> in_tiles;
+  TileMap k_from, v_from;  ///< in a tile of keys: (key, column); empty: in place
+  TileMap p_from;          ///< in a tile of P: (query, key)
+  ElementType p_type{};    ///< as which P is rounded; its bits go into O as `v_type`'s
+  /// What is kept of scores (of base e), P and O after each tile; empty: all of it.
+  std::function<double(double)> score_kept, p_kept, o_kept;
+  Division p_divided = Division::none;
+  std::int64_t sum_rows = 0;     ///< l sums up the rows whose numbers differ in these bits alone
   std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
   std::int64_t divisor_row = 0;  ///< the same of l
   Combine combine = Combine::right;
@@ -110,8 +113,15 @@ struct RowPlan {
   OutputRule output = OutputRule::divided;
   /// Batch, head and query whose right result the row holds.
   std::optional<std::array<std::int64_t, 3>> moved_from;
-  LseRule lse = LseRule::right;
+  /// The column of Q that is multiplied with a column of K; empty: the same.
+  std::function<std::int64_t(std::int64_t col)> q_column;
+  /// The column of O that stands in a column; −1: zero. Empty: its own.
+  std::function<std::int64_t(std::int64_t col)> o_column;
+  LseRule lse = LseRule::of_both;
+  double lse_of_m = 1, lse_of_l = 1;  ///< factors of m and of ln l
   double in_lse = 1;  ///< how often l counts in the log-sum-exp beyond its use as divisor
+
+  bool holds_in(std::int64_t tile_number) const { return !in_tiles || in_tiles(tile_number); }
 
   /// A key that the row takes.
   struct Term {
@@ -140,9 +150,10 @@ class PlanInputs {
   const DumpInfo& info() const { return dump_.info; }
   const Problem& problem() const { return dump_.info.problem; }
   /// Attention, of query `query` of a head; beyond the last query, of a row of zeros.
-  RowPlan right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) const;
-  /// What the plan comes to; NaN where it takes a row that is none.
-  PlannedRow carry_out(const RowPlan& plan);
+  const RowPlan& right_plan(std::int64_t batch, std::int64_t head, std::int64_t query);
+  /// What the plan comes to; NaN where it takes a row that is none. `columns`: of O, the first ones
+  /// alone, as many.
+  PlannedRow carry_out(const RowPlan& plan, std::int64_t columns = -1);
 
  private:
   struct Walk;
@@ -158,16 +169,26 @@ class PlanInputs {
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
   const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
+  /// q·k of rows as they are; known ones are not computed again.
+  double product_of(const RowPlan& plan, const std::vector<double>& q, std::int64_t k_row);
   std::vector<double> scores_of(const RowPlan& plan);
   Walk walk(const RowPlan& plan);
   /// The walk of the right row `in_tile` of the plan's block, tile by tile as the plan goes.
   Walk walk_of_row(const RowPlan& plan, std::int64_t in_tile);
   Sums sums_of(const RowPlan& plan);
+  static void divide(const RowPlan& plan, const Walk& own, Sums& sums);
+  static double factor_of(const RowPlan& plan, const Sums& sums, double l);
+  RowPlan make_right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) const;
+  void add_values(const RowPlan& plan, const Sums& sums, PlannedRow& row);
   PlannedRow carry_out_by_lanes(const RowPlan& plan);
 
   const Dump& dump_;
   Inputs inputs_;
-  std::map<std::tuple<const Tensor*, ElementType, std::int64_t, bool>, std::vector<double>> rows_;
+  /// The rows of a tensor as they are read; those behind the last are zeros.
+  std::map<std::tuple<const Tensor*, ElementType, bool>, std::vector<std::vector<double>>> rows_;
+  /// q·k by row of Q and row of K, NaN where it is not known, of inputs as they are.
+  std::map<std::int64_t, std::vector<double>> products_;
+  std::map<std::array<std::int64_t, 3>, RowPlan> right_plans_;
   std::vector<double> taken_;
 };
 

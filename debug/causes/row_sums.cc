@@ -9,40 +9,39 @@ namespace {
 
 using reference::infinity;
 
-/// What a score of a visit weighs in a sum that is brought to the walk's m by `rule`.
-double brought(Rescale rule, double score, double peak, double before, double now, double m,
-               bool is_last) {
+/// What a sum has of before is multiplied by, at a visit.
+double carried(Rescale rule, double power, double alpha, double before, double next) {
   switch (rule) {
-    case Rescale::none:
-      return weight(score, now);
-    case Rescale::twice:
-      return weight(score, now) * std::exp(2 * (now - m));
-    case Rescale::base_two:
-      return weight(score, now) * std::exp2(now - m);
-    case Rescale::base_e:
-      return weight(score, now) * std::exp((now - m) * reference::log2_e);
-    case Rescale::root:
-      return weight(score, now) * std::exp((now - m) / 2);
-    case Rescale::all:
-      return weight(score, now) * weight(before, m);
-    case Rescale::swapped:
-      return weight(score, now) * weight(before, now);
-    case Rescale::restart:
-      return is_last ? weight(score, m) : 0;
-    case Rescale::own_peak:
-      return weight(score, peak) * std::exp(now - m);
+    case Rescale::power:
+      return power == 0 ? 1 : std::pow(alpha, power);
     case Rescale::doubled:
+      return 2 * alpha;
     case Rescale::fourfold:
-    case Rescale::right:
-      break;
+      return 4 * alpha;
+    case Rescale::swapped:
+      return 1;
+    case Rescale::restart:
+      return 0;
+    case Rescale::late:
+      return before;
+    case Rescale::early:
+      return next;
+    default:
+      return alpha;
   }
-  return weight(score, m);
 }
 
-/// How often a tile counts that `later` others follow.
-double repeated(Rescale rule, std::size_t later) {
-  const int doublings = rule == Rescale::doubled ? 1 : rule == Rescale::fourfold ? 2 : 0;
-  return std::ldexp(1.0, doublings * static_cast<int>(std::min<std::size_t>(later, 512)));
+/// What a score of a visit adds; `share` relative to the running maximum.
+double added(Rescale rule, double share, double score, double peak, double alpha) {
+  switch (rule) {
+    case Rescale::all:
+    case Rescale::swapped:
+      return share * alpha;
+    case Rescale::own_peak:
+      return weight(score, peak);
+    default:
+      return share;
+  }
 }
 
 }  // namespace
@@ -136,36 +135,62 @@ PlanInputs::Walk PlanInputs::walk_of_row(const RowPlan& plan, std::int64_t in_ti
   return walk(other);
 }
 
+/// l as the visits find and leave it, and P that is divided by it.
+void PlanInputs::divide(const RowPlan& plan, const Walk& own, Sums& sums) {
+  std::vector<double> of_tile(own.tiles);
+  for (std::size_t i = 0; i < sums.in_l.size(); ++i) of_tile[own.tile_of(i)] += sums.in_l[i];
+  std::vector<double> up_to = of_tile;
+  for (std::size_t visited = 1; visited < own.tiles; ++visited) {
+    up_to[visited] += up_to[visited - 1];
+  }
+  // At the last maximum; the kernel has them at the visit's.
+  const auto then = [&](double sum, std::size_t visited) {
+    return sum / weight(own.running[visited], own.m);
+  };
+  if (own.tiles > 1) {
+    sums.l_before_last = then(up_to[own.tiles - 2], own.tiles - 2);
+    sums.last_alpha = own.alpha(own.tiles - 1);
+  }
+  if (plan.p_divided == Division::none) return;
+  const std::vector<double>& divisors = plan.p_divided == Division::tile_sum ? of_tile : up_to;
+  for (std::size_t i = 0; i < sums.in_o.size(); ++i) {
+    const double l = then(divisors[own.tile_of(i)], own.tile_of(i));
+    if (sums.in_o[i] != 0) sums.in_o[i] /= l;
+  }
+}
+
 PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   const Walk own = walk(plan);
   const std::vector<double>& scores = own.scores;
-  const std::int64_t in_tile = plan.query % info().br, first_query = plan.query - in_tile;
+  const std::int64_t in_tile = plan.query % info().br;
   Sums sums;
   sums.m = own.m;
   sums.largest_score = own.largest_score;
-  const std::int64_t whole_keys = problem().visible_keys(first_query);
-  const auto holds = [&](std::size_t visited) {
-    if (plan.rescaled_so == Among::all) return true;
-    const bool whole =
-        static_cast<std::int64_t>((own.visit(visited) + 1) * own.width) <= whole_keys;
-    return whole == (plan.rescaled_so == Among::whole);
+  std::vector<double> alphas(own.tiles);
+  for (std::size_t visited = 0; visited < own.tiles; ++visited)
+    alphas[visited] = own.alpha(visited);
+  const auto rule_at = [&](Rescale rule, std::size_t visited) {
+    return plan.holds_in(static_cast<std::int64_t>(own.visit(visited))) ? rule : Rescale::right;
   };
-  // A rule of some tiles: what the others do to what was there before them is right.
-  const auto by = [&](Rescale rule, double score, std::size_t visited) {
-    if (plan.rescaled_so == Among::all) {
-      return brought(rule, score, own.peak[visited], own.before(visited), own.running[visited],
-                     own.m, visited + 1 == own.tiles) *
-             repeated(rule, own.tiles - 1 - visited);
+  // By what a visit's share is brought to the last one's maximum.
+  const auto carried_by = [&](Rescale rule) {
+    std::vector<double> factors(own.tiles, 1);
+    for (std::size_t visited = own.tiles; visited-- > 1;) {
+      const double next = visited + 1 < own.tiles ? alphas[visited + 1] : 1;
+      // What comes from before the first tile is nothing, whatever alpha is.
+      const double before = visited > 1 ? alphas[visited - 1] : 1;
+      factors[visited - 1] = factors[visited] * carried(rule_at(rule, visited), plan.alpha_power,
+                                                        alphas[visited], before, next);
     }
-    double in_sum = weight(score, own.running[visited]);
-    for (std::size_t next = visited + 1; next < own.tiles; ++next) {
-      const double alpha = std::exp(own.running[next - 1] - own.running[next]);
-      in_sum *= !holds(next)             ? alpha
-                : rule == Rescale::none  ? 1
-                : rule == Rescale::twice ? alpha * alpha
-                                         : alpha;
-    }
-    return in_sum;
+    return factors;
+  };
+  const std::vector<double> o_carried = carried_by(plan.o_rescale),
+                            l_carried = carried_by(plan.l_rescale);
+  const auto by = [&](Rescale rule, const std::vector<double>& factors, double share, double score,
+                      std::size_t visited) {
+    const double sum =
+        added(rule_at(rule, visited), share, score, own.peak[visited], alphas[visited]);
+    return sum == 0 ? 0 : sum * factors[visited];
   };
   std::map<std::int64_t, Walk> others;  // by row of the block
   const auto row = [&](std::int64_t number) -> const Walk& {
@@ -176,13 +201,14 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const RowPlan::Term& term = plan.terms[i];
     const std::size_t visited = own.tile_of(i);
-    double in_o = by(plan.o_rescale, scores[i], visited);
+    const double share = weight(scores[i], own.running[visited]);
+    double in_o = by(plan.o_rescale, o_carried, share, scores[i], visited);
     if (plan.alpha_row > 0) {
       const Walk& other = row(in_tile ^ plan.alpha_row);
       in_o = weight(scores[i], own.running[visited]) *
              weight(other.running[visited], other.running[own.tiles - 1]);
     }
-    if (plan.p_from) {
+    if (plan.p_from && plan.holds_in(static_cast<std::int64_t>(own.visit(visited)))) {
       const ElementPlace from = plan.p_from(in_tile, static_cast<std::int64_t>(i % own.width));
       const Walk& other = row(from.row);
       const std::size_t key = i / own.width * own.width + static_cast<std::size_t>(from.col);
@@ -195,8 +221,11 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       const double p = weight(scores[i], own.running[visited]);
       in_o = value_of(plan.v_type, round_to(plan.p_type, p)) * weight(own.running[visited], own.m);
     }
+    if (plan.p_kept) {
+      in_o = plan.p_kept(share) * weight(own.running[visited], own.m);
+    }
     sums.in_o.push_back(term.in_o * in_o);
-    sums.in_l.push_back(term.in_l * by(plan.l_rescale, scores[i], visited));
+    sums.in_l.push_back(term.in_l * by(plan.l_rescale, l_carried, share, scores[i], visited));
   }
   for (std::int64_t bits = plan.sum_rows; bits > 0; bits = (bits - 1) & plan.sum_rows) {
     if ((in_tile ^ bits) >= info().br) continue;
@@ -208,6 +237,10 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
           weight(other.scores[i], other.running[visited]) * weight(own.running[visited], own.m);
     }
   }
+  for (std::size_t tile = 0; tile < own.tiles; ++tile) {
+    sums.brought.push_back(weight(own.running[own.visit(tile)], own.m));
+  }
+  divide(plan, own, sums);
   if (plan.combine != Combine::right) {
     sums.combine_by(plan.combine, static_cast<std::size_t>(plan.part_keys), scores);
   }

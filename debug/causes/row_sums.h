@@ -29,6 +29,7 @@ struct PlanInputs::Walk {
   double before(std::size_t visited) const {
     return visited > 0 ? running[visited - 1] : -reference::infinity;
   }
+  double alpha(std::size_t visited) const { return weight(before(visited), running[visited]); }
 };
 
 /// What the tiles leave.
@@ -37,6 +38,9 @@ struct PlanInputs::Sums {
   double largest_score = 0;
   std::vector<double> in_o, in_l;  ///< what each term adds, brought to m
   double l_besides = 0;            ///< what l has of other rows
+  double l_before_last = 0;        ///< l as the last tile found it
+  double last_alpha = 1;
+  std::vector<double> brought;  ///< by tile: what takes its sums to m
 
   /// Weighs the quotients of parts of `size` terms by another rule than their l.
   void combine_by(Combine rule, std::size_t size, const std::vector<double>& scores);

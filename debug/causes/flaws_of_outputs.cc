@@ -1,0 +1,217 @@
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "debug/causes/flaw_families.h"
+#include "debug/text/text.h"
+
+namespace lanescope {
+namespace {
+
+void add_divisions(const DumpInfo& info, Flaws& flaws) {
+  const auto add = [&](Cause cause, Stage stage, const std::string& text, int choices, auto edit) {
+    flaws.push_back({cause, stage, text, choices, edit});
+  };
+  struct Row {
+    Cause cause;
+    const char* text;
+    OutputRule rule;
+  };
+  const Row rows[] = {
+      {Cause::not_normalised, "is not divided by l", OutputRule::undivided},
+      {Cause::normalised_twice, "is divided by l twice", OutputRule::divided_twice},
+      {Cause::wrong_formula, "is multiplied by l", OutputRule::multiplied},
+      {Cause::wrong_formula, "is divided by e^(m + ln l)", OutputRule::by_exponential},
+      {Cause::wrong_formula, "is divided by the number of keys", OutputRule::by_count},
+      {Cause::stale_operand, "is divided by l of before the last tile", OutputRule::by_earlier_sum},
+      {Cause::rescaled_twice, "is rescaled by alpha once more behind the last tile",
+       OutputRule::rescaled_again},
+  };
+  for (const auto& [cause, text, rule] : rows) {
+    add(cause, Stage::epilogue, std::string("whose O ") + text, 0,
+        [=, rule = rule](RowPlan& plan) { plan.output = rule; });
+  }
+  for (const Division division : {Division::running_sum, Division::tile_sum}) {
+    const std::string by = division == Division::running_sum ? "l" : "the tile's own sum";
+    add(Cause::normalised_twice, Stage::pv, "whose P is divided by " + by + " in every tile, O too",
+        0, [=](RowPlan& plan) { plan.p_divided = division; });
+    add(Cause::normalised_twice, Stage::pv,
+        "whose P is divided by " + by + " in every tile, O no more", 1, [=](RowPlan& plan) {
+          plan.p_divided = division;
+          plan.output = OutputRule::undivided;
+        });
+  }
+  for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
+    if (distance >= info.br) continue;
+    add(Cause::operand_of_other_row, Stage::epilogue,
+        "whose O is divided by l of row i xor " + std::to_string(distance), 1,
+        [=](RowPlan& plan) { plan.divisor_row = distance; });
+  }
+}
+
+void add_log_sums(const DumpInfo& info, Flaws& flaws) {
+  using std::numbers::ln2;
+  using std::numbers::log10e;
+  using std::numbers::log2e;
+  const double scale = 1 / std::sqrt(static_cast<double>(info.problem.d));
+  struct Factor {
+    const char* text;
+    double value;
+    Cause cause;
+  };
+  const Factor of_m[] = {
+      {"m", 1, Cause::wrong_formula},
+      {"m / ln 2", log2e, Cause::wrong_base},
+      {"0", 0, Cause::lse_without_maximum},
+      {"m ln 2", ln2, Cause::wrong_base},
+      {"m without its scale", 1 / scale, Cause::wrong_scale},
+      {"m scaled twice", scale, Cause::wrong_scale},
+      {"m without its scale, in base 2", log2e / scale, Cause::wrong_scale},
+      {"m scaled twice, in base 2", scale * ln2, Cause::wrong_scale},
+      {"-m", -1, Cause::wrong_formula},
+      {"2 m", 2, Cause::wrong_formula},
+      {"m / ln 10", log10e, Cause::wrong_base},
+      {"m (2 - ln 2)", 2 - ln2, Cause::wrong_base},
+      {"m (2 - log2 e)", 2 - log2e, Cause::wrong_base},
+  };
+  const Factor of_l[] = {
+      {"ln l", 1, Cause::wrong_formula},          {"log2 l", log2e, Cause::wrong_base},
+      {"0", 0, Cause::lse_without_sum},           {"ln l ln 2", ln2, Cause::wrong_base},
+      {"log10 l", log10e, Cause::wrong_base},     {"-ln l", -1, Cause::wrong_formula},
+      {"ln l scaled", scale, Cause::wrong_scale}, {"2 ln l", 2, Cause::wrong_formula},
+      {"ln l / 2", 0.5, Cause::wrong_formula},
+  };
+  for (const Factor& m : of_m) {
+    for (const Factor& l : of_l) {
+      if ((m.value == 1 && l.value == 1) || (m.value == 0 && l.value == 0)) continue;
+      const bool both = m.value != 1 && l.value != 1 && m.value != l.value;
+      const std::string text = m.value == 0 && l.value == 1   ? "lacks m"
+                               : l.value == 0 && m.value == 1 ? "is m alone"
+                               : m.value == log2e && l.value == log2e
+                                   ? "is in base 2"
+                                   : "is " + std::string(m.text) + " plus " + l.text;
+      flaws.push_back({m.value != 1 ? m.cause : l.cause, Stage::epilogue,
+                       "whose log-sum-exp " + text, both ? 2 : 0,
+                       [m = m.value, l = l.value](RowPlan& plan) {
+                         plan.lse_of_m = m;
+                         plan.lse_of_l = l;
+                       }});
+    }
+  }
+  for (const LseRule rule : {LseRule::sum, LseRule::maximum_and_sum}) {
+    flaws.push_back({Cause::wrong_formula, Stage::epilogue,
+                     rule == LseRule::sum ? "whose log-sum-exp is l itself"
+                                          : "whose log-sum-exp is m plus l, without its logarithm",
+                     0, [=](RowPlan& plan) { plan.lse = rule; }});
+  }
+  for (const int times : {2, 4, 8, 16, 32}) {
+    flaws.push_back({Cause::contribution_repeated, Stage::epilogue,
+                     "whose log-sum-exp counts every key " + std::to_string(times) + " times", 1,
+                     [=](RowPlan& plan) { plan.in_lse = times; }});
+    flaws.push_back({Cause::contribution_missing, Stage::epilogue,
+                     "whose log-sum-exp is of l / " + std::to_string(times), 1,
+                     [=](RowPlan& plan) { plan.in_lse = 1.0 / times; }});
+  }
+}
+
+/// Columns of O that stand elsewhere in their row.
+void add_stored_columns(const DumpInfo& info, Flaws& flaws) {
+  const std::int64_t d = info.problem.d;
+  const auto add = [&](Cause cause, const std::string& text, int choices, const auto& from) {
+    flaws.push_back({cause, Stage::epilogue, "whose columns of O are stored " + text, choices,
+                     [=](RowPlan& plan) { plan.o_column = from; }});
+  };
+  for (std::int64_t bit = 1; bit < d; bit *= 2) {
+    const std::string number = std::to_string(bit);
+    add(Cause::permuted, "in column i xor " + number, 1,
+        [=](std::int64_t col) { return col ^ bit; });
+    add(Cause::wrong_source, "with those of column i without its bit " + number + " for both", 1,
+        [=](std::int64_t col) { return col & ~bit; });
+    add(Cause::wrong_source, "with those of column i with its bit " + number + " for both", 1,
+        [=](std::int64_t col) { return col | bit; });
+    add(Cause::permuted, number + " behind their place", 1,
+        [=](std::int64_t col) { return (col + d - bit) % d; });
+    if (bit > 1) {
+      add(Cause::permuted, number + " before their place", 1,
+          [=](std::int64_t col) { return (col + bit) % d; });
+      add(Cause::transposed, "as if a row were [" + number + ", d / " + number + "]", 1,
+          [=](std::int64_t col) { return col % (d / bit) * bit + col / (d / bit); });
+    }
+  }
+  add(Cause::permuted, "in reverse order", 0, [=](std::int64_t col) { return d - 1 - col; });
+  for (std::int64_t width = 2; width <= 32 && width < d; width *= 2) {
+    add(Cause::permuted, "in reverse order in every " + std::to_string(width), 1,
+        [=](std::int64_t col) { return col / width * width + width - 1 - col % width; });
+  }
+}
+
+/// Rows of the right result that stand elsewhere.
+void add_places(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  struct Map {
+    std::string what;
+    int choices;
+    std::function<std::array<std::int64_t, 3>(std::int64_t, std::int64_t, std::int64_t)> place;
+    Cause cause = Cause::misplaced;
+  };
+  const std::int64_t heads = p.heads, len = p.len_q, batch = p.batch;
+  std::vector<Map> maps = {
+      {"as [batch, len_q, heads, d]", 0,
+       [=](auto b, auto h, auto q) {
+         const std::int64_t flat = h * len + q;
+         return std::array{b, flat % heads, flat / heads};
+       }},
+      {"as [heads, batch, len_q, d]", 0,
+       [=](auto b, auto h, auto q) {
+         const std::int64_t flat = b * heads + h;
+         return std::array{flat % batch, flat / batch, q};
+       }},
+      {"with the heads in reverse", 1,
+       [=](auto b, auto h, auto q) {
+         return std::array{b, heads - 1 - h, q};
+       }},
+      {"as those of the next head", 1,
+       [=](auto b, auto h, auto q) {
+         return std::array{b, (h + heads - 1) % heads, q};
+       }},
+  };
+  for (const std::int64_t distance : {1, 2, 4, 8, 16, 32, 64}) {
+    if (distance >= info.br) continue;
+    maps.push_back({"in row i xor " + std::to_string(distance), 1, [=](auto b, auto h, auto q) {
+                      return std::array{b, h, q ^ distance};
+                    }});
+    maps.back().cause = Cause::permuted;
+  }
+  for (const std::int64_t off : {1, -1}) {
+    maps.push_back({std::string("in the ") + (off > 0 ? "next row" : "row before"), 1,
+                    [=](auto b, auto h, auto q) {
+                      return std::array{b, h, q - off};
+                    }});
+  }
+  maps.push_back({"in reverse order", 1, [=](auto b, auto h, auto q) {
+                    return std::array{b, h, len - 1 - q};
+                  }});
+  if (batch > 1) {
+    maps.push_back({"as those of the other batch", 1, [=](auto b, auto h, auto q) {
+                      return std::array{(b + 1) % batch, h, q};
+                    }});
+  }
+  for (const auto& [what, choices, place, cause] : maps) {
+    flaws.push_back({cause, Stage::epilogue, "whose rows are stored " + what, choices,
+                     [=, place = place](RowPlan& plan) {
+                       const auto [b, h, q] = place(plan.batch, plan.head, plan.query);
+                       plan.moved_from = {b, h, q};
+                     }});
+  }
+}
+
+}  // namespace
+
+void add_flaws_of_outputs(const DumpInfo& info, Flaws& flaws) {
+  add_divisions(info, flaws);
+  add_log_sums(info, flaws);
+  add_stored_columns(info, flaws);
+  add_places(info, flaws);
+}
+
+}  // namespace lanescope

@@ -1,0 +1,45 @@
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "debug/causes/flaw_families.h"
+
+namespace lanescope {
+namespace {
+
+double kept(ElementType type, double x) { return value_of(type, round_to(type, x)); }
+
+}  // namespace
+
+void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
+  const double root = std::sqrt(static_cast<double>(info.problem.d));
+  const auto add = [&](Stage stage, const std::string& text, int choices, const auto& edit) {
+    flaws.push_back({Cause::precision_lost, stage, "whose " + text, choices, edit});
+  };
+  for (const ElementType type : {ElementType::f16, ElementType::bf16, ElementType::e4m3}) {
+    const std::string name = name_of(type);
+    struct Unit {
+      const char* text;
+      double factor;
+    };
+    // What is rounded: the scores as they go into e^x or 2^x, or the sums of the product.
+    const Unit units[] = {{"scores", 1},
+                          {"scores of base 2", std::numbers::log2e},
+                          {"scores before the scale", root}};
+    for (const auto& [what, factor] : units) {
+      add(Stage::qk, what + (" are rounded to " + name), 1, [=, factor = factor](RowPlan& plan) {
+        plan.score_kept = [=](double s) {
+          return std::isfinite(s) ? kept(type, s * factor) / factor : s;
+        };
+      });
+    }
+    if (type != info.dtype) {
+      add(Stage::softmax, "P is rounded to " + name, 1,
+          [=](RowPlan& plan) { plan.p_kept = [=](double p) { return kept(type, p); }; });
+    }
+    add(Stage::pv, "O is rounded to " + name + " after every tile", 1,
+        [=](RowPlan& plan) { plan.o_kept = [=](double o) { return kept(type, o); }; });
+  }
+}
+
+}  // namespace lanescope

@@ -112,6 +112,76 @@ TEST_CASE("ptx hopper: tensor copies fill with zeroes what lies outside", "[ptx]
              ContainsSubstring("2 coordinates for a tensor of 3 dimensions"));
 }
 
+TEST_CASE("ptx hopper: the address of a parameter has 32 bits, or 64", "[ptx]") {
+  for (const char* address : {"mov.u32 %r10, p1; cvt.u64.u32 %rd5, %r10;", "mov.u64 %rd5, p1;"}) {
+    const Result result = run(std::string(address) +
+                              "cvta.param.u64 %rd5, %rd5; ld.u64 %rd6, [%rd5]; ld.global.u32 %r1, "
+                              "[%rd6+8]; st.global.u32 [%rd1], %r1;\n");
+    CHECK(result.fault.empty());
+    CHECK(result.out[5] == 102);
+  }
+}
+
+TEST_CASE("ptx hopper: a kernel makes a tensor map of zeroes", "[ptx]") {
+  const auto field = [](const std::string& rest) {
+    return "@%p0 tensormap.replace.tile." + rest + ";\n";
+  };
+  const std::string zeroes =
+      "setp.lt.u32 %p2, %r0, 32; mov.u32 %r11, 0; add.u32 %r12, %r7, 1024;\n"
+      "@%p2 st.shared.u32 [%r12], %r11; bar.sync 0; cvt.u64.u32 %rd5, %r8; add.u64 %rd6, %rd0, "
+      "2048;\n";
+  const std::string in_shared = ".shared::cta.b1024.b";
+  const auto dimensions = [&](const std::string& elements) {
+    return "mov.u32 %r13, 16; mov.u32 %r14, 8; mov.u32 %r15, 1; mov.u64 %rd7, 64;\n" +
+           field("rank" + in_shared + "32 [%rd5+1024], 1") +
+           field("box_dim" + in_shared + "32 [%rd5+1024], 0, %r13") +
+           field("box_dim" + in_shared + "32 [%rd5+1024], 1, %r14") +
+           field("global_dim" + in_shared + "32 [%rd5+1024], 0, %r13") +
+           field("global_dim" + in_shared + "32 [%rd5+1024], 1, %r13") +
+           field("global_stride" + in_shared + "64 [%rd5+1024], 0, %rd7") +
+           field("element_stride" + in_shared + "32 [%rd5+1024], 0, %r15") + elements +
+           field("swizzle_mode" + in_shared + "32 [%rd5+1024], 0");
+  };
+  const std::string base = field("global_address" + in_shared + "64 [%rd5+1024], %rd3");
+  const std::string of_32_bits = field("elemtype" + in_shared + "32 [%rd5+1024], 2");
+  const std::string publish =
+      "bar.sync 0;\n@%p2 tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release."
+      "gpu.sync.aligned [%rd6], [%rd5+1024], 128;\n"
+      "@%p2 fence.proxy.tensormap::generic.acquire.gpu [%rd6], 128;\n";
+  const std::string copy =
+      "mov.u32 %r10, 0; mov.u32 %r11, 3;\n" + init("1") + expect("512") +
+      "@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%r8], [%rd6, {%r10, %r11}], [%r9];\n" +
+      wait + read_back;
+  const Result made = run(zeroes + base + dimensions(of_32_bits) + publish + copy, true);
+  CHECK(made.fault.empty());
+  CHECK(made.kinds.empty());
+  CHECK(made.out[0] == 100 + 3 * 16);
+  CHECK(made.out[127] == 100 + 3 * 16 + 127);
+  const auto fault = [&](const std::string& body) { return run(body + copy).fault; };
+  CHECK_THAT(fault(zeroes + base + dimensions("") + publish), ContainsSubstring("have no type"));
+  CHECK_THAT(fault(zeroes + field("elemtype" + in_shared + "32 [%rd5+1024], 2") + publish),
+             ContainsSubstring("a tensor has 1 to 5 dimensions"));
+  CHECK_THAT(fault(zeroes + field("rank" + in_shared + "32 [%rd5+1024], 5")),
+             ContainsSubstring("the rank is given less one"));
+  CHECK_THAT(fault(zeroes + "mov.u32 %r15, 2;\n" +
+                   field("element_stride" + in_shared + "32 [%rd5+1024], 0, %r15")),
+             ContainsSubstring("steps over elements"));
+  CHECK_THAT(fault(zeroes + field("fill_mode" + in_shared + "32 [%rd5+1024], 1")),
+             ContainsSubstring("filling with NaN"));
+  CHECK_THAT(fault(zeroes + field("global_address" + in_shared + "32 [%rd5+1024], %r13")),
+             ContainsSubstring(".b64 is taken"));
+  CHECK_THAT(fault("mov.u32 %r11, 7; st.shared.u32 [%r7+1024], %r11; bar.sync 0; "
+                   "cvt.u64.u32 %rd5, %r8;\n" +
+                   of_32_bits),
+             ContainsSubstring("neither a tensor map nor zeroes"));
+  // Of 128 bytes that nobody wrote, and of those that another lane is writing.
+  CHECK(run("cvt.u64.u32 %rd5, %r8;\n" + of_32_bits, true).found(Kind::uninitialised_read));
+  const std::string unfenced =
+      zeroes.substr(0, zeroes.find("bar.sync")) + zeroes.substr(zeroes.find("cvt.u64"));
+  CHECK(run(unfenced + of_32_bits, true).found(Kind::race));
+}
+
 TEST_CASE("ptx hopper: bulk copies reduce what lies in global memory", "[ptx]") {
   // Of 128 words, twice: the output holds 1000 + i, the tile i.
   const auto reduced = [](const std::string& operation, const std::string& first,

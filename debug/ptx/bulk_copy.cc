@@ -98,6 +98,9 @@ Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
     if (!map) {
       warp.fail(lane, "the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled wrote");
     }
+    if (const char* fault = fault_of(*map)) {  // of one that the kernel made
+      warp.fail(lane, std::string("the tensor map: ") + fault);
+    }
     std::int64_t at[5] = {};
     for (std::size_t i = 0; i < in.vector; ++i) {
       const Place place = warp.program().operands[in.target + i];

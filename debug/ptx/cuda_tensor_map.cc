@@ -27,8 +27,6 @@ Result cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* bas
                               const std::uint64_t* size, const std::uint64_t* stride,
                               const std::uint32_t* box, const std::uint32_t* element_stride,
                               int interleave, int swizzle, int, int fill) {
-  using lanescope::simt::Swizzle;
-  static constexpr Swizzle swizzles[] = {Swizzle::none, Swizzle::b32, Swizzle::b64, Swizzle::b128};
   if (!map || !size || !box || !element_stride || (rank > 1 && !stride)) {
     return refuse(invalid_value, "an argument is null");
   }
@@ -44,7 +42,7 @@ Result cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* bas
   bytes.element_bytes = static_cast<std::uint8_t>(element_bytes[type]);
   bytes.rank = static_cast<std::uint8_t>(rank);
   bytes.type = static_cast<std::uint8_t>(type);
-  bytes.swizzle = static_cast<std::uint8_t>(swizzles[swizzle]);
+  bytes.swizzle = static_cast<std::uint8_t>(lanescope::ptx::swizzles[swizzle]);
   for (std::uint32_t i = 0; i < rank; ++i) {
     if (element_stride[i] != 1) {
       return refuse(not_supported, "steps over elements are not executed");

@@ -9,11 +9,6 @@
 #include "debug/ptx/program_builder.h"
 
 namespace lanescope::ptx {
-namespace {
-
-Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
-
-/// The address that an operand is goes to `place`, its offset to `offset`.
 void take_address(Decoder& d, const Operand& operand, Space space, Place& place,
                   std::int64_t& offset, bool& wide) {
   const Instruction kept = d.in;
@@ -25,6 +20,10 @@ void take_address(Decoder& d, const Operand& operand, Space space, Place& place,
   offset = taken.immediate;
   wide = taken.wide_address;
 }
+
+namespace {
+
+Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
 
 /// [map, {coordinates}]: the map's address to s[1] and immediate2, coordinates behind `target`.
 void take_map(Decoder& d, const Operand& operand, int rank) {

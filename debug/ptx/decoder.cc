@@ -152,7 +152,8 @@ Place Decoder::source_of(const Operand& operand, Type type) {
     case Operand::Kind::variable:
     case Operand::Kind::symbol: {
       const auto [space, at] = locate(operand);
-      if (bits != 64 && !(bits == 32 && (space == Space::shared || space == Space::local))) {
+      const bool narrow = space == Space::shared || space == Space::local || space == Space::param;
+      if (bits != 64 && !(bits == 32 && narrow)) {
         fail("an address, where ." + std::string(name_of(type)) + " is taken");
       }
       return constant(at, bits);

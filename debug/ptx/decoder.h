@@ -169,6 +169,11 @@ bool decode_vote_of_warp(Decoder& decoder, std::string_view base);  ///< what th
 bool decode_matrix(Decoder& decoder);
 bool decode_mbarriers(Decoder& decoder);
 bool decode_bulk_copy(Decoder& decoder);
+bool decode_tensor_map(Decoder& decoder);
+/// The address that an operand beside the first is: its register goes to `place`, its offset to
+/// `offset`.
+void take_address(Decoder& decoder, const Operand& operand, Space space, Place& place,
+                  std::int64_t& offset, bool& wide);
 bool decode_warpgroup(Decoder& decoder);
 bool decode_marker(Decoder& decoder);
 

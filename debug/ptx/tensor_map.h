@@ -23,6 +23,10 @@ struct alignas(64) TensorMapBytes {
 };
 static_assert(sizeof(TensorMapBytes) == 128);
 
+/// By CUtensorMapSwizzle, which is PTX's .swizzle_mode.
+inline constexpr simt::Swizzle swizzles[] = {simt::Swizzle::none, simt::Swizzle::b32,
+                                             simt::Swizzle::b64, simt::Swizzle::b128};
+
 /// Nothing where they hold no tensor map.
 std::optional<simt::TensorMap> read_tensor_map(const void* bytes);
 /// Its elements; `flushes`: subnormal ones count as zero in sums. Of a map that read_tensor_map

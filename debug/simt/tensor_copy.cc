@@ -87,6 +87,8 @@ void check_global(AsyncHost& host, const Box& box, BlockChecker::Access access,
 }  // namespace
 
 const char* fault_of(const TensorMap& map) {
+  if (map.rank < 1 || map.rank > 5) return "a tensor has 1 to 5 dimensions";
+  if (map.element_bytes < 1) return "its elements have no type";
   if (reinterpret_cast<std::uintptr_t>(map.base) % 16 != 0) {
     return "a tensor begins at a multiple of 16 bytes";
   }

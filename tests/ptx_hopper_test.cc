@@ -180,6 +180,9 @@ TEST_CASE("ptx hopper: a kernel makes a tensor map of zeroes", "[ptx]") {
   const std::string unfenced =
       zeroes.substr(0, zeroes.find("bar.sync")) + zeroes.substr(zeroes.find("cvt.u64"));
   CHECK(run(unfenced + of_32_bits, true).found(Kind::race));
+  const std::string reads = "ld.shared.u32 %r1, [%r7+1024];\n";
+  CHECK(run(zeroes + reads + "bar.sync 0;\n" + of_32_bits, true).kinds.empty());
+  CHECK(run(zeroes + of_32_bits + reads, true).found(Kind::race));
 }
 
 TEST_CASE("ptx hopper: bulk copies reduce what lies in global memory", "[ptx]") {

@@ -200,6 +200,19 @@ TEST_CASE("ptx: a product of wmma is unwritten in the rows and columns of what i
   CHECK(kinds_of(product("a", "row") + stores("22")) == found);
   CHECK(kinds_of(product("b", "col") + stores("22")).empty());
   CHECK(kinds_of(product("b", "col") + stores("24")) == found);
+  // Of sums of f16 registers 0 and 2 are of rows 0 to 7.
+  const std::string halves = "{%r20, %r21, %r22, %r23}";
+  const auto in_halves = [&](const std::string& text) {
+    const std::size_t at = text.find(".f32.f32 " + d);
+    return text.substr(0, at) + ".f16.f16 " + halves + ", " + a + ", " + zeroes +
+           ", {%r1, %r1, %r1, %r1};\n";
+  };
+  for (const char* of_rows : {"20", "22"}) {
+    CHECK(kinds_of(in_halves(product("a", "row")) + stores(of_rows)).empty());
+  }
+  for (const char* of_others : {"21", "23"}) {
+    CHECK(kinds_of(in_halves(product("a", "row")) + stores(of_others)) == found);
+  }
   // Through shared memory, and in a store of the fragment to the output.
   const std::string through =
       "bar.warp.sync 0xffffffff; wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r8], " + d +

@@ -98,3 +98,93 @@ TEST_CASE("ptx matrix: what is not known of other GPUs is said", "[ptx]") {
   CHECK_THROWS_WITH(kernel_of({"", "m16n8k16.row.col.f32.tf32.tf32.f32", 4, 2, 4}),
                     ContainsSubstring("of this shape"));
 }
+
+TEST_CASE("ptx: sums of wmma are of f16 or of f32", "[ptx]") {
+  // A product is two of mma.m16n8k16, whose f16 sums are those of an H200; where only c or only d
+  // is f16, ptxas converts it beside a product with sums of f32.
+  const auto registers = [](const std::string& name, int first, int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) {
+      list += (i > 0 ? ", %" : "{%") + name + std::to_string(first + i);
+    }
+    return list + "}";
+  };
+  const std::string begin =
+      ".reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %h<8>, %r<8>; .reg .f32 %x<8>, %y<8>;\n"
+      ".reg .b16 %s<2>; .reg .b64 %rd<8>;\n"
+      "ld.param.u64 %rd0, [p0]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 32;\n"
+      "add.s64 %rd1, %rd1, %rd0; mov.u32 %r1, 16;\n"
+      "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " +
+      registers("a", 0, 8) + ", [%rd0], %r1;\n" +
+      "wmma.load.b.sync.aligned.col.m16n16k16.global.f16 " + registers("b", 0, 8) +
+      ", [%rd0+512], %r1;\n";
+  const std::string product = "wmma.mma.sync.aligned.row.col.m16n16k16.";
+  const std::string factors = registers("a", 0, 8) + ", " + registers("b", 0, 8) + ", ";
+  const auto load = [&](const std::string& type, const std::string& list) {
+    return "wmma.load.c.sync.aligned.row.m16n16k16.global." + type + " " + list +
+           (type == "f16" ? ", [%rd0+1024]" : ", [%rd0+2048]") + ", %r1;\n";
+  };
+  const auto store = [&](int at, const std::string& type, const std::string& list) {
+    return "wmma.store.d.sync.aligned.row.m16n16k16.global." + type + " [%rd0+" +
+           std::to_string(at) + "], " + list + ", %r1;\n";
+  };
+  std::string widen, narrow;  // c to %x, %y to d
+  for (int i = 0; i < 4; ++i) {
+    const std::string n = std::to_string(i), low = std::to_string(2 * i),
+                      high = std::to_string(2 * i + 1);
+    widen += "mov.b32 {%s0, %s1}, %c" + n + "; cvt.f32.f16 %x" + low + ", %s0; cvt.f32.f16 %x" +
+             high + ", %s1;\n";
+    narrow += "cvt.rn.f16x2.f32 %d" + n + ", %y" + high + ", %y" + low + ";\n";
+  }
+  constexpr std::size_t first = 4096, second = 6144;  // where the two results lie
+  const auto outputs = [&](const std::string& body, simt::TensorCoreRule rule) {
+    std::vector<std::byte> memory(8192 + 32);
+    auto* words = reinterpret_cast<std::uint16_t*>(
+        memory.data() + (32 - reinterpret_cast<std::uintptr_t>(memory.data()) % 32));
+    std::uint32_t seed = 7;
+    const auto next = [&] { return seed = seed * 1664525u + 1013904223u; };
+    for (int i = 0; i < 1024; ++i) {  // f16 in ±[1/8, 8)
+      words[i] =
+          static_cast<std::uint16_t>((next() >> 16 & 0x83ffu) | (12u + (next() >> 28) % 6) << 10);
+    }
+    for (int i = 0; i < 256; ++i) {
+      const float c = static_cast<float>(static_cast<std::int32_t>(next())) * 0x1p-28f;
+      std::memcpy(&words[1024 + 2 * i], &c, 4);
+    }
+    PtxKernel kernel(ptx_module(begin + body + "ret;", 1));
+    kernel.use(memory);
+    kernel.grid.threads[0] = 32;
+    kernel.grid.tensor_core = rule;
+    kernel.run({address(words)});
+    std::vector<std::uint16_t> result[2];
+    for (int i = 0; i < 2; ++i) {
+      result[i].assign(words + (i == 0 ? first : second) / 2,
+                       words + (i == 0 ? first : second) / 2 + 512);
+    }
+    CHECK(std::count(result[0].begin(), result[0].begin() + 256, 0) < 10);
+    CHECK(result[0] == result[1]);
+  };
+  const std::string half_c = load("f16", registers("c", 0, 4));
+  outputs(half_c + product + "f16.f16 " + registers("d", 0, 4) + ", " + factors +
+              registers("c", 0, 4) + ";\n" + store(first, "f16", registers("d", 0, 4)) +
+              "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%h0, %h1}, {%a0, %a1, %a2, %a3}, "
+              "{%b0, %b1}, {%c0, %c1};\n"
+              "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%h2, %h3}, {%a0, %a1, %a2, %a3}, "
+              "{%b2, %b3}, {%c2, %c3};\n" +
+              store(second, "f16", registers("h", 0, 4)),
+          simt::hopper_rule);
+  outputs(half_c + widen + product + "f32.f16 " + registers("y", 0, 8) + ", " + factors +
+              registers("c", 0, 4) + ";\n" + store(first, "f32", registers("y", 0, 8)) + product +
+              "f32.f32 " + registers("y", 0, 8) + ", " + factors + registers("x", 0, 8) + ";\n" +
+              store(second, "f32", registers("y", 0, 8)),
+          simt::ampere_rule);
+  outputs(load("f32", registers("x", 0, 8)) + product + "f16.f32 " + registers("h", 0, 4) + ", " +
+              factors + registers("x", 0, 8) + ";\n" + store(first, "f16", registers("h", 0, 4)) +
+              product + "f32.f32 " + registers("y", 0, 8) + ", " + factors + registers("x", 0, 8) +
+              ";\n" + narrow + store(second, "f16", registers("d", 0, 4)),
+          simt::ampere_rule);
+  CHECK_THROWS_WITH(outputs(half_c + product + "f16.f16 " + registers("d", 0, 4) + ", " + factors +
+                                registers("c", 0, 4) + ";\n",
+                            simt::ampere_rule),
+                    ContainsSubstring("before Hopper"));
+}

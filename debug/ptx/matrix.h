@@ -9,6 +9,8 @@ namespace lanescope::ptx {
 
 /// A fault where lanes of the warp have exited: matrix instructions need all 32.
 void demand_whole(Warp& warp);
+/// The same, and where the machine rounds as a GPU before Hopper: sums of .f16 and tf32.
+void demand_hopper(Warp& warp);
 /// Takes an operand that is a vector of `count` registers of 32 bits.
 void take_fragment(Decoder& decoder, std::size_t operand, std::size_t count, bool result,
                    const char* name);

@@ -12,12 +12,6 @@
 namespace lanescope::ptx {
 namespace {
 
-void demand_hopper(Warp& warp) {
-  demand_whole(warp);
-  if (warp.block().grid().tensor_core.k_block == simt::hopper_rule.k_block) return;
-  warp.fail(0, "what a GPU before Hopper computes here is not known bit for bit");
-}
-
 /// m16n8k8 and m16n8k4: element (lane / 4, lane % 4) of each 8 by 4 of a, its columns of b.
 template <int k>
 Flow multiply_tf32(Warp& warp, const Instruction& in, std::uint32_t) {
@@ -79,6 +73,12 @@ Flow multiply_f16(Warp& warp, const Instruction& in, std::uint32_t) {
 }
 
 }  // namespace
+
+void demand_hopper(Warp& warp) {
+  demand_whole(warp);
+  if (warp.block().grid().tensor_core.k_block == simt::hopper_rule.k_block) return;
+  warp.fail(0, "what a GPU before Hopper computes here is not known bit for bit");
+}
 
 bool decode_scalar_product(Decoder& d) {
   const auto& words = d.modifiers.left();

@@ -1,33 +1,23 @@
-// PTX ISA, wmma.load, wmma.mma, wmma.store of 16×16×16 matrices. Which elements a lane holds of a
-// and b is not specified: here those of mma.m16n8k16; .f16 fragments have them twice. Accumulators
-// are those of sm_80 to sm_90.
+// PTX ISA, wmma.load, wmma.mma, wmma.store of 16×16×16 matrices.
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/matrix.h"
 #include "debug/ptx/program_builder.h"
+#include "debug/ptx/wmma_fragments.h"
 #include "debug/simt/numerics.h"
+#include "debug/simt/tensor_core_scalar.h"
 #include "reference/element_type.h"
 
 namespace lanescope::ptx {
 namespace {
 
-using Access = simt::BlockChecker::Access;
+using namespace wmma;
 
-struct Element {
-  int row, col;
-};
-Element element_of_a(int lane, int reg, int half) {
-  return {lane / 4 + reg % 2 * 8, lane % 4 * 2 + half + reg / 2 * 8};
-}
-Element element_of_b(int lane, int reg, int half) {
-  return {lane % 4 * 2 + half + reg % 2 * 8, lane / 4 + reg / 2 * 8};
-}
-Element element_of_accumulator(int lane, int reg) {
-  return {lane / 4 + reg / 2 % 2 * 8, reg / 4 * 8 + lane % 4 * 2 + reg % 2};
-}
+using Access = simt::BlockChecker::Access;
 
 enum class Part : std::uint8_t { a, b, accumulator };
 
@@ -72,12 +62,11 @@ void check_load(Warp& warp, const Tile& tile, Element element, std::size_t bytes
   }
 }
 
-void check_store(Warp& warp, const Tile& tile, Element element, Place place, int lane) {
+void check_store(Warp& warp, std::byte* at, std::size_t bytes, Place place, int lane) {
   Pointers pointers;
-  std::byte* at = tile.at(element, 4);
   pointers[static_cast<std::size_t>(lane)] = at;
-  warp.check(Access::write, 1u << lane, 4, pointers);
-  warp.note_stored(place, lane, at, 4);
+  warp.check(Access::write, 1u << lane, bytes, pointers);
+  warp.note_stored(place, lane, at, bytes);
 }
 
 Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
@@ -108,29 +97,29 @@ Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
   return Flow::next;
 }
 
-template <bool loads>
+template <bool loads, class T>
 Flow move_accumulator(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
-  const Tile tile = tile_of(warp, in, 4);
+  constexpr int count = registers_of<T>, each = in_register<T>, bytes = sizeof(T);
+  const Tile tile = tile_of(warp, in, bytes);
   const bool is_checked = warp.block().checker() != nullptr;
-  const Place* places = &warp.program().operands[in.operands + (loads ? 0u : in.source_count - 8u)];
-  for (int reg = 0; reg < 8; ++reg) {
-    auto* registers = warp.lanes<std::uint32_t>(places[reg]);
+  const std::uint32_t first = loads ? 0u : in.source_count - static_cast<std::uint32_t>(count);
+  const Place* places = &warp.program().operands[in.operands + first];
+  for (int reg = 0; reg < count; ++reg) {
+    T* registers = warp.lanes<T>(places[reg]);
     Unwritten taken;
-    for (int lane = 0; lane < 32; ++lane) {
-      const Element element = element_of_accumulator(lane, reg);
-      if (is_checked && loads) check_load(warp, tile, element, 4, lane, taken);
-      if (is_checked && !loads) check_store(warp, tile, element, places[reg], lane);
+    for (int i = 0; i < 32 * each; ++i) {
+      const int lane = i / each;
+      const Element element = element_of_accumulator(lane, reg * each + i % each);
+      std::byte* at = tile.at(element, bytes);
+      if (is_checked && loads) check_load(warp, tile, element, bytes, lane, taken);
+      if (is_checked && !loads) check_store(warp, at, bytes, places[reg], lane);
       if (Recording* recording = warp.recording()) {
-        recording->note_element(
-            {loads ? reg : in.source_count - 8 + reg, lane, tile.at(element, 4), 4});
+        recording->note_element({static_cast<int>(first) + reg, lane, at, bytes});
       }
-      if (loads) {
-        std::memcpy(&registers[lane], tile.at(element, 4), 4);
-      } else {
-        std::memcpy(tile.at(element, 4), &registers[lane], 4);
-      }
+      std::memcpy(loads ? static_cast<void*>(&registers[i]) : at,
+                  loads ? at : static_cast<const void*>(&registers[i]), bytes);
     }
     if (is_checked && loads) warp.set_unwritten(places[reg], ~0u, taken);
   }
@@ -138,6 +127,7 @@ Flow move_accumulator(Warp& warp, const Instruction& in, std::uint32_t) {
 }
 
 /// An element is unwritten where a value of its row of a, of its column of b, or of c is.
+template <class D, class C>
 void follow_unwritten(Warp& warp, const Place* d, const Place* a, const Place* b, const Place* c) {
   if (!warp.follows_unwritten()) return;
   std::uint32_t rows = 0, cols = 0, source = 0;
@@ -154,26 +144,64 @@ void follow_unwritten(Warp& warp, const Place* d, const Place* a, const Place* b
     take(
         b[reg], [=](int lane) { return element_of_b(lane, reg, 0).col; }, cols);
   }
-  for (int reg = 0; reg < 8; ++reg) {
-    Unwritten result = warp.unwritten(c[reg]);
-    if (result.lanes == 0) result.source = source;
+  Unwritten results[8];
+  std::fill_n(results, 8, Unwritten{0, source});
+  for (int i = 0; i < 8; ++i) {
+    const Unwritten before = warp.unwritten(c[i / in_register<C>]);
+    Unwritten& result = results[i / in_register<D>];
+    result.lanes |= before.lanes;
+    if (before.lanes != 0) result.source = before.source;
     for (int lane = 0; lane < 32; ++lane) {
-      const Element at = element_of_accumulator(lane, reg);
+      const Element at = element_of_accumulator(lane, i);
       if ((rows >> at.row & 1) != 0 || (cols >> at.col & 1) != 0) result.lanes |= 1u << lane;
     }
-    warp.set_unwritten(d[reg], ~0u, result);
+  }
+  for (int reg = 0; reg < registers_of<D>; ++reg) warp.set_unwritten(d[reg], ~0u, results[reg]);
+}
+
+/// The left and the right half of b and of an accumulator, by columns.
+template <class T>
+using Halves = T[2][8][16];
+
+template <class T, class Registers>
+void gather_accumulator(Warp& warp, const Place* places, Halves<T>& c) {
+  constexpr int each = in_register<Registers>;
+  for (int reg = 0; reg < registers_of<Registers>; ++reg) {
+    const auto* registers = warp.lanes<Registers>(places[reg]);
+    for (int i = 0; i < 32 * each; ++i) {
+      const Element at = element_of_accumulator(i / each, reg * each + i % each);
+      T& to = c[at.col / 8][at.col % 8][at.row];
+      if constexpr (sizeof(T) == sizeof(Registers)) to = registers[i];
+      if constexpr (sizeof(T) > sizeof(Registers)) to = simt::f16_to_f32(registers[i]);
+    }
   }
 }
 
-/// On Hopper two products 16×8×16, left and right half. in.vector: registers of a and of b.
-template <ElementType type>
+template <class T, class Registers>
+void scatter_accumulator(Warp& warp, const Place* places, const Halves<T>& d) {
+  constexpr int each = in_register<Registers>;
+  for (int reg = 0; reg < registers_of<Registers>; ++reg) {
+    auto* registers = warp.lanes<Registers>(places[reg]);
+    for (int i = 0; i < 32 * each; ++i) {
+      const Element at = element_of_accumulator(i / each, reg * each + i % each);
+      const T from = d[at.col / 8][at.col % 8][at.row];
+      if constexpr (sizeof(T) == sizeof(Registers)) registers[i] = from;
+      if constexpr (sizeof(T) > sizeof(Registers)) registers[i] = simt::f32_to_f16(from);
+    }
+  }
+}
+
+/// On Hopper two products 16×8×16, left and right half, whose sums are of .f16 where c and d both
+/// are, else of .f32 (ptxas 13 converts c or d). in.vector: registers of a and of b.
+template <ElementType type, class D, class C>
 Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
-  demand_whole(warp);
+  constexpr bool to_f16 = sizeof(D) == 2 && sizeof(C) == 2;
+  to_f16 ? demand_hopper(warp) : demand_whole(warp);
   const Place* d = &warp.program().operands[in.operands];
-  const Place *of_a = d + 8, *of_b = of_a + in.vector, *of_c = of_b + in.vector;
-  std::uint16_t a[16][16], b[2][16][8];
-  float c[2][16][8];
+  const Place *of_a = d + registers_of<D>, *of_b = of_a + in.vector, *of_c = of_b + in.vector;
+  std::uint16_t a[16][16];
+  Halves<std::uint16_t> b;
   for (int reg = 0; reg < 4; ++reg) {
     const auto* left = warp.lanes<std::uint32_t>(of_a[reg]);
     const auto* right = warp.lanes<std::uint32_t>(of_b[reg]);
@@ -181,28 +209,22 @@ Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
       for (int half = 0; half < 2; ++half) {
         const Element x = element_of_a(lane, reg, half), y = element_of_b(lane, reg, half);
         a[x.row][x.col] = static_cast<std::uint16_t>(left[lane] >> (16 * half));
-        b[y.col / 8][y.row][y.col % 8] = static_cast<std::uint16_t>(right[lane] >> (16 * half));
+        b[y.col / 8][y.col % 8][y.row] = static_cast<std::uint16_t>(right[lane] >> (16 * half));
       }
     }
   }
-  for (int reg = 0; reg < 8; ++reg) {
-    const float* registers = warp.lanes<float>(of_c[reg]);
-    for (int lane = 0; lane < 32; ++lane) {
-      const Element at = element_of_accumulator(lane, reg);
-      c[at.col / 8][at.row][at.col % 8] = registers[lane];
-    }
-  }
+  using Sum = std::conditional_t<to_f16, std::uint16_t, float>;
+  Halves<Sum> sums;
+  gather_accumulator<Sum, C>(warp, of_c, sums);
   for (int half = 0; half < 2; ++half) {
-    simt::multiply_accumulate(type, warp.block().grid().tensor_core, a, b[half], c[half]);
-  }
-  for (int reg = 0; reg < 8; ++reg) {
-    float* registers = warp.lanes<float>(d[reg]);
-    for (int lane = 0; lane < 32; ++lane) {
-      const Element at = element_of_accumulator(lane, reg);
-      registers[lane] = c[at.col / 8][at.row][at.col % 8];
+    if constexpr (to_f16) {
+      simt::multiply_accumulate_f16(a, b[half], sums[half]);
+    } else {
+      simt::multiply_accumulate(type, warp.block().grid().tensor_core, a, b[half], 8, sums[half]);
     }
   }
-  follow_unwritten(warp, d, of_a, of_b, of_c);
+  scatter_accumulator<Sum, D>(warp, d, sums);
+  follow_unwritten<D, C>(warp, d, of_a, of_b, of_c);
   return Flow::next;
 }
 
@@ -216,22 +238,31 @@ void decode_transfer(Decoder& d, Part part, bool loads) {
   const int space = d.modifiers.choose({"global", "shared", "shared::cta"}, -1);
   d.in.space = space < 0 ? Space::generic : space == 0 ? Space::global : Space::shared;
   const Type type = d.demand_type();
-  const bool known =
-      part == Part::accumulator ? type == Type::f32 : type == Type::f16 || type == Type::bf16;
-  if (!known) d.refuse("of this type: what a GPU computes is not known bit for bit");
-  const std::size_t count = type == Type::bf16 ? 4 : 8;
+  const bool is_sum = part == Part::accumulator;
+  if (type != Type::f16 && type != (is_sum ? Type::f32 : Type::bf16)) {
+    d.refuse("of this type: what a GPU computes is not known bit for bit");
+  }
+  const bool half_sum = is_sum && type == Type::f16;
+  const std::size_t count = type == Type::bf16 || half_sum ? 4 : 8;
   d.demand_operands(2, 3);
   // The address first: in a store the fragment's registers are the last of the sources.
   take_stride(d, 2);
   if (loads) {
     take_fragment(d, 0, count, true, "r");
     d.address(d.operand(1));
-    d.in.act = part == Part::accumulator ? move_accumulator<true> : load_operand;
+    d.in.act = half_sum ? move_accumulator<true, std::uint16_t>
+               : is_sum ? move_accumulator<true, float>
+                        : load_operand;
   } else {
     d.address(d.operand(0));
     take_fragment(d, 1, count, false, "r");
-    d.in.act = move_accumulator<false>;
+    d.in.act = half_sum ? move_accumulator<false, std::uint16_t> : move_accumulator<false, float>;
   }
+}
+
+template <ElementType type, class D>
+WarpOperation choose_sum(Type from) {
+  return from == Type::f16 ? multiply<type, D, std::uint16_t> : multiply<type, D, float>;
 }
 
 void decode_multiply(Decoder& d) {
@@ -243,15 +274,21 @@ void decode_multiply(Decoder& d) {
   const bool is_bf16 = second == Type::bf16;
   if (is_bf16) d.demand_type();
   const Type from = is_bf16 ? d.demand_type() : second;
-  if (to != Type::f32 || from != Type::f32)
+  const auto known = [&](Type type) {
+    return type == Type::f32 || (type == Type::f16 && !is_bf16);
+  };
+  if (!known(to) || !known(from)) {
     d.refuse("of these types: what a GPU computes is not known bit for bit");
+  }
   d.in.vector = is_bf16 ? 4 : 8;
   d.demand_operands(4);
-  take_fragment(d, 0, 8, true, "d");
+  take_fragment(d, 0, to == Type::f16 ? 4 : 8, true, "d");
   take_fragment(d, 1, d.in.vector, false, "a");
   take_fragment(d, 2, d.in.vector, false, "b");
-  take_fragment(d, 3, 8, false, "c");
-  d.in.act = is_bf16 ? multiply<ElementType::bf16> : multiply<ElementType::f16>;
+  take_fragment(d, 3, from == Type::f16 ? 4 : 8, false, "c");
+  d.in.act = is_bf16           ? multiply<ElementType::bf16, float, float>
+             : to == Type::f16 ? choose_sum<ElementType::f16, std::uint16_t>(from)
+                               : choose_sum<ElementType::f16, float>(from);
 }
 
 }  // namespace

@@ -1,18 +1,15 @@
 #include "debug/judge/rounded_operands.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 
-#include "debug/judge/judge.h"
+#include "debug/judge/rounded_row.h"
 #include "debug/text/text.h"
-#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
 
-using reference::infinity;
 using Weight = Roundings::Weight;
 
 /// Rows that are looked at, spread over all heads.
@@ -21,115 +18,14 @@ constexpr std::int64_t most_rows = 8;
 constexpr double least_gain = 0.05;
 /// By what the mean square of the errors has to fall.
 constexpr double telling = 16;
-
-double rounded(double x, Rounding to) {
-  const auto bits = [&](std::uint32_t more) {
-    const std::uint32_t own = round_to(ElementType::f32, x);
-    return value_of(ElementType::f32, (own + more) & 0xffffe000u);
-  };
-  const auto through = [&](ElementType type) { return value_of(type, round_to(type, x)); };
-  switch (to) {
-    case Rounding::none:
-      break;
-    case Rounding::tf32:  // halfway away from zero
-      return std::isfinite(x) ? bits(0x1000) : x;
-    case Rounding::tf32_cut:
-      return std::isfinite(x) ? bits(0) : x;
-    case Rounding::f16:
-      return through(ElementType::f16);
-    case Rounding::bf16:
-      return through(ElementType::bf16);
-  }
-  return x;
-}
+/// What is lost at least, relative to O: 11 bits are off by about 2^-13, and where it is so much
+/// less, f32 itself may have lost it.
+constexpr double least_loss = 0x1p-16;
 
 const char* name_of(Rounding rounding) {
   constexpr const char* names[] = {"f32", "tf32", "the leading bits, those of tf32", "f16", "bf16"};
   return names[static_cast<int>(rounding)];
 }
-
-/// O of one row, and what it is made of.
-class Row {
- public:
-  Row(const Inputs& inputs, const DumpInfo& info, const Tensor& o, std::int64_t row)
-      : bc_(static_cast<std::size_t>(info.bc)), d_(static_cast<std::size_t>(info.problem.d)) {
-    const Problem& p = info.problem;
-    const std::int64_t head = row / p.len_q, query = row % p.len_q;
-    const std::int64_t first_key =
-        (head / p.heads * p.heads_kv + p.kv_head(head % p.heads)) * p.len_kv;
-    scale_ = reference::softmax_scale(p);
-    q_ = read(inputs.q, row);
-    got_ = read(o, row);
-    for (std::int64_t key = 0; key < p.visible_keys(query); ++key) {
-      k_.push_back(read(inputs.k, first_key + key));
-      v_.push_back(read(inputs.v, first_key + key));
-    }
-  }
-
-  /// Σ (got − o)² over the columns, o being what such roundings give.
-  double square_error(const Roundings& r) const {
-    const std::vector<double> s = scores(r);
-    std::vector<double> peak(s.size()), held(s.size());  // of the key's tile, and up to it
-    double m = -infinity;
-    for (std::size_t i = 0; i < s.size(); i += bc_) {
-      const std::size_t end = std::min(i + bc_, s.size());
-      const double own = *std::max_element(&s[i], &s[i] + (end - i));
-      m = std::fmax(m, own);
-      std::fill(&peak[i], &peak[i] + (end - i), own);
-      std::fill(&held[i], &held[i] + (end - i), m);
-    }
-    double all = 0, l = 0;
-    for (const double x : s) all += std::exp(x - m);
-    std::vector<double> o(d_);
-    for (std::size_t i = 0; i < s.size(); ++i) {
-      const double unit = r.weight == Weight::so_far    ? std::exp(held[i] - m)
-                          : r.weight == Weight::of_tile ? std::exp(peak[i] - m)
-                          : r.weight == Weight::divided ? all
-                                                        : 1;
-      const double exact = std::exp(s[i] - m);
-      const double p = rounded(exact / unit, r.p) * unit;
-      l += r.sums_rounded ? p : exact;
-      for (std::size_t col = 0; col < d_; ++col) o[col] += p * rounded(v_[i][col], r.v);
-    }
-    double sum = 0;
-    for (std::size_t col = 0; col < d_; ++col) {
-      const double off = got_[col] - rounded(o[col] / l, r.o);
-      sum += off * off;
-    }
-    return sum;
-  }
-
-  bool tells() const {
-    return !k_.empty() &&
-           std::all_of(got_.begin(), got_.end(), [](double x) { return std::isfinite(x); });
-  }
-
- private:
-  std::vector<double> read(const Tensor& tensor, std::int64_t row) const {
-    std::vector<double> values(d_);
-    tensor.read(row * tensor.dims.back(), values);
-    return values;
-  }
-
-  std::vector<double> scores(const Roundings& r) const {
-    const double unit = r.s_unit == ScoreUnit::raw      ? 1
-                        : r.s_unit == ScoreUnit::base_2 ? scale_ * reference::log2_e
-                                                        : scale_;
-    std::vector<double> q, s;
-    for (const double x : q_) q.push_back(rounded(x, r.q));
-    for (const std::vector<double>& k : k_) {
-      double dot = 0;
-      for (std::size_t i = 0; i < d_; ++i) dot += q[i] * rounded(k[i], r.k);
-      s.push_back(rounded(dot * unit, r.s) / unit * scale_);
-    }
-    return s;
-  }
-
-  std::size_t bc_, d_;
-  double scale_ = 1;
-  std::vector<double> q_, got_;
-  std::vector<std::vector<double>> k_, v_;
-};
 
 /// One thing that may be rounded, in one way.
 struct Step {
@@ -146,7 +42,14 @@ std::vector<Step> all_steps() {
     const auto add = [&](const char* what, Stage stage, const std::string& more, auto set) {
       steps.push_back({what, stage, to, more, set});
     };
-    add("Q", Stage::qk, "", [](Roundings& r, Rounding type) { r.q = type; });
+    for (const auto& [unit, text] : {std::pair(ScoreUnit::raw, ""),
+                                     {ScoreUnit::base_e, " with the scale in it"},
+                                     {ScoreUnit::base_2, " with the scale and log2(e) in it"}}) {
+      add("Q", Stage::qk, text, [unit = unit](Roundings& r, Rounding type) {
+        r.q = type;
+        r.q_unit = unit;
+      });
+    }
     add("K", Stage::qk, "", [](Roundings& r, Rounding type) { r.k = type; });
     for (const auto& [unit, text] : {std::pair(ScoreUnit::base_e, ""),
                                      {ScoreUnit::raw, " unscaled"},
@@ -177,14 +80,24 @@ std::vector<Step> all_steps() {
 
 class Search {
  public:
-  explicit Search(std::vector<Row> rows) : rows_(std::move(rows)), all_(all_steps()) {}
+  explicit Search(std::vector<RoundedRow> rows) : rows_(std::move(rows)), all_(all_steps()) {}
 
+  /// The geometric mean over the rows of the squares of their errors: where a rounded weight went
+  /// to the other side, that is one row. Nothing is below what f32 cannot tell.
   double error_of(const std::vector<Step>& steps) const {
     Roundings roundings;
     for (const Step& step : steps) step.set(roundings, step.to);
     double sum = 0;
-    for (const Row& row : rows_) sum += row.square_error(roundings);
-    return sum;
+    for (const RoundedRow& row : rows_) {
+      sum += std::log(row.square_error(roundings) + 0x1p-54 * row.square() + 0x1p-250);
+    }
+    return std::exp(sum / static_cast<double>(rows_.size()));
+  }
+  /// The same of O itself.
+  double square() const {
+    double sum = 0;
+    for (const RoundedRow& row : rows_) sum += std::log(row.square() + 0x1p-250);
+    return std::exp(sum / static_cast<double>(rows_.size()));
   }
 
   /// One rounding after the other, each time that which leaves the least, for as long as one takes
@@ -192,7 +105,7 @@ class Search {
   std::vector<Step> run() const {
     std::vector<Step> taken;
     double left = error_of({});
-    while (left > 0) {
+    for (;;) {
       const Step* best = nullptr;
       double least = left * (1 - least_gain);
       for (const Step& step : all_) {
@@ -245,7 +158,7 @@ class Search {
                        [&](const Step& step) { return step.what == what; });
   }
 
-  std::vector<Row> rows_;
+  std::vector<RoundedRow> rows_;
   std::vector<Step> all_;
 };
 
@@ -302,7 +215,7 @@ std::vector<std::string> RoundedOperands::text() const {
   }
   lines.push_back("O of such operands is " + number_text(error_of_rounded, 2) +
                   " from the kernel's, O of the operands as they are " + number_text(error, 2) +
-                  " (root of the mean square of " + std::to_string(values) + " values)");
+                  " (root of the mean square, in " + std::to_string(rows) + " rows)");
   return lines;
 }
 
@@ -319,30 +232,33 @@ std::optional<RoundedOperands> find_rounded_operands(const Dump& dump) {
   const Inputs inputs = inputs_of(dump);
   const std::int64_t count = info.problem.batch * info.problem.heads * info.problem.len_q;
   const std::int64_t looked_at = std::min(count, most_rows);
-  std::vector<Row> rows;
+  std::vector<RoundedRow> rows;
   for (std::int64_t i = 0; i < looked_at; ++i) {
     const std::int64_t row = looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1);
-    Row own(inputs, info, *o, row);
+    RoundedRow own(inputs, info, *o, row);
     if (own.tells()) rows.push_back(std::move(own));
   }
-  const std::int64_t values = std::ssize(rows) * info.problem.d;
-  constexpr std::int64_t fewest = 16;
-  if (values < fewest) return std::nullopt;
+  constexpr std::int64_t fewest_values = 16;
+  const std::int64_t told = std::ssize(rows);
+  if (told * info.problem.d < fewest_values) return std::nullopt;
   const Search search(std::move(rows));
   const std::vector<Step> taken = search.run();
   const double of_right = search.error_of({}), left = search.error_of(taken);
   if (taken.empty() || left * telling > of_right) return std::nullopt;
+  if (of_right < least_loss * least_loss * search.square()) return std::nullopt;
   const bool takes_tf32 = info.products == Products::tensor_core_tf32;
   if (takes_tf32 && std::all_of(taken.begin(), taken.end(), [&](const Step& step) {
         return is_factor_of_tf32(search, taken, step);
       })) {
     return std::nullopt;
   }
-  const auto root = [&](double sum) { return std::sqrt(sum / static_cast<double>(values)); };
+  const auto root = [&](double sum) {
+    return std::sqrt(sum / static_cast<double>(info.problem.d));
+  };
   return RoundedOperands{.what = texts_of(search, taken),
                          .stage = taken.front().stage,
                          .products_of_tf32 = !takes_tf32 && are_factors_of_tf32(search, taken),
-                         .values = values,
+                         .rows = told,
                          .error = root(of_right),
                          .error_of_rounded = root(left)};
 }

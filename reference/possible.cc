@@ -194,8 +194,9 @@ void narrow(Outputs& outputs, const std::vector<Index>& rows, const Inputs& inpu
     const Scores scores = scores_of(all, row);
     if (scores.value.size() == 0) continue;
     Bounded o = quotient_of(all, row, scores);
-    o.error = factor.value * o.error +
-              (2 * unit * factor.value + factor.error) * (o.value.abs() + o.error);
+    o.error =
+        factor.value * o.error +
+        (quotient_error(walk.arithmetic) * factor.value + factor.error) * (o.value.abs() + o.error);
     o.value *= factor.value;
     keep_narrower(outputs.o_final, row, rounded(o, operand_type(walk.arithmetic.operands)));
     keep_narrower(outputs.lse, row, lse_of(all, scores));

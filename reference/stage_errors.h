@@ -26,12 +26,18 @@ inline constexpr double f32_overflow = 0x1.ffffffp127;
 /// From here on what p, and with it l, holds may pass the range of fp32, or be zero in a whole row.
 inline constexpr double largest_residue = 100;
 
+/// Of o / l: a division, by div.full.f32 of 2 units in the last place (PTX ISA, div), and a
+/// multiplication. Of what is stored in 16 bits both count as rounded to nearest: their own
+/// rounding is far above.
+inline double quotient_error(const Arithmetic& arithmetic) {
+  return arithmetic.operands == ElementType::f32 ? 0x1p-22 + unit : 2 * unit;
+}
+
 /// What softmaxes of other forms round more (Arithmetic::any_softmax), relatively. A weight may be
 /// the product of two exponentials, of its score relative to the tile's maximum and of that
 /// relative to the row's (Dao 2022, FlashAttention, algorithm 1): ex2's error and the product's. O
-/// may be divided by l in every tile and multiplied with it in the next (the same): a division by
-/// div.full.f32, of 2 units in the last place (PTX ISA, div), and two products. What is divided at
-/// the end may be so.
+/// may be divided by l in every tile, and multiplied with it in the next: a quotient, and a product
+/// more.
 inline constexpr double more_of_weight = 0x1p-22 + unit, more_of_sum = 6 * unit;
 
 struct Number {

@@ -54,7 +54,7 @@ Partial combine(const std::vector<Partial>& partials, bool converts) {
 Outputs epilogue(const Bounded& o, const Bounded& l, const Bounded& m, const Factor& factor,
                  const Arithmetic& arithmetic, bool converts) {
   const Index rows = o.value.rows(), d = o.value.cols();
-  const double rounding = 2 * unit + (arithmetic.any_softmax ? more_of_sum : 0);
+  const double rounding = quotient_error(arithmetic);
   Outputs out{Bounded::exact(Array::Zero(rows, d)), Bounded::exact(Array::Zero(rows, 1))};
   for (Index row = 0; row < rows; ++row) {
     if (l.value(row) == 0) continue;

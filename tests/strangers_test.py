@@ -335,6 +335,44 @@ class StrangersTest(ProgramTest):
             done = self.call("diff", module, "fused", "--backend", "sim", "--shape", "s=100,d=64", code=DIVERGED)
             self.assertRegex(done.stdout, says)
 
+    def test_kernel_of_float32(self):
+        line, = [line for line in lines_of_readme("words.cu") if line.startswith("g++ ")]
+        text = (ROOT / "tests" / "strangers" / "float32.cu").read_text()
+
+        def module(name, old="", new=""):
+            source = self.folder / f"{name}.cu"
+            self.assertTrue(not old or text.count(old) == 1, old)
+            source.write_text(text.replace(old, new) if old else text)
+            path = self.folder / f"{name}.so"
+            words = line.replace("tests/strangers/words.cu", str(source)).replace("/tmp/words.so", str(path))
+            subprocess.run(shlex.split(words), cwd=ROOT, check=True)
+            return path
+
+        def shape(sides):
+            return ["--backend", "sim", "--shape", sides, "--causal"]
+
+        right = module("float32")
+        for sides in ["b=2,h=4,hkv=2,s=65,d=40", "s=70,skv=10,d=64"]:
+            report = self.json_of("diff", right, "fused", *shape(sides))
+            self.assertEqual((report["verdict"], report["dtype"]), ("match", "f32"))
+        self.refuses(USAGE, r"is for f32", "diff", right, "fused", "--dtype", "f16")
+        shown = self.folder / "float32.safetensors"
+        self.call("run", right, "fused", *shape("s=40,d=64"), "-o", shown)
+        self.assertEqual(self.json_of("diff", shown)["verdict"], "match")
+        self.assertRegex(self.call("show", shown, "o_final").stdout, "o_final  f32")
+        bugs = {
+            "rescale": (("acc[i] *= alpha;", ""), "pv", "not_rescaled", "O is not rescaled"),
+            "tf32": (("s += q_tile[row][d] * k_tile[j][d];",
+                      "s += __uint_as_float((__float_as_uint(q_tile[row][d]) + 0x1000) & ~0x1fff) * "
+                      "__uint_as_float((__float_as_uint(k_tile[j][d]) + 0x1000) & ~0x1fff);"),
+                     "qk", "precision_lost", "Q and K are rounded to tf32"),
+        }
+        for name, (change, stage, cause, words) in bugs.items():
+            with self.subTest(name):
+                found = self.json_of("locate", module(name, *change), *shape("s=100,d=64"), code=DIVERGED)
+                self.assertEqual((found["stage"], found["cause"], found["certain"]), (stage, cause, True))
+                self.assertRegex(" ".join(found["evidence"]), words)
+
 
 if __name__ == "__main__":
     meson, = take_arguments(__doc__, more=1)

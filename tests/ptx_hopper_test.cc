@@ -36,6 +36,13 @@ TEST_CASE("ptx hopper: an mbarrier has phases, counts and bytes", "[ptx]") {
   CHECK(run(init("4") + again + store).fault.empty());
   CHECK_THAT(run(init("4") + init("4") + store).fault,
              ContainsSubstring("it is initialised a second time"));
+  const std::string gone = "bar.sync 0; @%p0 mbarrier.inval.shared::cta.b64 [%r9];\n";
+  for (const bool checked : {false, true}) {
+    CHECK(run(init("1") + expect("512") + load + wait + gone, checked).fault.empty());
+    CHECK_THAT(run(init("1") + expect("512") + load + gone, checked).fault,
+               ContainsSubstring("a copy that nobody has waited for completes on it, issued by "
+                                 "thread 0 at test.ptx:"));
+  }
 }
 
 TEST_CASE("ptx hopper: who waits in vain is told for what", "[ptx]") {

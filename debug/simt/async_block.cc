@@ -127,6 +127,11 @@ void AsyncBlock::invalidate(std::size_t offset, const Caller& caller) {
   if (!gone.waiting.empty()) {
     host_.fail(caller, "threads wait for it: " + gone.story());
   }
+  if (gone.under_way > 0) {
+    host_.fail(caller, "a copy that nobody has waited for completes on it, issued by thread " +
+                           std::to_string(gone.copied.thread) + " at " +
+                           describe(gone.copied.here) + ": " + gone.story());
+  }
   barriers_.erase(offset);
   if (BlockChecker* checker = host_.checker()) checker->async().guarded(offset) = 0;
 }

@@ -19,10 +19,12 @@ std::shared_ptr<Flight> AsyncBlock::deliver(MbarrierState& full, std::int64_t by
   const std::uint32_t place = place_of(caller), phase = full.phase;
   full.phase_of_copy = phase + 1;
   full.copied = {caller.thread, caller.here, place};
+  ++full.under_way;
   auto flight = std::make_shared<Flight>();
   flight->place = place;
   flight->land = [=, this, &full, thread = caller.thread, bring = std::move(bring)] {
     bring();
+    --full.under_way;
     if (full.phase != phase && host_.checker()) {
       host_.checker()->add_shared(Kind::wrong_expect_tx, {full.agent, phase + 1, place, thread},
                                   true, {}, full.offset, 8);

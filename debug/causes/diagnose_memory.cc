@@ -79,12 +79,13 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   if (!site && f.access.place != 0 && report.knows_progress) {
     site = site_after(report.sites, f.passed);
   }
-  if (!site) return at;
-  at.site = site->id;
-  at.stage = site->stage;
+  const bool is_operand = item.site && *item.site <= SiteId::v_smem;  // of a kernel that shows none
+  if (!site && !is_operand) return at;
+  at.site = site ? site->id : *item.site;
+  at.stage = site ? site->stage : Stage::load;
   at.row = item.row;
   at.col = item.col;
-  at.tile = site->per_tile ? f.passed.tile : -1;
+  at.tile = site && site->per_tile ? f.passed.tile : -1;
   if (f.access.place != 0) {
     at.block = f.passed.item >= 0 ? f.passed.item : f.access.block;
     at.warp = f.access.thread / 32;

@@ -278,6 +278,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.earlier_line = lines[f.earlier.place];
     item.used_line = lines[f.used.place];
     item.stage = stage_named_in(item.access_line);
+    if (!item.stage && f.earlier.write) item.stage = stage_named_in(item.earlier_line);
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";
     if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;

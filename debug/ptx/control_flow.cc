@@ -28,13 +28,6 @@ std::optional<Marker> marker_of(const Statement& statement) {
   return take_marker(words);
 }
 
-/// The registers that an operand names as it is, or as the elements of a vector.
-void add_registers(const Operand& operand, std::vector<int>& registers) {
-  if (operand.kind == Operand::Kind::reg) registers.push_back(operand.index);
-  if (operand.kind != Operand::Kind::vector && operand.kind != Operand::Kind::pair) return;
-  for (const Operand& part : operand.parts) add_registers(part, registers);
-}
-
 /// The registers that a statement assigns to.
 std::vector<int> results_of(const Statement& statement) {
   std::vector<int> registers;
@@ -72,6 +65,12 @@ std::vector<State> carry(const Followers& followers, State first, Step&& step, J
 }
 
 }  // namespace
+
+void add_registers(const Operand& operand, std::vector<int>& registers) {
+  if (operand.kind == Operand::Kind::reg) registers.push_back(operand.index);
+  if (operand.kind != Operand::Kind::vector && operand.kind != Operand::Kind::pair) return;
+  for (const Operand& part : operand.parts) add_registers(part, registers);
+}
 
 Followers followers_of(const Function& function) {
   const auto count = static_cast<std::uint32_t>(function.statements.size());

@@ -7,6 +7,9 @@
 
 namespace lanescope::ptx {
 
+/// Adds the registers that an operand names as it is, or as the elements of a vector.
+void add_registers(const Operand& operand, std::vector<int>& registers);
+
 /// The statements that may run right behind each statement of a function. The number of its
 /// statements stands for its end.
 std::vector<std::vector<std::uint32_t>> followers_of(const Function& function);

@@ -162,9 +162,11 @@ inline constexpr std::uint64_t window_mask = std::uint64_t{15} << 60;
 
 /// Decodes the kernel `name`. `addresses`: where the module's .global and .const variables lie, as
 /// Module::variables has them. `injects`: markers replace values (MarkerRun), which a sum that is
-/// contracted with the product would pass by. Throws UsageError for what the machine does not
-/// execute, with the opcode and its line, before anything runs.
+/// contracted with the product would pass by. `names_stores`: without markers, the stage of what
+/// fills shared memory is said (ptx/store_stages.h). Throws UsageError for what the machine does
+/// not execute, with the opcode and its line, before anything runs.
 Program decode(const Module& module, const std::string& name,
-               const std::vector<std::uint64_t>& addresses, bool injects = false);
+               const std::vector<std::uint64_t>& addresses, bool injects = false,
+               bool names_stores = false);
 
 }  // namespace lanescope::ptx

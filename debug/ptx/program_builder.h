@@ -15,7 +15,8 @@ namespace lanescope::ptx {
 /// Makes a Program of a kernel and the functions that it calls.
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses, bool injects);
+  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses, bool injects,
+                 bool names_stores);
   Program build(const std::string& name);
 
   const Module& module() const { return module_; }
@@ -54,7 +55,7 @@ class ProgramBuilder {
 
   const Module& module_;
   const std::vector<std::uint64_t>& addresses_;
-  const bool injects_;
+  const bool injects_, names_stores_;
   Program program_;
   std::uint64_t dynamic_align_ = 1;         ///< of what the launch adds
   std::vector<const Function*> functions_;  ///< the kernel first

@@ -156,8 +156,9 @@ void Device::place_variables(LoadedModule& loaded) {
 void Device::decode_kernel(Kernel& kernel) {
   LoadedModule& loaded = modules_[static_cast<std::size_t>(kernel.module)];
   if (!kernel.program) kernel.program = std::make_unique<Program>();
-  *kernel.program = decode(*loaded.module, kernel.name, loaded.addresses,
-                           settings.markers && settings.markers->injects);
+  *kernel.program =
+      decode(*loaded.module, kernel.name, loaded.addresses,
+             settings.markers && settings.markers->injects, settings.checker != nullptr);
   const Program& program = *kernel.program;
   for (std::size_t i = 0; inexact_.empty() && i < program.code.size(); ++i) {
     if (program.code[i].inexact) inexact_ = program.origins[i].opcode;

@@ -90,8 +90,8 @@ inline ModuleStatus device(char* name, int name_bytes, char* arch, int arch_byte
   return ModuleStatus::ok;
 }
 
-/// A buffer of the host's on the device; where it is a result in a run that shall survive a fault,
-/// the host's memory itself. With its guards.
+/// A buffer of the host's on the device, with its guards; where it is a result in a run that shall
+/// survive a fault, or so large that only its end is filled, the host's memory itself.
 struct OnDevice {
   ModuleBuffer host;
   bool mapped;
@@ -126,8 +126,8 @@ struct OnDevice {
 
 inline ModuleStatus run(ModuleRun* r) {
   if (r->timing) return refuse(r, "a plain kernel is judged, not timed");
-  const bool maps = r->surviving != 0;
-  OnDevice tensors[] = {{r->q, false},       {r->k, false},      {r->v, false},
+  const bool is_far = r->first_block > 0, maps = r->surviving != 0 || is_far;
+  OnDevice tensors[] = {{r->q, is_far},      {r->k, is_far},     {r->v, is_far},
                         {r->o, maps},        {r->lse, maps},     {r->q_scale, false},
                         {r->k_scale, false}, {r->v_scale, false}};
   const char* what = "copying the inputs to the device";

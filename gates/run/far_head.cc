@@ -197,7 +197,7 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   const Module& module = *first.module;
   const bool is_plain = *module.source_hash == 0;
   if (std::string_view(module.backend) != "sim" || module.dtype == ElementType::e4m3 ||
-      module.marked_ptx || (side == FarSide::keys && !is_plain)) {
+      (side == FarSide::keys && !is_plain)) {
     return std::nullopt;
   }
   near.shape = near_shape(module, side);

@@ -117,7 +117,12 @@ void tell_where_values_differ(const Diagnosis& values, Diagnosis& memory) {
       std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
       (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
       ", on; by values alone: " + name_of(values.cause) + (values.sure() ? "" : " (not certain)"));
-  if (!memory.first) memory.first = values.first;
+  if (memory.first) return;
+  memory.first = values.first;
+  // Where the kernel's own code says which stage the accesses belong to.
+  if (!memory.memory.empty() && memory.memory.front().stage) {
+    memory.first->stage = *memory.memory.front().stage;
+  }
 }
 
 }  // namespace

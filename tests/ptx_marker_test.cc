@@ -8,6 +8,7 @@
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker_run.h"
+#include "debug/ptx/store_stages.h"
 #include "kernels/trace/marker_words.h"
 #include "kernels/trace/tile_layout.h"
 #include "tests/support/catch.h"
@@ -272,6 +273,30 @@ TEST_CASE("marker: what computes a value is seen through copies", "[ptx][marker]
     opcodes.emplace_back(function.statements[found.statement].opcode);
   }
   CHECK(opcodes == std::vector<std::string>{"mul.rn.f32", "ex2.approx.f32"});
+}
+
+TEST_CASE("marker: without any, what a store to shared memory holds says its stage", "[ptx]") {
+  const auto stage_of = [](const std::string& body) {
+    const std::string text = ptx_module(marked_registers + body + "\nret;", 1);
+    const ptx::Module module = ptx::parse(text, "test.ptx");
+    const auto stages = ptx::stages_of_stores(module.functions[0]);
+    return static_cast<int>(stages[stages.size() - 2]);
+  };
+  const int load = 1 << static_cast<int>(Stage::load);
+  const int softmax = 1 << static_cast<int>(Stage::softmax);
+  CHECK(stage_of("ld.global.nc.u16 %h1, [%rd1]; cvt.f32.f16 %f2, %h1; mul.f32 %f3, %f2, 0f3F000000;"
+                 "st.shared.f32 [%r1], %f3;") == load);
+  CHECK(stage_of("mov.u32 %r4, 0; setp.lt.u32 %p1, %r1, 5; @%p1 ld.global.u32 %r4, [%rd1];"
+                 "st.shared.b32 [%r1], %r4;") == load);
+  CHECK(stage_of("cp.async.cg.shared.global [%r1], [%rd1], 16;") == load);
+  CHECK(stage_of("ex2.approx.f32 %f2, %f1; mul.f32 %f3, %f2, %f2; cvt.rn.f16.f32 %h1, %f3;"
+                 "st.shared.b16 [%r1], %h1;") == softmax);
+  // Sums may be of any stage, and so may what comes from shared memory itself.
+  CHECK(stage_of("ld.global.f32 %f2, [%rd1]; add.f32 %f3, %f2, %f1; st.shared.f32 [%r1], %f3;") ==
+        0);
+  CHECK(stage_of("ld.shared.f32 %f2, [%r1]; st.shared.f32 [%r1], %f2;") == 0);
+  CHECK(stage_of("mov.f32 %f2, 0f00000000; st.shared.f32 [%r1], %f2;") == 0);
+  CHECK(stage_of("ld.global.f32 %f2, [%rd1]; st.global.f32 [%rd1], %f2;") == 0);
 }
 
 TEST_CASE("marker: an accumulator of a product in flight is no value yet", "[ptx][marker]") {

@@ -158,6 +158,15 @@ class StrangersTest(ProgramTest):
                                       code=DIVERGED)
                 self.assertEqual(report["first"]["site"], "o_final")
 
+    def test_plain_cuda_kernel_whose_index_is_narrow(self):
+        narrow = self.compile_cuda("narrow_cuda", ("v += blockIdx.y / group * (long long)len_kv", "v += int(blockIdx.y / group) * len_kv"))
+        found = self.json_of("locate", narrow, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"], found["certain"]), ("load", "index_overflow", True))
+        text = self.call("locate", narrow, "--backend", "sim", code=DIVERGED).stdout
+        self.assertNotIn("look closer", text)  # no machine has room for such a dump
+        right = self.json_of("locate", self.compile_cuda("wide_cuda"), "--backend", "sim")
+        self.assertEqual((right["verdict"], right["not_tried"]), ("clean", []))
+
     def test_plain_cuda_kernel_that_breaks_rules(self):
         shape = ["--backend", "sim", "--shape", "s=100,d=64"]
         far = self.compile_cuda("far_cuda", ("lse[blockIdx.y", "lse[(row == 77) * 100000 + blockIdx.y"))

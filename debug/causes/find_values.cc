@@ -260,9 +260,11 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     }
     unseen = unseen || masked;
   }
-  // A block whose rows see no key has no tile.
-  bool no_sum = at_end && (value_at(SiteId::l, 0) == 0.0 ||
-                           (stage == Stage::epilogue && scene.last_tile() < 0));
+  // A block whose rows see no key has no tile; of a kernel that does not show its sums, that says
+  // nothing of them.
+  const bool no_tile =
+      stage == Stage::epilogue && scene.last_tile() < 0 && scene.judge().slots(SiteId::l);
+  bool no_sum = at_end && (value_at(SiteId::l, 0) == 0.0 || no_tile);
   if (stage == Stage::combine) {
     // Of the partials, some or all have seen no key of the row.
     int splits_without_keys = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numbers>
 #include <string>
 
 #include "debug/causes/flaw_families.h"
@@ -61,6 +62,59 @@ void add_weights(const Splits& splits, Flaws& flaws) {
                    }});
 }
 
+/// Parts that are not brought to the common maximum, or by other factors than 2^(m_i − m).
+void add_powers(const Splits& splits, Flaws& flaws) {
+  constexpr double log2e = std::numbers::log2e, ln2 = std::numbers::ln2;
+  struct Rule {
+    Cause cause;
+    const char* what;
+    PartPowers powers;
+  };
+  const Rule rules[] = {
+      {Cause::not_rescaled, "O and l are added up, each at its own maximum", {0, 0}},
+      {Cause::not_rescaled, "O are added up, each at its own maximum", {0, 1}},
+      {Cause::not_rescaled, "l are added up, each at its own maximum", {1, 0}},
+      {Cause::rescaled_twice, "O and l are brought to the maximum twice", {2, 2}},
+      {Cause::rescaled_twice, "O are brought to the maximum twice", {2, 1}},
+      {Cause::rescaled_twice, "l are brought to the maximum twice", {1, 2}},
+      {Cause::wrong_base, "maxima are in base 2, their weights powers of e", {log2e, log2e}},
+      {Cause::wrong_base, "maxima are in base 2, the weights of O powers of e", {log2e, 1}},
+      {Cause::wrong_base, "maxima are in base 2, the weights of l powers of e", {1, log2e}},
+      {Cause::wrong_base, "maxima are in base e, their weights powers of 2", {ln2, ln2}},
+      {Cause::wrong_base, "maxima are in base e, the weights of O powers of 2", {ln2, 1}},
+      {Cause::wrong_base, "maxima are in base e, the weights of l powers of 2", {1, ln2}},
+      {Cause::weighted_by_sum, "O, not divided by l, are weighted by l too", {1, 1, 1}},
+      {Cause::normalised_twice, "O are divided by their l, and weighted without it", {1, 1, -1}},
+  };
+  for (const auto& [cause, what, powers] : rules) {
+    flaws.push_back({cause, Stage::combine, "in which of " + splits.text + " the " + what, 1,
+                     [=, powers = powers](RowPlan& plan) {
+                       plan.part_powers = powers;
+                       plan.part_keys = splits.keys;
+                     }});
+  }
+}
+
+/// Splits of whole keys or tiles, so many to each that some of the last are in none.
+void add_remainders(const DumpInfo& info, Flaws& flaws) {
+  const std::int64_t len = info.problem.len_kv;
+  for (const std::int64_t step : {std::int64_t{1}, std::int64_t{info.bc}}) {
+    for (const std::int64_t count : {2, 3, 4, 5, 6, 8, 16}) {
+      const std::int64_t end = len / step / count * count * step;
+      if (end == 0 || end == len || (step > 1 && len / step % count == 0)) continue;
+      flaws.push_back({step == 1 ? Cause::contribution_missing : Cause::tile_skipped, Stage::qk,
+                       "in which " + std::to_string(count) + " splits have len_kv / " +
+                           std::to_string(count) + (step == 1 ? " keys" : " tiles") +
+                           " each, rounded down: the last " + keys_text(len - end) + " in none",
+                       2, [=](RowPlan& plan) {
+                         for (Term& term : plan.terms) {
+                           if (term.key >= end) term.in_o = term.in_l = 0;
+                         }
+                       }});
+    }
+  }
+}
+
 void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
   for (const std::int64_t more : {std::int64_t{1}, tile}) {
     if (splits.keys <= more) continue;
@@ -104,8 +158,10 @@ void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
 void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
   for (const Splits& splits : splits_of(info)) {
     add_weights(splits, flaws);
+    add_powers(splits, flaws);
     add_shares(splits, info.bc, flaws);
   }
+  add_remainders(info, flaws);
 }
 
 }  // namespace lanescope

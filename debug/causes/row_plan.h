@@ -55,6 +55,13 @@ enum class Combine : std::uint8_t {
   undivided,   ///< rightly, relative to the largest; not divided by the sum of the weights
 };
 
+/// What parts of the keys get where they are put together: 2^(m_i − m), which each brings to the
+/// common maximum, to these powers, in the sum of O and in that of l; in O's also l_i to a power.
+struct PartPowers {
+  double in_o = 1, in_l = 1, sums_in_o = 0;
+  bool right() const { return in_o == 1 && in_l == 1 && sums_in_o == 0; }
+};
+
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
@@ -107,6 +114,7 @@ struct RowPlan {
   std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
   std::int64_t divisor_row = 0;  ///< the same of l
   Combine combine = Combine::right;
+  PartPowers part_powers;
   std::int64_t part_keys = 64;  ///< that a part of the keys has
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;

@@ -91,6 +91,25 @@ void PlanInputs::Sums::combine_by(Combine rule, std::size_t size,
   for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= factors[i / size] * total / weights;
 }
 
+void PlanInputs::Sums::bring_by(const PartPowers& powers, std::size_t size,
+                                const std::vector<double>& scores) {
+  for (std::size_t first = 0; first < in_o.size(); first += size) {
+    const std::size_t end = std::min(first + size, in_o.size());
+    const double peak = *std::max_element(&scores[first], &scores[first] + (end - first));
+    if (peak == -infinity) continue;
+    double l = 0;
+    for (std::size_t i = first; i < end; ++i) l += in_l[i];
+    const double own_l = l / weight(peak, m);
+    const double o_factor =
+        std::exp((powers.in_o - 1) * (peak - m)) * std::pow(own_l, powers.sums_in_o);
+    const double l_factor = std::exp((powers.in_l - 1) * (peak - m));
+    for (std::size_t i = first; i < end; ++i) {
+      in_o[i] *= o_factor;
+      in_l[i] *= l_factor;
+    }
+  }
+}
+
 PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
   Walk walk;
   walk.scores = scores_of(plan);
@@ -243,6 +262,9 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   divide(plan, own, sums);
   if (plan.combine != Combine::right) {
     sums.combine_by(plan.combine, static_cast<std::size_t>(plan.part_keys), scores);
+  }
+  if (!plan.part_powers.right()) {
+    sums.bring_by(plan.part_powers, static_cast<std::size_t>(plan.part_keys), scores);
   }
   return sums;
 }

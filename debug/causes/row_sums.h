@@ -44,6 +44,8 @@ struct PlanInputs::Sums {
 
   /// Weighs the quotients of parts of `size` terms by another rule than their l.
   void combine_by(Combine rule, std::size_t size, const std::vector<double>& scores);
+  /// Brings parts of `size` terms to the common maximum with other powers.
+  void bring_by(const PartPowers& powers, std::size_t size, const std::vector<double>& scores);
 };
 
 }  // namespace lanescope

@@ -126,6 +126,7 @@ struct Program {
   bool traces = false;                               ///< there are markers that do
   bool names_row_tiles = false;                      ///< there are markers that do
   bool injects = false;                              ///< its markers may replace values
+  bool names_stores = false;                         ///< origins have stages by what is stored
 
   /// "my.cu:17", the line that an instruction was compiled for: of functions inlined into each
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo

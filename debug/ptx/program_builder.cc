@@ -51,6 +51,7 @@ ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint
                                bool injects, bool names_stores)
     : module_(module), addresses_(addresses), injects_(injects), names_stores_(names_stores) {
   program_.injects = injects;
+  program_.names_stores = names_stores;
   program_.module_name = module.name;
   program_.locations = module.locations;
   program_.files = module.files;

@@ -253,7 +253,8 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
                                const std::array<std::uint32_t, 3>& cluster, bool cooperative) {
   if (!failure_.empty()) return Outcome::failed;
   // What was decoded before this run was known takes no part in it.
-  if (settings.markers && settings.markers->injects != kernel.program->injects) {
+  if ((settings.markers && settings.markers->injects != kernel.program->injects) ||
+      (settings.checker && !kernel.program->names_stores)) {
     decode_kernel(kernel);
   }
   const Program& program = *kernel.program;

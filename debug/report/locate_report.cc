@@ -80,11 +80,14 @@ void write_diagnosis(Page& page, const Location& location) {
     page.field("cause", std::string(name_of(other.cause)) + ": " + row_of(other.cause).explanation);
     for (const std::string& line : other.evidence) page.whole("  " + line);
   }
+  if (location.too_large) return;
   page.line();
   page.line("look closer", Colour::bold);
   if (!diagnosis.memory.empty()) page.whole("  " + program_name() + " check " + location.options);
   page.whole("  " + program_name() + " diff " + location.options + " -o x.safetensors");
-  if (diagnosis.first) {
+  const auto& shown = location.shown;
+  if (diagnosis.first &&
+      std::find(shown.begin(), shown.end(), diagnosis.first->site) != shown.end()) {
     page.whole("  " + show_command_text("x.safetensors", name_of(diagnosis.first->site),
                                         *diagnosis.first));
   }

@@ -29,6 +29,8 @@ struct Location {
   std::vector<std::string> source;       ///< where the kernel's source makes the wrong value
   std::vector<std::string> warnings;     ///< of the compiler, about the kernel's source
   std::string options;                   ///< of the run that was diagnosed
+  bool too_large = false;                ///< no machine has room for a dump of it
+  std::vector<SiteId> shown;             ///< sites that a dump of it has
 };
 
 /// For people: what was run, where the fault is, why, what else it may be, how to look at it; the

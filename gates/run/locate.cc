@@ -217,6 +217,8 @@ class Search {
     }
     const DiffReport report = diff_against_reference(dump, given_.threads);
     location_.backend = dump.info.backend;
+    location_.shown.clear();
+    for (const DumpSite& entry : dump.info.sites) location_.shown.push_back(entry.site.id);
     const std::string text = options_text(probe.options, dump.info.problem);
     const bool variant =
         !given_.strict && report.recurrence && take_variant(*report.recurrence, probe);

@@ -75,6 +75,7 @@ void check_far_head(const RunOptions& given, Location& location) {
     location.runs.push_back({options_text(options, far->problem), about(side), far->right()});
     if (far->right()) continue;
     location.options = location.runs.back().options;
+    location.too_large = true;
     const std::optional<FarHead> near_keys =
         side == FarSide::heads ? run_far_head(given, FarSide::query_heads) : std::nullopt;
     location.diagnosis = overflow_of(*far, side, near_keys && near_keys->right());

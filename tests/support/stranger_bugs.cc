@@ -128,6 +128,13 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"v_exchanged", "transposed"},
       {"heads_inside", "wrong_stride"},
       {"kv_heads_inside", "wrong_stride"},
+      {"splits_o_unscaled", "not_rescaled"},
+      {"splits_l_unscaled", "not_rescaled"},
+      {"splits_o_twice", "rescaled_twice"},
+      {"splits_to_base_e", "wrong_base"},
+      {"splits_weighed_by_l", "weighted_by_sum"},
+      {"no_key_divided", "divided_by_zero"},
+      {"no_key_unguarded", "masked_row_unguarded"},
   };
   return bugs;
 }

@@ -166,8 +166,10 @@ struct Kernel {
         float times = 1;
         if (is("split_dropped") && split == 1) times = 0;
         if (is("split_twice") && split == 0) times = 2;
-        const float share = std::exp2(ms[split][row] - (m == -inf ? 0 : m)), l = ls[split][row];
-        all_l[row] += times * share * l;
+        const float off = ms[split][row] - (m == -inf ? 0 : m), l = ls[split][row];
+        const float share = is("splits_to_base_e") ? std::exp(off) : std::exp2(off);
+        const float l_share = is("splits_l_unscaled") ? 1.0F : share;
+        all_l[row] += times * l_share * l;
         if (is("split_empty_counts") && l == 0 && m != -inf) {
           all_l[row] += std::exp2(-m);
           weights[row] += std::exp2(-m);
@@ -178,9 +180,14 @@ struct Kernel {
         const float w = is("splits_mean")        ? 1
                         : is("splits_without_l") ? share
                         : is("splits_exchanged") ? other
-                                                 : times * share * l;
+                                                 : times * l_share * l;
         weights[row] += w;
-        for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += w * os[split][row * D + i] / l;
+        const float in_o = is("splits_o_unscaled")     ? l
+                           : is("splits_l_unscaled")   ? share * l
+                           : is("splits_o_twice")      ? share * share * l
+                           : is("splits_weighed_by_l") ? share * l * l
+                                                       : w;
+        for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += in_o * os[split][row * D + i] / l;
       }
       for (std::size_t i = 0; i < D && weights[row] != 0; ++i) {
         all_o[row * D + i] *= all_l[row] / weights[row];
@@ -357,7 +364,8 @@ struct Kernel {
                     : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
         float x = o[row * D + static_cast<std::size_t>(i)];
-        if (!is("not_divided")) x = divisor == 0 ? 0 : x / divisor;
+        const bool divides = divisor != 0 || is("no_key_divided") || is("no_key_unguarded");
+        if (!is("not_divided")) x = divides ? x / divisor : 0;
         if (is("divided_twice")) x /= divisor;
         const std::int64_t index = to * p.d + i;
         if (is("o_bits")) {
@@ -370,6 +378,7 @@ struct Kernel {
       const float ln_2 = 0.6931471805599453f, log2_l = std::log2(sum);
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
       if (is("lse_of_no_key") && sum == 0) lse = inf;
+      if (is("no_key_unguarded") && sum == 0) lse = std::numeric_limits<float>::quiet_NaN();
       if (is("lse_base_two")) lse = m[row] + log2_l;
       if (is("lse_base_ten")) lse = m[row] * ln_2 + std::log10(sum);
       if (is("lse_maximum_base_two")) lse = m[row] + log2_l * ln_2;

@@ -129,7 +129,8 @@ def main():
                               check=True, stdout=subprocess.PIPE, text=True).stdout
     arch_of = {name: arch for arch, name in ARCH.findall(commands)}
     control = f"gates/{modules[0][0]}.untraced.so"
-    subprocess.run([ninja, "-C", build, control], check=True, stdout=subprocess.DEVNULL)
+    # The launcher's ninja, where it runs this: it waits for other builds.
+    subprocess.run([os.environ.get("LANESCOPE_NINJA", ninja), "-C", build, control], check=True, stdout=subprocess.DEVNULL)
     flags = re.search(r'"nvcc \S+ (.*)"', (build / "gates" / "compile_flags.h").read_text())[1].split()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

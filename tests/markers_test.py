@@ -24,8 +24,7 @@ class MarkersTest(ProgramTest):
     def setUpClass(cls):
         super().setUpClass()
         demand_nvcc_13()
-        subprocess.run([cls.ninja, "-C", cls.program.parents[1], "gates/libcudart.so.13", "gates/commands/lanescope"], check=True,
-                       stdout=subprocess.DEVNULL)
+        cls.build_targets("gates/libcudart.so.13", "gates/commands/lanescope")
         cls.environment["LANESCOPE_NINJA"] = ""  # modules are given by their paths
         cls.compiled = {}
 
@@ -256,8 +255,7 @@ class MarkersTest(ProgramTest):
         """The GPU's values are the machine's, bit for bit."""
         if not self.backends().get("cuda"):
             self.skipTest("no CUDA device answers")
-        subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/liblanescope_marked_cuda.so"], check=True,
-                       stdout=subprocess.DEVNULL)
+        self.build_targets("gates/liblanescope_marked_cuda.so")
         for source, name in [("marked.cu", "rows"), ("marked_mma.cu", "mma")]:
             module = self.compile(source, name)
             self.compare_backends(module, "--shape", "b=2,h=2,s=70,d=64", "--causal")

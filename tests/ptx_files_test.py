@@ -18,8 +18,7 @@ class PtxFilesTest(ProgramTest):
     def setUpClass(cls):
         super().setUpClass()
         demand_nvcc_13()
-        subprocess.run([cls.ninja, "-C", cls.program.parents[1], "gates/libcudart.so.13"], check=True,
-                       stdout=subprocess.DEVNULL)
+        cls.build_targets("gates/libcudart.so.13")
         cls.environment["LANESCOPE_NINJA"] = ""
         cls.description = json.loads((ROOT / "tests/strangers/plain.launch.json").read_text())
 

@@ -2,7 +2,6 @@
 """ptx_hopper_modules_test.py PROGRAM NINJA: `wgmma` as nvcc compiles it, run from its PTX, leaves the bits
 of the same source compiled for the machine, at every site of every gate, and is clean under the checker."""
 
-import subprocess
 import unittest
 
 from support.program import ProgramTest, demand_nvcc_13, take_arguments
@@ -25,16 +24,15 @@ class PtxHopperModulesTest(ProgramTest):
         if "cuda" not in cls().backends():
             raise unittest.SkipTest("this build has no cuda modules")
 
-    def build(self, *names):
-        subprocess.run([self.ninja, "-C", self.program.parents[1], *[f"gates/{name}.so" for name in names],
-                        "gates/libcudart.so.13"], check=True, stdout=subprocess.DEVNULL)
+    def build_modules(self, *names):
+        self.build_targets(*[f"gates/{name}.so" for name in names], "gates/libcudart.so.13")
 
     def test_same_bits_at_every_site(self):
         for gate, shape, words in RUNS:
             dtype, _, tile = shape.split(".")
             with self.subTest(f"{gate} {shape}"):
                 name = f"wgmma.{gate}.{shape}"
-                self.build(f"{name}.cuda", f"{name}.sim")
+                self.build_modules(f"{name}.cuda", f"{name}.sim")
                 module = self.module(f"{name}.cuda")
                 both = ["--backend", "sim", "--dtype", dtype, *words]
                 self.call("run", module, gate, *both, "-o", "ptx.safetensors")

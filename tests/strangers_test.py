@@ -110,8 +110,7 @@ class StrangersTest(ProgramTest):
         version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout
         if "release 13." not in version:
             self.skipTest("nvcc is not CUDA 13's")
-        subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/libcudart.so.13"], check=True,
-                       stdout=subprocess.DEVNULL)
+        self.build_targets("gates/libcudart.so.13")
         return self.compile("nvcc", name, change)
 
     def test_plain_cuda_kernel(self):
@@ -325,8 +324,7 @@ class StrangersTest(ProgramTest):
             environment = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/cuda/bin"}
             subprocess.run(shlex.split(words.replace("plain.cu", "words.cu").replace(PLAIN, str(cuda))), cwd=ROOT, check=True,
                            env=environment)
-            subprocess.run([self.ninja, "-C", self.program.parents[1], "gates/libcudart.so.13"], check=True,
-                           stdout=subprocess.DEVNULL)
+            self.build_targets("gates/libcudart.so.13")
             modules.append((cuda, []))
         for path, options in modules:
             for shape in ["s=100,d=64", "b=2,h=4,hkv=2,s=65,d=40", "s=70,skv=10,d=64"]:

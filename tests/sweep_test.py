@@ -3,7 +3,6 @@
 on after it was ended, shards, baselines. NINJA builds the modules that are needed; all on the sim backend."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -57,7 +56,7 @@ class SweepTest(ProgramTest):
     def ended(self, name, how, cells):
         """A sweep of 200 cells that is ended by a signal once it has written so many."""
         process = subprocess.Popen([self.program, "sweep", "mma", *SMALL, "--runs", "200", "-o", name], cwd=self.folder,
-                                   env={**os.environ, "LANESCOPE_NINJA": self.ninja}, stdout=subprocess.PIPE,
+                                   env=self.environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
         path = self.folder / name
         while not path.exists() or path.read_text().count("\n") < cells:

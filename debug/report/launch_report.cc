@@ -31,7 +31,7 @@ std::string launch_text(const LaunchReport& report, std::set<std::string>& told)
   }
   if (again > 0) {
     page.whole(std::to_string(again) + (again == 1 ? " finding" : " findings") +
-               " as in launches before");
+               " of a kind and at lines told before");
   }
   if (!report.found.fault.empty()) page.whole("fault: " + report.found.fault);
   for (const std::string& note : notes) page.whole(note);

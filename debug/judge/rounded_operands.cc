@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 
 #include "debug/judge/rounded_row.h"
 #include "debug/text/text.h"
@@ -136,20 +137,19 @@ class Search {
     return taken;
   }
 
-  /// The types that give the same: of numbers in the range of f16, it and tf32.
-  std::string types_of(const std::vector<Step>& taken, const Step& step) const {
+  /// What gives the same: of numbers in the range of f16, it and tf32.
+  std::vector<Rounding> types_of(const std::vector<Step>& taken, const Step& step) const {
     const double own = error_of(taken);
-    std::string text;
+    std::vector<Rounding> types;
     for (const Step& other : all_) {
       if (std::string_view(other.what) != step.what || other.more != step.more) continue;
       std::vector<Step> with = taken;
       for (Step& one : with) {
         if (std::string_view(one.what) == step.what) one = other;
       }
-      if (error_of(with) <= 1.5 * own)
-        text += (text.empty() ? "" : " or ") + std::string(name_of(other.to));
+      if (error_of(with) <= 1.5 * own) types.push_back(other.to);
     }
-    return text;
+    return types;
   }
 
  private:
@@ -162,30 +162,47 @@ class Search {
   std::vector<Step> all_;
 };
 
-/// Those to the same types are said together: "Q and K are rounded to tf32".
+/// Operands that may all be of the same types are said together: "Q and K are rounded to tf32".
 std::vector<std::string> texts_of(const Search& search, const std::vector<Step>& taken) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> operands_to;  // which types
+  struct Group {
+    std::vector<std::string> operands;
+    std::vector<Rounding> types;
+    std::string more;
+  };
+  std::vector<Group> groups;
   for (const Step& step : taken) {
-    const std::string types = search.types_of(taken, step) + step.more;
-    if (operands_to.empty() || operands_to.back().first != types)
-      operands_to.push_back({types, {}});
-    operands_to.back().second.emplace_back(step.what);
+    const std::vector<Rounding> own = search.types_of(taken, step);
+    std::vector<Rounding> common;
+    if (!groups.empty() && groups.back().more == step.more) {
+      std::set_intersection(own.begin(), own.end(), groups.back().types.begin(),
+                            groups.back().types.end(), std::back_inserter(common));
+    }
+    if (common.empty()) {
+      groups.push_back({{step.what}, own, step.more});
+    } else {
+      groups.back().operands.emplace_back(step.what);
+      groups.back().types = common;
+    }
   }
   std::vector<std::string> lines;
-  for (const auto& [types, operands] : operands_to) {
-    std::string text;
+  for (const auto& [operands, types, more] : groups) {
+    std::string text, to;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       text += (i == 0 ? "" : i + 1 == operands.size() ? " and " : ", ") + operands[i];
     }
-    lines.push_back(text + (operands.size() > 1 ? " are" : " is") + " rounded to " + types);
+    for (const Rounding type : types) to += (to.empty() ? "" : " or ") + std::string(name_of(type));
+    lines.push_back(text + (operands.size() > 1 ? " are" : " is") + " rounded to " + to + more);
   }
   return lines;
 }
 
 /// Whether it may be that a matrix unit takes it as tf32.
 bool is_factor_of_tf32(const Search& search, const std::vector<Step>& taken, const Step& step) {
+  const std::vector<Rounding> types = search.types_of(taken, step);
   return std::string_view("QKPV").find(step.what) != std::string_view::npos &&
-         search.types_of(taken, step).find("tf32") != std::string::npos;
+         std::any_of(types.begin(), types.end(), [](Rounding type) {
+           return type == Rounding::tf32 || type == Rounding::tf32_cut;
+         });
 }
 
 /// Whether both factors of a product are.

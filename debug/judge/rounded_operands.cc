@@ -17,8 +17,10 @@ using Weight = Roundings::Weight;
 constexpr std::int64_t most_rows = 8;
 /// A rounding that takes less of the error away is none.
 constexpr double least_gain = 0.05;
-/// By what the mean square of the errors has to fall.
-constexpr double telling = 16;
+/// By what the mean square of the errors has to fall, and in how many rows at least: where one
+/// score leads, the errors of a row are one number, which some rounding comes near by chance.
+constexpr double telling = 256;
+constexpr std::int64_t fewest_rows = 4;
 /// What is lost at least, relative to O: 11 bits are off by about 2^-13, and where it is so much
 /// less, f32 itself may have lost it.
 constexpr double least_loss = 0x1p-16;
@@ -255,9 +257,8 @@ std::optional<RoundedOperands> find_rounded_operands(const Dump& dump) {
     RoundedRow own(inputs, info, *o, row);
     if (own.tells()) rows.push_back(std::move(own));
   }
-  constexpr std::int64_t fewest_values = 16;
   const std::int64_t told = std::ssize(rows);
-  if (told * info.problem.d < fewest_values) return std::nullopt;
+  if (told < fewest_rows) return std::nullopt;
   const Search search(std::move(rows));
   const std::vector<Step> taken = search.run();
   const double of_right = search.error_of({}), left = search.error_of(taken);

@@ -27,7 +27,7 @@ struct RoundedOperands {
 /// A bound holds for whatever order the sums have, and grows with their length, while errors of
 /// f32 mostly cancel: fewer bits of operands may hide in it. So O of some rows is computed, in
 /// double, from operands that are rounded in each way that is in use, and where that is what the
-/// kernel has, to a quarter of its error, this is how it computes. Nothing of dumps of
+/// kernel has, to a sixteenth of its error, this is how it computes. Nothing of dumps of
 /// other types, and where products that are declared as those of tf32 are all there is.
 std::optional<RoundedOperands> find_rounded_operands(const Dump& dump);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+
 #include "debug/ptx/cudart_stream.h"
 
 // CUDA's driver on the machine: the calls by which programs load modules and launch kernels while
@@ -14,7 +16,7 @@ using Address = std::size_t;  ///< CUdeviceptr
 /// The driver has fewer numbers than the runtime; those that both have are the same.
 Result result_of(Error error);
 
-inline void* memory_at(Address address) { return reinterpret_cast<void*>(address); }
+inline void* memory_at(Address address) { return std::bit_cast<void*>(address); }
 
 /// What a launch is asked for beside its sides: cudaLaunchAttribute, CUlaunchAttribute.
 struct LaunchAttribute {

@@ -38,7 +38,7 @@ Error load(ModuleHandle* module, const void* image) {
   const LockedDevice locked;
   const int number = locked->load_image(image);
   if (number < 0) return note(invalid_ptx);
-  *module = reinterpret_cast<ModuleHandle>(static_cast<std::uintptr_t>(number) + 1);
+  *module = std::bit_cast<ModuleHandle>(static_cast<std::uintptr_t>(number) + 1);
   return success;
 }
 

@@ -17,6 +17,10 @@ void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
 /// From which places of their tiles the elements of K, V and P are read.
 void add_flaws_of_places(const DumpInfo& info, Flaws& flaws);
+/// Which matrices of 8 x 8 elements the fragments of mma.m16n8k16 are read from.
+void add_flaws_of_fragments(const DumpInfo& info, Flaws& flaws);
+/// The same of K and of V at once: who misreads one misreads the other.
+std::vector<Flaw> flaws_of_two_fragments(const DumpInfo& info);
 /// What m, l and O are summed up from, tile by tile and lane by lane.
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
 /// What blocks of their own for parts of the keys take, and how their results are put together.
@@ -33,6 +37,9 @@ void add_flaws_of_addresses(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.
 std::vector<Flaw> window_flaws(const DumpInfo& info);
+
+/// P of a row is taken from where `from` says in its tile: also from rows that see more keys.
+void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan);
 
 /// "1 key", "3 keys".
 std::string keys_text(std::int64_t count);

@@ -83,43 +83,25 @@ void add_exchanges(const DumpInfo& info, std::vector<Reading>& readings) {
   }
 }
 
-/// The rows of P that a row of O is made of, and the registers of mma.m16n8k16's left operand.
+/// The rows of P that a row of O is made of.
 void add_weights(const DumpInfo& info, Flaws& flaws) {
-  const auto add = [&](Cause cause, const std::string& text, int choices, const TileMap& from) {
-    flaws.push_back({cause, Stage::pv, "in which " + text, choices,
+  const auto add = [&](const std::string& text, const TileMap& from) {
+    flaws.push_back({Cause::operand_of_other_row, Stage::pv, "in which P of " + text, 1,
                      [=, len_kv = info.problem.len_kv](RowPlan& plan) {
-                       plan.p_from = from;
-                       // Where the row itself sees no key, another may.
-                       const std::int64_t end = plan.tiles * plan.tile;
-                       for (auto key = std::ssize(plan.terms); key < end; ++key) {
-                         const std::int64_t row = key < len_kv ? key : -1;
-                         plan.terms.push_back({.key = row,
-                                               .value = row,
-                                               .in_l = 0,
-                                               .masked_score = -reference::infinity,
-                                               .is_masked = true});
-                       }
+                       take_weights_from(from, len_kv, plan);
                      }});
   };
   for (const std::int64_t rows : {2, 4, 8, 16, 32}) {
     if (rows > info.br) continue;
-    add(Cause::operand_of_other_row,
-        "P of each row is that of the first of " + std::to_string(rows), 1,
+    add("each row is that of the first of " + std::to_string(rows),
         [=](std::int64_t row, std::int64_t col) {
           return ElementPlace{row / rows * rows, col};
         });
-    add(Cause::operand_of_other_row, "P of row i is that of row i xor " + std::to_string(rows / 2),
-        1, [=](std::int64_t row, std::int64_t col) {
+    add("row i is that of row i xor " + std::to_string(rows / 2),
+        [=](std::int64_t row, std::int64_t col) {
           return ElementPlace{row ^ rows / 2, col};
         });
   }
-  if (info.br % 16 != 0 || info.bc % 16 != 0) return;
-  // Register 1 of the left operand has rows 8 to 15, register 2 the columns 8 to 15.
-  add(Cause::permuted, "registers 1 and 2 of P's fragments are exchanged (mma.m16n8k16)", 0,
-      [](std::int64_t row, std::int64_t col) {
-        return ElementPlace{row / 16 * 16 + row % 8 + col % 16 / 8 * 8,
-                            col / 16 * 16 + col % 8 + row % 16 / 8 * 8};
-      });
 }
 
 /// Steps of the second product that are left out: some keys of each tile.
@@ -142,6 +124,20 @@ void add_depths(const DumpInfo& info, Flaws& flaws) {
 }
 
 }  // namespace
+
+void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan) {
+  plan.p_from = from;
+  // Where the row itself sees no key, another may.
+  const std::int64_t end = plan.tiles * plan.tile;
+  for (auto key = std::ssize(plan.terms); key < end; ++key) {
+    const std::int64_t row = key < len_kv ? key : -1;
+    plan.terms.push_back({.key = row,
+                          .value = row,
+                          .in_l = 0,
+                          .masked_score = -reference::infinity,
+                          .is_masked = true});
+  }
+}
 
 void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
   std::vector<Reading> readings;

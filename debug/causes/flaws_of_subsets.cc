@@ -203,18 +203,17 @@ void add_parts_of_columns(const DumpInfo& info, Flaws& flaws) {
     maps.push_back({Cause::permuted, "in reverse order in every " + number,
                     [=](std::int64_t col) { return col / bit * bit + bit - 1 - col % bit; }});
   }
-  for (const auto& [cause, text, from] : maps) {
+  for (const auto& [cause, text, column] : maps) {
+    const TileMap place = [from = column](std::int64_t row, std::int64_t col) {
+      return ElementPlace{row, from(col)};
+    };
     flaws.push_back({cause, Stage::qk, "in which the columns of Q are " + text, 2,
-                     [from = from](RowPlan& plan) { plan.q_column = from; }});
+                     [=](RowPlan& plan) { plan.q_from = place; }});
     for (const bool of_v : {false, true}) {
       flaws.push_back(
           {cause, of_v ? Stage::pv : Stage::qk,
            std::string("in which the columns of ") + (of_v ? "V" : "K") + " are " + text, 2,
-           [=, from = from](RowPlan& plan) {
-             (of_v ? plan.v_from : plan.k_from) = [=](std::int64_t row, std::int64_t col) {
-               return ElementPlace{row, from(col)};
-             };
-           }});
+           [=](RowPlan& plan) { (of_v ? plan.v_from : plan.k_from) = place; }});
     }
   }
 }

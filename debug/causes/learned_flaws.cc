@@ -121,6 +121,7 @@ std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>
     }
   }
   flaws.push_back(nearest_scale(inputs, rows));
+  for (Flaw& flaw : flaws_of_two_fragments(inputs.info())) flaws.push_back(std::move(flaw));
   return flaws;
 }
 

@@ -110,19 +110,26 @@ double PlanInputs::product_of(const RowPlan& plan, const std::vector<double>& q,
   return product;
 }
 
+std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
+  std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
+  if (!plan.q_from || plan.q_row < 0) return q;
+  const std::int64_t br = info().br, in_tile = plan.query % br;
+  for (std::size_t col = 0; col < q.size(); ++col) {
+    const ElementPlace place = plan.q_from(in_tile, static_cast<std::int64_t>(col));
+    const std::int64_t query = plan.query - in_tile + place.row;
+    const bool exists = query < problem().len_q && place.col >= 0 && place.col < problem().d;
+    const std::int64_t from = exists ? plan.q_row - plan.query + query : -1;
+    q[col] = row(inputs_.q, plan.q_type, from)[exists ? static_cast<std::size_t>(place.col) : 0];
+  }
+  return q;
+}
+
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
-  std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
-  if (plan.q_column) {
-    const std::vector<double> own = q;
-    for (std::size_t i = 0; i < q.size(); ++i) {
-      const std::int64_t from = plan.q_column(static_cast<std::int64_t>(i));
-      q[i] = from >= 0 && from < std::ssize(own) ? own[static_cast<std::size_t>(from)] : 0;
-    }
-  }
+  const std::vector<double> q = query_of(plan);
   const bool as_they_are =
-      plan.q_row >= 0 && !plan.q_column && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
+      plan.q_row >= 0 && !plan.q_from && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
       plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   std::vector<double> scores;

@@ -105,6 +105,7 @@ struct RowPlan {
   /// Tiles that the rules above hold in, and the maps below; empty: all.
   std::function<bool(std::int64_t tile)> in_tiles;
   TileMap k_from, v_from;  ///< in a tile of keys: (key, column); empty: in place
+  TileMap q_from;          ///< in the block's rows of Q: (query, column)
   TileMap p_from;          ///< in a tile of P: (query, key)
   ElementType p_type{};    ///< as which P is rounded; its bits go into O as `v_type`'s
   /// What is kept of scores (of base e), P and O after each tile; empty: all of it.
@@ -121,8 +122,6 @@ struct RowPlan {
   OutputRule output = OutputRule::divided;
   /// Batch, head and query whose right result the row holds.
   std::optional<std::array<std::int64_t, 3>> moved_from;
-  /// The column of Q that is multiplied with a column of K; empty: the same.
-  std::function<std::int64_t(std::int64_t col)> q_column;
   /// The column of O that stands in a column; −1: zero. Empty: its own.
   std::function<std::int64_t(std::int64_t col)> o_column;
   LseRule lse = LseRule::of_both;
@@ -174,6 +173,8 @@ class PlanInputs {
   const std::vector<double>& taken_row(const Tensor& tensor, ElementType type, std::int64_t first,
                                        std::int64_t row, const RowPlan& plan, const TileMap& from,
                                        bool exchanged);
+  /// The row of Q that the plan's scores are of.
+  std::vector<double> query_of(const RowPlan& plan);
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
   const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;

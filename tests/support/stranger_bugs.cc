@@ -135,6 +135,19 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"splits_weighed_by_l", "weighted_by_sum"},
       {"no_key_divided", "divided_by_zero"},
       {"no_key_unguarded", "masked_row_unguarded"},
+      {"k_matrices_transposed", "transposed"},
+      {"v_matrices_transposed", "transposed"},
+      {"q_matrices_transposed", "transposed"},
+      {"p_matrices_transposed", "transposed"},
+      {"k_columns_repeated", "wrong_source"},
+      {"k_rows_repeated", "wrong_source"},
+      {"v_rows_repeated", "wrong_source"},
+      {"q_columns_repeated", "wrong_source"},
+      {"p_rows_repeated", "wrong_source"},
+      {"k_columns_repeated, k_matrices_transposed", "transposed"},
+      {"v_rows_repeated, v_matrices_transposed", "transposed"},
+      {"k_columns_repeated, v_rows_repeated", "wrong_source"},
+      {"k_columns_repeated, k_matrices_transposed, v_rows_repeated", "transposed"},
   };
   return bugs;
 }

@@ -29,6 +29,25 @@ float element(Layout layout, const Tensor& tensor, ElementType as, std::int64_t 
   return load(tensor, as, (head / heads * length + row) * heads + head % heads, col);
 }
 
+/// How wrong addresses of ldmatrix have an operand, in squares of 16 x 16 elements.
+struct Misread {
+  bool rows_repeated, columns_repeated, matrices_transposed;
+
+  Misread(const std::string& bug, const std::string& operand)
+      : rows_repeated(bug.find(operand + "_rows_repeated") != std::string::npos),
+        columns_repeated(bug.find(operand + "_columns_repeated") != std::string::npos),
+        matrices_transposed(bug.find(operand + "_matrices_transposed") != std::string::npos) {}
+
+  void apply(std::int64_t& row, std::int64_t& col) const {
+    if (rows_repeated) row &= ~std::int64_t{8};
+    if (columns_repeated) col &= ~std::int64_t{8};
+    if (!matrices_transposed) return;
+    const std::int64_t own = row % 8;
+    row += col % 8 - own;
+    col += own - col % 8;
+  }
+};
+
 struct Kernel {
   const Problem& p;
   const Inputs& in;
@@ -40,6 +59,7 @@ struct Kernel {
   const Layout of_q = layout_of("q_exchanged", is("heads_inside"));
   const Layout of_k = layout_of("k_exchanged", kv_inside);
   const Layout of_v = layout_of("v_exchanged", kv_inside);
+  const Misread q_misread{bug, "q"}, k_misread{bug, "k"}, p_misread{bug, "p"}, v_misread{bug, "v"};
 
   bool is(const char* name) const { return bug == name; }
   Layout layout_of(const char* exchanged, bool inside) const {
@@ -219,12 +239,16 @@ struct Kernel {
         const std::int64_t key = k_tile * bc + c;
         float sum = 0;
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
-          const std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
+          std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
+          std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
+          q_misread.apply(row, q_col);
+          k_misread.apply(k_row, k_col);
           const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
-          const float q = query < p.len_q ? element(of_q, in.q, tq, b * p.heads + own, row, i) : 0;
+          const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
+          const float q = has_q ? element(of_q, in.q, tq, b * p.heads + own, row, q_col) : 0;
           const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
-          const std::int64_t k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
-          const float k = key < p.len_kv ? element(of_k, in.k, tk, kv, off + key, k_col) : 0;
+          const bool has_k = k_row < p.len_kv && k_col < p.d;
+          const float k = has_k ? element(of_k, in.k, tk, kv, off + k_row, k_col) : 0;
           sum = std::fma(q, k, sum);
         }
         sum *= factor;
@@ -314,6 +338,7 @@ struct Kernel {
         for (std::int64_t c = 0; c < bc; ++c) {
           std::int64_t key = v_tile * bc + c, col = i;
           if (is("v_row_plus_one")) key += 1;
+          v_misread.apply(key, col);
           if (is("v_swizzled")) col ^= (c & 1) * 8;
           if (is("v_stride_unpadded")) {
             key = v_tile * bc + (c * p.d + i) / (p.d + 8);
@@ -336,6 +361,7 @@ struct Kernel {
       r = r / 16 * 16 + r % 8 + c % 16 / 8 * 8;
       c = c / 16 * 16 + c % 8 + row % 16 / 8 * 8;
     }
+    p_misread.apply(r, c);
     if (is("p_of_first_of_four")) r = r / 4 * 4;
     const float x = s[static_cast<std::size_t>(r * bc + c)];
     if (!is("p_bits")) return rounded(in.type(), x);

@@ -64,7 +64,7 @@ class Search {
   Location run() {
     const Tile tile = tile_of_module();
     combines_ = tile.combines;
-    const std::vector<Probe> probes =
+    std::vector<Probe> probes =
         plan(given_, tile.br, tile.bc, tile.head_dim, tile.combines, tile.persistent);
     const auto to_check = std::count_if(probes.begin(), probes.end(),
                                         [](const Probe& probe) { return probe.checked; });
@@ -110,14 +110,14 @@ class Search {
   /// Runs the probes until there is a cause that is sure. True where the memory checker
   /// alone found it.
   template <class Count>
-  bool try_probes(const std::vector<Probe>& probes, Count count) {
-    for (const Probe& probe : probes) {
+  bool try_probes(std::vector<Probe>& probes, Count count) {
+    for (Probe& probe : probes) {
       count();
       // What the memory checker finds in small problems needs no large one.
       const bool right = !location_.diagnosis && !location_.recurrence;
       if (probe.large && right && check_up_to(&probe, count)) return true;
       build_ahead(probes, probe);
-      const bool best = attempt(probe);
+      const bool best = attempt_nearest(probe);
       // What the checker does not find in one run that fails, it may in another.
       if (best || (probe_failed_ && probe.checked)) {
         const bool open =
@@ -193,9 +193,25 @@ class Search {
     }
   }
 
+  /// Runs a probe in the first of its shapes that the kernel does not refuse, which it then has.
+  bool attempt_nearest(Probe& probe) {
+    bool best = attempt(probe);
+    const std::string shape = probe.options.shape, why = refused_;
+    for (const std::string& other : probe.other_shapes) {
+      if (!was_refused_) return best;
+      probe.options.shape = other;
+      best = attempt(probe);
+    }
+    if (!was_refused_) return best;
+    probe.options.shape = shape;
+    refused_ = why;
+    location_.not_tried.push_back(probe.about + ": " + refused_);
+    return false;
+  }
+
   /// Runs a probe; true where it diverged and its diagnosis is the best so far.
   bool attempt(const Probe& probe) {
-    probe_failed_ = false;
+    probe_failed_ = was_refused_ = false;
     Dump dump;
     std::vector<std::string> traits;
     try {
@@ -208,7 +224,7 @@ class Search {
     } catch (const UsageError& error) {
       if (probe.about == as_given) throw;
       refused_ = error.what();
-      location_.not_tried.push_back(probe.about + ": " + refused_);
+      was_refused_ = true;
       return false;  // the kernel is not built for such a problem
     } catch (const EnvironmentError&) {
       if (location_.runs.empty()) throw;
@@ -338,6 +354,7 @@ class Search {
   RunOptions failed_;                 ///< of the probe whose diagnosis it is
   bool combines_ = false;             ///< the kernel has a combine pass
   bool probe_failed_ = false;         ///< the last one
+  bool was_refused_ = false;          ///< the last one, by the kernel
   bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early

@@ -19,6 +19,8 @@ std::string length_text(std::int64_t queries, std::int64_t keys) {
   return "s=" + std::to_string(queries) + (queries == keys ? "" : ",skv=" + std::to_string(keys));
 }
 
+std::int64_t rounded_up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }
+
 std::string kernel_of(const RunOptions& given) {
   return given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen);
 }
@@ -87,27 +89,42 @@ class Planner {
 
   std::vector<Probe> take() { return std::move(probes_); }
 
-  /// What shows faults of any kernel.
+  /// What shows faults of any kernel. Many take no other number of keys than of queries, or no
+  /// heads that share keys.
   void add_usual() {
+    const auto square = [&](Probe& probe, std::int64_t length) -> Probe& {
+      probe.other_shapes.push_back(shape_text(length_text(length, length)));
+      return probe;
+    };
     add("a single tile", length_text(br_, bc_));
-    add("several tiles", length_text(br_, 3 * bc_));
+    square(add("several tiles", length_text(br_, 3 * bc_)), 3 * side_);
     add("enough rows to solve a product for its operands", length_text(128, 128));
-    add("the maximum rises in every tile", length_text(br_, 3 * bc_)).options.input = "rising";
-    add("a ragged tail", length_text(side_ + br_ / 2 + 4, side_ + 5)).checked = true;
+    square(add("the maximum rises in every tile", length_text(br_, 3 * bc_)), 3 * side_)
+        .options.input = "rising";
+    square(add("a ragged tail", length_text(side_ + br_ / 2 + 4, side_ + 5)), side_ + 5).checked =
+        true;
     add_causal("causal", length_text(side_, side_));
     Probe& ragged =
         add_causal("causal, ragged, several tiles", length_text(2 * side_ + 1, 2 * side_ + 1));
-    ragged.checked = ragged.broad = true;
+    square(ragged, 2 * side_).checked = true;
+    ragged.broad = true;
     add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32));
     add_causal("causal, rows that see no key", length_text(side_ + 32, side_)).broad = true;
     add_causal("causal, rows that see no key of a tile that others see",
                length_text(side_ + br_ + br_ / 2, side_));
     // Heads of Q are as far apart as they have rows, those of K and V as they have keys.
     const int keys = br_ == 2 * bc_ ? 3 * bc_ : 2 * bc_;
-    Probe& heads = add("several heads, grouped", "b=2,h=6,hkv=3," + length_text(br_, keys));
+    Probe& heads = add("several heads", "b=2,h=6,hkv=3," + length_text(br_, keys));
     heads.checked = heads.broad = true;
-    add("large scores", length_text(br_, 2 * bc_)).options.input = "large";
-    add("more tiles than rings of buffers hold", length_text(br_, 9 * bc_)).checked = true;
+    for (const std::string& lengths : {length_text(br_, keys), length_text(2 * side_, 2 * side_)}) {
+      for (const char* const sides : {"b=2,h=6,hkv=3,", "b=2,h=3,"}) {
+        heads.other_shapes.push_back(shape_text(sides + lengths));
+      }
+    }
+    square(add("large scores", length_text(br_, 2 * bc_)), 2 * side_).options.input = "large";
+    square(add("more tiles than rings of buffers hold", length_text(br_, 9 * bc_)),
+           rounded_up(9 * bc_, br_))
+        .checked = true;
   }
 
   /// Of a kernel whose blocks go through several items.
@@ -137,7 +154,9 @@ class Planner {
 
   /// Other head dimensions, types and tiles that the kernel is built for.
   void add_other_modules(bool combines) {
-    set_d(add("a padded head dimension", length_text(br_, 2 * bc_)), head_dim_ * 5 / 8);
+    Probe& padded = add("a padded head dimension", length_text(br_, 2 * bc_));
+    padded.other_shapes.push_back(shape_text(length_text(2 * side_, 2 * side_)));
+    set_d(padded, head_dim_ * 5 / 8);
     for (const std::string& type : other_types(given_)) {
       Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 2 * bc_));
       probe.checked = true;
@@ -164,15 +183,18 @@ class Planner {
     return from_file || any ? head_dim_ : parse_shape(given.preset, given.shape, false).d;
   }
 
-  /// `shape`: all but d, and but batch and heads where they are 1. What is returned is there until
-  /// the next is added.
+  /// `shape`: all but d, and but batch and heads where they are 1.
+  std::string shape_text(const std::string& shape) const {
+    return (shape.starts_with("b=")   ? ""
+            : shape.starts_with("h=") ? "b=1,"
+                                      : "b=1,h=1,") +
+           shape + ",d=" + std::to_string(d_);
+  }
+  /// What is returned is there until the next is added.
   Probe& add(const std::string& about, const std::string& shape) {
     RunOptions options = given_;
     options.preset.clear();
-    options.shape = (shape.starts_with("b=")   ? ""
-                     : shape.starts_with("h=") ? "b=1,"
-                                               : "b=1,h=1,") +
-                    shape + ",d=" + std::to_string(d_);
+    options.shape = shape_text(shape);
     options.causal = false;
     options.input = "random";
     return probes_.emplace_back(Probe{about, std::move(options)});
@@ -183,8 +205,11 @@ class Planner {
     return probe;
   }
   static void set_d(Probe& probe, int d) {
-    std::string& shape = probe.options.shape;
-    shape.replace(shape.rfind('=') + 1, std::string::npos, std::to_string(d));
+    const auto set = [d](std::string& shape) {
+      shape.replace(shape.rfind('=') + 1, std::string::npos, std::to_string(d));
+    };
+    set(probe.options.shape);
+    std::for_each(probe.other_shapes.begin(), probe.other_shapes.end(), set);
   }
   Probe& with_splits(std::int64_t splits, Probe& probe) {
     if (!given_.splits) probe.options.splits = splits;

@@ -14,6 +14,8 @@ struct Probe {
   bool checked = false;  ///< also under the memory checker, where values show nothing
   bool large = false;    ///< takes longer than all others together
   bool broad = false;    ///< of many classes of faults: run, too, when one is found, for others
+  /// In the place of a shape that the kernel refuses: shows nearly the same.
+  std::vector<std::string> other_shapes = {};
 };
 
 /// Of a kernel, where no other is given: the problems of the plan are small.

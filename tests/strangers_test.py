@@ -97,9 +97,14 @@ class StrangersTest(ProgramTest):
         self.assertRegex(done.stdout, "look closer\n  gdb .*--args \\S+/gates/lanescope diff .*crash.so fused --shape b=1,h=1,s=100,d=64")
 
     def test_plain_kernel_that_refuses(self):
-        module = self.compile("g++", "refuses", ("  for (int head = 0;", '  if (r.causal) return "not causal yet";\n  for (int head = 0;'))
+        module = self.compile("g++", "refuses", ("  for (int head = 0;", '  if (r.causal) return "not causal yet";\n'
+                              '  if (r.len_q != r.len_kv || r.heads != r.heads_kv) return "not so";\n  for (int head = 0;'))
         self.call("diff", module, "fused", "--shape", "s=64,d=64")
         self.refuses(USAGE, "not causal yet", "diff", module, "fused", "--shape", "s=64,d=64", "--causal")
+        found = self.json_of("locate", module)
+        run = {run["about"] for run in found["runs"]}
+        self.assertLessEqual({"several tiles", "a ragged tail", "several heads", "a padded head dimension"}, run)
+        self.assertTrue(all(line.startswith("causal") for line in found["not_tried"] if "refuses" in line), found["not_tried"])
         self.refuses(USAGE, "is gate fused", "diff", module, "qk_only")
         self.refuses(USAGE, "head dimension 64: give --shape d=64 or less", "diff", module, "fused", "--shape", "d=128")
 

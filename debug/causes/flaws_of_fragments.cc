@@ -98,7 +98,7 @@ std::vector<Operand> operands(const DumpInfo& info) {
 
 /// Whether tiles are made of such squares.
 bool has_fragments(const DumpInfo& info) {
-  return info.br % 16 == 0 && info.bc % 16 == 0 && size_of(operand_type(info.dtype)) == 2;
+  return info.br % 16 == 0 && info.bc % 16 == 0;
 }
 
 std::string read_text(const Operand& operand, const FragmentReading& reading) {

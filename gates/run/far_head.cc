@@ -205,7 +205,12 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   near.causal = false;
   if (module.combines) near.splits = 1;
   const PreparedRun run = prepare(near);
-  const Dump alone = launch(*run.module, run.module_name, run.request);
+  Dump alone;
+  try {
+    alone = launch(*run.module, run.module_name, run.request);
+  } catch (const UsageError&) {
+    return std::nullopt;  // the kernel does not take as many keys
+  }
   if (!alone.info.incomplete.empty()) return std::nullopt;
   const Problem& one = run.request.problem;
   if (is_plain) {  // whether the grid's last block has the last rows

@@ -96,7 +96,7 @@ class Planner {
       probe.other_shapes.push_back(shape_text(length_text(length, length)));
       return probe;
     };
-    add("a single tile", length_text(br_, bc_));
+    square(add("a single tile", length_text(br_, bc_)), side_);
     square(add("several tiles", length_text(br_, 3 * bc_)), 3 * side_);
     add("enough rows to solve a product for its operands", length_text(128, 128));
     square(add("the maximum rises in every tile", length_text(br_, 3 * bc_)), 3 * side_)

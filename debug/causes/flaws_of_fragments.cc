@@ -97,9 +97,7 @@ std::vector<Operand> operands(const DumpInfo& info) {
 }
 
 /// Whether tiles are made of such squares.
-bool has_fragments(const DumpInfo& info) {
-  return info.br % 16 == 0 && info.bc % 16 == 0;
-}
+bool has_fragments(const DumpInfo& info) { return info.br % 16 == 0 && info.bc % 16 == 0; }
 
 std::string read_text(const Operand& operand, const FragmentReading& reading) {
   return std::string("a tile of ") + operand.name + " is read with " + reading.text;

@@ -245,6 +245,9 @@ TEST_CASE("ptx: lanes that write the same bytes do not race", "[ptx]") {
   const std::string end = "bar.sync 0; ld.shared.u32 %r1, [%r8]; st.global.u32 [%rd1], %r1; ret;";
   CHECK(kinds_of("mov.u32 %r1, 5; st.shared.u32 [%r8], %r1;\n" + end).empty());
   CHECK(kinds_of("st.shared.u32 [%r8], %r0;\n" + end) == std::vector{Kind::race});
+  // The same of an output.
+  CHECK(kinds_of("mov.u32 %r1, 5; st.global.u32 [%rd0], %r1; ret;").empty());
+  CHECK(kinds_of("st.global.u32 [%rd0], %r0; ret;") == std::vector{Kind::race});
   // But over a copy that is under way.
   CHECK_FALSE(kinds_of("mov.u32 %r1, 7; st.global.u32 [%rd1], %r1; st.shared.u32 [%r9], %r1;\n"
                        "bar.sync 0; setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 32;\n"

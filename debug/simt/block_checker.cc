@@ -158,7 +158,8 @@ bool BlockChecker::enter_global(Access access, const void* address, std::size_t 
     for (std::size_t j = offset / region.element * region.element; j < offset + bytes;
          j += region.element) {
       Party earlier;
-      const Kind kind = grid_.enter(region, j, write, block_, me, clocks_.past(thread), earlier);
+      const Kind kind = grid_.enter(region, j, write, access == Access::rewrite, block_, me,
+                                    clocks_.past(thread), earlier);
       if (kind == Kind::none || std::exchange(reported, true)) continue;
       if (kind == Kind::uninitialised_read) earlier = {};
       add(kind, party, earlier, index, static_cast<std::int64_t>(j), bytes);

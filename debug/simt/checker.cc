@@ -179,8 +179,8 @@ void Checker::take(std::int64_t block, std::vector<Finding> found) {
   }
 }
 
-Kind Checker::enter(const Region& region, std::size_t offset, bool write, std::int64_t block,
-                    Touch me, Past past, Party& earlier) {
+Kind Checker::enter(const Region& region, std::size_t offset, bool write, bool rewrites,
+                    std::int64_t block, Touch me, Past past, Party& earlier) {
   const std::lock_guard lock(mutex_);
   auto& cells = cells_[static_cast<std::size_t>(&region - regions_.data())];
   GlobalCell& global = cells[offset / region.element];
@@ -205,6 +205,7 @@ Kind Checker::enter(const Region& region, std::size_t offset, bool write, std::i
     earlier = {true, global.cell.write.place, global.block, thread_of(global.cell.write.epoch)};
     if (write && block < global.block) global = {{me, {}}, block};
   }
+  if (kind == Kind::race && rewrites) kind = Kind::none;
   return kind;
 }
 

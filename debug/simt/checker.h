@@ -87,8 +87,9 @@ class Checker {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - base_);
   }
   /// Enters an access to the element of an output that lies at `offset`. Returns what is wrong.
-  Kind enter(const Region& region, std::size_t offset, bool write, std::int64_t block, Touch me,
-             Past past, Party& earlier);
+  /// `rewrites`: it writes the bytes that lie there already, which of several lanes may come last.
+  Kind enter(const Region& region, std::size_t offset, bool write, bool rewrites,
+             std::int64_t block, Touch me, Past past, Party& earlier);
   /// Whether `address` lies where a kernel finds its arguments and constants: the stack of the
   /// thread that launched, or the kernel's image.
   bool is_exempt(std::uintptr_t address) const {

@@ -10,6 +10,9 @@ TEST_CASE("row subsets: the rows of a lane's register, of a warp's half") {
   CHECK(subset_text("rows", {1, 5, 11}, {2, 4, 8}, 16) == "odd rows");
   CHECK(subset_text("rows", {1, 5, 11}, {2, 4, 7}, 16).empty());
   CHECK(subset_text("columns", {32, 40, 63}, {0, 1, 31}, 64) == "columns 32 to 63");
+  CHECK(subset_text("columns", {48, 52, 63}, {0, 31, 47}, 64) == "columns from 48 on");
+  CHECK(subset_text("rows", {0, 9, 23}, {24, 30, 40}, 48) == "rows below 24");
+  CHECK(subset_text("rows", {0, 9, 23}, {20, 30, 40}, 48).empty());
   // Too few rows tell nothing, nor does a bit beyond the tile.
   CHECK(subset_text("rows", {1, 5}, {2, 4}, 16).empty());
   CHECK(subset_text("rows", {32, 48, 64}, {0, 2, 3}, 16).empty());

@@ -159,6 +159,8 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   Findings findings = all_findings(scene);
   keep_what_lasts(dump, scene, findings);
   diagnosis.rivals = rivals_of(findings, scene);
+  std::copy_if(findings.begin(), findings.end(), std::back_inserter(diagnosis.flaws),
+               [](const Finding& finding) { return !finding.flaw.empty() && finding.stage; });
   if (!findings.empty() && findings[0].explained >= 0.5) {
     settle_on(findings[0], diagnosis);
     findings.erase(findings.begin());
@@ -183,6 +185,25 @@ void refute(Diagnosis& diagnosis, const DumpInfo& right) {
   std::erase_if(rivals, [&](const Finding& rival) { return rival.shows && rival.shows(right); });
   if (rivals.empty() || !diagnosis.shows || !diagnosis.shows(right)) return;
   name_rival(diagnosis, rivals.front().cause);
+}
+
+void name_flaw(Diagnosis& diagnosis, const Finding& flaw, const std::vector<Finding>& rivals) {
+  settle_on(flaw, diagnosis);
+  diagnosis.rivals = rivals;
+  diagnosis.certain = rivals.empty();
+  std::vector<Finding>& suspects = diagnosis.suspects;
+  std::erase_if(suspects, [&](const Finding& suspect) {
+    return suspect.cause == flaw.cause ||
+           std::any_of(rivals.begin(), rivals.end(),
+                       [&](const Finding& rival) { return rival.cause == suspect.cause; });
+  });
+  suspects.insert(suspects.begin(), rivals.begin(), rivals.end());
+  if (suspects.size() > suspects_kept) suspects.resize(suspects_kept);
+  for (const Finding& rival : rivals) {
+    diagnosis.evidence.push_back("not certain: as well those of attention " + rival.flaw + " (" +
+                                 name_of(rival.cause) + ", in the stage " + name_of(*rival.stage) +
+                                 ")");
+  }
 }
 
 void name_rival(Diagnosis& diagnosis, Cause cause) {

@@ -26,6 +26,7 @@ struct Diagnosis {
   std::vector<Finding> suspects;      ///< the next best, without the cause itself
   std::vector<Finding> rivals;  ///< of them, those that explain as much with as few words: another
                                 ///< problem may tell them apart
+  std::vector<Finding> flaws;   ///< all known flaws that give the outputs, the shortest first
   std::function<bool(const DumpInfo& other)> shows;  ///< of the cause, as in Finding
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
 
@@ -57,6 +58,9 @@ void refute(Diagnosis& diagnosis, const DumpInfo& right);
 
 /// The same where the memory checker finds nothing: nobody reads what was never written.
 void refute_unwritten_reads(Diagnosis& diagnosis);
+
+/// Names a known flaw in the place of what is named; `rivals` explain as much.
+void name_flaw(Diagnosis& diagnosis, const Finding& flaw, const std::vector<Finding>& rivals);
 
 /// Names the rival of this cause, if there is one, in the place of what is named.
 void name_rival(Diagnosis& diagnosis, Cause cause);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "debug/causes/row_subset.h"
 #include "debug/judge/compare.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -13,8 +16,8 @@ namespace {
 constexpr std::int64_t blocks_tried = 4;
 constexpr std::int64_t rows_tried = 12;
 constexpr int fewest_decisive = 8;
-/// Columns of O that are looked at before all of them.
-constexpr std::int64_t few_columns = 8;
+/// Rows, and columns of O in each, that are looked at before all of them.
+constexpr std::size_t telling_rows = 4, telling_columns = 4;
 
 /// Row tiles to look at: the one that failed first, then of others the ends and what lies between.
 std::vector<std::int64_t> row_tiles(const Scene& scene) {
@@ -59,6 +62,22 @@ double tolerance_of_lse(const OutputValue& value, double predicted, double score
          score_rounding(score + std::abs(predicted));
 }
 
+/// The columns that are wrong by most, in units of the bound.
+void set_telling(OutputRow& row) {
+  std::vector<std::pair<double, std::int64_t>> wrong;
+  for (std::size_t col = 0; col < row.o.size(); ++col) {
+    const OutputValue& o = row.o[col];
+    if (!o.wrong()) continue;
+    const double error = std::abs(o.got - o.want) / std::max(o.bound, 0x1p-40);
+    wrong.emplace_back(std::isnan(error) ? reference::infinity : error,
+                       static_cast<std::int64_t>(col));
+  }
+  const std::size_t count = std::min(wrong.size(), telling_columns);
+  std::partial_sort(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(count), wrong.end(),
+                    std::greater<>());
+  for (std::size_t i = 0; i < count; ++i) row.telling.push_back(wrong[i].second);
+}
+
 }  // namespace
 
 bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
@@ -98,8 +117,22 @@ std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> sit
     }
   }
   // What tells most first: a flaw that does not fit is given up soon.
-  std::stable_partition(rows.begin(), rows.end(), [](const OutputRow& row) { return row.wrong(); });
+  const auto right = std::stable_partition(rows.begin(), rows.end(),
+                                           [](const OutputRow& row) { return row.wrong(); });
+  const auto wrong = static_cast<std::size_t>(right - rows.begin());
+  for (std::size_t i = 0; i < std::min(wrong, telling_rows); ++i) {
+    set_telling(rows[wrong <= telling_rows ? i : i * (wrong - 1) / (telling_rows - 1)]);
+  }
   return rows;
+}
+
+bool may_be_explained(const std::vector<OutputRow>& rows) {
+  std::ptrdiff_t wrong = 0;
+  for (const OutputRow& row : rows) {
+    wrong += std::count_if(row.o.begin(), row.o.end(), [](const auto& o) { return o.wrong(); });
+    wrong += row.lse && row.lse->wrong();
+  }
+  return wrong >= fewest_decisive;
 }
 
 bool FlawTrial::explains() const {
@@ -115,25 +148,40 @@ std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
 
 namespace {
 
-/// So many wrong values of the first columns are others that no more than 2 % of the row can be.
-bool differs_at_start(const OutputRow& row, const RowPlan& plan, const PlannedRow& start,
-                      ElementType dtype) {
-  if (plan.o_type != dtype) return false;
-  const double most = 2 + 0.02 * static_cast<double>(row.o.size() + 1);
-  int others = 0;
-  for (std::size_t col = 0; col < std::min(row.o.size(), static_cast<std::size_t>(few_columns));
-       ++col) {
-    const OutputValue& o = row.o[col];
-    const auto allowed = [&](double value) {
-      return tolerance_of_o(o, value, start.magnitude[col], start.largest_score, dtype);
-    };
-    const double predicted = start.o[col];
-    const bool fits = !o.unwritten && !std::isnan(predicted) &&
-                      compare(o.got, predicted, allowed(predicted)).holds;
-    const bool telling = o.unwritten || !compare(o.got, o.want, allowed(o.want)).holds;
-    others += o.wrong() && telling && !fits;
+/// Whether wrong values that tell most do not follow: more of them than 2 % of all may be.
+bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
+  const ElementType dtype = inputs.info().dtype;
+  int missed = 0, telling = 0, looked_at = 0;
+  for (const OutputRow& row : rows) {
+    const bool by_lse = row.o.empty() || (row.lse && row.lse->wrong() && row.telling.empty());
+    if (row.telling.empty() && (!by_lse || looked_at >= 4)) continue;
+    ++looked_at;
+    RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
+    flaw.edit(plan);
+    if (plan.o_type != dtype) return false;
+    const PlannedRow planned = inputs.carry_out(plan, row.telling);
+    if (by_lse && row.lse) {
+      const double allowed = tolerance_of_lse(*row.lse, planned.lse, planned.largest_score);
+      ++telling;
+      missed += row.lse->unwritten || std::isnan(planned.lse) ||
+                !compare(row.lse->got, planned.lse, allowed).holds;
+    }
+    for (std::size_t i = 0; i < row.telling.size(); ++i) {
+      const OutputValue& o = row.o[static_cast<std::size_t>(row.telling[i])];
+      const auto allowed = [&](double value) {
+        return tolerance_of_o(o, value, planned.magnitude[i], planned.largest_score, dtype);
+      };
+      const double predicted = planned.o[i];
+      const bool fits = !o.unwritten && !std::isnan(predicted) &&
+                        compare(o.got, predicted, allowed(predicted)).holds;
+      const bool tells = o.unwritten || !compare(o.got, o.want, allowed(o.want)).holds;
+      telling += tells;
+      missed += tells && !fits;
+    }
+    if (missed > 2) return true;
   }
-  return others > most;
+  // Errors that are within what may be off anyway show no flaw.
+  return looked_at > 0 && telling == 0;
 }
 
 }  // namespace
@@ -141,6 +189,7 @@ bool differs_at_start(const OutputRow& row, const RowPlan& plan, const PlannedRo
 FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
   const ElementType dtype = inputs.info().dtype;
   FlawTrial trial;
+  if (misses_the_worst(flaw, inputs, rows)) return trial;
   enum class Tells : std::uint8_t { flawed, spared, nothing };
   const auto compare_with = [&](const OutputValue& value, double predicted, double allowed,
                                 double allowed_of_right) {
@@ -160,15 +209,6 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
   for (const OutputRow& row : rows) {
     RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
     flaw.edit(plan);
-    // Most flaws differ in the first columns already.
-    if (!row.o.empty() && trial.decisive == 0) {
-      const PlannedRow start =
-          inputs.carry_out(plan, std::min<std::int64_t>(few_columns, std::ssize(row.o)));
-      if (differs_at_start(row, plan, start, dtype)) {
-        trial.decisive = std::ssize(row.o);
-        break;
-      }
-    }
     const PlannedRow planned = inputs.carry_out(plan);
     const double score = planned.largest_score;
     const FlawTrial before = trial;

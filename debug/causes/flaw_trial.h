@@ -22,12 +22,17 @@ struct OutputRow {
   std::int64_t batch, head, query;
   std::vector<OutputValue> o;      ///< [d]
   std::optional<OutputValue> lse;  ///< where the kernel has one
+  /// Columns of some rows that are wrong by most: a flaw that does not explain them is given up.
+  std::vector<std::int64_t> telling = {};
   bool wrong() const;
 };
 
 /// Rows of some blocks, the one that failed first among them, wrong ones first. `site`: of this
 /// output alone; none: of all.
 std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site);
+
+/// Whether there are enough wrong values for a flaw to explain.
+bool may_be_explained(const std::vector<OutputRow>& rows);
 
 /// How a flaw fares with the rows.
 struct FlawTrial {

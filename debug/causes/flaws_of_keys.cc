@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "debug/causes/flaw_families.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -197,6 +201,156 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
        }});
 }
 
+/// Keys behind the last up to the end of a group, as what lies there is: another row, or zeros.
+void add_rows_behind(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  struct Source {
+    std::string text;
+    std::function<std::int64_t(std::int64_t key, std::int64_t size)> row;
+  };
+  const Source sources[] = {
+      {"zeros", [](std::int64_t, std::int64_t) { return std::int64_t{-1}; }},
+      {"the last one again", [=](std::int64_t, std::int64_t) { return p.len_kv - 1; }},
+      {"those of the tile before",
+       [=, bc = info.bc](std::int64_t key, std::int64_t) { return key - bc; }},
+      {"those behind them in memory", [](std::int64_t key, std::int64_t) { return key; }},
+  };
+  std::vector<std::int64_t> sizes = tile_sizes(info);
+  for (const std::int64_t size : {2, 4, 8, 16, 32, 64, 128}) {
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+  for (const std::int64_t size : sizes) {
+    const std::int64_t end = rounded_up(p.len_kv, size);
+    if (end == p.len_kv) continue;
+    for (const Source& source : sources) {
+      for (const int which : {0, 1, 2}) {
+        const char* const counted[] = {"count", "count, their V as zeros",
+                                       "count, their K as zeros"};
+        if (source.text == "zeros" && which > 0) continue;
+        const bool whole = size == info.bc;
+        flaws.push_back({Cause::tail_mask_missing, Stage::qk,
+                         "in which keys behind the last up to a multiple of " +
+                             (whole ? std::string("the tile") : std::to_string(size)) + ", " +
+                             source.text + ", " + counted[which],
+                         1 + !whole + (which > 0), [=, row = source.row](RowPlan& plan) {
+                           if (std::ssize(plan.terms) != p.len_kv) return;
+                           const std::int64_t rows = p.batch * p.heads_kv * p.len_kv;
+                           for (std::int64_t key = p.len_kv; key < end; ++key) {
+                             std::int64_t from = row(key, size);
+                             if (plan.k_first + from >= rows) from = -1;
+                             plan.terms.push_back(
+                                 {.key = which == 2 ? -1 : from, .value = which == 1 ? -1 : from});
+                           }
+                         }});
+      }
+    }
+  }
+}
+
+/// Masks that go by the number of another key.
+void add_masks_of_other_keys(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  if (!p.causal) return;
+  const std::int64_t corner = p.len_kv - p.len_q, bc = info.bc, br = info.br;
+  const auto add = [&](const std::string& text, int choices, const auto& number) {
+    flaws.push_back({Cause::mask_misaligned, Stage::qk,
+                     "whose causal mask takes key j for key " + text, choices, [=](RowPlan& plan) {
+                       const std::int64_t end = std::min(p.len_kv, plan.tiles * plan.tile);
+                       plan.terms.clear();
+                       for (std::int64_t key = 0; key < end; ++key) {
+                         const bool seen = number(key) <= plan.query + corner;
+                         plan.terms.push_back({.key = key,
+                                               .value = key,
+                                               .masked_score = -reference::infinity,
+                                               .is_masked = !seen});
+                       }
+                     }});
+  };
+  for (std::int64_t bit = 1; bit < bc; bit *= 2) {
+    const std::string name = std::to_string(bit);
+    add("j without its bit " + name, 1, [=](std::int64_t key) { return key & ~bit; });
+    add("j with its bit " + name, 1, [=](std::int64_t key) { return key | bit; });
+    add("j xor " + name, 1, [=](std::int64_t key) { return key ^ bit; });
+  }
+  for (const std::int64_t size :
+       {br, std::int64_t{16}, std::int64_t{32}, std::int64_t{64}, std::int64_t{128}}) {
+    if (size == bc) continue;
+    add("t * " + std::to_string(size) + " + j of its tile t", size != br,
+        [=](std::int64_t key) { return key / bc * size + key % bc; });
+  }
+  add("j of its tile, counted from the tile's first", 0,
+      [=](std::int64_t key) { return key % bc; });
+  for (const std::int64_t width : {2, 4, 8, 16}) {
+    if (2 * width > bc) continue;
+    add("j / " + std::to_string(width) + " in its tile", 1,
+        [=](std::int64_t key) { return key / bc * bc + key % bc / width; });
+    add("j mod " + std::to_string(width) + " in its tile", 1,
+        [=](std::int64_t key) { return key / bc * bc + key % width; });
+  }
+}
+
+/// Causal masks that count queries from elsewhere.
+void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  if (!p.causal) return;
+  const std::int64_t corner = p.len_kv - p.len_q, br = info.br;
+  const auto add = [&](const std::string& text, int choices, const auto& number) {
+    flaws.push_back({Cause::mask_misaligned, Stage::qk,
+                     "whose causal mask takes query i for " + text, choices, [=](RowPlan& plan) {
+                       const std::int64_t end = std::min(p.len_kv, number(plan.query) + 1 + corner);
+                       see(plan,
+                           std::min(end, std::max<std::int64_t>(plan.tiles * plan.tile,
+                                                                std::ssize(plan.terms))),
+                           p.len_kv);
+                     }});
+  };
+  for (const std::int64_t rows : {4, 8, 16, 32, 64}) {
+    if (rows >= br) continue;
+    add("i mod " + std::to_string(rows) + " in its block", 1,
+        [=](std::int64_t query) { return query / br * br + query % rows; });
+    add("i / " + std::to_string(rows) + " in its block", 1,
+        [=](std::int64_t query) { return query / br * br + query % br / rows; });
+  }
+  for (const std::int64_t size : {std::int64_t{info.bc}, std::int64_t{16}, std::int64_t{32},
+                                  std::int64_t{64}, std::int64_t{128}}) {
+    if (size == br) continue;
+    add("that of a block of " + std::to_string(size) + " rows", 1 + (size != info.bc),
+        [=](std::int64_t query) { return query / br * size + query % br; });
+  }
+}
+
+/// Loops over the tiles that end too early: by the number of the block, or by the other length.
+void add_ends_of_loops(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const std::int64_t br = info.br, bc = info.bc, corner = p.len_kv - p.len_q;
+  const auto add = [&](const std::string& text, int choices, const auto& tiles) {
+    flaws.push_back({Cause::tile_skipped, Stage::qk,
+                     "in which a block goes through no more than " + text, choices,
+                     [=](RowPlan& plan) {
+                       const std::int64_t end = std::max<std::int64_t>(0, tiles(plan)) * bc;
+                       see(plan, std::min(end, std::ssize(plan.terms)), p.len_kv);
+                     }});
+  };
+  add("len_q / Bc tiles, rounded up", 1, [=](const RowPlan&) { return (p.len_q + bc - 1) / bc; });
+  add("len_q / Bc tiles", 3, [=](const RowPlan&) { return p.len_q / bc; });
+  add("len_kv / Bc tiles", 0, [=](const RowPlan&) { return p.len_kv / bc; });
+  if (!p.causal) return;
+  add("as many tiles as its number and one", 0,
+      [=](const RowPlan& plan) { return plan.query / br + 1; });
+  add("as many tiles as its number", 1, [=](const RowPlan& plan) { return plan.query / br; });
+  add("tiles as its first row needs without len_kv - len_q", 1,
+      [=](const RowPlan& plan) { return plan.query / br * br / bc + 1; });
+  add("tiles as its last row needs without len_kv - len_q", 0, [=](const RowPlan& plan) {
+    return (std::min(p.len_q, (plan.query / br + 1) * br) + bc - 1) / bc;
+  });
+  add("the whole tiles that its last row needs", 0, [=](const RowPlan& plan) {
+    return (std::min(p.len_q, (plan.query / br + 1) * br) + corner) / bc;
+  });
+  add("the tiles that its last row needs but one", 0, [=](const RowPlan& plan) {
+    return (std::min(p.len_q, (plan.query / br + 1) * br) + corner + bc - 1) / bc - 1;
+  });
+}
+
 /// Keys that the mask hides, yet count.
 void add_mask_values(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
@@ -229,6 +383,10 @@ void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws) {
   add_masks(info, flaws);
   add_tails(info, flaws);
   add_mask_values(info, flaws);
+  add_rows_behind(info, flaws);
+  add_masks_of_other_keys(info, flaws);
+  add_masks_of_other_queries(info, flaws);
+  add_ends_of_loops(info, flaws);
 }
 
 std::vector<Flaw> window_flaws(const DumpInfo& info) {

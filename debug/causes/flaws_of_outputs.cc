@@ -117,17 +117,24 @@ void add_log_sums(const DumpInfo& info, Flaws& flaws) {
 /// Columns of O that stand elsewhere in their row.
 void add_stored_columns(const DumpInfo& info, Flaws& flaws) {
   const std::int64_t d = info.problem.d;
+  // V whose columns stand so in every tile gives the same.
   const auto add = [&](Cause cause, const std::string& text, int choices, const auto& from) {
     flaws.push_back({cause, Stage::epilogue, "whose columns of O are stored " + text, choices,
                      [=](RowPlan& plan) { plan.o_column = from; }});
+    flaws.push_back({cause, Stage::pv, "in which the columns of V stand " + text, choices + 1,
+                     [=](RowPlan& plan) {
+                       plan.v_from = [=](std::int64_t row, std::int64_t col) {
+                         return ElementPlace{row, from(col)};
+                       };
+                     }});
   };
   for (std::int64_t bit = 1; bit < d; bit *= 2) {
     const std::string number = std::to_string(bit);
-    add(Cause::permuted, "in column i xor " + number, 1,
+    add(Cause::permuted, "in column i xor " + number, 0,
         [=](std::int64_t col) { return col ^ bit; });
-    add(Cause::wrong_source, "with those of column i without its bit " + number + " for both", 1,
+    add(Cause::wrong_source, "with those of column i without its bit " + number + " for both", 0,
         [=](std::int64_t col) { return col & ~bit; });
-    add(Cause::wrong_source, "with those of column i with its bit " + number + " for both", 1,
+    add(Cause::wrong_source, "with those of column i with its bit " + number + " for both", 0,
         [=](std::int64_t col) { return col | bit; });
     add(Cause::permuted, number + " behind their place", 1,
         [=](std::int64_t col) { return (col + d - bit) % d; });

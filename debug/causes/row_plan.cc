@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "debug/causes/row_sums.h"
 #include "reference/elementary.h"
@@ -154,6 +155,19 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   return scores;
 }
 
+namespace {
+
+PlannedRow columns_of(const PlannedRow& whole, const std::vector<std::int64_t>& columns) {
+  PlannedRow row{{}, {}, whole.lse, whole.largest_score};
+  for (const std::int64_t col : columns) {
+    row.o.push_back(whole.o[static_cast<std::size_t>(col)]);
+    row.magnitude.push_back(whole.magnitude[static_cast<std::size_t>(col)]);
+  }
+  return row;
+}
+
+}  // namespace
+
 /// What O is multiplied by at last; `l` is that of the lane that stores it.
 double PlanInputs::factor_of(const RowPlan& plan, const Sums& sums, double l) {
   if (plan.terms.empty()) return 0;  // a row that takes no key is 0
@@ -178,19 +192,31 @@ double PlanInputs::factor_of(const RowPlan& plan, const Sums& sums, double l) {
   return 1 / l;
 }
 
-PlannedRow PlanInputs::carry_out(const RowPlan& plan, std::int64_t columns) {
+PlannedRow PlanInputs::carry_out(const RowPlan& plan) {
+  std::vector<std::int64_t> columns(plan.depth.size());
+  std::iota(columns.begin(), columns.end(), 0);
+  return carry_out(plan, columns);
+}
+
+PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int64_t>& columns) {
   if (plan.moved_from) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
     const auto [batch, head, query] = *plan.moved_from;
-    if (query < problem().len_q) return carry_out(right_plan(batch, head, query), columns);
-    return {std::vector<double>(plan.depth.size(), none), std::vector<double>(plan.depth.size(), 0),
-            none, 0};
+    if (query >= 0 && query < problem().len_q) {
+      return carry_out(right_plan(batch, head, query), columns);
+    }
+    return {std::vector<double>(columns.size(), none), std::vector<double>(columns.size(), 0), none,
+            0};
   }
-  if (!plan.lanes.whole()) return carry_out_by_lanes(plan);
+  if (!plan.lanes.whole()) return columns_of(carry_out_by_lanes(plan), columns);
   const Sums sums = sums_of(plan);
-  const bool all = columns < 0 || plan.o_column || plan.o_kept;
-  const std::size_t d = static_cast<std::size_t>(all ? problem().d : columns);
-  PlannedRow row{std::vector<double>(d), std::vector<double>(d), 0, sums.largest_score};
+  std::vector<std::int64_t> from = columns;
+  for (std::int64_t& col : from) {
+    if (plan.o_column) col = plan.o_column(col);
+    if (col >= problem().d) col = -1;
+  }
+  PlannedRow row{std::vector<double>(from.size()), std::vector<double>(from.size()), 0,
+                 sums.largest_score};
   // l of each lane of four: all the same but where the lanes do not put their shares together.
   double l[4] = {};
   for (std::size_t i = 0; i < sums.in_l.size(); ++i) {
@@ -216,12 +242,14 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, std::int64_t columns) {
     for (const double term : theirs.in_l) sum += term;
     std::fill(std::begin(divisor), std::end(divisor), sum);
   }
-  add_values(plan, sums, row);
+  add_values(plan, sums, from, row);
   const double v_scale = scale_of(inputs_.v_scale, plan.v_first, problem().len_kv);
-  for (std::size_t col = 0; col < d; ++col) {
-    const double own = divisor[col / 2 % 4];
-    row.o[col] *= factor_of(plan, sums, own) * v_scale;
-    row.magnitude[col] *= std::abs(factor_of(plan, sums, own) * v_scale);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const double own = divisor[from[i] < 0 ? 0 : from[i] / 2 % 4];
+    const bool takes_none = own == 0 && row.magnitude[i] == 0;
+    const double factor = takes_none ? 0 : factor_of(plan, sums, own) * v_scale;
+    row.o[i] *= factor;
+    row.magnitude[i] *= std::abs(factor);
   }
   if (sums.m == -reference::infinity && plan.sink > 0) {
     row.lse = std::log(plan.sink);
@@ -235,31 +263,27 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, std::int64_t columns) {
   return row;
 }
 
-void PlanInputs::add_values(const RowPlan& plan, const Sums& sums, PlannedRow& row) {
+void PlanInputs::add_values(const RowPlan& plan, const Sums& sums,
+                            const std::vector<std::int64_t>& from, PlannedRow& row) {
   const auto tile = static_cast<std::size_t>(plan.tile);
-  for (std::size_t i = 0; i < plan.terms.size(); ++i) {
-    if (sums.in_o[i] != 0) {
-      const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
-      for (std::size_t col = 0; col < row.o.size(); ++col) {
-        row.o[col] += sums.in_o[i] * v[col];
-        row.magnitude[col] += std::abs(sums.in_o[i] * v[col]);
+  for (std::size_t term = 0; term < plan.terms.size(); ++term) {
+    const double weight = sums.in_o[term];
+    if (weight != 0) {
+      const std::vector<double>& v = value_of_term(plan, plan.terms[term]);
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        if (from[i] < 0) continue;
+        const double share = weight * v[static_cast<std::size_t>(from[i])];
+        row.o[i] += share;
+        row.magnitude[i] += std::abs(share);
       }
     }
-    const bool ends = (i + 1) % tile == 0 || i + 1 == plan.terms.size();
-    if (plan.o_kept && ends && sums.brought[i / tile] > 0) {
+    const bool ends = (term + 1) % tile == 0 || term + 1 == plan.terms.size();
+    if (plan.o_kept && ends && sums.brought[term / tile] > 0) {
       // As the tile has it, relative to its maximum.
       for (double& o : row.o) {
-        o = plan.o_kept(o / sums.brought[i / tile]) * sums.brought[i / tile];
+        o = plan.o_kept(o / sums.brought[term / tile]) * sums.brought[term / tile];
       }
     }
-  }
-  if (!plan.o_column) return;
-  const PlannedRow own = row;
-  for (std::size_t col = 0; col < row.o.size(); ++col) {
-    const std::int64_t from = plan.o_column(static_cast<std::int64_t>(col));
-    const bool exists = from >= 0 && from < std::ssize(own.o);
-    row.o[col] = exists ? own.o[static_cast<std::size_t>(from)] : 0;
-    row.magnitude[col] = exists ? own.magnitude[static_cast<std::size_t>(from)] : 0;
   }
 }
 

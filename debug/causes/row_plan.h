@@ -158,9 +158,10 @@ class PlanInputs {
   const Problem& problem() const { return dump_.info.problem; }
   /// Attention, of query `query` of a head; beyond the last query, of a row of zeros.
   const RowPlan& right_plan(std::int64_t batch, std::int64_t head, std::int64_t query);
-  /// What the plan comes to; NaN where it takes a row that is none. `columns`: of O, the first ones
-  /// alone, as many.
-  PlannedRow carry_out(const RowPlan& plan, std::int64_t columns = -1);
+  /// What the plan comes to; NaN where it takes a row that is none.
+  PlannedRow carry_out(const RowPlan& plan);
+  /// The same of some columns of O alone.
+  PlannedRow carry_out(const RowPlan& plan, const std::vector<std::int64_t>& columns);
 
  private:
   struct Walk;
@@ -188,7 +189,8 @@ class PlanInputs {
   static void divide(const RowPlan& plan, const Walk& own, Sums& sums);
   static double factor_of(const RowPlan& plan, const Sums& sums, double l);
   RowPlan make_right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) const;
-  void add_values(const RowPlan& plan, const Sums& sums, PlannedRow& row);
+  void add_values(const RowPlan& plan, const Sums& sums, const std::vector<std::int64_t>& from,
+                  PlannedRow& row);
   PlannedRow carry_out_by_lanes(const RowPlan& plan);
 
   const Dump& dump_;

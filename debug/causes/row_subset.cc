@@ -24,6 +24,13 @@ std::string subset_text(const std::string& what, const std::vector<std::int64_t>
       return 2 * bit >= count ? range : range + " of every " + std::to_string(2 * bit);
     }
   }
+  // Ends, as loops and warps that are left out have them: a multiple of 8.
+  const auto [in_low, in_high] = std::minmax_element(in.begin(), in.end());
+  if (*in_high >= count) return {};
+  const auto [out_low, out_high] = std::minmax_element(out.begin(), out.end());
+  const std::int64_t first = *in_low / 8 * 8, end = (*in_high / 8 + 1) * 8;
+  if (*out_high < first) return what + " from " + std::to_string(first) + " on";
+  if (*out_low >= end) return what + " below " + std::to_string(end);
   return {};
 }
 

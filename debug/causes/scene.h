@@ -31,6 +31,10 @@ struct Finding {
   /// Where the bug is, if that is not the stage that makes the site.
   std::optional<Stage> stage = {};
   std::vector<std::string> evidence = {};
+  /// Of a known flaw: its text, by which it is known in other problems; and whether it is one in
+  /// part of the outputs alone.
+  std::string flaw = {};
+  bool in_part = false;
   /// Whether values of another problem would be wrong, too; empty: nobody knows.
   std::function<bool(const DumpInfo& other)> shows = {};
 

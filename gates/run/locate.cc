@@ -12,6 +12,7 @@
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
 #include "gates/run/failed_runs.h"
+#include "gates/run/flaw_rivals.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
@@ -137,8 +138,10 @@ class Search {
       location_.options = run->text;
       failed_ = run->options;
     }
+    const bool by_flaw =
+        !diagnosis.flaws.empty() && diagnosis.memory.empty() && rivals_.settle(probes, location_);
     if (!is_sure()) diagnosis.certain = false;
-    failed_runs_.doubt(diagnosis);
+    if (!by_flaw) failed_runs_.doubt(diagnosis);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
     if (outputs_right_) say_that_outputs_are_right();
     add_dependence();
@@ -243,6 +246,7 @@ class Search {
     if (report.match) {
       always_taken_.merge(decisions_of(dump));
       right_.push_back(dump.info);
+      if (!is_traced(dump) && !probe.large) rivals_.add(dump, std::nullopt, {});
       if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
     }
     probe_failed_ = !(report.match || report.unsettled || variant);
@@ -252,7 +256,10 @@ class Search {
     const bool harmless = outputs_hold(report);
     // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
     if (harmless && may_be_recurrence(dump.info, report)) diagnosis.certain = false;
-    if (!is_traced(dump)) failed_runs_.add({text, probe.options, diagnosis});
+    if (!is_traced(dump)) {
+      failed_runs_.add({text, probe.options, diagnosis});
+      rivals_.add(dump, report.first, diagnosis.flaws);
+    }
     const bool tells_more =
         (diagnosis.sure() && location_.diagnosis && !is_sure()) || (outputs_right_ && !harmless);
     if (location_.diagnosis && !tells_more) return false;
@@ -348,6 +355,7 @@ class Search {
   std::vector<RunTraits> traits_;
   std::vector<DumpInfo> right_;       ///< of the runs that match
   FailedRuns failed_runs_;            ///< of a kernel that is not traced
+  FlawRivals rivals_;                 ///< what its runs say of known flaws
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   Probe variant_probe_;               ///< the first with another recurrence
   Recurrence always_taken_;           ///< what runs that match show of who decides on m

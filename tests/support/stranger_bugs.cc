@@ -148,6 +148,17 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"v_rows_repeated, v_matrices_transposed", "transposed"},
       {"k_columns_repeated, v_rows_repeated", "wrong_source"},
       {"k_columns_repeated, k_matrices_transposed, v_rows_repeated", "transposed"},
+      {"tail_up_to_eight", "tail_mask_missing"},
+      {"causal_of_row_mod_sixteen", "mask_misaligned"},
+      {"causal_of_key_with_bit_4", "mask_misaligned"},
+      {"o_without_lane_two", "contribution_missing"},
+      {"k_half_zero", "written_zero"},
+      {"o_not_rescaled_in_odd_tiles", "not_rescaled"},
+      {"columns_from_24_not_rescaled", "not_rescaled"},
+      {"o_columns_xor_2", "permuted"},
+      {"lse_minus", "wrong_formula"},
+      {"scores_of_odd_tiles_unscaled", "wrong_scale"},
+      {"p_divided_by_l", "normalised_twice"},
   };
   return bugs;
 }

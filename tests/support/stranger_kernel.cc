@@ -89,6 +89,7 @@ struct Kernel {
     if (is("causal_early")) last -= 1;
     if (is("causal_late_two")) last += 2;
     if (is("causal_upper_left")) last = query;
+    if (is("causal_of_row_mod_sixteen")) last = query / br * br + query % 16 + corner;
     if (is("causal_of_tile_start")) last = query / br * br + corner;
     if (is("causal_of_sixteen_end")) last = query / 16 * 16 + 15 + corner;
     if (is("causal_without_bit_8")) last = (query & ~8) + corner;
@@ -98,11 +99,12 @@ struct Kernel {
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
     }
-    if (causal && key > last) return false;
+    if (causal && (is("causal_of_key_with_bit_4") ? key | 4 : key) > last) return false;
     if (is("window") && key <= query + corner - 64) return false;
     if (is("window_unshifted") && key <= query - 41) return false;
     if (is("window_around") && std::abs(query + corner - key) >= 50) return false;
     if (is("tail_counted")) return true;
+    if (is("tail_up_to_eight")) return key < (p.len_kv + 7) / 8 * 8;
     if (is("last_key_dropped")) return key < p.len_kv - 1;
     if (is("one_zero_key")) return key < p.len_kv + 1;
     if (is("keys_end_with_len_q")) return key < std::min(p.len_q, p.len_kv);
@@ -251,7 +253,9 @@ struct Kernel {
           const float k = has_k ? element(of_k, in.k, tk, kv, off + k_row, k_col) : 0;
           sum = std::fma(q, k, sum);
         }
+        if (is("k_half_zero") && c % 16 >= 8) sum = 0;
         sum *= factor;
+        if (is("scores_of_odd_tiles_unscaled") && t % 2 == 1) sum *= std::sqrt(float(p.d));
         if (is("soft_cap")) {
           const float cap = 20 * 1.4426950408889634f;
           sum = cap * std::tanh(sum / cap);
@@ -324,6 +328,7 @@ struct Kernel {
       const auto row = static_cast<std::size_t>(r);
       float a = alpha[row];
       if (is("o_not_rescaled_where_masked") && needs_mask) a = 1;
+      if (is("o_not_rescaled_in_odd_tiles") && t % 2 == 1) a = 1;
       if (is("o_not_rescaled") || is("nothing_rescaled")) a = 1;
       if (bug.starts_with("half_not_rescaled") && r % 16 >= 8) a = 1;
       if (is("o_rescaled_twice")) a *= a;
@@ -333,7 +338,8 @@ struct Kernel {
       if (is("alpha_of_row_xor_1")) a = alpha[row ^ 1];
       for (std::int64_t i = 0; i < p.d; ++i) {
         float& out = o[row * D + static_cast<std::size_t>(i)];
-        const bool keeps = is("half_the_columns_not_rescaled") && i >= p.d / 2;
+        const bool keeps = (is("half_the_columns_not_rescaled") && i >= p.d / 2) ||
+                           (is("columns_from_24_not_rescaled") && i >= 24);
         float sum = is("o_rescaled_after") || keeps ? out : a * out;
         for (std::int64_t c = 0; c < bc; ++c) {
           std::int64_t key = v_tile * bc + c, col = i;
@@ -345,9 +351,10 @@ struct Kernel {
             col = (c * p.d + i) % (p.d + 8);
           }
           if (is("o_without_last_sixteen") && c >= bc - 16) continue;
+          if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
           if (key >= p.len_kv || col >= p.d) continue;
           const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : in.v;
-          sum = std::fma(weight(s, r, c), element(of_v, v, tv, kv_of_v, key, col), sum);
+          sum = std::fma(weight(s, l, r, c), element(of_v, v, tv, kv_of_v, key, col), sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
       }
@@ -355,7 +362,8 @@ struct Kernel {
   }
 
   /// P of a row of the tile as the second product has it.
-  float weight(const std::vector<float>& s, std::int64_t r, std::int64_t c) const {
+  float weight(const std::vector<float>& s, const std::vector<float>& l, std::int64_t r,
+               std::int64_t c) const {
     if (is("p_registers_exchanged")) {
       const std::int64_t row = r;
       r = r / 16 * 16 + r % 8 + c % 16 / 8 * 8;
@@ -363,7 +371,8 @@ struct Kernel {
     }
     p_misread.apply(r, c);
     if (is("p_of_first_of_four")) r = r / 4 * 4;
-    const float x = s[static_cast<std::size_t>(r * bc + c)];
+    float x = s[static_cast<std::size_t>(r * bc + c)];
+    if (is("p_divided_by_l")) x /= l[static_cast<std::size_t>(r)];
     if (!is("p_bits")) return rounded(in.type(), x);
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
     return static_cast<float>(value_of(in.type(), round_to(other, x)));
@@ -393,7 +402,7 @@ struct Kernel {
         const bool divides = divisor != 0 || is("no_key_divided") || is("no_key_unguarded");
         if (!is("not_divided")) x = divides ? x / divisor : 0;
         if (is("divided_twice")) x /= divisor;
-        const std::int64_t index = to * p.d + i;
+        const std::int64_t index = to * p.d + (is("o_columns_xor_2") ? i ^ 2 : i);
         if (is("o_bits")) {
           const ElementType other =
               in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
@@ -405,6 +414,7 @@ struct Kernel {
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
       if (is("lse_of_no_key") && sum == 0) lse = inf;
       if (is("no_key_unguarded") && sum == 0) lse = std::numeric_limits<float>::quiet_NaN();
+      if (is("lse_minus")) lse = (m[row] - log2_l) * ln_2;
       if (is("lse_base_two")) lse = m[row] + log2_l;
       if (is("lse_base_ten")) lse = m[row] * ln_2 + std::log10(sum);
       if (is("lse_maximum_base_two")) lse = m[row] + log2_l * ln_2;

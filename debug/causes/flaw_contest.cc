@@ -1,0 +1,115 @@
+#include "debug/causes/flaw_contest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+
+namespace lanescope {
+namespace {
+
+/// Without its numbers: those of another problem may be others.
+std::string words_of(const std::string& text) {
+  std::string words;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(words),
+               [](char c) { return !std::isdigit(static_cast<unsigned char>(c)); });
+  return words;
+}
+
+/// Rows of each side that are looked at: the ends and some between.
+std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < std::min(count, wanted); ++i) {
+    numbers.push_back(wanted >= count ? i : i * (count - 1) / (wanted - 1));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+FlawContest::FlawContest(const Dump& dump)
+    : dump_(dump), inputs_(dump), flaws_(known_flaws(dump.info)) {
+  const std::vector<Flaw> composed = composed_flaws(dump.info);
+  flaws_.insert(flaws_.end(), composed.begin(), composed.end());
+  for (std::size_t i = 0; i < flaws_.size(); ++i) {
+    by_text_.emplace(flaws_[i].text, i);
+    by_words_.emplace(words_of(flaws_[i].text), i);
+  }
+  const Problem& p = dump.info.problem;
+  for (const std::int64_t batch : spread(p.batch, 2)) {
+    for (const std::int64_t head : spread(p.heads, 3)) {
+      for (const std::int64_t query : spread(p.len_q, 12)) samples_.push_back({batch, head, query});
+    }
+  }
+}
+
+const Flaw* FlawContest::find(const std::string& text) {
+  const auto same = by_text_.find(text);
+  if (same != by_text_.end()) return &flaws_[same->second];
+  const auto like = by_words_.find(words_of(text));
+  return like == by_words_.end() ? nullptr : &flaws_[like->second];
+}
+
+bool FlawContest::explains(const Finding& finding, const Divergence& first) {
+  const Scene scene(dump_, first);
+  const std::vector<OutputRow> rows = output_rows(scene, std::nullopt);
+  const auto fits = [&](const Flaw& flaw) {
+    const FlawTrial trial = try_flaw(flaw, inputs_, rows);
+    return trial.wins() ||
+           (trial.explains() && !trial.part(dump_.info.br, dump_.info.problem.d).empty());
+  };
+  if (const auto same = by_text_.find(finding.flaw); same != by_text_.end()) {
+    return fits(flaws_[same->second]);
+  }
+  const std::string words = words_of(finding.flaw);
+  const auto like = [&](const Flaw& flaw) { return words_of(flaw.text) == words && fits(flaw); };
+  if (std::any_of(flaws_.begin(), flaws_.end(), like)) return true;
+  if (by_words_.contains(words)) return false;
+  const std::vector<Flaw> learned = learned_flaws(inputs_, rows);
+  return std::any_of(learned.begin(), learned.end(),
+                     [&](const Flaw& flaw) { return flaw.cause == finding.cause && fits(flaw); });
+}
+
+std::vector<PlannedRow> FlawContest::outputs_with(const Flaw* flaw) {
+  std::vector<PlannedRow> rows;
+  for (const Sample& at : samples_) {
+    RowPlan plan = inputs_.right_plan(at.batch, at.head, at.query);
+    if (flaw) flaw->edit(plan);
+    rows.push_back(inputs_.carry_out(plan));
+  }
+  return rows;
+}
+
+bool FlawContest::are_others(const std::vector<PlannedRow>& one,
+                             const std::vector<PlannedRow>& other) const {
+  // What O is rounded to and the terms' weights are: whatever is off by more is seen.
+  const double unit = std::ldexp(1.0, 2 - format_of(dump_.info.dtype).fraction_bits);
+  const auto is_other = [&](double a, double b, double magnitude) {
+    return std::isnan(a) != std::isnan(b) || std::abs(a - b) > unit * magnitude;
+  };
+  for (std::size_t row = 0; row < one.size(); ++row) {
+    for (std::size_t col = 0; col < one[row].o.size(); ++col) {
+      if (is_other(one[row].o[col], other[row].o[col],
+                   std::max(one[row].magnitude[col], other[row].magnitude[col]))) {
+        return true;
+      }
+    }
+    if (one[row].lse != other[row].lse &&
+        is_other(one[row].lse, other[row].lse, 0x1p-6 * (1 + std::abs(other[row].lse)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool FlawContest::shows(const Finding& finding) {
+  const Flaw* const flaw = find(finding.flaw);
+  return flaw && !finding.in_part && are_others(outputs_with(flaw), outputs_with(nullptr));
+}
+
+bool FlawContest::differ(const Finding& one, const Finding& other) {
+  const Flaw *const a = find(one.flaw), *const b = find(other.flaw);
+  return a && b && are_others(outputs_with(a), outputs_with(b));
+}
+
+}  // namespace lanescope

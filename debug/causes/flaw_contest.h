@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "debug/causes/flaw_trial.h"
+#include "debug/causes/scene.h"
+
+namespace lanescope {
+
+/// Holds flaws that explain one run of a kernel against the inputs, and the outputs, of another.
+class FlawContest {
+ public:
+  /// `dump` must outlive the contest; of its tensors the inputs are enough but for `explains`.
+  explicit FlawContest(const Dump& dump);
+
+  /// Whether the flaw of a finding makes the outputs of the dump what they are; `first`: where they
+  /// are wrong.
+  bool explains(const Finding& finding, const Divergence& first);
+  /// Whether outputs would be wrong with it.
+  bool shows(const Finding& finding);
+  /// Whether outputs would be others with one than with the other.
+  bool differ(const Finding& one, const Finding& other);
+
+ private:
+  struct Sample {
+    std::int64_t batch, head, query;
+  };
+  const Flaw* find(const std::string& text);
+  std::vector<PlannedRow> outputs_with(const Flaw* flaw);
+  bool are_others(const std::vector<PlannedRow>& one, const std::vector<PlannedRow>& other) const;
+
+  const Dump& dump_;
+  PlanInputs inputs_;
+  std::vector<Sample> samples_;
+  std::vector<Flaw> flaws_;
+  std::map<std::string, std::size_t> by_text_, by_words_;
+};
+
+}  // namespace lanescope

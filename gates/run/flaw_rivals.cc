@@ -1,0 +1,151 @@
+#include "gates/run/flaw_rivals.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "debug/causes/flaw_contest.h"
+#include "debug/judge/diff.h"
+#include "gates/run/launch.h"
+#include "reference/error.h"
+#include "reference/inputs.h"
+
+namespace lanescope {
+namespace {
+
+/// Further runs that are made to separate flaws, and flaws of other causes that are told.
+constexpr int most_runs = 4;
+constexpr std::size_t most_told = 3;
+
+bool is_same(const Finding& a, const Finding& b) {
+  return a.cause == b.cause && a.stage == b.stage;
+}
+
+/// What a run of the probe would have for inputs, as a dump like `known`.
+Dump inputs_of_run(const PreparedRun& run, const Dump& known) {
+  Dump dump;
+  dump.info = known.info;
+  dump.info.problem = run.request.problem;
+  dump.info.dtype = run.module->dtype;
+  dump.info.br = run.module->br;
+  dump.info.bc = run.module->bc;
+  const Inputs inputs = !run.request.inputs.q.dims.empty()
+                            ? run.request.inputs
+                            : generate_inputs(run.request.problem, run.module->dtype,
+                                              run.request.input, run.request.seed);
+  dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
+  if (inputs.scaled()) {
+    dump.tensors.push_back({"q_scale", inputs.q_scale});
+    dump.tensors.push_back({"k_scale", inputs.k_scale});
+    dump.tensors.push_back({"v_scale", inputs.v_scale});
+  }
+  return dump;
+}
+
+}  // namespace
+
+void FlawRivals::add(Dump dump, const std::optional<Divergence>& first,
+                     const std::vector<Finding>& flaws) {
+  runs_.push_back({std::move(dump), first});
+  for (const Finding& flaw : flaws) {
+    const auto same = std::find_if(flaws_.begin(), flaws_.end(), [&](const Finding& other) {
+      return other.flaw == flaw.flaw && other.in_part == flaw.in_part;
+    });
+    if (same == flaws_.end()) flaws_.push_back(flaw);
+  }
+}
+
+bool FlawRivals::explains_all(const Finding& flaw) const {
+  return std::all_of(runs_.begin(), runs_.end(), [&](const Run& run) {
+    return !run.first || FlawContest(run.dump).explains(flaw, *run.first);
+  });
+}
+
+std::vector<Finding> FlawRivals::rivals() const {
+  std::vector<Finding> others;
+  for (const Finding& flaw : flaws_) {
+    const bool known = is_same(flaw, flaws_.front()) ||
+                       std::any_of(others.begin(), others.end(),
+                                   [&](const Finding& other) { return is_same(flaw, other); });
+    if (!known) others.push_back(flaw);
+  }
+  return others;
+}
+
+bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
+  if (flaws_.empty()) return false;
+  std::vector<std::pair<std::ptrdiff_t, bool>> standing(flaws_.size(), {0, false});
+  for (const Run& run : runs_) {
+    FlawContest contest(run.dump);
+    for (std::size_t i = 0; i < flaws_.size(); ++i) {
+      if (run.first) standing[i].first += contest.explains(flaws_[i], *run.first);
+      if (!run.first) standing[i].second = standing[i].second || contest.shows(flaws_[i]);
+    }
+  }
+  std::ptrdiff_t most = 0;
+  for (const auto& [explained, refuted] : standing) {
+    if (!refuted) most = std::max(most, explained);
+  }
+  if (most == 0) return false;
+  std::vector<Finding> kept;
+  for (std::size_t i = 0; i < flaws_.size(); ++i) {
+    if (standing[i].first == most && !standing[i].second) kept.push_back(flaws_[i]);
+  }
+  flaws_ = std::move(kept);
+  std::stable_sort(flaws_.begin(), flaws_.end(),
+                   [](const Finding& a, const Finding& b) { return a.bits < b.bits; });
+  for (int i = 0; i < most_runs && !rivals().empty() && separate(probes, location); ++i) continue;
+  std::vector<Finding> others = rivals();
+  if (others.size() > most_told) others.resize(most_told);
+  name_flaw(*location.diagnosis, flaws_.front(), others);
+  if (!explains_all(flaws_.front())) location.diagnosis->certain = false;
+  return true;
+}
+
+bool FlawRivals::separate(const std::vector<Probe>& probes, Location& location) {
+  const std::vector<Finding> others = rivals();
+  const auto is_run = [&](const std::string& text) {
+    return std::any_of(location.runs.begin(), location.runs.end(),
+                       [&](const LocateRun& run) { return run.options == text; });
+  };
+  std::ptrdiff_t most = 0;
+  std::optional<PreparedRun> best;
+  std::string text;
+  for (const Probe& probe : probes) {
+    if (probe.large) continue;
+    try {
+      PreparedRun run = prepare(probe.options);
+      const std::string options = options_text(probe.options, run.request.problem);
+      if (is_run(options)) continue;
+      const Dump inputs = inputs_of_run(run, runs_.front().dump);
+      FlawContest contest(inputs);
+      const auto differing = std::count_if(others.begin(), others.end(), [&](const Finding& other) {
+        return contest.differ(flaws_.front(), other);
+      });
+      if (differing <= most) continue;
+      most = differing;
+      best = std::move(run);
+      text = options;
+      if (most == std::ssize(others)) break;
+    } catch (const UsageError&) {
+      continue;  // the kernel is not built for such a problem
+    }
+  }
+  if (!best) return false;
+  Dump dump = launch(*best->module, best->module_name, best->request);
+  const DiffReport report = diff_against_reference(dump);
+  if (dump.info.broke_off() || report.unsettled) return false;
+  location.runs.push_back({text, "tells apart what explains the others", report.match, false});
+  runs_.push_back({std::move(dump), report.match ? std::nullopt : report.first});
+  FlawContest contest(runs_.back().dump);
+  std::vector<Finding> kept;
+  std::copy_if(flaws_.begin(), flaws_.end(), std::back_inserter(kept), [&](const Finding& flaw) {
+    return runs_.back().first ? contest.explains(flaw, *runs_.back().first) : !contest.shows(flaw);
+  });
+  if (kept.empty()) return false;
+  const bool fewer = kept.size() < flaws_.size();
+  flaws_ = std::move(kept);
+  return fewer;
+}
+
+}  // namespace lanescope

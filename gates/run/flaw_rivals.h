@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "debug/causes/diagnose.h"
+#include "debug/report/locate_report.h"
+#include "gates/run/locate_plan.h"
+
+namespace lanescope {
+
+/// The runs of a kernel that shows its outputs alone, and the known flaws that explain the wrong
+/// ones: a flaw is the cause where no other one explains all of them.
+class FlawRivals {
+ public:
+  /// Of a run that is wrong, `first` and the flaws that explain it.
+  void add(Dump dump, const std::optional<Divergence>& first, const std::vector<Finding>& flaws);
+
+  /// Names in `diagnosis` the shortest flaw that explains most runs, and would show in none that is
+  /// right. Where several of other causes or stages do, runs problems in which their outputs
+  /// differ; those that are left are named, too. False where no flaw explains any run.
+  bool settle(const std::vector<Probe>& probes, Location& location);
+
+ private:
+  struct Run {
+    Dump dump;
+    std::optional<Divergence> first;
+  };
+  bool explains_all(const Finding& flaw) const;
+  /// The flaws of other causes or stages than the first one's.
+  std::vector<Finding> rivals() const;
+  bool separate(const std::vector<Probe>& probes, Location& location);
+
+  std::vector<Run> runs_;
+  std::vector<Finding> flaws_;  ///< the shortest first
+};
+
+}  // namespace lanescope

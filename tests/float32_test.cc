@@ -234,7 +234,8 @@ TEST_CASE("float32: bounds of softmaxes of any form have their second exponentia
     const auto none = [](double value) {
       return reference::Bounded::exact(reference::Array::Constant(1, 1, value));
     };
-    const reference::Arithmetic arithmetic{.operands = ElementType::f32,
+    const reference::Arithmetic arithmetic{.products = reference::Accumulation{},
+                                           .operands = ElementType::f32,
                                            .any_softmax = any_softmax};
     return reference::softmax(reference::Bounded::exact(s), {}, none(-inf), none(0), {}, arithmetic)
         .p.error(0, 1);

@@ -231,7 +231,7 @@ TEST_CASE("sums of the epilogue with other factors, known or not") {
   check(SiteId::lse, lse(ln_2, 0), Cause::lse_without_sum, "lse = ln 2 m");
   check(SiteId::lse, lse(1, 1), Cause::wrong_base, "lse = m + log2 l");
   check(SiteId::lse, lse(ln_2 * ln_2, ln_2), Cause::wrong_base, "lse = ln 2 ln 2 m");
-  check(SiteId::lse, lse(ln_2 / std::sqrt(32.0), ln_2), Cause::wrong_formula, "/ sqrt(d) m");
+  check(SiteId::lse, lse(ln_2 / std::sqrt(32.0), ln_2), Cause::wrong_scale, "m scaled twice");
   check(SiteId::lse, lse(0.37, ln_2), Cause::wrong_formula, "lse = 0.37");
   check(
       SiteId::lse, [&](int row, int) { return (m(row) + std::log2(l(row))) * ln_2 + 0.5; },

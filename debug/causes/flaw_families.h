@@ -11,7 +11,9 @@ namespace lanescope {
 // Families of known flaws, each appended to `flaws`.
 using Flaws = std::vector<Flaw>;
 
-/// Which keys a row takes: masks, ends of the sequence, tiles left out or taken twice.
+/// Which keys a row sees.
+void add_flaws_of_masks(const DumpInfo& info, Flaws& flaws);
+/// Which keys a row takes at the end of the sequence; tiles left out or taken twice.
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 /// Which tensors, heads, rows and types the operands are.
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
@@ -38,6 +40,8 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.
 std::vector<Flaw> window_flaws(const DumpInfo& info);
 
+/// The row sees the keys [0, end), of which those beyond the last are zeros.
+void see_keys(std::int64_t end, std::int64_t len_kv, RowPlan& plan);
 /// P of a row is taken from where `from` says in its tile: also from rows that see more keys.
 void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan);
 

@@ -95,6 +95,7 @@ std::vector<SomeTiles> some_tiles(const DumpInfo& info) {
 
 std::vector<Flaw> known_flaws(const DumpInfo& info) {
   Flaws flaws;
+  add_flaws_of_masks(info, flaws);
   add_flaws_of_keys(info, flaws);
   add_scales(info, flaws);
   add_flaws_of_operands(info, flaws);

@@ -105,7 +105,8 @@ bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
 bool FlawRivals::separate(const std::vector<Probe>& probes, Location& location) {
   const std::vector<Finding> others = rivals();
   const auto is_run = [&](const std::string& text) {
-    return std::any_of(location.runs.begin(), location.runs.end(),
+    return std::find(refused_.begin(), refused_.end(), text) != refused_.end() ||
+           std::any_of(location.runs.begin(), location.runs.end(),
                        [&](const LocateRun& run) { return run.options == text; });
   };
   std::ptrdiff_t most = 0;
@@ -132,7 +133,13 @@ bool FlawRivals::separate(const std::vector<Probe>& probes, Location& location) 
     }
   }
   if (!best) return false;
-  Dump dump = launch(*best->module, best->module_name, best->request);
+  Dump dump;
+  try {
+    dump = launch(*best->module, best->module_name, best->request);
+  } catch (const UsageError&) {  // the kernel does not take it: another may do
+    refused_.push_back(text);
+    return true;
+  }
   const DiffReport report = diff_against_reference(dump);
   if (dump.info.broke_off() || report.unsettled) return false;
   location.runs.push_back({text, "tells apart what explains the others", report.match, false});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "debug/causes/diagnose.h"
@@ -29,10 +30,12 @@ class FlawRivals {
   bool explains_all(const Finding& flaw) const;
   /// The flaws of other causes or stages than the first one's.
   std::vector<Finding> rivals() const;
+  /// Makes a run that tells the first flaw from others; false where none does.
   bool separate(const std::vector<Probe>& probes, Location& location);
 
   std::vector<Run> runs_;
-  std::vector<Finding> flaws_;  ///< the shortest first
+  std::vector<Finding> flaws_;        ///< the shortest first
+  std::vector<std::string> refused_;  ///< problems, by their options
 };
 
 }  // namespace lanescope

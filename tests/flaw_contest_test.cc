@@ -1,0 +1,58 @@
+#include "debug/causes/flaw_contest.h"
+
+#include "debug/judge/diff.h"
+#include "tests/support/catch.h"
+#include "tests/support/stranger_kernel.h"
+
+namespace lanescope::testing {
+namespace {
+
+constexpr Problem full{1, 2, 1, 48, 96, 32, false}, masked{1, 2, 1, 48, 96, 32, true};
+
+Dump dump_of(const Problem& problem, const char* bug) {
+  return stranger_dump(problem, ElementType::f16, "random", 5, 32, 32, bug);
+}
+
+/// As `find_known_flaw` tells it.
+Finding finding_of(const char* flaw) {
+  Finding finding;
+  finding.flaw = flaw;
+  return finding;
+}
+
+const Finding unscaled = finding_of("whose scores are not scaled"),
+              squared = finding_of("whose scores are scaled by 1/d: 1/sqrt(d) twice"),
+              late = finding_of("whose causal mask lets 1 key more");
+
+}  // namespace
+
+TEST_CASE("flaw contest: a flaw explains the outputs that it makes, and no others", "[causes]") {
+  const Dump dump = dump_of(full, "scale_missing");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  FlawContest contest(dump);
+  CHECK(contest.explains(unscaled, *report.first));
+  CHECK_FALSE(contest.explains(squared, *report.first));
+  CHECK_FALSE(contest.explains(late, *report.first));
+}
+
+TEST_CASE("flaw contest: a right run refutes what would show in it", "[causes]") {
+  const Dump without_mask = dump_of(full, ""), with_mask = dump_of(masked, "");
+  FlawContest in_full(without_mask), in_causal(with_mask);
+  CHECK(in_full.shows(unscaled));
+  CHECK(in_causal.shows(late));
+  CHECK_FALSE(in_full.shows(late));
+  // In a part of the outputs alone: which part it would be here is not known.
+  Finding in_part = unscaled;
+  in_part.in_part = true;
+  CHECK_FALSE(in_full.shows(in_part));
+}
+
+TEST_CASE("flaw contest: flaws that come to the same outputs do not differ", "[causes]") {
+  const Dump dump = dump_of(full, "");
+  FlawContest contest(dump);
+  CHECK(contest.differ(unscaled, squared));
+  CHECK_FALSE(contest.differ(unscaled, unscaled));
+}
+
+}  // namespace lanescope::testing

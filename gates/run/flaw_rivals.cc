@@ -6,6 +6,7 @@
 
 #include "debug/causes/flaw_contest.h"
 #include "debug/judge/diff.h"
+#include "debug/report/suggested_command.h"
 #include "gates/run/launch.h"
 #include "reference/error.h"
 #include "reference/inputs.h"
@@ -55,10 +56,16 @@ void FlawRivals::add(Dump dump, const std::optional<Divergence>& first,
   }
 }
 
-bool FlawRivals::explains_all(const Finding& flaw) const {
-  return std::all_of(runs_.begin(), runs_.end(), [&](const Run& run) {
-    return !run.first || FlawContest(run.dump).explains(flaw, *run.first);
-  });
+void FlawRivals::doubt(Diagnosis& diagnosis) const {
+  for (const Run& run : runs_) {
+    if (!run.first || FlawContest(run.dump).explains(flaws_.front(), *run.first)) continue;
+    const Problem& problem = run.dump.info.problem;
+    diagnosis.certain = false;
+    diagnosis.evidence.push_back(
+        "not certain: it does not explain all that is wrong with --shape " + shape_option(problem) +
+        (problem.causal ? " --causal" : "") + ", where a second bug may show");
+    return;
+  }
 }
 
 std::vector<Finding> FlawRivals::rivals() const {
@@ -98,7 +105,7 @@ bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
   std::vector<Finding> others = rivals();
   if (others.size() > most_told) others.resize(most_told);
   name_flaw(*location.diagnosis, flaws_.front(), others);
-  if (!explains_all(flaws_.front())) location.diagnosis->certain = false;
+  doubt(*location.diagnosis);
   return true;
 }
 

@@ -27,7 +27,8 @@ class FlawRivals {
     Dump dump;
     std::optional<Divergence> first;
   };
-  bool explains_all(const Finding& flaw) const;
+  /// The first flaw is not certain where it does not explain a run.
+  void doubt(Diagnosis& diagnosis) const;
   /// The flaws of other causes or stages than the first one's.
   std::vector<Finding> rivals() const;
   /// Makes a run that tells the first flaw from others; false where none does.

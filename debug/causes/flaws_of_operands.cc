@@ -102,27 +102,44 @@ void add_queries(const DumpInfo& info, Flaws& flaws) {
   });
 }
 
-/// Rows of another tensor, or at the distance of one.
+/// Each of Q, K and V is taken from any of the three; of K and V also in some tiles.
 void add_tensors(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
-  for (const bool of_v : {true, false}) {
-    const auto add = [&](const std::string& text, int choices, std::int64_t from_key,
-                         std::int64_t to_key) {
-      flaws.push_back({Cause::wrong_source, Stage::load,
-                       std::string("in which ") + (of_v ? "V is K" : "K is V") + text, choices,
-                       [=](RowPlan& plan) {
-                         for (Term& term : plan.terms) {
-                           if (term.key < from_key || term.key >= to_key) continue;
-                           (of_v ? term.value_of_k : term.key_of_v) = true;
-                         }
-                       }});
-    };
-    add("", 0, 0, p.len_kv);
-    if (info.bc < p.len_kv) {
-      add(", but for the first tile", 1, info.bc, p.len_kv);
-      add(" in the first tile", 1, 0, info.bc);
+  static constexpr InputTensor operands[] = {InputTensor::q, InputTensor::k, InputTensor::v};
+  const auto letter = [](InputTensor operand) { return "QKV"[static_cast<int>(operand)]; };
+  const auto add = [&](InputTensor q, InputTensor k, InputTensor v, const std::string& where,
+                       bool only_tiles, std::int64_t from_key, std::int64_t to_key) {
+    std::string what;
+    for (const auto& [own, other] :
+         {std::pair(InputTensor::q, q), {InputTensor::k, k}, {InputTensor::v, v}}) {
+      if (own == other) continue;
+      what += (what.empty() ? "" : " and ") + std::string(1, letter(own)) + " is " + letter(other);
     }
-    if (p.len_q == p.len_kv) continue;
+    // A slip of the pen takes one for another; that two are taken so, is one choice more.
+    const int slips = (q != InputTensor::q) + (k != InputTensor::k) + (v != InputTensor::v);
+    flaws.push_back({Cause::wrong_source, Stage::load, "in which " + what + where,
+                     slips - 1 + only_tiles, [=](RowPlan& plan) {
+                       plan.q_is = q;
+                       for (Term& term : plan.terms) {
+                         if (term.key < from_key || term.key >= to_key) continue;
+                         term.key_is = k;
+                         term.value_is = v;
+                       }
+                     }});
+  };
+  for (const InputTensor q : operands) {
+    for (const InputTensor k : operands) {
+      for (const InputTensor v : operands) {
+        if (q == InputTensor::q && k == InputTensor::k && v == InputTensor::v) continue;
+        add(q, k, v, "", false, 0, p.len_kv);
+        if (q != InputTensor::q || info.bc >= p.len_kv) continue;
+        add(q, k, v, ", but for the first tile", true, info.bc, p.len_kv);
+        add(q, k, v, " in the first tile", true, 0, info.bc);
+      }
+    }
+  }
+  if (p.len_q == p.len_kv) return;
+  for (const bool of_v : {true, false}) {
     flaws.push_back({Cause::wrong_head, Stage::load,
                      std::string("in which a head of ") + (of_v ? "V" : "K") +
                          " begins where it would if it had as many rows as one of Q",

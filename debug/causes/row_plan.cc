@@ -79,17 +79,28 @@ const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementTy
   return taken_;
 }
 
+const Tensor& PlanInputs::tensor_of(InputTensor input) const {
+  return input == InputTensor::q ? inputs_.q : input == InputTensor::k ? inputs_.k : inputs_.v;
+}
+
+const std::vector<double>& PlanInputs::row_of(InputTensor input, ElementType type,
+                                              std::int64_t row) {
+  const Tensor& tensor = tensor_of(input);
+  return this->row(tensor, type, row < tensor.size() / tensor.dims.back() ? row : -1);
+}
+
 const std::vector<double>& PlanInputs::key_of_term(const RowPlan& plan, const RowPlan::Term& term) {
-  if (term.key_of_v)
-    return row(inputs_.v, plan.k_type, term.key < 0 ? -1 : plan.v_first + term.key);
+  if (term.key_is != InputTensor::k) {
+    return row_of(term.key_is, plan.k_type, term.key < 0 ? -1 : plan.k_first + term.key);
+  }
   return taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from,
                    plan.k_exchanged);
 }
 
 const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
                                                      const RowPlan::Term& term) {
-  if (term.value_of_k) {
-    return row(inputs_.k, plan.v_type, term.value < 0 ? -1 : plan.k_first + term.value);
+  if (term.value_is != InputTensor::v) {
+    return row_of(term.value_is, plan.v_type, term.value < 0 ? -1 : plan.v_first + term.value);
   }
   return taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from,
                    plan.v_exchanged);
@@ -112,6 +123,7 @@ double PlanInputs::product_of(const RowPlan& plan, const std::vector<double>& q,
 }
 
 std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
+  if (plan.q_is != InputTensor::q) return row_of(plan.q_is, plan.q_type, plan.q_row);
   std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
   if (!plan.q_from || plan.q_row < 0) return q;
   const std::int64_t br = info().br, in_tile = plan.query % br;
@@ -130,8 +142,9 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
   const std::vector<double> q = query_of(plan);
   const bool as_they_are =
-      plan.q_row >= 0 && !plan.q_from && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
-      plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
+      plan.q_is == InputTensor::q && plan.q_row >= 0 && !plan.q_from && !plan.k_from &&
+      !plan.q_exchanged && !plan.k_exchanged && plan.q_type == inputs_.type() &&
+      plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   std::vector<double> scores;
   scores.reserve(plan.terms.size());
@@ -141,7 +154,7 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       continue;
     }
     double s = 0;
-    if (as_they_are && term.key >= 0 && !term.key_of_v) {
+    if (as_they_are && term.key >= 0 && term.key_is == InputTensor::k) {
       s = product_of(plan, q, plan.k_first + term.key);
     } else {
       const std::vector<double>& k = key_of_term(plan, term);

@@ -77,6 +77,9 @@ struct LaneReductions {
   bool whole() const { return of_maximum == lanes - 1 && of_sum == lanes - 1; }
 };
 
+/// An input of attention, as where a row is taken from.
+enum class InputTensor : std::uint8_t { q, k, v };
+
 /// From where in a tile an element at (row, column) of it is taken; outside of it there are zeros.
 struct ElementPlace {
   std::int64_t row, col;
@@ -89,6 +92,7 @@ struct RowPlan {
   std::int64_t batch = 0, head = 0, query = 0;
   std::int64_t q_row = 0;                 ///< in q seen as [·, d]
   std::int64_t k_first = 0, v_first = 0;  ///< row of the head's first key, in k and in v
+  InputTensor q_is = InputTensor::q;      ///< the tensor that the row of Q is taken from
   ElementType q_type{}, k_type{}, v_type{}, o_type{};  ///< as which the bits are read, or written
   double scale = 1;                                    ///< of q·k, for scores of base e
   double cap = 0;                                      ///< scores are cap·tanh(s / cap); 0: none
@@ -136,7 +140,8 @@ struct RowPlan {
     double in_o = 1, in_l = 1;        ///< how often it counts in either sum
     double masked_score = 0;          ///< what its score becomes where it `is_masked`
     bool is_masked = false;
-    bool key_of_v = false, value_of_k = false;  ///< the row is one of the other tensor
+    InputTensor key_is = InputTensor::k,
+                value_is = InputTensor::v;  ///< the tensors that have these rows
   };
   std::vector<Term> terms;
 };
@@ -169,6 +174,9 @@ class PlanInputs {
   /// Row `row` of those of all heads; −1: zeros. `exchanged`: the heads are read as [d, length].
   const std::vector<double>& row(const Tensor& tensor, ElementType type, std::int64_t row,
                                  bool exchanged = false);
+  const Tensor& tensor_of(InputTensor input) const;
+  /// Row `row` of the tensor `input`; zeros where it has no such row.
+  const std::vector<double>& row_of(InputTensor input, ElementType type, std::int64_t row);
   /// Row `row` of a head that begins at `first`, its elements taken from where `from` says; −1:
   /// zeros. Until the next call.
   const std::vector<double>& taken_row(const Tensor& tensor, ElementType type, std::int64_t first,

@@ -159,6 +159,13 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"lse_minus", "wrong_formula"},
       {"scores_of_odd_tiles_unscaled", "wrong_scale"},
       {"p_divided_by_l", "normalised_twice"},
+      {"K is Q, V is Q", "wrong_source"},
+      {"K is V, V is K", "wrong_source"},
+      {"Q is K, K is Q", "wrong_source"},
+      {"K is Q", "wrong_source"},
+      {"V is Q", "wrong_source"},
+      {"Q is V", "wrong_source"},
+      {"K is V, V is V", "wrong_source"},
   };
   return bugs;
 }

@@ -59,11 +59,29 @@ struct Kernel {
   const Layout of_q = layout_of("q_exchanged", is("heads_inside"));
   const Layout of_k = layout_of("k_exchanged", kv_inside);
   const Layout of_v = layout_of("v_exchanged", kv_inside);
+  const Tensor& q_in = tensor_of("Q", in.q);
+  const Tensor& k_in = tensor_of("K", in.k);
+  const Tensor& v_in = tensor_of("V", in.v);
   const Misread q_misread{bug, "q"}, k_misread{bug, "k"}, p_misread{bug, "p"}, v_misread{bug, "v"};
 
   bool is(const char* name) const { return bug == name; }
   Layout layout_of(const char* exchanged, bool inside) const {
     return is(exchanged) ? Layout::exchanged : inside ? Layout::heads_inside : Layout::right;
+  }
+  /// Of the bug "K is Q, V is Q": where the operand comes from.
+  const Tensor& tensor_of(const char* operand, const Tensor& own) const {
+    const std::size_t at = bug.find(std::string(operand) + " is ");
+    if (at == bug.npos) return own;
+    const char from = bug[at + 5];
+    return from == 'Q' ? in.q : from == 'K' ? in.k : in.v;
+  }
+  /// Element of an operand that is read at its own address, from the tensor `is`; zeros behind
+  /// that.
+  static float element_of(Layout layout, const Tensor& is, const Tensor& own, ElementType as,
+                          std::int64_t head, std::int64_t row, std::int64_t col) {
+    if (&is == &own) return element(layout, own, as, head, row, col);
+    const std::int64_t at = head * own.dims[2] + row;
+    return at < is.size() / is.dims[3] ? load(is, as, at, col) : 0;
   }
   ElementType type_of(const char* name) const {
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
@@ -247,10 +265,11 @@ struct Kernel {
           k_misread.apply(k_row, k_col);
           const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
           const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
-          const float q = has_q ? element(of_q, in.q, tq, b * p.heads + own, row, q_col) : 0;
+          const float q =
+              has_q ? element_of(of_q, q_in, in.q, tq, b * p.heads + own, row, q_col) : 0;
           const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
           const bool has_k = k_row < p.len_kv && k_col < p.d;
-          const float k = has_k ? element(of_k, in.k, tk, kv, off + k_row, k_col) : 0;
+          const float k = has_k ? element_of(of_k, k_in, in.k, tk, kv, off + k_row, k_col) : 0;
           sum = std::fma(q, k, sum);
         }
         if (is("k_half_zero") && c % 16 >= 8) sum = 0;
@@ -353,8 +372,8 @@ struct Kernel {
           if (is("o_without_last_sixteen") && c >= bc - 16) continue;
           if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
           if (key >= p.len_kv || col >= p.d) continue;
-          const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : in.v;
-          sum = std::fma(weight(s, l, r, c), element(of_v, v, tv, kv_of_v, key, col), sum);
+          const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : v_in;
+          sum = std::fma(weight(s, l, r, c), element_of(of_v, v, in.v, tv, kv_of_v, key, col), sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
       }

@@ -1,6 +1,8 @@
 // Shapes and types of mma in kernels given as PTX, against the bits of an H200.
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -187,4 +189,75 @@ TEST_CASE("ptx: sums of wmma are of f16 or of f32", "[ptx]") {
                                 registers("c", 0, 4) + ";\n",
                             simt::ampere_rule),
                     ContainsSubstring("before Hopper"));
+}
+
+TEST_CASE("ptx: wmma of tf32 is four products of mma.m16n8k4, whatever the order in memory",
+          "[ptx]") {
+  constexpr int stride = 12;  // of a and b; elements that are no part of them are NaN
+  for (const bool a_by_columns : {false, true}) {
+    for (const bool b_by_columns : {false, true}) {
+      std::vector<float> memory(1024, std::numeric_limits<float>::quiet_NaN());
+      float* const first =
+          memory.data() + (32 - reinterpret_cast<std::uintptr_t>(memory.data()) % 32) % 32 / 4;
+      float* const of[] = {first, first + 256, first + 512, first + 768};  // a, b, two results
+      const auto a = [&](int row, int k) -> float& {
+        return of[0][a_by_columns ? k * 20 + row : row * stride + k];
+      };
+      const auto b = [&](int k, int col) -> float& {
+        return of[1][b_by_columns ? col * stride + k : k * 20 + col];
+      };
+      std::uint32_t seed = 11;
+      const auto next = [&] {
+        return static_cast<float>(static_cast<std::int32_t>(seed = seed * 1664525u + 1013904223u)) *
+               0x1p-31f;
+      };
+      for (int i = 0; i < 16; ++i) {
+        for (int k = 0; k < 8; ++k) {
+          a(i, k) = next();
+          b(k, i) = next();
+        }
+      }
+      const auto load = [](const char* part, bool by_columns, bool lines_are_rows, int offset) {
+        const std::string name = part;
+        return "wmma.load." + name + ".sync.aligned." + (by_columns ? "col" : "row") +
+               ".m16n16k8.global.tf32 {%" + name + "0, %" + name + "1, %" + name + "2, %" + name +
+               "3}, [%rd0+" + std::to_string(offset) + "], " +
+               std::to_string(by_columns == lines_are_rows ? 20 : stride) + ";\n";
+      };
+      const auto store = [](char name, int offset) {
+        std::string list;
+        for (int i = 0; i < 8; ++i) list += (i > 0 ? ", %" : "%") + (name + std::to_string(i));
+        return "wmma.store.d.sync.aligned.row.m16n16k8.global.f32 [%rd0+" + std::to_string(offset) +
+               "], {" + list + "}, 16;\n";
+      };
+      const std::string small = "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 ";
+      PtxKernel kernel(ptx_module(
+          ".reg .b32 %a<4>, %b<4>; .reg .f32 %c<8>, %d<8>, %z; .reg .b64 %rd<2>;\n"
+          "ld.param.u64 %rd0, [p0]; mov.f32 %z, 0f00000000;\n" +
+              load("a", a_by_columns, true, 0) + load("b", b_by_columns, false, 1024) +
+              "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32 {%d0, %d1, %d2, %d3, %d4, "
+              "%d5, %d6, %d7}, {%a0, %a1, %a2, %a3}, {%b0, %b1, %b2, %b3}, {%z, %z, %z, %z, %z, "
+              "%z, %z, %z};\n" +
+              store('d', 2048) + small +
+              "{%c0, %c1, %c2, %c3}, {%a0, %a1}, {%b0}, {%z, %z, %z, %z};\n" + small +
+              "{%c4, %c5, %c6, %c7}, {%a0, %a1}, {%b2}, {%z, %z, %z, %z};\n" + small +
+              "{%c0, %c1, %c2, %c3}, {%a2, %a3}, {%b1}, {%c0, %c1, %c2, %c3};\n" + small +
+              "{%c4, %c5, %c6, %c7}, {%a2, %a3}, {%b3}, {%c4, %c5, %c6, %c7};\n" +
+              store('c', 3072) + "ret;",
+          1));
+      kernel.use(memory);
+      kernel.grid.threads[0] = 32;
+      kernel.grid.tensor_core = simt::hopper_rule;
+      kernel.run({address(first)});
+      for (int i = 0; i < 16; ++i) {
+        for (int j = 0; j < 16; ++j) {
+          double want = 0;
+          for (int k = 0; k < 8; ++k) want += double(a(i, k)) * b(k, j);
+          INFO("row " << i << ", column " << j);
+          CHECK(std::abs(of[2][i * 16 + j] - want) <= 8 * 0x1p-9);  // factors to 10 bits
+          CHECK(of[2][i * 16 + j] == of[3][i * 16 + j]);
+        }
+      }
+    }
+  }
 }

@@ -1,4 +1,4 @@
-// PTX ISA, wmma.load, wmma.mma, wmma.store of 16×16×16 matrices.
+// PTX ISA, wmma.load, wmma.mma, wmma.store of 16×16×16 matrices, of .tf32 16×16×8.
 
 #include <algorithm>
 #include <cstring>
@@ -21,8 +21,8 @@ using Access = simt::BlockChecker::Access;
 
 enum class Part : std::uint8_t { a, b, accumulator };
 
-/// Where the 256 elements lie: the lanes give the same address and stride. `in.kind`: the part,
-/// `in.immediate2`: whether columns lie one after the other.
+/// Where the elements of a matrix lie: the lanes give the same address and stride. `in.kind`: the
+/// part, `in.immediate2`: whether columns lie one after the other.
 struct Tile {
   std::byte* base;
   std::int64_t stride;
@@ -34,8 +34,8 @@ struct Tile {
   }
 };
 
-/// Of an access by the whole warp; each lane's elements are checked.
-Tile tile_of(Warp& warp, const Instruction& in, std::int64_t bytes) {
+/// Of an access to `rows` by `cols` elements by the whole warp; each lane's elements are checked.
+Tile tile_of(Warp& warp, const Instruction& in, std::int64_t bytes, int rows = 16, int cols = 16) {
   const auto* strides = warp.lanes<std::uint32_t>(in.s[1]);
   for (int lane = 1; lane < 32; ++lane) {
     if (warp.address_of(in, lane) != warp.address_of(in, 0) || strides[lane] != strides[0]) {
@@ -45,7 +45,8 @@ Tile tile_of(Warp& warp, const Instruction& in, std::int64_t bytes) {
   const std::uint64_t address = warp.address_of(in, 0);
   if (address % 32 != 0) warp.fail(0, "misaligned address: a multiple of 32 is needed");
   const auto stride = static_cast<std::int64_t>(strides[0]);
-  const auto span = static_cast<std::size_t>((15 * stride + 16) * bytes);
+  const int lines = in.immediate2 != 0 ? cols : rows, in_line = rows + cols - lines;
+  const auto span = static_cast<std::size_t>(((lines - 1) * stride + in_line) * bytes);
   return {warp.locate(in.space, address, span, 0), stride, in.immediate2 != 0};
 }
 
@@ -69,28 +70,34 @@ void check_store(Warp& warp, std::byte* at, std::size_t bytes, Place place, int 
   warp.note_stored(place, lane, at, bytes);
 }
 
+/// T: the elements, of 16 bits each or .tf32.
+template <class T>
 Flow load_operand(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
-  const Tile tile = tile_of(warp, in, 2);
+  constexpr int bytes = sizeof(T), each = 4 / bytes, depth = each * 8;
+  const bool is_a = in.kind == static_cast<int>(Part::a);
+  const Tile tile = tile_of(warp, in, bytes, is_a ? 16 : depth, is_a ? depth : 16);
   const bool is_checked = warp.block().checker() != nullptr;
+  const auto element_of = [&](int lane, int reg, int half) {
+    if (each == 1) return is_a ? element_of_a_tf32(lane, reg) : element_of_b_tf32(lane, reg);
+    return is_a ? element_of_a(lane, reg % 4, half) : element_of_b(lane, reg % 4, half);
+  };
   for (int reg = 0; reg < in.result_count; ++reg) {
     const Place place = warp.program().operands[in.operands + static_cast<std::size_t>(reg)];
     auto* registers = warp.lanes<std::uint32_t>(place);
     Unwritten taken;
     for (int lane = 0; lane < 32; ++lane) {
-      std::uint16_t halves[2];
-      for (int half = 0; half < 2; ++half) {
-        const Element element = in.kind == static_cast<int>(Part::a)
-                                    ? element_of_a(lane, reg % 4, half)
-                                    : element_of_b(lane, reg % 4, half);
-        if (is_checked && reg < 4) check_load(warp, tile, element, 2, lane, taken);
+      T values[each];
+      for (int half = 0; half < each; ++half) {
+        const Element element = element_of(lane, reg, half);
+        if (is_checked && reg < 4) check_load(warp, tile, element, bytes, lane, taken);
         if (Recording* recording = warp.recording()) {
-          recording->note_element({reg, lane, tile.at(element, 2), 2});
+          recording->note_element({reg, lane, tile.at(element, bytes), bytes});
         }
-        std::memcpy(&halves[half], tile.at(element, 2), 2);
+        std::memcpy(&values[half], tile.at(element, bytes), bytes);
       }
-      registers[lane] = halves[0] | static_cast<std::uint32_t>(halves[1]) << 16;
+      std::memcpy(&registers[lane], values, 4);
     }
     if (is_checked) warp.set_unwritten(place, ~0u, taken);
   }
@@ -228,31 +235,64 @@ Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
   return Flow::next;
 }
 
+/// Of .tf32: each half is two products 16×8×4 (ptxas 13), here of the first four columns of a, then
+/// of the others.
+Flow multiply_tf32(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_hopper(warp);
+  const Place* d = &warp.program().operands[in.operands];
+  const Place *of_a = d + 8, *of_b = of_a + 4, *of_c = of_b + 4;
+  // By step; of the eight columns that a product has, the last four are zeros.
+  std::uint32_t a[2][16][8] = {}, b[2][2][8][8] = {};
+  for (int reg = 0; reg < 4; ++reg) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const Element x = element_of_a_tf32(lane, reg), y = element_of_b_tf32(lane, reg);
+      a[x.col / 4][x.row][x.col % 4] = warp.lanes<std::uint32_t>(of_a[reg])[lane];
+      b[y.row / 4][y.col / 8][y.col % 8][y.row % 4] = warp.lanes<std::uint32_t>(of_b[reg])[lane];
+    }
+  }
+  Halves<float> sums;
+  gather_accumulator<float, float>(warp, of_c, sums);
+  for (int step = 0; step < 2; ++step) {
+    for (int half = 0; half < 2; ++half) {
+      simt::multiply_accumulate_tf32(a[step], b[step][half], sums[half]);
+    }
+  }
+  scatter_accumulator<float, float>(warp, d, sums);
+  follow_unwritten<float, float>(warp, d, of_a, of_b, of_c);
+  return Flow::next;
+}
+
 void take_stride(Decoder& d, std::size_t operand) {
   d.in.s[1] = d.operand_count() > operand ? d.source(operand, Type::b32) : d.constant(16, 32);
 }
 
-void decode_transfer(Decoder& d, Part part, bool loads) {
+void decode_transfer(Decoder& d, Part part, bool loads, bool is_tf32) {
   d.in.kind = static_cast<std::uint8_t>(part);
   d.in.immediate2 = d.modifiers.choose({"row", "col"}, 0);
   const int space = d.modifiers.choose({"global", "shared", "shared::cta"}, -1);
   d.in.space = space < 0 ? Space::generic : space == 0 ? Space::global : Space::shared;
   const Type type = d.demand_type();
   const bool is_sum = part == Part::accumulator;
-  if (type != Type::f16 && type != (is_sum ? Type::f32 : Type::bf16)) {
+  const bool known = is_sum    ? type == Type::f32 || (type == Type::f16 && !is_tf32)
+                     : is_tf32 ? type == Type::tf32
+                               : type == Type::f16 || type == Type::bf16;
+  if (!known) {
     d.refuse("of this type: what a GPU computes is not known bit for bit");
   }
   const bool half_sum = is_sum && type == Type::f16;
-  const std::size_t count = type == Type::bf16 || half_sum ? 4 : 8;
+  const bool few = type == Type::bf16 || type == Type::tf32 || half_sum;
+  const std::size_t count = few ? 4 : 8;
   d.demand_operands(2, 3);
   // The address first: in a store the fragment's registers are the last of the sources.
   take_stride(d, 2);
   if (loads) {
     take_fragment(d, 0, count, true, "r");
     d.address(d.operand(1));
-    d.in.act = half_sum ? move_accumulator<true, std::uint16_t>
-               : is_sum ? move_accumulator<true, float>
-                        : load_operand;
+    d.in.act = half_sum  ? move_accumulator<true, std::uint16_t>
+               : is_sum  ? move_accumulator<true, float>
+               : is_tf32 ? load_operand<std::uint32_t>
+                         : load_operand<std::uint16_t>;
   } else {
     d.address(d.operand(0));
     take_fragment(d, 1, count, false, "r");
@@ -265,9 +305,22 @@ WarpOperation choose_sum(Type from) {
   return from == Type::f16 ? multiply<type, D, std::uint16_t> : multiply<type, D, float>;
 }
 
-void decode_multiply(Decoder& d) {
+void decode_multiply_tf32(Decoder& d) {
+  for (const Type type : {Type::f32, Type::tf32, Type::tf32, Type::f32}) {
+    if (d.demand_type() != type) d.refuse("of these types: m16n16k8 is of .f32.tf32.tf32.f32");
+  }
+  d.demand_operands(4);
+  take_fragment(d, 0, 8, true, "d");
+  take_fragment(d, 1, 4, false, "a");
+  take_fragment(d, 2, 4, false, "b");
+  take_fragment(d, 3, 8, false, "c");
+  d.in.act = multiply_tf32;
+}
+
+void decode_multiply(Decoder& d, bool is_tf32) {
   d.modifiers.ignore({"row", "col", "row", "col"});
   if (d.modifiers.take("satfinite")) d.refuse(".satfinite");
+  if (is_tf32) return decode_multiply_tf32(d);
   const Type to = d.demand_type();
   const Type second = d.demand_type();
   // Of .f16 the opcode names d and c alone.
@@ -296,16 +349,19 @@ void decode_multiply(Decoder& d) {
 void decode_wmma(Decoder& d) {
   d.modifiers.ignore({"sync", "aligned"});
   const int operation = d.modifiers.choose({"load", "store", "mma"}, -1);
-  if (!d.modifiers.take("m16n16k16")) d.refuse("of this shape: only m16n16k16");
+  const bool is_tf32 = d.modifiers.take("m16n16k8");
+  if (!is_tf32 && !d.modifiers.take("m16n16k16")) {
+    d.refuse("of this shape: only m16n16k16, and m16n16k8 of .tf32");
+  }
   d.in.carries = d.in.meets = true;
   if (operation == 0) {
     const int part = d.modifiers.choose({"a", "b", "c"}, 2);
-    decode_transfer(d, static_cast<Part>(part), true);
+    decode_transfer(d, static_cast<Part>(part), true, is_tf32);
   } else if (operation == 1) {
     d.modifiers.take("d");
-    decode_transfer(d, Part::accumulator, false);
+    decode_transfer(d, Part::accumulator, false, is_tf32);
   } else if (operation == 2) {
-    decode_multiply(d);
+    decode_multiply(d, is_tf32);
   } else {
     d.fail(".load, .store or .mma is missing");
   }

@@ -15,6 +15,13 @@ inline Element element_of_a(int lane, int reg, int half) {
 inline Element element_of_b(int lane, int reg, int half) {
   return {lane % 4 * 2 + half + reg % 2 * 8, lane / 4 + reg / 2 * 8};
 }
+/// The same of m16n16k8, whose registers hold one element of .tf32: those of mma.m16n8k8.
+inline Element element_of_a_tf32(int lane, int reg) {
+  return {lane / 4 + reg % 2 * 8, lane % 4 + reg / 2 * 4};
+}
+inline Element element_of_b_tf32(int lane, int reg) {
+  return {lane % 4 + reg % 2 * 4, lane / 4 + reg / 2 * 8};
+}
 inline Element element_of_accumulator(int lane, int i) {
   return {lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2 + i % 2};
 }

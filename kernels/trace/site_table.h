@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <type_traits>
 
 #include "reference/site.h"
@@ -116,11 +116,25 @@ constexpr Site rescaled(RescaleRule rule, Site site) {
   return site;
 }
 
+/// A std::array of sites, without its header: to parse that is a tenth of a module's compilation.
+template <std::size_t N>
+struct SiteTable {
+  Site rows[N];
+  static constexpr std::size_t size() { return N; }
+  constexpr const Site* data() const { return rows; }
+  constexpr const Site* begin() const { return rows; }
+  constexpr const Site* end() const { return rows + N; }
+  constexpr const Site& operator[](std::size_t i) const { return rows[i]; }
+  constexpr Site* begin() { return rows; }
+  constexpr Site* end() { return rows + N; }
+  constexpr Site& operator[](std::size_t i) { return rows[i]; }
+};
+
 /// The sites of a kernel of head dimension D whose blocks of `Threads` threads take tiles of Br
 /// queries and Bc keys; in any order.
 template <int D, int Br, int Bc, int Threads, class... Rows>
-constexpr std::array<Site, sizeof...(Rows)> site_table(const Rows&... rows) {
-  std::array<Site, sizeof...(Rows)> table = {rows...};
+constexpr SiteTable<sizeof...(Rows)> site_table(const Rows&... rows) {
+  SiteTable<sizeof...(Rows)> table = {{rows...}};
   const bool combines = (is_partial(rows.id) || ...);
   for (Site& site : table) {
     site.rows = site.axes == Axes::key_d ? Bc : Br;

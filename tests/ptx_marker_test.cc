@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "debug/ptx/access_stages.h"
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker_run.h"
-#include "debug/ptx/store_stages.h"
 #include "kernels/trace/marker_words.h"
 #include "kernels/trace/tile_layout.h"
 #include "tests/support/catch.h"
@@ -279,7 +279,7 @@ TEST_CASE("marker: without any, what a store to shared memory holds says its sta
   const auto stage_of = [](const std::string& body) {
     const std::string text = ptx_module(marked_registers + body + "\nret;", 1);
     const ptx::Module module = ptx::parse(text, "test.ptx");
-    const auto stages = ptx::stages_of_stores(module.functions[0]);
+    const auto stages = ptx::stages_of_accesses(module.functions[0]);
     return static_cast<int>(stages[stages.size() - 2]);
   };
   const int load = 1 << static_cast<int>(Stage::load);
@@ -297,6 +297,46 @@ TEST_CASE("marker: without any, what a store to shared memory holds says its sta
   CHECK(stage_of("ld.shared.f32 %f2, [%r1]; st.shared.f32 [%r1], %f2;") == 0);
   CHECK(stage_of("mov.f32 %f2, 0f00000000; st.shared.f32 [%r1], %f2;") == 0);
   CHECK(stage_of("ld.global.f32 %f2, [%rd1]; st.global.f32 [%rd1], %f2;") == 0);
+}
+
+TEST_CASE("marker: without any, what becomes of a number that is read says its stage", "[ptx]") {
+  const auto stages_of = [](const std::string& body) {
+    const std::string text = ptx_module(marked_registers + body + "\nret;", 1);
+    const ptx::Module module = ptx::parse(text, "test.ptx");
+    const auto stages = ptx::stages_of_accesses(module.functions[0]);
+    std::vector<int> read;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      const std::string_view opcode = module.functions[0].statements[i].opcode;
+      if (opcode.starts_with("ld.") && opcode.find("param") == opcode.npos) {
+        read.push_back(stages[i]);
+      }
+    }
+    return read;
+  };
+  const int qk = 1 << static_cast<int>(Stage::qk), pv = 1 << static_cast<int>(Stage::pv);
+  const int softmax = 1 << static_cast<int>(Stage::softmax);
+  const std::string q = "ld.global.f32 %f1, [%rd1];", k = "ld.shared.f32 %f2, [%r1];";
+  const std::string store = "st.global.f32 [%rd1], %f3;";
+  const std::string weigh =
+      "ld.shared.f32 %f6, [%r1]; mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;";
+  const std::string power =
+      "max.f32 %f4, %f3, %f4; sub.f32 %f4, %f3, %f4; ex2.approx.f32 %f5, %f4;";
+  const std::string product = "fma.rn.f32 %f3, %f1, %f2, %f3;";
+  const std::string scaled = "mul.f32 %f3, %f3, 0f3E000000;";
+  CHECK(stages_of(q + k + product + scaled + power) == std::vector{qk, qk});
+  CHECK(stages_of("ld.shared.f32 %f3, [%r1];" + scaled + power) == std::vector{softmax});
+  CHECK(stages_of(q + k + product + power + weigh) == std::vector{qk, qk, pv});
+  // Of a product alone it may be either, and what weighs sums may be a combine pass.
+  CHECK(stages_of(q + k + product + store) == std::vector{0, 0});
+  CHECK(stages_of("ld.global.f32 %f3, [%rd1];" + power + weigh) == std::vector{0, 0});
+  // expf multiplies a power of two with an exponent that it makes of a part of its argument.
+  CHECK(stages_of("ld.global.f32 %f3, [%rd1]; mov.b32 %r2, %f3; shl.b32 %r3, %r2, 23;"
+                  "mov.b32 %f6, %r3;" +
+                  power + "mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;") ==
+        std::vector{softmax});
+  // A number that says where others lie is none of them.
+  CHECK(stages_of("ld.global.u32 %r1, [%rd1]; ld.shared.f32 %f3, [%r1];" + power) ==
+        std::vector{0, softmax});
 }
 
 TEST_CASE("marker: an accumulator of a product in flight is no value yet", "[ptx][marker]") {

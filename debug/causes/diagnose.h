@@ -30,6 +30,11 @@ struct Diagnosis {
   std::function<bool(const DumpInfo& other)> shows;  ///< of the cause, as in Finding
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
 
+  /// Where the bug is, as far as its place or the accesses that the checker found say so.
+  std::optional<Stage> stage() const {
+    if (first) return first->stage;
+    return memory.empty() ? std::nullopt : memory.front().stage;
+  }
   /// Certain, and nothing else explains as much.
   bool sure() const { return certain && rivals.empty(); }
 };

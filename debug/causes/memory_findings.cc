@@ -209,6 +209,15 @@ std::optional<Stage> stage_named_in(const std::string& line) {
   return std::nullopt;
 }
 
+/// Of two accesses, the stage of the one that writes: what lies there is its result.
+std::optional<Stage> stage_of(const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  const std::optional<Stage> own = stage_named_in(item.access_line);
+  if (f.earlier.place == 0 || (f.access.write && own)) return own;
+  const std::optional<Stage> earlier = stage_named_in(item.earlier_line);
+  return earlier && (f.earlier.write || !own) ? earlier : own;
+}
+
 void describe_place(const CheckReport& report, const simt::Checker& checker,
                     const SharedElement& shared_element, CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
@@ -277,8 +286,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.access_line = lines[f.access.place];
     item.earlier_line = lines[f.earlier.place];
     item.used_line = lines[f.used.place];
-    item.stage = stage_named_in(item.access_line);
-    if (!item.stage && f.earlier.write) item.stage = stage_named_in(item.earlier_line);
+    item.stage = stage_of(item);
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";
     if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;

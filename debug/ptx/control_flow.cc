@@ -18,10 +18,6 @@ namespace {
 
 using Followers = std::vector<std::vector<std::uint32_t>>;
 
-std::string_view base_of(const Statement& statement) {
-  return statement.opcode.substr(0, statement.opcode.find('.'));
-}
-
 std::optional<Marker> marker_of(const Statement& statement) {
   if (!is_marker(statement)) return std::nullopt;
   std::string_view words = statement.opcode;
@@ -65,6 +61,10 @@ std::vector<State> carry(const Followers& followers, State first, Step&& step, J
 }
 
 }  // namespace
+
+std::string_view base_of(const Statement& statement) {
+  return statement.opcode.substr(0, statement.opcode.find('.'));
+}
 
 void add_registers(const Operand& operand, std::vector<int>& registers) {
   if (operand.kind == Operand::Kind::reg) registers.push_back(operand.index);

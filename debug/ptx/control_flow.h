@@ -1,11 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "debug/ptx/syntax.h"
 
 namespace lanescope::ptx {
+
+/// "ld" of ld.global.u32.
+std::string_view base_of(const Statement& statement);
 
 /// Adds the registers that an operand names as it is, or as the elements of a vector.
 void add_registers(const Operand& operand, std::vector<int>& registers);

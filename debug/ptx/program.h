@@ -126,7 +126,7 @@ struct Program {
   bool traces = false;                               ///< there are markers that do
   bool names_row_tiles = false;                      ///< there are markers that do
   bool injects = false;                              ///< its markers may replace values
-  bool names_stores = false;                         ///< origins have stages by what is stored
+  bool names_accesses = false;                       ///< origins have stages by their numbers
 
   /// "my.cu:17", the line that an instruction was compiled for: of functions inlined into each
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo
@@ -163,11 +163,11 @@ inline constexpr std::uint64_t window_mask = std::uint64_t{15} << 60;
 
 /// Decodes the kernel `name`. `addresses`: where the module's .global and .const variables lie, as
 /// Module::variables has them. `injects`: markers replace values (MarkerRun), which a sum that is
-/// contracted with the product would pass by. `names_stores`: without markers, the stage of what
-/// fills shared memory is said (ptx/store_stages.h). Throws UsageError for what the machine does
+/// contracted with the product would pass by. `names_accesses`: without markers, the stage of
+/// accesses is said (ptx/access_stages.h). Throws UsageError for what the machine does
 /// not execute, with the opcode and its line, before anything runs.
 Program decode(const Module& module, const std::string& name,
                const std::vector<std::uint64_t>& addresses, bool injects = false,
-               bool names_stores = false);
+               bool names_accesses = false);
 
 }  // namespace lanescope::ptx

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "debug/ptx/access_stages.h"
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker.h"
 #include "debug/ptx/number_origins.h"
-#include "debug/ptx/store_stages.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
 
@@ -43,15 +43,15 @@ Statement contracted(Statement sum, const Statement& product, const Contraction&
 }  // namespace
 
 Program decode(const Module& module, const std::string& name,
-               const std::vector<std::uint64_t>& addresses, bool injects, bool names_stores) {
-  return ProgramBuilder(module, addresses, injects, names_stores).build(name);
+               const std::vector<std::uint64_t>& addresses, bool injects, bool names_accesses) {
+  return ProgramBuilder(module, addresses, injects, names_accesses).build(name);
 }
 
 ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses,
-                               bool injects, bool names_stores)
-    : module_(module), addresses_(addresses), injects_(injects), names_stores_(names_stores) {
+                               bool injects, bool names_accesses)
+    : module_(module), addresses_(addresses), injects_(injects), names_accesses_(names_accesses) {
   program_.injects = injects;
-  program_.names_stores = names_stores;
+  program_.names_accesses = names_accesses;
   program_.module_name = module.name;
   program_.locations = module.locations;
   program_.files = module.files;
@@ -256,7 +256,7 @@ std::optional<std::pair<Space, std::uint64_t>> ProgramBuilder::locate(
 void ProgramBuilder::decode_function(const Function& function) {
   demand_no_products_in_flight(module_, function);
   std::vector<std::uint8_t> stages = stages_of(function);  // and none of its end
-  if (stages.empty() && names_stores_) stages = stages_of_stores(function);
+  if (stages.empty() && names_accesses_) stages = stages_of_accesses(function);
   const auto add = [&](Decoder& decoder) {
     Instruction& in = decoder.in;
     in.operands = static_cast<std::uint32_t>(program_.operands.size());

@@ -16,7 +16,7 @@ namespace lanescope::ptx {
 class ProgramBuilder {
  public:
   ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& addresses, bool injects,
-                 bool names_stores);
+                 bool names_accesses);
   Program build(const std::string& name);
 
   const Module& module() const { return module_; }
@@ -55,7 +55,7 @@ class ProgramBuilder {
 
   const Module& module_;
   const std::vector<std::uint64_t>& addresses_;
-  const bool injects_, names_stores_;
+  const bool injects_, names_accesses_;
   Program program_;
   std::uint64_t dynamic_align_ = 1;         ///< of what the launch adds
   std::vector<const Function*> functions_;  ///< the kernel first

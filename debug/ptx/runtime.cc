@@ -254,7 +254,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   if (!failure_.empty()) return Outcome::failed;
   // What was decoded before this run was known takes no part in it.
   if ((settings.markers && settings.markers->injects != kernel.program->injects) ||
-      (settings.checker && !kernel.program->names_stores)) {
+      (settings.checker && !kernel.program->names_accesses)) {
     decode_kernel(kernel);
   }
   const Program& program = *kernel.program;

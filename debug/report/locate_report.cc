@@ -52,7 +52,11 @@ void write_diagnosis(Page& page, const Location& location) {
   const Diagnosis& diagnosis = *location.diagnosis;
   page.line();
   page.line("fault", Colour::bold);
-  if (diagnosis.first) write_place(page, *diagnosis.first);
+  if (diagnosis.first) {
+    write_place(page, *diagnosis.first);
+  } else if (const std::optional<Stage> stage = diagnosis.stage()) {
+    page.field("stage", name_of(*stage));
+  }
   for (const std::string& place : location.source) {
     page.field(&place == location.source.data() ? "source" : "", place);
   }
@@ -95,9 +99,12 @@ void write_diagnosis(Page& page, const Location& location) {
 
 /// "pv / o: not_rescaled (not certain)"
 std::string fault_text(const Diagnosis& diagnosis) {
-  const std::string place = !diagnosis.first ? std::string()
-                                             : std::string(name_of(diagnosis.first->stage)) +
-                                                   " / " + name_of(diagnosis.first->site) + ": ";
+  std::string place;
+  if (const std::optional<Stage> stage = diagnosis.stage()) {
+    place = name_of(*stage);
+    if (diagnosis.first) place += std::string(" / ") + name_of(diagnosis.first->site);
+    place += ": ";
+  }
   return place + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " (not certain)");
 }
 
@@ -151,7 +158,9 @@ std::string location_json(const Location& location) {
   const Divergence at =
       location.diagnosis ? location.diagnosis->first.value_or(Divergence{}) : Divergence{};
   const bool known = location.diagnosis && location.diagnosis->first;
-  json["stage"] = known ? Json(name_of(at.stage)) : Json();
+  const std::optional<Stage> stage =
+      location.diagnosis ? location.diagnosis->stage() : std::nullopt;
+  json["stage"] = stage ? Json(name_of(*stage)) : Json();
   json["site"] = known ? Json(name_of(at.site)) : Json();
   json["tile"] = index_json(at.tile);
   json["block"] = index_json(at.block);

@@ -24,13 +24,13 @@ class StrangersTest(ProgramTest):
         cls.environment["LANESCOPE_NINJA"] = ""  # modules are given by their paths
         shutil.copytree(ROOT / "tests" / "strangers", cls.folder / "strangers")
 
-    def compile(self, compiler, name, change=None):
-        """README's line for `compiler`, of a copy of its source with a text replaced by another."""
+    def compile(self, compiler, name, *changes):
+        """README's line for `compiler`, of a copy of its source with texts replaced by others."""
         line, = [line for line in lines_of_readme(PLAIN) if line.startswith(compiler + " ")]
         source, = [word for word in line.split() if word.startswith("tests/strangers/")]
         copy = self.folder / f"{name}{pathlib.Path(source).suffix}"
         text = (ROOT / source).read_text()
-        if change:
+        for change in changes:
             self.assertEqual(text.count(change[0]), 1, change)
             text = text.replace(*change)
         copy.write_text(text)
@@ -108,7 +108,7 @@ class StrangersTest(ProgramTest):
         self.refuses(USAGE, "is gate fused", "diff", module, "qk_only")
         self.refuses(USAGE, "head dimension 64: give --shape d=64 or less", "diff", module, "fused", "--shape", "d=128")
 
-    def compile_cuda(self, name, change=None):
+    def compile_cuda(self, name, *changes):
         os.environ["PATH"] += ":/usr/local/cuda/bin"
         if not shutil.which("nvcc"):
             self.skipTest("there is no nvcc")
@@ -116,7 +116,7 @@ class StrangersTest(ProgramTest):
         if "release 13." not in version:
             self.skipTest("nvcc is not CUDA 13's")
         self.build_targets("gates/libcudart.so.13")
-        return self.compile("nvcc", name, change)
+        return self.compile("nvcc", name, *changes)
 
     def test_plain_cuda_kernel(self):
         module = self.compile_cuda("plain_cuda")
@@ -183,6 +183,28 @@ class StrangersTest(ProgramTest):
         unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b16 h; cvt.rn.f16.f32 h, %0; '
                                                      'tanh.approx.f16 h, h; cvt.f32.f16 %0, h;}" : "+f"(s));'))
         self.refuses(USAGE, r"\.ptx:\d+: tanh\.approx\.f16: not executed", "diff", unknown, "fused", *shape)
+
+    def test_plain_cuda_kernel_that_adds_to_its_output(self):
+        # O in global memory is what earlier keys gave; the host says what it is at first.
+        adds = [("float* lse, int len_q", "float* sums, float* lse, int len_q"),
+                ("for (int d = 0; d < 64; ++d) acc[d] = fmaf(p, __half2float(v[j * 64 + d]), acc[d] * alpha);",
+                 "for (int d = 0; d < 64; ++d) { float& a = sums[(blockIdx.y * (long long)len_q + row) * 64 + d]; "
+                 "acc[d] = a = fmaf(p, __half2float(v[j * 64 + d]), a * alpha); }\n lse[blockIdx.y * (long long)len_q + row] += 0;"),
+                ("(__half*)r.o, r.lse", "(__half*)r.o, sums, r.lse"),
+                ("  return nullptr;", "  cudaFree(sums);\n  return nullptr;")]
+        fill = ("const dim3 grid", "const long long bytes = 4ll * r.batch * r.heads * r.len_q; float* sums; cudaMalloc(&sums, bytes * 64); %s "
+                "const dim3 grid")
+        shape = ["fused", "--backend", "sim", "--shape", "s=70,d=64"]
+        zeros = "cudaMemset(sums, 0, bytes * 64); cudaMemset(r.lse, 0, bytes);"
+        copied = ("float* zeros = new float[bytes * 16](); cudaMemcpy(sums, zeros, bytes * 64, cudaMemcpyHostToDevice); "
+                  "cudaMemcpy(r.lse, sums, bytes, cudaMemcpyDeviceToDevice); delete[] zeros;")
+        for name, what in [("filled_cuda", zeros), ("copied_cuda", copied)]:
+            right = self.compile_cuda(name, *adds, (fill[0], fill[1] % what))
+            self.assertEqual(self.json_of("diff", right, *shape)["verdict"], "match")
+            self.assertEqual(self.json_of("check", right, *shape)["findings"], [])
+        half = self.compile_cuda("half_filled_cuda", *adds, (fill[0], fill[1] % zeros.replace("r.lse, 0, bytes", "r.lse, 0, bytes / 2")))
+        finding, = self.json_of("check", half, *shape, code=DIVERGED)["findings"]
+        self.assertEqual((finding["kind"], finding["element"]), ("uninitialised read", "lse[batch 0][head 0][row 35]"))
 
     def test_guide_quotes_what_is_there(self):
         sources = ["tests/strangers/traced.h", "kernels/wmma_registers.h", "kernels/device/cuda.h", "kernels/device/sim.h"]

@@ -61,7 +61,12 @@ void Device::note_write(const void* to, const void* from, std::size_t bytes) {
   const GlobalMemory::Area* source = from ? memory_.find(from, bytes) : nullptr;
   const bool whole = reinterpret_cast<std::uint64_t>(to) == area->begin && bytes == area->bytes();
   if (from && whole) area->host = source ? source->host : static_cast<const std::byte*>(from);
-  if (settings.checker && from && !source) settings.checker->note_copy(from, to, bytes);
+  if (settings.checker) {
+    // The buffers of the problem come from the host as they are; what else does is the program's.
+    const bool brings_buffer = from && !source && settings.checker->watches(from, bytes);
+    brings_buffer ? settings.checker->note_copy(from, to, bytes)
+                  : settings.checker->note_host_write(to, bytes);
+  }
   if (!area->shadow) return;
   const std::size_t offset = reinterpret_cast<std::uint64_t>(to) - area->begin;
   if (source && source->shadow) {

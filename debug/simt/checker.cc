@@ -108,8 +108,9 @@ void Checker::begin(std::size_t shared_bytes, bool is_first) {
   found_.clear();
   if (!is_first) {
     for (auto& cells : cells_) {
-      for (GlobalCell& global : cells) global = {{}, -1, global.written()};
+      for (GlobalCell& global : cells) global = {{}, -1, global.written(), global.filled};
     }
+    take_host_writes();
     return;
   }
   findings_.clear();
@@ -117,6 +118,17 @@ void Checker::begin(std::size_t shared_bytes, bool is_first) {
   tiles_.clear();
   cells_.clear();
   for (const Region& region : regions_) cells_.push_back(cells_of(region));
+  take_host_writes();
+}
+
+void Checker::take_host_writes() {
+  for (const HostWrite& write : host_writes_) {
+    auto& cells = cells_[write.region];
+    for (std::size_t i = write.first; i < std::min(write.end, cells.size()); ++i) {
+      cells[i].filled = true;
+    }
+  }
+  host_writes_.clear();
 }
 
 std::vector<Checker::GlobalCell> Checker::cells_of(const Region& region) {
@@ -139,6 +151,18 @@ void Checker::note_copy(const void* host, const void* copy, std::size_t bytes) {
   for (Region& region : regions_) {
     const std::size_t offset = distance_to(region, host);
     if (offset < bytes) region.begin = static_cast<const std::byte*>(copy) + offset;
+  }
+}
+
+void Checker::note_host_write(const void* begin, std::size_t bytes) {
+  const auto from = reinterpret_cast<std::uintptr_t>(begin), to = from + bytes;
+  for (std::size_t i = 0; i < regions_.size(); ++i) {
+    const Region& region = regions_[i];
+    const auto own = reinterpret_cast<std::uintptr_t>(region.begin);
+    const std::uintptr_t first = std::max(from, own), end = std::min(to, own + region.bytes);
+    if (first >= end) continue;
+    host_writes_.push_back(
+        {i, (first - own) / region.element, (end - own + region.element - 1) / region.element});
   }
 }
 
@@ -194,7 +218,8 @@ Kind Checker::enter(const Region& region, std::size_t offset, bool write, bool r
     } else {
       kind = write ? enter_write(global.cell, me, past, before)
                    : enter_read(global.cell, me, past, before);
-      if (kind == Kind::uninitialised_read && global.before) kind = Kind::none;
+      const bool known = global.before || global.filled;
+      if (kind == Kind::uninitialised_read && known) kind = Kind::none;
     }
     earlier = {kind != Kind::race_with_read, before.place, block, thread_of(before.epoch)};
     if (write) global.block = block;

@@ -47,6 +47,8 @@ class Checker {
   /// Before a launch: of the bytes at `host`, where watched buffers may lie, the kernel uses a copy
   /// at `copy`.
   void note_copy(const void* host, const void* copy, std::size_t bytes);
+  /// Before a launch: the host writes to these bytes of the kernel's; a kernel may read them then.
+  void note_host_write(const void* begin, std::size_t bytes);
   /// Before a launch: one more buffer.
   void watch_also(const Region& region);
   /// Whether a watched buffer lies in these bytes.
@@ -102,14 +104,21 @@ class Checker {
     Cell cell;
     std::int64_t block = -1;
     bool before = false;  ///< a launch before this one wrote it
+    bool filled = false;  ///< the host did
     bool written() const { return before || cell.write.epoch != 0; }
   };
 
+  struct HostWrite {
+    std::size_t region, first, end;  ///< its elements
+  };
+
   void find_never_written();
+  void take_host_writes();
   static std::vector<GlobalCell> cells_of(const Region& region);
 
   std::vector<Region> regions_;
   std::vector<std::vector<GlobalCell>> cells_;  ///< of each region; empty for inputs
+  std::vector<HostWrite> host_writes_;          ///< since the last launch
   std::map<std::int64_t, std::vector<Finding>> found_;
   std::vector<Finding> findings_;
   std::string image_;

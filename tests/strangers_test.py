@@ -183,6 +183,12 @@ class StrangersTest(ProgramTest):
         unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b16 h; cvt.rn.f16.f32 h, %0; '
                                                      'tanh.approx.f16 h, h; cvt.f32.f16 %0, h;}" : "+f"(s));'))
         self.refuses(USAGE, r"\.ptx:\d+: tanh\.approx\.f16: not executed", "diff", unknown, "fused", *shape)
+        # Where nothing can be run, each reason is said, not the last one alone.
+        picky = self.compile_cuda("picky_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b16 h; '
+                                  'cvt.rn.f16.f32 h, %0; tanh.approx.f16 h, h; cvt.f32.f16 %0, h;}" : "+f"(s));'),
+                                  ("const dim3 grid", 'if (r.len_q != r.len_kv) return "not that"; const dim3 grid'))
+        self.refuses(USAGE, r"nothing could be run: .*not that; .*tanh\.approx\.f16: not executed", "locate", picky,
+                     "--backend", "sim")
 
     def test_plain_cuda_kernel_that_adds_to_its_output(self):
         # O in global memory is what earlier keys gave; the host says what it is at first.

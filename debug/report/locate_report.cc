@@ -58,7 +58,7 @@ void write_diagnosis(Page& page, const Location& location) {
     page.field("stage", name_of(*stage));
   }
   for (const std::string& place : location.source) {
-    page.field(&place == location.source.data() ? "source" : "", place);
+    page.whole("  " + left(&place == location.source.data() ? "source" : "", 10) + place);
   }
   page.field("cause",
              std::string(name_of(diagnosis.cause)) + ": " + row_of(diagnosis.cause).explanation);

@@ -80,7 +80,7 @@ class Search {
       return std::move(location_);
     }
     check_up_to(probes.data() + probes.size(), count);
-    if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refused_);
+    if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refusals());
     if (!location_.diagnosis) tell_what_is_open(probes, tile);
     return std::move(location_);
   }
@@ -196,6 +196,13 @@ class Search {
     }
   }
 
+  /// Why problems were left out, each reason once.
+  std::string refusals() const {
+    std::string all;
+    for (const std::string& reason : refusals_) all += (all.empty() ? "" : "; ") + reason;
+    return all;
+  }
+
   /// Runs a probe in the first of its shapes that the kernel does not refuse, which it then has.
   bool attempt_nearest(Probe& probe) {
     bool best = attempt(probe);
@@ -227,6 +234,9 @@ class Search {
     } catch (const UsageError& error) {
       if (probe.about == as_given) throw;
       refused_ = error.what();
+      if (std::find(refusals_.begin(), refusals_.end(), refused_) == refusals_.end()) {
+        refusals_.push_back(refused_);
+      }
       was_refused_ = true;
       return false;  // the kernel is not built for such a problem
     } catch (const EnvironmentError&) {
@@ -349,7 +359,8 @@ class Search {
 
   RunOptions given_;
   Location location_;
-  std::string refused_;               ///< why a problem was left out
+  std::string refused_;                ///< why the last problem was left out
+  std::vector<std::string> refusals_;  ///< why any was, each reason once
   std::string kernel_, module_name_;  ///< of the last run
   std::string marked_ptx_;            ///< of its module; empty: it has no markers
   std::vector<RunTraits> traits_;

@@ -190,6 +190,36 @@ class StrangersTest(ProgramTest):
         self.refuses(USAGE, r"nothing could be run: .*not that; .*tanh\.approx\.f16: not executed", "locate", picky,
                      "--backend", "sim")
 
+    def test_plain_cuda_kernel_whose_lanes_run_in_step(self):
+        # A warp's lanes exchange values without __syncwarp(): a GPU gives the right ones as a rule.
+        box = "__shared__ volatile float box[129];\n box[threadIdx.x] = s;\n if ((row ^ 1) < len_q) s += 0 * box[threadIdx.x ^ 1];\n"
+        right = self.compile_cuda("step_cuda", ("s *= scale;", "s *= scale; " + box))
+        done = self.call("check", right, "fused", "--backend", "sim", "--shape", "s=100,d=64", code=DIVERGED)
+        self.assertRegex(done.stdout, r"race, \d+ times: two lanes of a warp, and no __syncwarp\(\) orders them")
+        found = self.json_of("locate", right, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["cause"], found["certain"]), ("race", True))
+        # Values that are wrong all the same are so for another reason.
+        unscaled = self.compile_cuda("unscaled_step_cuda", ("s *= scale;", box))
+        found = self.json_of("locate", unscaled, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"], found["certain"]), ("qk", "wrong_scale", True))
+        mixed = self.compile_cuda("mixed_step_cuda", ("s *= scale;", "s *= scale; " + box), ("__half2float(v[j", "__half2float(k[j"))
+        found = self.json_of("locate", mixed, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["cause"], found["certain"]), ("wrong_source", True))
+        self.assertRegex("\n".join(found["evidence"]), "finds races within a warp, which do not explain it")
+        # Or the two lines mean two arrays, and these overlap.
+        overlap = self.compile_cuda("overlap_cuda", ("s *= scale;", "s *= scale; " + box.replace(
+            "if ((row ^ 1) < len_q) s += 0 * box[threadIdx.x ^ 1]", "if (threadIdx.x % 32 < 31) box[threadIdx.x + 1] = s * s;\n s = box[threadIdx.x]")))
+        found = self.json_of("locate", overlap, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["cause"], found["certain"]), ("race", False))
+        self.assertRegex("\n".join(found["evidence"]), "mean two arrays, these overlap")
+        self.assertEqual(len(found["source"]), 2)
+        # Warps that race with each other come first, and are certain.
+        apart = self.compile_cuda("apart_cuda", ("s *= scale;", "s *= scale; " + box.replace("^ 1", "^ 33").replace("0 *", "")))
+        found = self.json_of("locate", apart, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["cause"], found["certain"]), ("race", True))
+        first = found["memory"][0]
+        self.assertNotEqual(first["access"]["warp"], first["earlier"]["warp"])
+
     def test_plain_cuda_kernel_that_adds_to_its_output(self):
         # O in global memory is what earlier keys gave; the host says what it is at first.
         adds = [("float* lse, int len_q", "float* sums, float* lse, int len_q"),

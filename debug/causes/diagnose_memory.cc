@@ -100,6 +100,14 @@ int distance_to(SiteId wrong, const CheckReport::Item& item) {
   return item.finding.kind == Kind::out_of_bounds ? 0 : site_id_count;
 }
 
+/// Lanes that ran in step made these accesses in the order of the program, as __syncwarp() would
+/// have them: what is wrong then has another reason, unless the two mean two arrays that overlap.
+bool is_hidden_by_step(const CheckReport& report, const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  return report.in_step && cause_of(f.kind) == Cause::race && is_within_warp(f) &&
+         f.access.place != f.earlier.place;
+}
+
 /// What may be why values are wrong comes first, then what is nearest before them. What follows
 /// from other findings comes after them: reads of bytes that a stray or racing write should have
 /// filled. Of one kind, the largest tile comes first: a barrier that is missing for P is missing
@@ -110,8 +118,9 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
     if (site.id == item.site) elements = site.rows * site.cols;
   }
   const bool behind = wrong && item.site && !feeds(*item.site, *wrong);
-  return std::tuple(behind, wrong && !behind ? distance_to(*wrong, item) : 0,
-                    cause_of(item.finding.kind), -elements, item.site.value_or(SiteId{}));
+  return std::tuple(is_hidden_by_step(report, item), behind,
+                    wrong && !behind ? distance_to(*wrong, item) : 0, cause_of(item.finding.kind),
+                    -elements, item.site.value_or(SiteId{}));
 }
 
 /// As many bytes of an output are never written as are written twice: its rows, or parts of them,
@@ -142,7 +151,7 @@ std::string what_of(const CheckReport::Item& item) {
 
 std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
-  std::vector<std::string> lines = {what_of(item) + ": " + explanation_of(f.kind) +
+  std::vector<std::string> lines = {what_of(item) + ": " + explanation_of(f) +
                                     (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "")};
   if (f.access.place != 0) lines.push_back(party_text(f.access, item.access_line));
   if (f.earlier.place != 0) lines.push_back(party_text(f.earlier, item.earlier_line));
@@ -175,6 +184,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   }
   put_races_first(diagnosis.memory);
   const CheckReport::Item& first = diagnosis.memory.front();
+  diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);
   diagnosis.cause = misplaced ? Cause::misplaced : cause_of(first.finding.kind);
   const Divergence at = place_of(report, first);

@@ -83,11 +83,17 @@ const char* name_of(Kind kind) {
   return "";
 }
 
-const char* explanation_of(Kind kind) {
-  switch (kind) {
+const char* explanation_of(const simt::Finding& f) {
+  switch (f.kind) {
     case Kind::race:
     case Kind::race_with_read:
-      return "no barrier orders the two accesses";
+      if (f.access.place == f.earlier.place) {
+        return "one store has two lanes at one place: their indices collide, or no barrier stands "
+               "between two turns of it";
+      }
+      return is_within_warp(f) ? "two lanes of a warp, and no __syncwarp() orders them: right only "
+                                 "while they run in step"
+                               : "no barrier orders the two accesses";
     case Kind::missing_wait:
       return "an async copy into these bytes may still be under way: its wait is missing or too "
              "weak";
@@ -292,6 +298,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;
     describe_place(report, checker, shared_element, item);
     // Unrolled loops and inlined functions give several instructions to a source line.
+    // Where warps race with each other, that lanes of one do says no more.
     const auto same = std::find_if(report.items.begin(), report.items.end(), [&](const auto& i) {
       return std::string_view(name_of(i.finding.kind)) == name_of(f.kind) &&
              i.access_line == item.access_line && i.earlier_line == item.earlier_line &&
@@ -300,10 +307,14 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     });
     if (same == report.items.end()) {
       report.items.push_back(item);
-    } else {
-      same->finding.count += f.count;
+      continue;
     }
+    const std::int64_t count = same->finding.count + f.count;
+    if (is_within_warp(same->finding) && !is_within_warp(f)) *same = item;
+    same->finding.count = count;
   }
+  std::stable_partition(report.items.begin(), report.items.end(),
+                        [](const auto& item) { return !is_within_warp(item.finding); });
 }
 
 }  // namespace lanescope

@@ -32,6 +32,7 @@ struct CheckReport {
   std::vector<Item> items;
   std::vector<Site> sites;     ///< of the kernel
   bool knows_progress = true;  ///< whether lanes say which sites they have passed
+  bool in_step = false;        ///< the lanes of a warp ran in step, as those of PTX do
 
   bool clean() const { return items.empty() && fault.empty(); }
 };
@@ -49,8 +50,8 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
                        CheckReport& report);
 
 const char* name_of(simt::Kind kind);
-/// What a finding of this kind means, in a line.
-const char* explanation_of(simt::Kind kind);
+/// What a finding means, in a line.
+const char* explanation_of(const simt::Finding& finding);
 /// "site v_smem of tile 2": how far a lane had come.
 std::string progress_text(const simt::Progress& passed);
 /// An end of an access: what it does (nullptr: reads or writes), its source line, its lane.

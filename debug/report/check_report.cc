@@ -36,7 +36,7 @@ void item_lines(const CheckReport::Item& item, Page& page) {
   const simt::Finding& f = item.finding;
   page.whole(std::string(name_of(f.kind)) +
                  (f.count > 1 ? ", " + std::to_string(f.count) + " times" : "") + ": " +
-                 explanation_of(f.kind),
+                 explanation_of(f),
              Colour::red);
   // Whole, since a path may be long.
   if (f.access.place != 0) page.whole("  " + party_text(f.access, item.access_line));

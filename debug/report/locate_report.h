@@ -25,6 +25,7 @@ struct Location {
   std::vector<std::string> not_tried;    ///< what the runs say nothing of, and why
   std::optional<Recurrence> recurrence;  ///< where outputs are right though it is another one
   std::optional<Diagnosis> diagnosis;    ///< where it is not clean
+  std::optional<Diagnosis> hidden_race;  ///< of lanes that ran in step, though values are wrong
   std::vector<Diagnosis> others;         ///< faults of other stages that do not follow from it
   std::vector<std::string> source;       ///< where the kernel's source makes the wrong value
   std::vector<std::string> warnings;     ///< of the compiler, about the kernel's source

@@ -82,7 +82,9 @@ void merge(std::vector<Finding>& findings, const Finding& finding) {
   };
   const bool between_blocks =
       finding.earlier.place != 0 && finding.earlier.block != finding.access.block;
-  if (between_blocks && place(finding) < place(*same)) *same = finding;
+  // That warps race with each other says more than that lanes of one do.
+  const bool between_warps = is_within_warp(*same) && !is_within_warp(finding);
+  if (between_warps || (between_blocks && place(finding) < place(*same))) *same = finding;
   same->count = count;
 }
 

@@ -58,11 +58,17 @@ struct Finding {
   int region = -1;          ///< index of the watched Region, shared_region, or nowhere
   std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
   int bytes = 0;            ///< of the access
-  std::int64_t count = 0;   ///< instances with the same kind and places
+  std::int64_t count = 0;   ///< instances with the same kind and places, within a warp or not
   Party used = {};          ///< who used what was read of bytes that nobody wrote; place 0: unknown
   const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
   std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin
 };
+
+/// Whether the two accesses are of lanes of one warp.
+constexpr bool is_within_warp(const Finding& f) {
+  return f.access.place != 0 && f.earlier.place != 0 && f.access.block == f.earlier.block &&
+         f.access.thread / 32 == f.earlier.thread / 32;
+}
 
 inline constexpr int nowhere = -1;        ///< no region lies near the address
 inline constexpr int shared_region = -2;  ///< the block's shared memory

@@ -110,17 +110,22 @@ void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
 }
 
 /// Takes what values show as evidence of what the checker finds.
-void tell_where_values_differ(const Diagnosis& values, Diagnosis& memory) {
+void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,
+                              Diagnosis& memory) {
   if (!have_place(values)) return;
   const Divergence& at = *values.first;
   memory.evidence.push_back(
       std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
       (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
       ", on; by values alone: " + name_of(values.cause) + (values.sure() ? "" : " (not certain)"));
-  if (memory.first) return;
+  // Where a kernel shows its outputs alone, they say nothing of the stage that spoiled them.
+  const bool shows_stage = !memory.memory.empty() && memory.memory.front().stage.has_value();
+  const bool shows_sites = std::any_of(report.sites.begin(), report.sites.end(),
+                                       [](const Site& site) { return !is_output(site.id); });
+  if (memory.first || (!shows_sites && !shows_stage)) return;
   memory.first = values.first;
   // Where the kernel's own code says which stage the accesses belong to.
-  if (!memory.memory.empty() && memory.memory.front().stage) {
+  if (shows_stage) {
     memory.first->stage = *memory.memory.front().stage;
   }
 }
@@ -162,11 +167,35 @@ bool check_memory(const Probe& probe, Location& location) {
                                 ": " + memory.evidence.front());
       return false;
     }
-    tell_where_values_differ(values, memory);
+    tell_where_values_differ(values, *report, memory);
+    if (memory.hidden_by_step) {
+      if (!location.hidden_race) location.hidden_race = std::move(memory);
+      return false;
+    }
   }
   location.diagnosis = std::move(memory);
   location.options = text;
   return true;
+}
+
+void tell_hidden_race(Location& location) {
+  if (!location.hidden_race || !location.diagnosis->memory.empty()) return;
+  Diagnosis& values = *location.diagnosis;
+  Diagnosis& race = *location.hidden_race;
+  const bool says_nothing =
+      values.cause == Cause::unexplained || row_of(values.cause).may_be_memory;
+  if (values.certain || !says_nothing) {
+    values.evidence.push_back(
+        "the memory checker finds races within a warp, which do not explain "
+        "it: " +
+        race.evidence.front());
+    return;
+  }
+  race.certain = false;
+  race.evidence.insert(race.evidence.begin() + 1,
+                       "yet they ran in step here, and values are wrong: it is not the "
+                       "__syncwarp() alone. Where the two lines mean two arrays, these overlap");
+  values = std::move(race);
 }
 
 void doubt_trace(bool outputs_right, Diagnosis& values) {

@@ -9,6 +9,10 @@ namespace lanescope {
 /// what values show in the same site or behind it.
 bool check_memory(const Probe& probe, Location& location);
 
+/// What `check_memory` found of lanes that ran in step: it is named, though not certain, where
+/// values alone say nothing, else it is evidence.
+void tell_hidden_race(Location& location);
+
 /// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
 /// was traced before it was complete: the kernel may be right.
 void doubt_trace(bool outputs_right, Diagnosis& values);

@@ -24,6 +24,8 @@ void add_divisions(const DumpInfo& info, Flaws& flaws) {
       {Cause::wrong_formula, "is divided by e^(m + ln l)", OutputRule::by_exponential},
       {Cause::wrong_formula, "is divided by the number of keys", OutputRule::by_count},
       {Cause::stale_operand, "is divided by l of before the last tile", OutputRule::by_earlier_sum},
+      {Cause::precision_lost, "is divided by l that went through an integer",
+       OutputRule::by_whole_sum},
       {Cause::rescaled_twice, "is rescaled by alpha once more behind the last tile",
        OutputRule::rescaled_again},
   };

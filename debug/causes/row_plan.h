@@ -35,6 +35,7 @@ enum class OutputRule : std::uint8_t {
   by_exponential,  ///< o / e^lse
   by_count,        ///< o / the number of keys that the row sees
   by_earlier_sum,  ///< o / (l before the last tile)
+  by_whole_sum,    ///< o / (l without its fraction)
   rescaled_again,  ///< alpha of the last tile · o / l
 };
 /// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l.

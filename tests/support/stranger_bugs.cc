@@ -166,6 +166,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"V is Q", "wrong_source"},
       {"Q is V", "wrong_source"},
       {"K is V, V is V", "wrong_source"},
+      {"l_truncated", "precision_lost"},
   };
   return bugs;
 }

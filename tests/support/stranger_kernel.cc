@@ -417,6 +417,7 @@ struct Kernel {
             by_lane ? lanes[row * 4 + static_cast<std::size_t>(by_half ? i % 32 / 16 : i / 2 % 4)]
                     : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
+        if (is("l_truncated")) divisor = std::trunc(divisor);
         float x = o[row * D + static_cast<std::size_t>(i)];
         const bool divides = divisor != 0 || is("no_key_divided") || is("no_key_unguarded");
         if (!is("not_divided")) x = divides ? x / divisor : 0;

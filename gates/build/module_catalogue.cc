@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "debug/dump/source_hash.h"
 #include "debug/text/nearest.h"
@@ -17,8 +16,11 @@ namespace {
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
-  std::istringstream in{std::string(text)};
-  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
   return parts;
 }
 
@@ -37,7 +39,7 @@ std::string list_of(const Values& values, Text text) {
   return listed(distinct(values, text));
 }
 
-bool is_specimen(const std::string& kernel) { return kernel.find('+') != std::string::npos; }
+bool is_specimen(std::string_view kernel) { return kernel.find('+') != kernel.npos; }
 
 struct KernelSources {
   std::string kernel, files;  ///< with colons between them
@@ -85,6 +87,9 @@ const Catalogue& catalogue() {
   return read;
 }
 
+/// The kernel in the name of a module.
+std::string_view kernel_of(std::string_view text) { return text.substr(0, text.find('.')); }
+
 ModuleName parse_name(std::string_view text) {
   const std::vector<std::string> part = split(text, '.');
   const std::size_t x = part[4].find('x');
@@ -97,6 +102,15 @@ ModuleName parse_name(std::string_view text) {
   name.bc = std::stoi(part[4].substr(x + 1));
   name.backend = part[5];
   return name;
+}
+
+/// The declared modules of a kernel: those of all take longer to parse than most commands do.
+std::vector<ModuleName> modules_of(const std::string& kernel) {
+  std::vector<ModuleName> parsed;
+  for (const std::string& name : catalogue().modules) {
+    if (kernel_of(name) == kernel) parsed.push_back(parse_name(name));
+  }
+  return parsed;
 }
 
 std::string tile_of(const ModuleName& m) { return tile_text(m.br, m.bc); }
@@ -154,9 +168,16 @@ const std::vector<ModuleName>& declared_modules() {
 }
 
 std::vector<std::string> declared_kernels() {
-  auto names = distinct(declared_modules(), [](const ModuleName& m) { return m.kernel; });
-  std::erase_if(names, is_specimen);
-  return names;
+  static const std::vector<std::string> kernels = [] {
+    std::vector<std::string> names;
+    for (const std::string& name : catalogue().modules) {
+      const std::string_view kernel = kernel_of(name);
+      const bool again = !names.empty() && names.back() == kernel;
+      if (!again && !is_specimen(kernel)) names.emplace_back(kernel);
+    }
+    return distinct(names, [](const std::string& name) { return name; });
+  }();
+  return kernels;
 }
 
 std::span<const DeclaredSpecimen> declared_specimens() { return catalogue().specimens; }
@@ -172,20 +193,21 @@ std::string shown_by(const std::string& kernel) {
 }
 
 std::vector<std::string> declared_backends() {
-  return distinct(declared_modules(), [](const ModuleName& m) { return m.backend; });
+  static const std::vector<std::string> backends =
+      distinct(declared_modules(), [](const ModuleName& m) { return m.backend; });
+  return backends;
 }
 
 std::vector<std::string> declared_dtypes(const std::string& kernel) {
-  std::vector<ModuleName> modules = declared_modules();
-  std::erase_if(modules, [&](const ModuleName& m) { return m.kernel != kernel; });
-  return distinct(modules, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
+  return distinct(modules_of(kernel),
+                  [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
 }
 
 std::span<const BuildSetting> build_settings() { return catalogue().settings; }
 
 void demand_kernel(const std::string& name) {
-  const auto is = [&](const ModuleName& m) { return m.kernel == name; };
-  if (std::any_of(declared_modules().begin(), declared_modules().end(), is)) return;
+  const auto is = [&](const std::string& module) { return kernel_of(module) == name; };
+  if (std::any_of(catalogue().modules.begin(), catalogue().modules.end(), is)) return;
   const std::vector<std::string> kernels = declared_kernels();
   throw UsageError("there is no kernel '" + name + "' in this build" + did_you_mean(name, kernels) +
                    "; there is: " + listed(kernels) + ", or the path of a module (.so, .ptx)" +
@@ -211,9 +233,8 @@ ElementType parse_dtype(std::string_view name) {
 ModuleName choose_module(const ModuleWish& wish) { return choose_tiles(wish).front(); }
 
 std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
-  std::vector<ModuleName> left = declared_modules();
   demand_kernel(wish.kernel);
-  std::erase_if(left, [&](const ModuleName& m) { return m.kernel != wish.kernel; });
+  std::vector<ModuleName> left = modules_of(wish.kernel);
   narrow(
       left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
       [&](const ModuleName& m) { return m.gate == wish.gate; },
@@ -223,11 +244,12 @@ std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
       [&](const ModuleName& m) { return m.backend == wish.backend; },
       [](const ModuleName& m) { return m.backend; }, "backends");
   const ElementType dtype = wish.dtype.value_or(left.front().dtype);
-  narrow(
-      left,
-      "kernel " + wish.kernel + " does not take " + name_of(dtype) + " inputs" + takers_text(dtype),
-      [&](const ModuleName& m) { return m.dtype == dtype; },
-      [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
+  const auto takes = [&](const ModuleName& m) { return m.dtype == dtype; };
+  const bool any = std::any_of(left.begin(), left.end(), takes);
+  narrow(left,
+         "kernel " + wish.kernel + " does not take " + name_of(dtype) + " inputs" +
+             (any ? "" : takers_text(dtype)),
+         takes, [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
   narrow(
       left,
       "kernel " + wish.kernel + " has no head dimension of " + std::to_string(wish.d) + " or more",

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace lanescope {
 
@@ -17,7 +17,9 @@ std::string hash_sources(const std::filesystem::path& root, const std::vector<st
   for (const std::string& file : files) {
     std::ifstream in(root / file, std::ios::binary);
     add(file);
-    add(in.is_open() ? std::string(std::istreambuf_iterator<char>(in), {}) : "\xff");
+    std::ostringstream text;
+    if (in.is_open()) text << in.rdbuf();
+    add(in.is_open() ? text.str() : "\xff");
     any = any || in.is_open();
   }
   if (!any) return {};

@@ -51,8 +51,12 @@ RunMemory::RunMemory(std::size_t head_bytes, const std::vector<std::int64_t>& si
   }
   memory_ = static_cast<std::byte*>(memory);
   const auto poison = [](std::byte* begin, std::byte* end) {
-    std::fill(reinterpret_cast<std::uint32_t*>(begin), reinterpret_cast<std::uint32_t*>(end),
-              poison32);
+    std::memcpy(begin, &poison32, sizeof poison32);
+    for (auto* at = begin + sizeof poison32; at != end;) {  // all that is there, once more
+      const auto bytes = std::min(at - begin, end - at);
+      std::memcpy(at, begin, static_cast<std::size_t>(bytes));
+      at += bytes;
+    }
   };
   if (fill == Fill::all) poison(memory_ + rounded_up(head_bytes), memory_ + bytes_);
   for (std::size_t i = 0; fill == Fill::guards && i < sizes.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "tests/support/infinity.h"
 #include "tests/support/plain_info.h"
@@ -48,6 +49,16 @@ struct Misread {
   }
 };
 
+/// The name of a bug, as a number: the inner loops ask for many names. None of them share theirs.
+struct BugName {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+
+  explicit constexpr BugName(std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  consteval BugName(const char* text) : BugName(std::string_view(text)) {}
+};
+
 struct Kernel {
   const Problem& p;
   const Inputs& in;
@@ -55,6 +66,7 @@ struct Kernel {
   const std::string& bug;
   Tensor &o_out, &lse_out;
 
+  const std::uint64_t bug_hash = BugName(std::string_view(bug)).hash;
   const bool kv_inside = is("heads_inside") || is("kv_heads_inside");
   const Layout of_q = layout_of("q_exchanged", is("heads_inside"));
   const Layout of_k = layout_of("k_exchanged", kv_inside);
@@ -64,8 +76,8 @@ struct Kernel {
   const Tensor& v_in = tensor_of("V", in.v);
   const Misread q_misread{bug, "q"}, k_misread{bug, "k"}, p_misread{bug, "p"}, v_misread{bug, "v"};
 
-  bool is(const char* name) const { return bug == name; }
-  Layout layout_of(const char* exchanged, bool inside) const {
+  bool is(BugName name) const { return bug_hash == name.hash; }
+  Layout layout_of(BugName exchanged, bool inside) const {
     return is(exchanged) ? Layout::exchanged : inside ? Layout::heads_inside : Layout::right;
   }
   /// Of the bug "K is Q, V is Q": where the operand comes from.
@@ -83,7 +95,7 @@ struct Kernel {
     const std::int64_t at = head * own.dims[2] + row;
     return at < is.size() / is.dims[3] ? load(is, as, at, col) : 0;
   }
-  ElementType type_of(const char* name) const {
+  ElementType type_of(BugName name) const {
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
     return is(name) || is("qkv_bits") ? other : in.type();
   }

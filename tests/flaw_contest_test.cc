@@ -36,6 +36,23 @@ TEST_CASE("flaw contest: a flaw explains the outputs that it makes, and no other
   CHECK_FALSE(contest.explains(late, *report.first));
 }
 
+TEST_CASE("flaw contest: a flaw of other numbers in another problem is the same", "[causes]") {
+  const char* const text =
+      "in which 5 splits have len_kv / 5 keys each, rounded down: the last 1 key in none";
+  const Dump dump = dump_of({1, 2, 1, 48, 97, 32, false}, "last_two_keys_dropped");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  CHECK(FlawContest(dump).explains(finding_of(text), *report.first));
+  // Splits of whole tiles go without the number of their keys.
+  const Dump whole = dump_of(full, "splits_l_unscaled");
+  const DiffReport wrong = diff_against_reference(whole);
+  REQUIRE(wrong.first);
+  CHECK(FlawContest(whole).explains(
+      finding_of("in which of 2 splits of the keys (21 keys each) the l are added up, each at its "
+                 "own maximum"),
+      *wrong.first));
+}
+
 TEST_CASE("flaw contest: a right run refutes what would show in it", "[causes]") {
   const Dump without_mask = dump_of(full, ""), with_mask = dump_of(masked, "");
   FlawContest in_full(without_mask), in_causal(with_mask);

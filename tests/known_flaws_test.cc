@@ -56,6 +56,21 @@ TEST_CASE("known flaws: a bug of a kernel that is not traced is named by its out
   }
 }
 
+// Its errors are within the bounds of most values: it is the nearest, and not certain.
+TEST_CASE("known flaws: sums of half precision that take turns at the columns", "[causes]") {
+  const Dump dump =
+      stranger_dump(problems[0], ElementType::f16, "random", 222, 32, 32, "dot_in_two_f16");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.cause == Cause::precision_lost);
+  REQUIRE(diagnosis.first);
+  CHECK(diagnosis.first->stage == Stage::qk);
+  REQUIRE_FALSE(diagnosis.evidence.empty());
+  CHECK(diagnosis.evidence[0].find("q.k is summed up in f16, even and odd columns apart") !=
+        std::string::npos);
+}
+
 TEST_CASE("known flaws: the stranger's kernel without a bug matches", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16, ElementType::f32}) {
     for (const Problem& problem : problems) {

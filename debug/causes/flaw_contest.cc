@@ -8,11 +8,18 @@
 namespace lanescope {
 namespace {
 
-/// Without its numbers: those of another problem may be others.
+/// Without its numbers: those of another problem may be others, "1 key" there "2 keys", and splits
+/// of "(9 keys each)" as many as are whole tiles.
 std::string words_of(const std::string& text) {
   std::string words;
   std::copy_if(text.begin(), text.end(), std::back_inserter(words),
                [](char c) { return !std::isdigit(static_cast<unsigned char>(c)); });
+  const auto leave_out = [&](const std::string& part) {
+    for (std::size_t at; (at = words.find(part)) != words.npos;) words.erase(at, part.size());
+  };
+  leave_out(" ( keys each)");
+  leave_out(" ( key each)");
+  for (std::size_t at; (at = words.find(" keys")) != words.npos;) words.replace(at, 5, " key");
   return words;
 }
 

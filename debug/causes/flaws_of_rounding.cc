@@ -33,6 +33,14 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
         };
       });
     }
+    for (const int sums : {1, 2}) {
+      add(Stage::qk,
+          "q.k is summed up in " + name + (sums == 2 ? ", even and odd columns apart" : ""), 1,
+          [=](RowPlan& plan) {
+            plan.dot_kept = [=](double sum) { return kept(type, sum); };
+            plan.dot_sums = sums;
+          });
+    }
     if (type != info.dtype) {
       add(Stage::softmax, "P is rounded to " + name, 1,
           [=](RowPlan& plan) { plan.p_kept = [=](double p) { return kept(type, p); }; });

@@ -99,6 +99,28 @@ void add_rule(const Rule& rule, const Way& way, const std::string& where, int ch
   }
 }
 
+/// Accumulators of the scores that are not cleared: they hold what the tile before left, as it was
+/// or with the factors that it got in place.
+void add_uncleared_scores(const DumpInfo& info, Flaws& flaws) {
+  const double scale = 1 / std::sqrt(static_cast<double>(info.problem.d));
+  const std::pair<double, const char*> left[] = {
+      {1, ""},
+      {scale, ", with their scale"},
+      {scale * std::numbers::log2e, ", with their scale, in base 2"}};
+  for (const std::int64_t bc : tile_sizes(info)) {
+    for (const auto& [factor, text] : left) {
+      flaws.push_back({Cause::accumulator_not_cleared, Stage::qk,
+                       "in which the scores of the tile before are added to those of the next" +
+                           std::string(text) + size_text(info, bc),
+                       bc != info.bc, [=, factor = factor](RowPlan& plan) {
+                         plan.tiles = rounded_up(plan.tiles * plan.tile, bc) / bc;
+                         plan.tile = bc;
+                         plan.scores_left = factor;
+                       }});
+    }
+  }
+}
+
 void add_recurrence(const DumpInfo& info, Flaws& flaws) {
   for (const Way& way : ways_of(info)) {
     for (const Rule& rule : rescale_rules(info)) {
@@ -249,6 +271,7 @@ void add_rules_of_tiles(const DumpInfo& info, Flaws& flaws) {
 }
 
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws) {
+  add_uncleared_scores(info, flaws);
   add_recurrence(info, flaws);
   add_sums(info, flaws);
 }

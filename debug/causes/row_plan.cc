@@ -137,13 +137,29 @@ std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
   return q;
 }
 
+namespace {
+
+double dot(const RowPlan& plan, const std::vector<double>& q, const std::vector<double>& k) {
+  std::vector<double> sums(static_cast<std::size_t>(plan.dot_sums));
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    double& sum = sums[i % sums.size()];
+    sum += plan.depth[i] * q[i] * k[i];
+    if (plan.dot_kept) sum = plan.dot_kept(sum);
+  }
+  double all = 0;
+  for (const double sum : sums) all = plan.dot_kept ? plan.dot_kept(all + sum) : all + sum;
+  return all;
+}
+
+}  // namespace
+
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
   const std::vector<double> q = query_of(plan);
   const bool as_they_are =
-      plan.q_is == InputTensor::q && plan.q_row >= 0 && !plan.q_from && !plan.k_from &&
-      !plan.q_exchanged && !plan.k_exchanged && plan.q_type == inputs_.type() &&
+      !plan.dot_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 && !plan.q_from &&
+      !plan.k_from && !plan.q_exchanged && !plan.k_exchanged && plan.q_type == inputs_.type() &&
       plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   std::vector<double> scores;
@@ -157,11 +173,14 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
     if (as_they_are && term.key >= 0 && term.key_is == InputTensor::k) {
       s = product_of(plan, q, plan.k_first + term.key);
     } else {
-      const std::vector<double>& k = key_of_term(plan, term);
-      for (std::size_t i = 0; i < q.size(); ++i) s += plan.depth[i] * q[i] * k[i];
+      s = dot(plan, q, key_of_term(plan, term));
     }
     s *= scale;
     if (plan.tile_scale != 1 && plan.holds_in(std::ssize(scores) / plan.tile)) s *= plan.tile_scale;
+    const auto tile = static_cast<std::size_t>(plan.tile);
+    if (plan.scores_left != 0 && scores.size() >= tile) {
+      s += plan.scores_left * scores[scores.size() - tile];
+    }
     if (plan.cap > 0) s = plan.cap * std::tanh(s / plan.cap);
     scores.push_back(plan.score_kept ? plan.score_kept(s) : s);
   }

@@ -102,6 +102,12 @@ struct RowPlan {
   /// The operand's heads are read as [d, length], not as [length, d].
   bool q_exchanged = false, k_exchanged = false, v_exchanged = false;
   std::vector<double> depth;  ///< how often each column of q·k counts
+  /// What is kept of the sum of q·k after each column, and how many sums take turns at the columns;
+  /// empty: all of it.
+  std::function<double(double)> dot_kept;
+  int dot_sums = 1;
+  /// What stays, times this, of the scores of the tile before in those of the same columns.
+  double scores_left = 0;
   std::int64_t tile = 64;     ///< keys that are taken at a time
   std::int64_t tiles = 1;     ///< that the row's block goes through
   bool downwards = false;     ///< from the last to the first

@@ -167,6 +167,9 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"Q is V", "wrong_source"},
       {"K is V, V is V", "wrong_source"},
       {"l_truncated", "precision_lost"},
+      {"scores_not_cleared", "accumulator_not_cleared"},
+      {"scores_not_cleared_scaled", "accumulator_not_cleared"},
+      {"dot_in_f16", "precision_lost"},
   };
   return bugs;
 }

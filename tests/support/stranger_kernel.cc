@@ -136,6 +136,7 @@ struct Kernel {
     if (is("tail_counted")) return true;
     if (is("tail_up_to_eight")) return key < (p.len_kv + 7) / 8 * 8;
     if (is("last_key_dropped")) return key < p.len_kv - 1;
+    if (is("last_two_keys_dropped")) return key < p.len_kv - 2;
     if (is("one_zero_key")) return key < p.len_kv + 1;
     if (is("keys_end_with_len_q")) return key < std::min(p.len_q, p.len_kv);
     return key < p.len_kv;
@@ -269,7 +270,7 @@ struct Kernel {
       const std::int64_t query = first + r;
       for (std::int64_t c = 0; c < bc; ++c) {
         const std::int64_t key = k_tile * bc + c;
-        float sum = 0;
+        float sum = 0, odd_sum = 0;
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
           std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
           std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
@@ -282,7 +283,18 @@ struct Kernel {
           const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
           const bool has_k = k_row < p.len_kv && k_col < p.d;
           const float k = has_k ? element_of(of_k, k_in, in.k, tk, kv, off + k_row, k_col) : 0;
-          sum = std::fma(q, k, sum);
+          float& own_sum = is("dot_in_two_f16") && i % 2 == 1 ? odd_sum : sum;
+          own_sum = std::fma(q, k, own_sum);
+          if (bug.starts_with("dot_in_")) own_sum = rounded(ElementType::f16, own_sum);
+        }
+        if (is("dot_in_two_f16")) sum = rounded(ElementType::f16, sum + odd_sum);
+        for (std::int64_t u = t; bug.starts_with("scores_not_cleared") && u-- > 0;) {
+          float left = 0;
+          for (std::int64_t i = 0; i < p.d; ++i) {
+            left += load(in.q, tq, (b * p.heads + h) * p.len_q + std::min(query, p.len_q - 1), i) *
+                    load(in.k, tk, kv * p.len_kv + u * bc + c, i);
+          }
+          sum += left * (is("scores_not_cleared") ? 1 : std::pow(factor, float(t - u)));
         }
         if (is("k_half_zero") && c % 16 >= 8) sum = 0;
         sum *= factor;

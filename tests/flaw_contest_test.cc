@@ -53,6 +53,18 @@ TEST_CASE("flaw contest: a flaw of other numbers in another problem is the same"
       *wrong.first));
 }
 
+TEST_CASE("flaw contest: another number of splits is another flaw", "[causes]") {
+  const Finding rest_of_three = finding_of(
+      "in which 3 splits have len_kv / 3 keys each, rounded down: the last 2 keys in none");
+  const Dump whole = dump_of(full, ""), ragged = dump_of({1, 2, 1, 48, 97, 32, false}, "");
+  CHECK(FlawContest(ragged).shows(rest_of_three));
+  CHECK_FALSE(FlawContest(whole).shows(rest_of_three));  // five splits would leave one over
+  // Nor are splits of whole tiles those of fewer keys, of which a single tile has some.
+  const Dump tile = dump_of({1, 2, 1, 48, 32, 32, false}, "");
+  CHECK_FALSE(FlawContest(tile).shows(
+      finding_of("in which of 3 splits of the keys the l are added up, each at its own maximum")));
+}
+
 TEST_CASE("flaw contest: a right run refutes what would show in it", "[causes]") {
   const Dump without_mask = dump_of(full, ""), with_mask = dump_of(masked, "");
   FlawContest in_full(without_mask), in_causal(with_mask);

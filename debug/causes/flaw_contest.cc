@@ -8,19 +8,31 @@
 namespace lanescope {
 namespace {
 
-/// Without its numbers: those of another problem may be others, "1 key" there "2 keys", and splits
-/// of "(9 keys each)" as many as are whole tiles.
+/// Without the numbers that may be others in another problem, "1 key" there "2 keys". How many
+/// splits there are stays.
 std::string words_of(const std::string& text) {
-  std::string words;
-  std::copy_if(text.begin(), text.end(), std::back_inserter(words),
-               [](char c) { return !std::isdigit(static_cast<unsigned char>(c)); });
-  const auto leave_out = [&](const std::string& part) {
-    for (std::size_t at; (at = words.find(part)) != words.npos;) words.erase(at, part.size());
+  const auto is_digit = [&](std::size_t i) {
+    return std::isdigit(static_cast<unsigned char>(text[i])) != 0;
   };
-  leave_out(" ( keys each)");
-  leave_out(" ( key each)");
+  std::string words;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::size_t end = i;
+    while (end < text.size() && is_digit(end)) ++end;
+    if (end == i || text.compare(end, 7, " splits") == 0) {
+      words += text[i];
+    } else {
+      i = end - 1;
+    }
+  }
   for (std::size_t at; (at = words.find(" keys")) != words.npos;) words.replace(at, 5, " key");
   return words;
+}
+
+/// Words without what splits have each: where that is as many keys as whole tiles it is not said.
+std::string without_shares(std::string words) {
+  const std::string share = " ( key each)";
+  const std::size_t at = words.find(share);
+  return at == words.npos ? words : words.erase(at, share.size());
 }
 
 /// Rows of each side that are looked at: the ends and some between.
@@ -69,7 +81,9 @@ bool FlawContest::explains(const Finding& finding, const Divergence& first) {
     return fits(flaws_[same->second]);
   }
   const std::string words = words_of(finding.flaw);
-  const auto like = [&](const Flaw& flaw) { return words_of(flaw.text) == words && fits(flaw); };
+  const auto like = [&](const Flaw& flaw) {
+    return without_shares(words_of(flaw.text)) == without_shares(words) && fits(flaw);
+  };
   if (std::any_of(flaws_.begin(), flaws_.end(), like)) return true;
   if (by_words_.contains(words)) return false;
   const std::vector<Flaw> learned = learned_flaws(inputs_, rows);

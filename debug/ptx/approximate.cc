@@ -61,17 +61,15 @@ struct Sin {
 struct Cos {
   static float apply(float x) { return simt::cos(x); }
 };
-// What GPUs make of these is not known bit for bit: here they are rounded to nearest.
-
 template <bool ftz>
 struct Sqrt {
   static float apply(float x) {
-    return canonical(std::sqrt(ftz && std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x));
+    if (ftz || !(std::fabs(x) < 0x1p-126f)) return simt::sqrt(x);
+    return simt::sqrt(x * 0x1p24f) * 0x1p-12f;
   }
 };
-template <bool ftz>
 struct Tanh {
-  static float apply(float x) { return canonical(static_cast<float>(std::tanh(double{x}))); }
+  static float apply(float x) { return simt::tanh(x); }
 };
 
 /// What ptxas 13 puts in the place of an approximation of a number that it knows: the exact value,
@@ -124,6 +122,8 @@ template <bool ftz>
 using SinFor = Sin;
 template <bool ftz>
 using CosFor = Cos;
+template <bool ftz>
+using TanhFor = Tanh;
 
 }  // namespace
 
@@ -147,11 +147,9 @@ bool decode_approximate(Decoder& d) {
   } else if (base == "rcp" && approx) {
     decode_unit<Rcp>(d);
   } else if (base == "sqrt" && approx) {
-    d.in.inexact = true;
     decode_unit<Sqrt>(d);
   } else if (base == "tanh" && *type == Type::f32) {
-    d.in.inexact = true;
-    decode_unit<Tanh>(d);
+    decode_unit<TanhFor>(d);
   } else {
     return false;
   }

@@ -26,6 +26,15 @@ std::uint32_t add_f32(std::uint32_t a, std::uint32_t b, bool ftz) {
   return std::bit_cast<std::uint32_t>(ftz ? flush(sum) : sum);
 }
 
+/// A NaN of global memory stays as it is, the number's before what was there; of shared memory what
+/// was there comes first, and becomes quiet (as an H200 has it).
+std::uint64_t add_f64(std::uint64_t a, std::uint64_t b, bool global) {
+  const auto x = std::bit_cast<double>(a), y = std::bit_cast<double>(b);
+  if (!std::isnan(x) && !std::isnan(y)) return std::bit_cast<std::uint64_t>(x + y);
+  if (global) return std::isnan(y) ? b : a;
+  return (std::isnan(x) ? a : b) | std::uint64_t{1} << 51;
+}
+
 std::uint32_t add_halves(const simt::Format& format, std::uint32_t a, std::uint32_t b, int count) {
   std::uint32_t result = 0;
   for (int i = 0; i < count; ++i) {
@@ -67,12 +76,12 @@ T choose_halves(Type type, T a, T b, bool greater) {
 
 /// What a location becomes that holds `old`.
 template <class T>
-T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
+T combine(Update operation, Type type, T old, T b, T c, bool global) {
   using S = std::make_signed_t<T>;
   switch (operation) {
     case Update::add:
       if constexpr (sizeof(T) == 4) {
-        if (type == Type::f32) return add_f32(old, b, ftz);
+        if (type == Type::f32) return add_f32(old, b, global);
         if (type == Type::f16x2) return add_halves(simt::f16_format, old, b, 2);
         if (type == Type::bf16x2) return add_halves(simt::bf16_format, old, b, 2);
       }
@@ -81,8 +90,7 @@ T combine(Update operation, Type type, T old, T b, T c, bool ftz) {
             add_halves(type == Type::f16 ? simt::f16_format : simt::bf16_format, old, b, 1));
       }
       if constexpr (sizeof(T) == 8) {
-        if (type == Type::f64)
-          return std::bit_cast<T>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
+        if (type == Type::f64) return add_f64(old, b, global);
       }
       return static_cast<T>(old + b);
     case Update::min:
@@ -248,7 +256,8 @@ void update_each(Update update, Type type, std::byte* to, const std::byte* from,
   for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
     T b;
     std::memcpy(&b, from + i, sizeof b);
-    exchange<T>(update, type, to + i, b, b, ftz);
+    // Sums of .f64 are of global memory, as they are for atom.
+    exchange<T>(update, type, to + i, b, b, ftz || type == Type::f64);
   }
 }
 

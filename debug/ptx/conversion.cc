@@ -88,11 +88,12 @@ std::uint64_t write_integer(const Conversion& c, double x) {
 }
 
 /// NaN as an H200 converts it: to and from .f64 quiet with its sign and first bits; .bf16 to .f32
-/// and .rna as it is; else all ones.
+/// and .rna as it is, .rna.satfinite one less; else all ones.
 std::uint64_t float_of_nan(const Conversion& c, std::uint64_t bits) {
   if (c.from == Type::bf16 && c.to == Type::f32 && !c.ftz) return bits << 16;
   if (c.to == Type::tf32) {
-    return c.rounding == simt::Rounding::nearest_away ? bits & 0xffffe000 : 0x7fffe000;
+    if (c.rounding != simt::Rounding::nearest_away) return 0x7fffe000;
+    return (bits & 0xffffe000) - (c.finite ? 0x2000 : 0);
   }
   if (c.to != Type::f64 && c.from != Type::f64) {
     return simt::round_to(*format_of(c.to), std::numeric_limits<double>::quiet_NaN(), c.rounding);
@@ -145,8 +146,10 @@ std::uint64_t convert(const Conversion& c, std::uint64_t bits) {
                ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x << left) >> left)
                : x << left >> left;
   }
-  if (c.to == Type::f64 && is_integer(c.from))
-    return std::bit_cast<std::uint64_t>(whole_to_f64(c, bits));
+  if (c.to == Type::f64 && is_integer(c.from)) {
+    const double x = whole_to_f64(c, bits);
+    return std::bit_cast<std::uint64_t>(c.saturates ? std::clamp(x, 0.0, 1.0) : x);
+  }
   const double x = read(c, bits);
   if (std::isnan(x) && !is_integer(c.to) && !c.saturates) return float_of_nan(c, bits);
   return is_integer(c.to) ? write_integer(c, x) : write_float(c, x);

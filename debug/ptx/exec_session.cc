@@ -27,7 +27,6 @@ std::vector<std::string> notes_of(const Grid& grid, const Program& program, bool
   const auto take = [&](const std::vector<std::string>& more) {
     notes.insert(notes.end(), more.begin(), more.end());
   };
-  take(approximation_notes(program));
   if (grid.numbers) take(number_notes(*grid.numbers, program));
   // By themselves they are no fault: they say more of one, or are asked for.
   if (grid.tally && (!clean || grid.tallies_accesses)) take(wait_notes(*grid.tally, program));

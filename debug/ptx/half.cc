@@ -120,6 +120,16 @@ struct Ex2 {
   }
 };
 
+template <class T>
+struct Tanh {
+  static Half apply(Half a) {
+    const double x = T::value(a);
+    if (x != x) return T::nan;
+    return static_cast<Half>(simt::round_to(
+        T::format, static_cast<double>(simt::tanh(static_cast<float>(x))), simt::Rounding::zero));
+  }
+};
+
 /// Of two numbers side by side each on its own.
 template <class Op>
 struct Both {
@@ -202,6 +212,12 @@ void decode_ex2(Decoder& d, Type type) {
   is_bf16(type) ? set<Ex2<Bf16>, 1>(d, type) : set<Ex2<F16>, 1>(d, type);
 }
 
+void decode_tanh(Decoder& d, Type type) {
+  if (!d.modifiers.take("approx")) d.fail(".approx is missing");
+  d.modifiers.take_type();
+  is_bf16(type) ? set<Tanh<Bf16>, 1>(d, type) : set<Tanh<F16>, 1>(d, type);
+}
+
 template <bool least>
 void decode_extreme(Decoder& d) {
   const bool nan = d.modifiers.take("NaN");
@@ -238,7 +254,7 @@ bool decode_half(Decoder& d) {
   } else if (base == "ex2") {
     decode_ex2(d, *type);
   } else if (base == "tanh") {
-    d.refuse("what a GPU computes here is not known bit for bit");
+    decode_tanh(d, *type);
   } else {
     return false;
   }

@@ -65,17 +65,6 @@ std::vector<std::string> number_notes(const NumbersMade& made, const Program& pr
   return notes;
 }
 
-std::vector<std::string> approximation_notes(const Program& program) {
-  std::vector<std::string> notes;
-  for (std::uint32_t i = 0; i < program.code.size(); ++i) {
-    if (!program.code[i].inexact) continue;
-    const std::string note =
-        program.describe(i) + " is rounded to nearest here: a GPU's last bits differ";
-    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
-  }
-  return notes;
-}
-
 std::vector<std::string> wait_notes(const Tally& tally, const Program& program) {
   std::vector<std::string> notes;
   for (std::uint32_t i = 0; i < tally.size(); ++i) {

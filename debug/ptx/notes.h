@@ -12,9 +12,6 @@ namespace lanescope::ptx {
 /// that its operand came; and the first infinity, where there is a NaN or one goes to memory.
 std::vector<std::string> number_notes(const NumbersMade& made, const Program& program);
 
-/// Instructions whose last bits are not those of a GPU.
-std::vector<std::string> approximation_notes(const Program& program);
-
 /// Waits that never had anything to wait for, and barriers that opened without lanes that had
 /// exited.
 std::vector<std::string> wait_notes(const Tally& tally, const Program& program);

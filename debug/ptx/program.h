@@ -59,7 +59,6 @@ struct Instruction {
   bool issues_product = false;  ///< a wgmma.mma_async
   bool exchanges = false;       ///< lanes get numbers of others in their results
   bool multiplies = false;      ///< a product of matrices whose results are all .f32
-  bool inexact = false;         ///< a GPU's last bits differ, in ways that are not known
   bool may_fail = false;        ///< of one that polls: it may end with nothing come
   bool wide_address = false;    ///< of 64 bits
   Type makes = Type::pred, takes = Type::pred;  ///< the numbers of its result and of its sources

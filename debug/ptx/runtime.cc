@@ -159,10 +159,6 @@ void Device::decode_kernel(Kernel& kernel) {
   *kernel.program =
       decode(*loaded.module, kernel.name, loaded.addresses,
              settings.markers && settings.markers->injects, settings.checker != nullptr);
-  const Program& program = *kernel.program;
-  for (std::size_t i = 0; inexact_.empty() && i < program.code.size(); ++i) {
-    if (program.code[i].inexact) inexact_ = program.origins[i].opcode;
-  }
 }
 
 Device::Kernel& Device::find_kernel(int module, const std::string& name) {

@@ -33,8 +33,6 @@ class Device {
   bool refused() const { return refused_; }
   /// Of all launches so far.
   const Work& work() const { return work_; }
-  /// RuntimeEntry::inexact
-  const std::string& inexact() const { return inexact_; }
 
   /// Device memory, filled with what reads as NaN; nullptr where there is none left. `of_host`: the
   /// host uses it too, and does not say when.
@@ -137,7 +135,7 @@ class Device {
   };
   std::map<const void*, VariableOf> variables_;
   Work work_;
-  std::string failure_, refusal_, inexact_;
+  std::string failure_, refusal_;
   bool refused_ = false;
   FaultKind fault_ = FaultKind::launch_failure;
 };

@@ -25,7 +25,6 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
       [] { return Device::instance().failure().c_str(); },
       [] { return Device::instance().refused(); },
       [] { return Device::instance().work(); },
-      [] { return Device::instance().inexact().c_str(); },
       [](const char* ptx, const lanescope::ptx::MarkerRun& run,
          const lanescope::ptx::MarkerBuffers& buffers, int file, char* why, std::size_t why_bytes) {
         try {

@@ -71,8 +71,6 @@ struct RuntimeEntry {
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool (*refused)();
   Work (*work)();
-  /// The opcode of an instruction that ran whose last bits are not those of a GPU; empty: none.
-  const char* (*inexact)();
   /// Writes the text of the file `ptx` for a GPU, its markers instructions (ptx/rewrite_markers.h),
   /// to `file`. False where that cannot be: `why` takes the reason.
   bool (*rewrite)(const char* ptx, const MarkerRun& run, const MarkerBuffers& buffers, int file,

@@ -15,6 +15,9 @@ float lg2(float x);
 float rsqrt(float x);
 float sin(float x);
 float cos(float x);
+/// sqrt.approx.ftz.f32 and tanh.approx.f32.
+float sqrt(float x);
+float tanh(float x);
 /// rcp.approx.ftz.f32: an H200's bits for |x| in [1, 2), and elsewhere as far as it scales exactly.
 float rcp(float x);
 

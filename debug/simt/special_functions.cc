@@ -119,6 +119,46 @@ float sin_from(float x, bool quarter) {
 
 }  // namespace
 
+float sqrt(float x) {
+  if (std::isnan(x)) return canonical_nan;
+  if (std::fabs(x) < std::numeric_limits<float>::min()) return std::copysign(0.0f, x);
+  if (x < 0) return canonical_nan;
+  if (std::isinf(x)) return x;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const int exponent = static_cast<int>(bits >> 23) - 127;
+  const std::uint32_t fraction = (bits & fraction_mask) | static_cast<std::uint32_t>(exponent & 1)
+                                                              << 23;
+  const Row& row = sqrt_rows[fraction >> offset_bits];
+  const std::uint32_t r = fraction & ((1u << offset_bits) - 1);
+  const std::int64_t v = ((std::int64_t{row.t0} << 15) + std::int64_t{row.t1} * r +
+                          std::int64_t{2} * row.t2 * branch_free::truncated_square(r) + 0x7fff) >>
+                         17;
+  return std::ldexp(static_cast<float>(v), (exponent >> 1) - 23);
+}
+
+float tanh(float x) {
+  if (std::isnan(x)) return canonical_nan;
+  constexpr std::uint32_t first_octave = 119, octaves = 11;  // from 2^-8 to 8
+  constexpr struct {
+    std::uint8_t first_row, row_bits;
+  } rows_of[octaves] = {{0, 0},  {1, 0},  {2, 0},  {3, 1},  {5, 1}, {7, 2},
+                        {11, 2}, {15, 2}, {19, 3}, {27, 4}, {43, 3}};
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t octave = (bits >> 23 & 255) - first_octave;
+  if (std::fabs(x) < 0x1p-8f) return x;
+  if (octave >= octaves) return std::copysign(1.0f, x);
+  // The bits behind those that choose the row are dropped but for 17.
+  const auto [first_row, row_bits] = rows_of[octave];
+  const std::uint32_t fraction = bits & fraction_mask;
+  const Row& row = tanh_rows[first_row + (fraction >> (23 - row_bits))];
+  const std::uint32_t r = fraction >> (6 - row_bits) & ((1u << offset_bits) - 1);
+  auto v = static_cast<std::uint64_t>((std::int64_t{row.t0} << 16) + std::int64_t{row.t1} * r +
+                                      std::int64_t{row.t2} * branch_free::truncated_square(r));
+  const int excess = 64 - std::countl_zero(v) - 24;
+  if (excess > 0) v = v >> excess << excess;
+  return std::copysign(std::ldexp(static_cast<float>(v), -40), x);
+}
+
 float sin(float x) { return sin_from(x, false); }
 float cos(float x) { return sin_from(x, true); }
 

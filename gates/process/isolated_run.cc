@@ -52,11 +52,6 @@ void limit_memory() {
 /// What the machine's CUDA runtime knows of a run.
 void tell_of(const ptx::RuntimeEntry& runtime, RunRecord& record) {
   std::snprintf(record.arch, sizeof record.arch, "any");
-  if (const char* opcode = runtime.inexact(); *opcode != '\0') {
-    const std::size_t used = std::strlen(record.device);
-    std::snprintf(record.device + used, sizeof record.device - used, ", %s rounded to nearest",
-                  opcode);
-  }
   if (*runtime.failure() == '\0') return;
   record.fail(runtime.refused() ? ModuleStatus::refused : ModuleStatus::kernel_fault,
               runtime.failure());

@@ -7,7 +7,6 @@
 #include "reference/splitmix64.h"
 
 namespace lanescope::ptx_conformance {
-namespace {
 
 using Words = std::vector<std::string>;
 
@@ -19,7 +18,6 @@ Words split(const std::string& text, char at) {
   return words;
 }
 
-/// "a{b,c}d" stands for "abd" and "acd".
 Words expand(const std::string& text) {
   const std::size_t open = text.find('{');
   if (open == text.npos) return {text};
@@ -32,6 +30,8 @@ Words expand(const std::string& text) {
   }
   return all;
 }
+
+namespace {
 
 /// Opcode, result, operands. T: the last word of the opcode.
 const char* const forms[] = {
@@ -156,6 +156,23 @@ const char* const forms[] = {
     "cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32 b16 f32 f32",
     "cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f16x2 b16 f16x2",
     "cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2} b32 b16",
+    "cvt.{rni,rzi,rmi,rpi}.bf16.bf16 D S",
+    "cvt.{rni,rzi,rmi,rpi}{,.ftz}.sat.f32.f32 D S",
+    "cvt.{rni,rzi,rmi,rpi}.sat.{f64.f64,f16.f16} D S",
+    "cvt{,.ftz}.sat.f32.f32 D S",
+    "cvt.sat.{f64.f64,f16.f16} D S",
+    "cvt.{rni,rzi,rmi,rpi}.ftz.{u8,u16,u64}.f32 D S",
+    "cvt.{rni,rzi,rmi,rpi}.ftz.sat.{u8,s8,u16,s16,u32,s32,u64,s64}.f32 D S",
+    "cvt.{rn,rz,rm,rp}.sat.{f16,f32,f64}.{u8,s8,u16,s16,u32,s32,u64,s64} D S",
+    "cvt.{rn,rz,rm,rp}.bf16.{f16,f64} D S",
+    "cvt.{rn,rz,rm,rp}.f16.bf16 D S",
+    "cvt.{rn,rz}{,.relu}.satfinite.{f16x2,bf16x2}.f32 b32 f32 f32",
+    "cvt.{rn,rz}{,.relu}.satfinite.f16.f32 D S",
+    "cvt.rna.satfinite.tf32.f32 b32 f32",
+    "cvt.{rn,rz}{,.relu}.satfinite.tf32.f32 b32 f32",
+    "cvt.pack.sat.{u16,s16}.s32 b32 s32 s32",
+    "cvt.pack.sat.{u8,s8}.s32.b32 b32 s32 s32 b32",
+    "fma.rn{,.relu}.oob.{f16,f16x2,bf16,bf16x2} T T T T",
 };
 
 bool is_number(const std::string& operand) {
@@ -201,7 +218,9 @@ std::vector<std::uint64_t> special_floats(int fraction, int exponent) {
   return all;
 }
 
-std::uint64_t number_of(const std::string& type, Random32& random, int index) {
+}  // namespace
+
+std::uint64_t draw(const std::string& type, Random32& random, int index) {
   const std::uint64_t bits = std::uint64_t{random.next()} << 32 | random.next();
   const bool special = random.next() % 5 < 3;
   const bool near = random.next() % 2 == 0;  // of the size that kernels have
@@ -209,8 +228,8 @@ std::uint64_t number_of(const std::string& type, Random32& random, int index) {
   const int width = bits_of(type);
   if (type.ends_with("x2")) {
     const std::string half = type.substr(0, type.size() - 2);
-    const std::uint64_t low = number_of(half, random, index);
-    return low | number_of(half, random, index + 1) << 16;
+    const std::uint64_t low = draw(half, random, index);
+    return low | draw(half, random, index + 1) << 16;
   }
   const auto floats = [&](int fraction, int exponent) -> std::uint64_t {
     const auto all = special_floats(fraction, exponent);
@@ -233,6 +252,14 @@ std::uint64_t number_of(const std::string& type, Random32& random, int index) {
   if (special) return specials[bits % std::size(specials)] & mask;
   return (near ? bits >> (bits % 61) : bits) & mask;
 }
+
+std::uint64_t seed_of(const std::string& name) {
+  std::uint64_t seed = 1469598103934665603u;
+  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return seed;
+}
+
+namespace {
 
 std::string reg(const std::string& type, std::size_t index) {
   if (type == "pred") return "%p" + std::to_string(index);
@@ -271,15 +298,12 @@ int result_bytes(const Spelling& spelling) {
 }
 
 std::vector<std::vector<std::uint64_t>> inputs_of(const Spelling& spelling) {
-  std::uint64_t seed = 1469598103934665603u;  // of its name: the same wherever it stands
-  for (const char c : spelling.name())
-    seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  Random32 random{seed};
+  Random32 random{seed_of(spelling.name())};
   std::vector<std::vector<std::uint64_t>> inputs;
   for (const std::string& type : spelling.operands) {
     std::vector<std::uint64_t> values;
     for (int i = 0; i < tries; ++i) {
-      values.push_back(is_number(type) ? 0 : number_of(type, random, i));
+      values.push_back(is_number(type) ? 0 : draw(type, random, i));
     }
     inputs.push_back(values);
   }

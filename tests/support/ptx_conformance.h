@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "reference/splitmix64.h"
+
 namespace lanescope::ptx_conformance {
 
 /// An instruction that depends on its operands alone: "add.rn.ftz.f32" with the types of its result
@@ -31,6 +33,14 @@ std::vector<std::vector<std::uint64_t>> inputs_of(const Spelling& spelling);
 /// The kernel `name` that does it with operands at p0 [operand][try] and leaves the result, as 64
 /// bits, at p1 [try].
 std::string kernel_of(const Spelling& spelling, const std::string& name);
-inline const std::string module_head = ".version 8.5\n.target sm_90\n.address_size 64\n";
+inline const std::string module_head = ".version 8.6\n.target sm_90\n.address_size 64\n";
+
+/// "a{b,c}d" stands for "abd" and "acd".
+std::vector<std::string> expand(const std::string& text);
+std::vector<std::string> split(const std::string& text, char at);
+/// Of a name: the same wherever it stands.
+std::uint64_t seed_of(const std::string& name);
+/// The bits of a number of a type: a special value, or random.
+std::uint64_t draw(const std::string& type, Random32& random, int index);
 
 }  // namespace lanescope::ptx_conformance

@@ -196,7 +196,7 @@ TEST_CASE("ptx: wmma of tf32 is four products of mma.m16n8k4, whatever the order
   constexpr int stride = 12;  // of a and b; elements that are no part of them are NaN
   for (const bool a_by_columns : {false, true}) {
     for (const bool b_by_columns : {false, true}) {
-      std::vector<float> memory(1024, std::numeric_limits<float>::quiet_NaN());
+      std::vector<float> memory(1024 + 8, std::numeric_limits<float>::quiet_NaN());
       float* const first =
           memory.data() + (32 - reinterpret_cast<std::uintptr_t>(memory.data()) % 32) % 32 / 4;
       float* const of[] = {first, first + 256, first + 512, first + 768};  // a, b, two results

@@ -77,34 +77,6 @@ void gather_bytes(Warp& warp, const Fragments& at, std::uint8_t (&a)[16][K],
   }
 }
 
-/// m16n8k32 of e4m3: no instruction of Hopper's. Its elements become f16; two products from zero,
-/// first of the elements k with k mod 4 in {0, 1}, then {2, 3}; c is added to that, rounded to
-/// nearest.
-Flow multiply_e4m3(Warp& warp, const Instruction& in, std::uint32_t) {
-  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
-  demand_whole(warp);
-  const Fragments at = fragments_of(warp, in, 4, 4, 2);
-  std::uint8_t a8[16][32], b8[32][8];
-  gather_bytes<32>(warp, at, a8, b8);
-  float c[16][8], product[16][8] = {};
-  gather_accumulator(warp, at.c, c);
-  for (int part = 0; part < 2; ++part) {
-    std::uint16_t a[16][16], b[16][8];
-    for (int k = 0; k < 16; ++k) {
-      const int from = k / 2 * 4 + part * 2 + k % 2;
-      for (int i = 0; i < 16; ++i) a[i][k] = simt::e4m3_to_f16(a8[i][from]);
-      for (int j = 0; j < 8; ++j) b[k][j] = simt::e4m3_to_f16(b8[from][j]);
-    }
-    simt::multiply_accumulate(ElementType::f16, warp.block().grid().tensor_core, a, b, product);
-  }
-  for (int i = 0; i < 16; ++i) {
-    for (int j = 0; j < 8; ++j) c[i][j] = simt::canonical(product[i][j] + c[i][j]);
-  }
-  scatter_accumulator(warp, at.d, c);
-  follow_product(warp, at, 4, 2);
-  return Flow::next;
-}
-
 /// m16n8k16 and m16n8k32 of whole numbers of 8 bits: exact, modulo 2^32 or saturating (kind 1).
 template <int K, class A, class B>
 Flow multiply_bytes(Warp& warp, const Instruction& in, std::uint32_t) {
@@ -146,15 +118,11 @@ WarpOperation choose_halves(int k) {
 
 void decode_product(Decoder& d) {
   d.modifiers.ignore({"sync", "aligned", "row", "col", "row", "col"});
-  if (decode_scalar_product(d)) return;
+  if (decode_fp8_product(d) || decode_scalar_product(d)) return;
   const int shape = d.modifiers.choose({"m16n8k16", "m16n8k32", "m16n8k8"}, -1);
   const bool finite = d.modifiers.take("satfinite");
   if (shape < 0) d.refuse("of this shape: what a GPU computes is not known bit for bit");
-  // .dtype.atype.btype.ctype; e4m3 is no type of registers.
-  const bool e4m3 = d.modifiers.take("e4m3") && d.modifiers.take("e4m3");
-  const Type to = d.demand_type();
-  const Type a = e4m3 ? Type::b8 : d.demand_type(), b = e4m3 ? Type::b8 : d.demand_type();
-  const Type from = d.demand_type();
+  const Type to = d.demand_type(), a = d.demand_type(), b = d.demand_type(), from = d.demand_type();
   const bool bytes = (a == Type::s8 || a == Type::u8) && (b == Type::s8 || b == Type::u8);
   const int k = shape == 0 ? 16 : shape == 1 ? 32 : 8;
   if (bytes && to == Type::s32 && from == Type::s32 && k >= 16) {
@@ -164,16 +132,13 @@ void decode_product(Decoder& d) {
              (a == Type::f16 || a == Type::bf16)) {
     d.in.act =
         a == Type::f16 ? choose_halves<ElementType::f16>(k) : choose_halves<ElementType::bf16>(k);
-  } else if (to == Type::f32 && from == Type::f32 && k == 32 && e4m3) {
-    d.in.act = multiply_e4m3;
   } else {
     d.refuse("of these types: what a GPU computes is not known bit for bit");
   }
   d.demand_operands(4);
-  const bool narrow = bytes || e4m3;
   take_fragment(d, 0, 4, true, "d");
-  take_fragment(d, 1, static_cast<std::size_t>(k) / (narrow ? 8 : 4), false, "a");
-  take_fragment(d, 2, static_cast<std::size_t>(k) / (narrow ? 16 : 8), false, "b");
+  take_fragment(d, 1, static_cast<std::size_t>(k) / (bytes ? 8 : 4), false, "a");
+  take_fragment(d, 2, static_cast<std::size_t>(k) / (bytes ? 16 : 8), false, "b");
   take_fragment(d, 3, 4, false, "c");
   d.in.carries = true;
   d.in.meets = true;

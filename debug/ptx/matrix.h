@@ -30,5 +30,7 @@ void decode_wmma(Decoder& decoder);
 void decode_matrices(Decoder& decoder, bool loads);
 /// mma of tf32, and with accumulators of f16. False where it is another.
 bool decode_scalar_product(Decoder& decoder);
+/// mma of floats of 8 bits. False where it is another.
+bool decode_fp8_product(Decoder& decoder);
 
 }  // namespace lanescope::ptx

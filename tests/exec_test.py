@@ -229,6 +229,22 @@ class ExecTest(ProgramTest):
                           "print(known, ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)(ctypes.cast(cuda.cuInit, ctypes.c_void_p).value)(0))"])
         self.assertEqual(self.result_of("exec", "python3", "-c", code).stdout, "[0, 0, 500] 0\n")
 
+    def test_names_of_the_driver(self):
+        """Every name is there, for who is linked with it; one that is not executed says so, and is not found by asking."""
+        nvcc = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve()
+        stub = nvcc.parents[1] / "lib64" / "stubs" / "libcuda.so"
+        symbols = subprocess.run(["nm", "-D", "--defined-only", stub], check=True, capture_output=True, text=True).stdout
+        library = ctypes.CDLL(str(self.module("libcudart.so.13").with_suffix("")))
+        names = re.findall(r" T (cu[A-Z]\w+)", symbols)
+        self.assertGreater(len(names), 500)
+        self.assertEqual({name for name in names if not hasattr(library, name)}, set())
+        code = "; ".join(["import ctypes", "cuda, at = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()",
+                          "asked = cuda.cuGetProcAddress(b'cuArrayCreate', ctypes.byref(at), 12000, ctypes.c_uint64(0))",
+                          "limit = ctypes.c_size_t()", "print(asked, cuda.cuArrayCreate_v2(None, None), cuda.cuCtxGetLimit(ctypes.byref(limit), 0))"])
+        done = self.result_of("exec", "python3", "-c", code)
+        self.assertEqual(done.stdout, "500 801 0\n")
+        self.assertIn("lanescope: the SIMT machine has no cuArrayCreate_v2: operation not supported", done.stderr)
+
     def test_calls_that_are_wrong(self):
         for mode in ["freed twice", "long copy", "wrong kind"]:
             out, _ = self.execute(mode, code=7)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "debug/ptx/cuda.h"
+#include "debug/ptx/cuda_missing.h"
 
 extern "C" {
 using lanescope::cudart::Error;
@@ -56,14 +57,16 @@ Result make_context(Context* context) {
   return success;
 }
 
-/// A function of the driver's by its name in the documentation: the latest of its forms.
+/// A function of the driver's by its name in the documentation: the latest of its forms. What only
+/// says that it is not supported is not found: who asks has another way.
 void* function_named(const char* name) {
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&cuTensorMapEncodeTiled), &here);
   void* library = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   void* function = nullptr;
   for (const char* form : {"_v4", "_v3", "_v2", ""}) {
-    if (library && !function) function = dlsym(library, (std::string(name) + form).c_str());
+    const std::string symbol = std::string(name) + form;
+    if (library && !function && !is_missing(symbol)) function = dlsym(library, symbol.c_str());
   }
   if (library) dlclose(library);
   return function;
@@ -180,6 +183,9 @@ Result cuGetProcAddress_v2(const char* name, void** function, int, std::uint64_t
   *function = function_named(name);
   if (status) *status = *function ? entry_found : entry_not_found;
   return *function ? success : symbol_not_found;
+}
+Result cuGetProcAddress(const char* name, void** function, int version, std::uint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
 }  // extern "C"

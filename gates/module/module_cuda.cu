@@ -16,10 +16,28 @@ template <class K>
 requires requires { K::blocks_per_multiprocessor; }
 inline constexpr int blocks_per_multiprocessor<K> = K::blocks_per_multiprocessor;
 
+/// Whether a grid comes up while the one before it in its stream ends (CUDA Programming Guide,
+/// "Programmatic Dependent Launch and Synchronization"): where all that is compiled for can.
+constexpr bool grids_overlap() {
+  for (const int arch : {__CUDA_ARCH_LIST__}) {
+    if (arch < 900) return false;
+  }
+  return true;
+}
+
+/// Returns when the grid before this one has ended and what it wrote is there; the next one may
+/// then come up where there is room, and waits here in turn (PTX ISA, griddepcontrol).
+__device__ __forceinline__ void wait_for_previous_grid() {
+  if constexpr (grids_overlap()) {
+    asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+  }
+}
+
 template <class K>
 __global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
     kernel_entry(const __grid_constant__ KernelArguments<K> arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
+  wait_for_previous_grid();
   std::int64_t block = device::block();
   // Causal: the last query rows have most to do, so they start first.
   if (!is_persistent<K> && arguments.attention.causal) block = gridDim.x - 1 - block;
@@ -29,6 +47,7 @@ __global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
 template <class K>
 __global__ void __launch_bounds__(K::combine_threads)
     combine_entry(const __grid_constant__ KernelArguments<K> arguments) {
+  wait_for_previous_grid();
   combine_lane<K>(arguments);
 }
 
@@ -83,13 +102,30 @@ ModuleStatus fail(ModuleRun* run, cudaError_t error, const char* what) {
   return error == cudaErrorMemoryAllocation ? ModuleStatus::no_memory : ModuleStatus::kernel_fault;
 }
 
+/// Launches a kernel, as soon as there is room beside what is before it in the stream.
+template <class K>
+cudaError_t launch(void (*kernel)(KernelArguments<K>), std::int64_t blocks, int threads, int shared,
+                   cudaStream_t stream, const KernelArguments<K>& arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared);
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = grids_overlap() ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, arguments);
+}
+
 /// Both passes, as far as the gate has them, one behind the other in a stream.
 template <class K>
 cudaError_t launch_passes(const ModuleRun& run, const KernelArguments<K>& arguments,
                           cudaStream_t stream) {
   if constexpr (launches_first<K, gate>) {
     constexpr int shared = sizeof(typename K::SharedMemory);
-    const cudaError_t error =
+    cudaError_t error =
         cudaFuncSetAttribute(kernel_entry<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error != cudaSuccess) return error;
     std::int64_t blocks = run.blocks;
@@ -100,11 +136,13 @@ cudaError_t launch_passes(const ModuleRun& run, const KernelArguments<K>& argume
       const std::int64_t room = std::int64_t{multiprocessors} * K::blocks_per_multiprocessor;
       if (blocks > room) blocks = room;
     }
-    kernel_entry<K><<<static_cast<unsigned>(blocks), K::threads, shared, stream>>>(arguments);
+    error = launch<K>(kernel_entry<K>, blocks, K::threads, shared, stream, arguments);
+    if (error != cudaSuccess) return error;
   }
   if constexpr (launches_second<K, gate>) {
-    combine_entry<K>
-        <<<static_cast<unsigned>(run.combine_blocks), K::combine_threads, 0, stream>>>(arguments);
+    const cudaError_t error =
+        launch<K>(combine_entry<K>, run.combine_blocks, K::combine_threads, 0, stream, arguments);
+    if (error != cudaSuccess) return error;
   }
   return cudaGetLastError();
 }
@@ -217,12 +255,13 @@ ModuleStatus run_module(ModuleRun* run) {
 #if !LANESCOPE_TRACE
 /// The kernel by itself, on tensors that are on the device, in `stream`, for programs that launch
 /// it among others (tests/benchmarks/peers.py): 0, or −1 where it wants more than these, or does
-/// not take them. Shapes as in kernels/parts/arguments.h, rows of head_dim elements.
+/// not take them. Shapes as in kernels/parts/arguments.h, rows of head_dim elements; the scales are
+/// read where elements have 8 bits.
 extern "C" __attribute__((visibility("default"))) int lanescope_attend(
-    void* q, void* k, void* v, void* o, float* lse, int batch, int heads, int heads_kv, int len_q,
-    int len_kv, int causal, cudaStream_t stream) {
+    void* q, void* k, void* v, float* q_scale, float* k_scale, float* v_scale, void* o, float* lse,
+    int batch, int heads, int heads_kv, int len_q, int len_kv, int causal, cudaStream_t stream) {
   using namespace lanescope;
-  if constexpr (gate != Gate::fused || combines<Kernel> || sizeof(Element) == 1) {
+  if constexpr (gate != Gate::fused || combines<Kernel>) {
     return -1;
   } else {
     char message[200];
@@ -233,6 +272,9 @@ extern "C" __attribute__((visibility("default"))) int lanescope_attend(
     run.q.data = q;
     run.k.data = k;
     run.v.data = v;
+    run.q_scale.data = q_scale;
+    run.k_scale.data = k_scale;
+    run.v_scale.data = v_scale;
     run.o.data = o;
     run.lse.data = lse;
     run.message = message;

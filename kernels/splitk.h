@@ -92,8 +92,13 @@ struct Splitk : SplitkSites<T, D, Br, Bc>::Stages {
   LANESCOPE_DEVICE static void combine(const Attention& a, std::int64_t block,
                                        const Seam<G, Sites, Trace>& seam) {
     constexpr int columns = Sites::columns;
+    constexpr int at_once = 8;  // splits whose partials a lane asks for before it uses any
     struct alignas(4 * columns) Columns {
       float x[columns];
+    };
+    struct Partial {
+      Columns o;
+      float m, l;
     };
     const RowTile tile = row_tile_of<Br>(a, block);
     const int warp = device::warp(), col = device::lane() * columns;
@@ -108,14 +113,24 @@ struct Splitk : SplitkSites<T, D, Br, Bc>::Stages {
       const std::int64_t first = block * a.splits * Br + row;  // the row of split i: first + i·Br
       float m = device::minus_infinity, l = 0.0f;
       for (int i = 0; i < a.splits; ++i) m = device::max(m, a.partials.m[first + i * Br]);
-      for (int i = 0; i < a.splits; ++i) {
-        const std::int64_t at = first + i * Br;
-        const Columns o_i = *reinterpret_cast<const Columns*>(a.partials.o + at * D + col);
-        const float weight = rescale(a.partials.m[at], m);
-        l = device::fma(a.partials.l[at], weight, l);
+      for (int some = 0; some < a.splits; some += at_once) {
+        Partial partials[at_once] = {};
         LANESCOPE_UNROLL
-        for (int c = 0; c < columns; ++c) {
-          o[r * columns + c] = device::fma(o_i.x[c], weight, o[r * columns + c]);
+        for (int i = 0; i < at_once; ++i) {
+          if (some + i >= a.splits) continue;
+          const std::int64_t at = first + (some + i) * Br;
+          partials[i] = {*reinterpret_cast<const Columns*>(a.partials.o + at * D + col),
+                         a.partials.m[at], a.partials.l[at]};
+        }
+        LANESCOPE_UNROLL
+        for (int i = 0; i < at_once; ++i) {
+          if (some + i >= a.splits) continue;
+          const float weight = rescale(partials[i].m, m);
+          l = device::fma(partials[i].l, weight, l);
+          LANESCOPE_UNROLL
+          for (int c = 0; c < columns; ++c) {
+            o[r * columns + c] = device::fma(partials[i].o.x[c], weight, o[r * columns + c]);
+          }
         }
       }
       const float inverse = inverse_sum(l);

@@ -274,6 +274,42 @@ class ExecTest(ProgramTest):
                      LANESCOPE_MODULES=str(self.folder))
 
 
+class OverlapTest(ProgramTest):
+    """Grids that begin before the one before them has ended."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        demand_nvcc_13()
+        cls.source = ROOT / "tests" / "strangers" / "overlap.cu"
+        cls.own = cls.folder / "overlap"
+        subprocess.run(["nvcc", "-cudart", "shared", "-arch=compute_90", "-lineinfo", cls.source, "-o", cls.own], check=True)
+
+    def line_of(self, text):
+        line, = [i for i, line in enumerate(self.source.read_text().splitlines(), 1) if text in line]
+        return f"overlap.cu:{line}"
+
+    def test_grid_that_waits(self):
+        for mode in ["right", "one lane", "keeps to itself", "waited for", "copied", "in order"]:
+            with self.subTest(mode):
+                done = self.result_of("exec", self.own, mode)
+                self.assertEqual((done.returncode, done.stdout), (0, "7\n"), done.stderr)
+
+    def test_grid_that_does_not_wait(self):
+        reads, writes = self.line_of("// the second reads y"), self.line_of("// the first reads x")
+        overwrites = self.line_of("// the second writes z")
+        for mode, access, earlier in [("none", f"read +.*{reads} ", f"write +.*{writes} "),
+                                      ("late", f"read +.*{reads} ", f"write +.*{writes} "),
+                                      ("one lane alone", f"read +.*{reads} .*lane 1\n", f"write +.*{writes} "),
+                                      ("overwrites x", f"write +.*{overwrites} ", f"read +.*{writes} "),
+                                      ("graph", f"read +.*{reads} ", f"write +.*{writes} ")]:
+            with self.subTest(mode):
+                done = self.result_of("exec", self.own, mode)
+                self.assertEqual(done.returncode, DIVERGED, done.stderr)
+                self.assertRegex(done.stderr, rf"launch 2: second.*\nmissing grid wait, 25[26] times: .*\n +{access}.*\n? +{earlier}")
+                self.assertEqual(done.stderr.count("missing grid wait"), 1)
+
+
 if __name__ == "__main__":
     take_arguments(__doc__)
     unittest.main(verbosity=2)

@@ -16,6 +16,7 @@ enum class Cause : std::uint8_t {
   index_overflow,
   barrier_overwritten,
   double_arrival,
+  missing_grid_wait,
   wrong_expect_tx,
   layout_disagrees,
   register_in_flight,
@@ -104,6 +105,9 @@ inline constexpr CauseRow cause_table[] = {
      "the bytes of an mbarrier in use are written to"},
     {Cause::double_arrival, "double_arrival",
      "a thread arrives twice in a phase of an mbarrier, in the place of another"},
+    {Cause::missing_grid_wait, "missing_grid_wait",
+     "a grid that starts before the one before it has ended uses its bytes without a "
+     "griddepcontrol.wait"},
     {Cause::wrong_expect_tx, "wrong_expect_tx",
      "a phase of an mbarrier completes before the copies into it: its bytes are counted wrongly"},
     {Cause::layout_disagrees, "layout_disagrees",

@@ -50,6 +50,8 @@ Cause cause_of(Kind kind) {
       return Cause::unfinished_copy;
     case Kind::double_arrival:
       return Cause::double_arrival;
+    case Kind::missing_grid_wait:
+      return Cause::missing_grid_wait;
     case Kind::none:
       break;
   }

@@ -79,6 +79,8 @@ const char* name_of(Kind kind) {
       return "unfinished copy";
     case Kind::double_arrival:
       return "double arrival";
+    case Kind::missing_grid_wait:
+      return "missing grid wait";
   }
   return "";
 }
@@ -138,6 +140,10 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::double_arrival:
       return "a thread arrived twice in a phase of an mbarrier, so that it completed without "
              "another one";
+    case Kind::missing_grid_wait:
+      return "the grid before in the stream let this one start early, and may still use these "
+             "bytes: no griddepcontrol.wait (cudaGridDependencySynchronize) stands before the "
+             "access";
     case Kind::none:
       break;
   }

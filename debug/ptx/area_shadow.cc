@@ -90,6 +90,17 @@ bool AreaShadow::is_unwritten(std::size_t offset, std::size_t bytes) const {
   return result;
 }
 
+/// Cells of the launch that runs, in place of those of one before.
+void AreaShadow::turn_to_launch(Page& page) const {
+  page.last_cells.clear();
+  if (beside_last_ && page.launch + 1 == launch_) {
+    page.last_cells.swap(page.cells);
+    page.last_shift = page.shift;
+  }
+  page.launch = launch_;
+  page.cells.assign(page_bytes >> page.shift, {});
+}
+
 /// Narrows the cells of a page so that an access covers whole ones.
 void AreaShadow::refine(Page& page, std::size_t offset, std::size_t bytes) {
   const auto fitting = static_cast<unsigned>(std::countr_zero(offset | bytes | 4));
@@ -110,10 +121,7 @@ AreaShadow::Verdict AreaShadow::enter(std::size_t offset, std::size_t bytes, con
       if (held) held.unlock();
       held = Held(page.mutex);
     }
-    if (page.launch != launch_) {
-      page.launch = launch_;
-      page.cells.assign(page_bytes >> page.shift, {});
-    }
+    if (page.launch != launch_) turn_to_launch(page);
     Verdict here = enter_page(page, first, count, visit, order);
     here.offset += page_begin;
     here.unwritten = here.unwritten || found.unwritten;
@@ -138,6 +146,7 @@ AreaShadow::Verdict AreaShadow::enter_page(Page& page, std::size_t offset, std::
     found.earlier = earlier;
     found.offset = at;
   }
+  if (!visit.after_last && found.kind == Kind::none) meet_last(page, offset, bytes, visit, found);
   if (visit.write) {
     page.written.set(offset, bytes);
     return found;
@@ -149,6 +158,22 @@ AreaShadow::Verdict AreaShadow::enter_page(Page& page, std::size_t offset, std::
     found.offset = missing;
   }
   return found;
+}
+
+void AreaShadow::meet_last(const Page& page, std::size_t offset, std::size_t bytes,
+                           const Visit& visit, Verdict& found) {
+  const std::size_t cell_bytes = std::size_t{1} << page.last_shift;
+  for (std::size_t at = offset / cell_bytes; at * cell_bytes < offset + bytes; ++at) {
+    if (at >= page.last_cells.size()) return;
+    const Cell& cell = page.last_cells[at];
+    const bool written = cell.write.block >= 0;
+    const Use& use = written ? cell.write : cell.reads[0];
+    if (use.block < 0 || (!written && !visit.write)) continue;
+    found.kind = Kind::missing_grid_wait;
+    found.offset = std::max(offset, at * cell_bytes);
+    found.earlier = {written, use.touch.place, use.block, simt::thread_of(use.touch.epoch)};
+    return;
+  }
 }
 
 Kind AreaShadow::enter_cell(Cell& cell, const Visit& visit, const BlockOrder& order,

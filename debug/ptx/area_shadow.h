@@ -57,8 +57,12 @@ class AreaShadow {
   /// The host copies what was written, and what was not.
   void note_copy(std::size_t offset, const AreaShadow& from, std::size_t from_offset,
                  std::size_t bytes);
-  /// What was done before the launch comes before all that it does.
-  void begin_launch() { ++launch_; }
+  /// What was done before the launch comes before all that it does; `beside_last`: but for what
+  /// the last launch did, which may still run.
+  void begin_launch(bool beside_last = false) {
+    ++launch_;
+    beside_last_ = beside_last;
+  }
 
   /// An access of the launch.
   struct Visit {
@@ -67,6 +71,7 @@ class AreaShadow {
     bool orders;    ///< atomic, or volatile and the like: such do not race with each other
     std::int64_t block;
     std::uint32_t time;  ///< of the block (BlockOrder)
+    bool after_last;     ///< all that the last launch did is before it
     simt::Touch touch;
     simt::Past past;
   };
@@ -114,10 +119,17 @@ class AreaShadow {
     std::uint32_t launch = 0;  ///< that the cells are of
     unsigned shift = 2;        ///< a cell is of 1 << shift bytes
     std::vector<Cell> cells;
+    /// Of the last launch, where the one that runs began beside it; empty: it did nothing here.
+    std::vector<Cell> last_cells;
+    unsigned last_shift = 2;
   };
+  void turn_to_launch(Page& page) const;
   static void refine(Page& page, std::size_t offset, std::size_t bytes);
   static Verdict enter_page(Page& page, std::size_t offset, std::size_t bytes, const Visit& visit,
                             const BlockOrder& order);
+  /// An access that may come before one of the last launch that uses the same bytes.
+  static void meet_last(const Page& page, std::size_t offset, std::size_t bytes, const Visit& visit,
+                        Verdict& found);
   static simt::Kind enter_cell(Cell& cell, const Visit& visit, const BlockOrder& order,
                                simt::Party& earlier);
   bool was_written(std::size_t offset) const {
@@ -129,6 +141,7 @@ class AreaShadow {
 
   std::unique_ptr<Page[]> pages_;
   std::uint32_t launch_ = 0;
+  bool beside_last_ = false;
 };
 
 }  // namespace lanescope::ptx

@@ -61,6 +61,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
                                 (coordinates[1] + std::int64_t{grid_.blocks[1]} * coordinates[2]);
   order_.seed(grid_.schedule + static_cast<std::uint64_t>(block_) * 0x9e3779b97f4a7c15u);
   if (checker_) checker_->begin(block_);
+  last_grid_ = checker_ && grid_.beside_last ? checker_->add_agent(0) : 0;
   if (cluster_shadow_) cluster_shadow_->begin_launch();
   origins_.begin();
   recording_.begin();

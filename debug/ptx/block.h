@@ -107,6 +107,14 @@ class Block final : public simt::AsyncHost {
   /// block has sent to them.
   void learn_what_arrived(int thread);
   std::uint32_t time = 0;  ///< BlockOrder
+  /// A thread has waited for the grid before its own in the stream (griddepcontrol.wait).
+  void wait_for_last_grid(int thread) {
+    if (last_grid_ != 0) checker_->clocks().learn(thread, last_grid_, 1);
+  }
+  /// Whether all that the grid before did is before what the thread does next.
+  bool is_after_last_grid(int thread) const {
+    return last_grid_ == 0 || checker_->clocks().past(thread).holds(simt::epoch_of(last_grid_, 1));
+  }
   /// Under the memory checker: reads of bytes that nobody wrote, whose values some register held;
   /// the first stands for registers that nothing was assigned to.
   std::vector<simt::Finding> unwritten_sources;
@@ -165,6 +173,7 @@ class Block final : public simt::AsyncHost {
   Slice slice_;
   Tally tally_;
   std::optional<AreaShadow> cluster_shadow_;
+  int last_grid_ = 0;  ///< the agent that the grid before is to the checker; 0: it has ended
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;

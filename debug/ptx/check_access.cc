@@ -129,6 +129,7 @@ AreaShadow::Visit Warp::visit_of(Access access, const simt::Party& party, bool o
           orders,
           party.block,
           block_.time,
+          block_.is_after_last_grid(party.thread),
           {clocks.now(party.thread), party.place},
           clocks.past(party.thread)};
 }

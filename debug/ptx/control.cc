@@ -48,6 +48,18 @@ Flow trap(Warp& warp, const Instruction&, std::uint32_t mask) {
   if (mask != 0) warp.fail(std::countr_zero(mask), "the kernel has trapped");
   return Flow::next;
 }
+/// PTX ISA, griddepcontrol.
+Flow wait_for_last_grid(Warp& warp, const Instruction&, std::uint32_t mask) {
+  for (; mask != 0; mask &= mask - 1) {
+    warp.block().wait_for_last_grid(warp.thread(std::countr_zero(mask)));
+  }
+  return Flow::next;
+}
+Flow let_next_grid_start(Warp& warp, const Instruction&, std::uint32_t mask) {
+  std::atomic<bool>* lets = warp.block().grid().lets_next_start;
+  if (mask != 0 && lets) *lets = true;
+  return Flow::next;
+}
 Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
 
 void decode_branch(Decoder& d) {
@@ -155,8 +167,14 @@ bool decode_control(Decoder& d) {
     d.in.act = trap;
   } else if (base == "membar" || base == "fence" || base == "nanosleep" || base == "pmevent" ||
              base == "prefetch" || base == "prefetchu" || base == "discard" ||
-             base == "applypriority" || base == "griddepcontrol") {
+             base == "applypriority") {
     ignore_all(d);
+  } else if (base == "griddepcontrol") {
+    const bool waits = d.modifiers.take("wait");
+    if (!waits && !d.modifiers.take("launch_dependents")) {
+      d.fail(".wait or .launch_dependents is expected");
+    }
+    d.in.act = waits ? wait_for_last_grid : let_next_grid_start;
   } else if (base == "createpolicy") {
     while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
     d.in.d = d.result(0, Type::b64);

@@ -136,7 +136,7 @@ Result cuCtxPopCurrent_v2(Context* context) {
   return success;
 }
 Result cuCtxGetDevice(int* device) { return cuDeviceGet(device, 0); }
-Result cuCtxSynchronize() { return result_of(note(failure())); }
+Result cuCtxSynchronize() { return result_of(wait()); }
 Result cuCtxSetCacheConfig(int) { return success; }
 Result cuCtxSetLimit(int, std::size_t) { return success; }
 

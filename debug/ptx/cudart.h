@@ -66,6 +66,8 @@ inline LockedDevice device() { return {}; }
 Error note(Error error);
 /// What the device's own failure is called; success where there is none.
 Error failure();
+/// The host waits for the device: what such a call returns.
+Error wait();
 
 }  // namespace lanescope::cudart
 

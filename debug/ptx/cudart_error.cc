@@ -90,6 +90,11 @@ Error failure() {
   }
 }
 
+Error wait() {
+  device()->settle();
+  return note(failure());
+}
+
 extern "C" {
 
 Error cudaGetLastError() {

@@ -32,7 +32,10 @@ void join_capture(Stream stream, const std::shared_ptr<Capture>& capture) {
 Error in_stream(Stream stream, Work work) {
   const LockedDevice locked;
   const auto at = captures().find(stream);
-  if (at == captures().end()) return work();
+  if (at == captures().end()) {
+    locked->settle();
+    return work();
+  }
   at->second->nodes.push_back(std::make_shared<const Work>(std::move(work)));
   return success;
 }

@@ -39,7 +39,7 @@ Device::Kernel* kernel_of(const void* function, Error& error) {
   return kernel;
 }
 
-Error launch_now(const LaunchWish& wish, void* const* arguments) {
+Error launch_now(const LaunchWish& wish, void* const* arguments, Stream stream) {
   const LockedDevice locked;
   Error error = success;
   Device::Kernel* kernel = kernel_of(wish.function, error);
@@ -56,7 +56,7 @@ Error launch_now(const LaunchWish& wish, void* const* arguments) {
     }
   }
   switch (locked->launch(*kernel, wish.grid.sides(), wish.block.sides(), wish.shared, arguments,
-                         wish.cluster.sides(), wish.cooperative)) {
+                         {wish.cluster.sides(), wish.cooperative, stream, wish.overlaps})) {
     case Device::Outcome::ok:
       return success;
     case Device::Outcome::refused_sides:
@@ -73,23 +73,24 @@ Error launch_now(const LaunchWish& wish, void* const* arguments) {
 
 namespace lanescope::cudart {
 
-/// What they say of order and of caches is so anyway: launches run one after the other.
+/// What else they say of order and of caches is so anyway: launches run one after the other.
 void take_attributes(LaunchWish& wish, const LaunchAttribute* attributes, unsigned count) {
-  constexpr int cooperative = 2, cluster_dimension = 4;
+  constexpr int cooperative = 2, cluster_dimension = 4, programmatic_serialization = 6;
   for (unsigned i = 0; i < count; ++i) {
     const unsigned* sides = attributes[i].value;
     if (attributes[i].id == cooperative) wish.cooperative = sides[0] != 0;
+    if (attributes[i].id == programmatic_serialization) wish.overlaps = sides[0] != 0;
     if (attributes[i].id == cluster_dimension) wish.cluster = {sides[0], sides[1], sides[2]};
   }
 }
 
 Error launch(const LaunchWish& wish, void* const* arguments, Stream stream) {
-  if (!capture_of(stream)) return launch_now(wish, arguments);
+  if (!capture_of(stream)) return launch_now(wish, arguments, stream);
   Error error = success;
   const Device::Kernel* kernel = kernel_of(wish.function, error);
   if (!kernel) return error;
-  return in_stream(stream, [wish, kept = KeptArguments(*kernel->program, arguments)] {
-    return launch_now(wish, kept.pointers().data());
+  return in_stream(stream, [wish, stream, kept = KeptArguments(*kernel->program, arguments)] {
+    return launch_now(wish, kept.pointers().data(), stream);
   });
 }
 

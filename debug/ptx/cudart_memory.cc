@@ -37,6 +37,7 @@ namespace lanescope::cudart {
 
 Error copy(void* to, const void* from, std::size_t bytes, int kind) {
   LockedDevice locked;
+  locked->settle();
   if (failure() != success) return note(failure());
   if (bytes == 0) return success;
   if (!to || !from || !may_copy(locked, to, from, bytes, kind)) return note(invalid_value);
@@ -47,6 +48,7 @@ Error copy(void* to, const void* from, std::size_t bytes, int kind) {
 
 Error fill(void* memory, int value, std::size_t bytes) {
   LockedDevice locked;
+  locked->settle();
   if (failure() != success) return note(failure());
   if (bytes == 0) return success;
   if (!locked->holds(memory, bytes)) return note(invalid_value);

@@ -29,6 +29,7 @@ Error record(Event event, Stream stream) {
   if (!event) return note(invalid_handle);
   moment_of(event)->capture = capture_of(stream);
   if (moment_of(event)->capture) return success;
+  device()->settle();
   moment_of(event)->time = Clock::now();
   moment_of(event)->recorded = true;
   return success;
@@ -40,7 +41,7 @@ Error wait_for(Stream stream) {
     capture->broken = true;
     return note(capture_unsupported);
   }
-  return note(failure());
+  return wait();
 }
 
 }  // namespace
@@ -103,8 +104,8 @@ Error cudaEventRecord(Event event, Stream stream) { return record(event, stream)
 Error cudaEventRecordWithFlags(Event event, Stream stream, unsigned) {
   return record(event, stream);
 }
-Error cudaEventSynchronize(Event) { return note(failure()); }
-Error cudaEventQuery(Event) { return note(failure()); }
+Error cudaEventSynchronize(Event) { return wait(); }
+Error cudaEventQuery(Event) { return wait(); }
 Error cudaEventElapsedTime(float* milliseconds, Event from, Event to) {
   if (failure() != success) return note(failure());
   if (!from || !to || !moment_of(from)->recorded || !moment_of(to)->recorded) {

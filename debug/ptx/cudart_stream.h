@@ -37,6 +37,7 @@ struct LaunchWish {
   std::size_t shared = 0;
   Dim3 cluster{1, 1, 1};
   bool cooperative = false;
+  bool overlaps = false;  ///< the one before it in the stream
 };
 /// Launches it in a stream. `arguments`: a pointer to each; what they point to is read at once.
 Error launch(const LaunchWish& wish, void* const* arguments, Stream stream);

@@ -83,7 +83,7 @@ bool Device::holds(const void* memory, std::size_t bytes) {
 
 /// The memory checker knows the buffers of the problem; of the others, any bytes of which may
 /// belong to a lane, their shadows know, and it learns their names.
-void Device::watch_memory(simt::Checker& checker) {
+void Device::watch_memory(simt::Checker& checker, bool beside_last) {
   if (next_place_ == 1) watched_before_ = checker.regions().size();
   const auto is_watched = [&](const GlobalMemory::Area& area) {
     const auto& regions = checker.regions();
@@ -104,7 +104,7 @@ void Device::watch_memory(simt::Checker& checker) {
       checker.watch_also({area.name, std::bit_cast<const void*>(begin), area.bytes(),
                           simt::Region::Use::input, 1, true});
     }
-    area.shadow->begin_launch();
+    area.shadow->begin_launch(beside_last);
   }
 }
 

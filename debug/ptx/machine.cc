@@ -123,6 +123,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
     grid.checker->end(first ? first->block() : grid.block_count() - 1, false);
     grid.checker->name_places([&](std::uint32_t place) {
       const std::uint32_t instruction = place - grid.first_place;
+      if (instruction >= program.code.size()) return grid.line_elsewhere(place);
       return program.line_of(instruction) + program.calls_of(instruction) +
              program.stage_of(instruction);
     });

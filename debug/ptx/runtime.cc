@@ -243,10 +243,20 @@ Device::Outcome Device::run(const Grid& grid, const Program& program, std::strin
   return Outcome::failed;
 }
 
+/// Of an instruction of any kernel that was launched under the memory checker.
+std::string Device::line_of(std::uint32_t place) const {
+  for (const auto& [handle, kernel] : kernels_) {
+    const std::uint32_t instruction = place - kernel.first_place;
+    if (kernel.first_place == 0 || instruction >= kernel.program->code.size()) continue;
+    return kernel.program->line_of(instruction) + kernel.program->calls_of(instruction);
+  }
+  return "";
+}
+
 Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                                const std::array<std::uint32_t, 3>& threads,
                                std::size_t dynamic_shared, void* const* arguments,
-                               const std::array<std::uint32_t, 3>& cluster, bool cooperative) {
+                               const Manner& manner) {
   if (!failure_.empty()) return Outcome::failed;
   // What was decoded before this run was known takes no part in it.
   if ((settings.markers && settings.markers->injects != kernel.program->injects) ||
@@ -264,9 +274,9 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   Grid grid;
   grid.blocks = blocks;
   grid.threads = threads;
-  grid.cluster = program.cluster[0] != 0 ? program.cluster : cluster;
+  grid.cluster = program.cluster[0] != 0 ? program.cluster : manner.cluster;
   grid.dynamic_shared = dynamic_shared;
-  if (cooperative) grid.workspace = grid_workspace();
+  if (manner.cooperative) grid.workspace = grid_workspace();
   grid.parameters = parameters.data();
   grid.memory = &memory_;
   grid.workers = settings.workers;
@@ -283,8 +293,12 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     grid.tally = &tally;
     grid.tallies_accesses = session_->tallies_accesses();
   }
+  std::atomic<bool> lets_next_start = false;
+  grid.lets_next_start = &lets_next_start;
+  grid.beside_last = manner.overlaps && ending_ == manner.stream;
   if (checker) {
-    watch_memory(*checker);
+    watch_memory(*checker, grid.beside_last);
+    grid.line_elsewhere = [this](std::uint32_t place) { return line_of(place); };
     grid.is_first = session_ || next_place_ == 1;
     if (kernel.first_place == 0) {
       kernel.first_place = next_place_;
@@ -314,6 +328,8 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
             ": cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
             "allows more";
   }
+  ending_.reset();
+  if (lets_next_start) ending_ = manner.stream;
   if (session_) {
     session_->note_launch(kernel.name, grid, of_session, &program, fault, refused_);
     session_->note_work(work_);

@@ -86,12 +86,20 @@ class Device {
     refused_sides,  ///< no device takes such a grid
     refused_memory  ///< more shared memory than the kernel may have
   };
-  /// Runs a kernel; `arguments[i]` points to its i-th parameter. `cluster`: blocks of one, along
-  /// each side. `cooperative`: its blocks may wait for each other.
+  /// What a launch says beside its sides.
+  struct Manner {
+    std::array<std::uint32_t, 3> cluster = {1, 1, 1};  ///< blocks of one, along each side
+    bool cooperative = false;                          ///< its blocks may wait for each other
+    const void* stream = nullptr;                      ///< a name for it
+    bool overlaps = false;  ///< it may begin before the one before it in the stream has ended
+  };
+  /// Runs a kernel; `arguments[i]` points to its i-th parameter.
   Outcome launch(Kernel& kernel, const std::array<std::uint32_t, 3>& blocks,
                  const std::array<std::uint32_t, 3>& threads, std::size_t dynamic_shared,
-                 void* const* arguments, const std::array<std::uint32_t, 3>& cluster = {1, 1, 1},
-                 bool cooperative = false);
+                 void* const* arguments, const Manner& manner);
+  /// The host has waited for the device, or given it something else to do: all launches so far end
+  /// before those to come begin.
+  void settle() { ending_.reset(); }
   /// Why no device takes the last launch.
   const std::string& refusal() const { return refusal_; }
   /// What the failed kernel did.
@@ -111,7 +119,8 @@ class Device {
   void decode_kernel(Kernel& kernel);
   bool checks() const { return session_ || settings.checker; }
   void* place(std::size_t bytes, std::size_t alignment, const std::string& name, bool written);
-  void watch_memory(simt::Checker& checker);
+  void watch_memory(simt::Checker& checker, bool beside_last);
+  std::string line_of(std::uint32_t place) const;
   void fail(const std::string& what, bool refused);
   std::uint64_t grid_workspace();
   Outcome run(const Grid& grid, const Program& program, std::string& fault);
@@ -126,6 +135,8 @@ class Device {
   std::int64_t allocations_ = 0;
   std::size_t watched_before_ = 0;  ///< buffers that the checker knew before the first launch
   std::uint32_t next_place_ = 1;
+  /// The stream whose last launch let the next one begin early.
+  std::optional<const void*> ending_;
   std::size_t allocated_ = 0;
   std::deque<LoadedModule> modules_;
   std::map<const void*, Kernel> kernels_;

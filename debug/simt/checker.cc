@@ -196,7 +196,8 @@ void Checker::name_tile(const NamedTile& tile) {
 void Checker::take(std::int64_t block, std::vector<Finding> found) {
   const std::lock_guard lock(mutex_);
   for (Finding& finding : found) {
-    if (finding.earlier.place != 0 && finding.earlier.block != block) {
+    if (finding.earlier.place != 0 && finding.earlier.block != block &&
+        finding.kind != Kind::missing_grid_wait) {
       // Which of the two came second, and so how far it had come, is a matter of timing.
       if (finding.earlier.block > block) std::swap(finding.access, finding.earlier);
       finding.passed = {};

@@ -33,7 +33,7 @@ void launch_on_machine(const PlainRun& run, std::vector<void*>& scratch) {
   }
   const auto outcome =
       device.launch(device.find_kernel(module_on_machine, kernel->description().kernel),
-                    values.grid, values.block, values.shared, pointers.data());
+                    values.grid, values.block, values.shared, pointers.data(), {});
   if (outcome == ptx::Device::Outcome::refused_sides) {
     throw UsageError(launch_description_path(kernel->path()).string() + ": " + device.refusal());
   }

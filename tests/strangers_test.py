@@ -162,6 +162,24 @@ class StrangersTest(ProgramTest):
                                       code=DIVERGED)
                 self.assertEqual(report["first"]["site"], "o_final")
 
+    def test_plain_cuda_kernel_that_makes_a_nan(self):
+        bug = ("s *= scale;", "s *= scale; if (j == 3) s = sqrtf(-fabsf(s) - 1);")
+        for name, changes in {"hidden_cuda": [bug], "nan_cuda": [bug, ("l > 0 ? acc[d] / l : 0.0f", "acc[d] / l")]}.items():
+            module = self.compile_cuda(name, *changes)
+            evidence = self.json_of("locate", module, "--backend", "sim", code=DIVERGED)["evidence"]
+            self.assertEqual(sum(line.startswith("first NaN: sqrt") for line in evidence), 1, evidence)
+            self.assertNotIn("suspect memory", "\n".join(evidence))
+        source = (self.folder / "nan_cuda.cu").read_text().splitlines()
+        line, = [i for i, line in enumerate(source, 1) if "sqrtf" in line]
+        origin = rf"^first NaN: sqrt\S* at \S*nan_cuda\.cu:{line} of -[\d.]+, block 0, "
+        checked = self.json_of("check", module, "fused", "--backend", "sim", "--shape", "s=40,d=64")
+        self.assertEqual((checked["verdict"], checked["findings"]), ("clean", []))
+        self.assertRegex(checked["notes"][0], origin)
+        told = self.call("check", module, "fused", "--backend", "sim", "--shape", "s=40,d=64").stdout
+        self.assertRegex(told, f"(?m){origin}")
+        right = self.json_of("check", self.compile_cuda("finite_cuda"), "fused", "--backend", "sim", "--shape", "s=40,d=64")
+        self.assertEqual(right["notes"], [])
+
     def test_plain_cuda_kernel_whose_index_is_narrow(self):
         narrow = self.compile_cuda("narrow_cuda", ("v += blockIdx.y / group * (long long)len_kv", "v += int(blockIdx.y / group) * len_kv"))
         found = self.json_of("locate", narrow, "--backend", "sim", code=DIVERGED)

@@ -92,6 +92,10 @@ struct CauseRow {
   bool may_be_memory = false;
 };
 
+/// Of a number that is not finite, by values alone; the memory checker may know better.
+inline constexpr const char* suspects_memory =
+    "what the stage should read is finite: suspect memory or registers that were never written";
+
 inline constexpr CauseRow cause_table[] = {
     {Cause::crash, "crash", "the kernel crashed: it ended its process, or the device gave up",
      true},

@@ -296,9 +296,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   // A symptom: other inputs may show what was read, so that nobody takes it for the cause.
   if (cause == Cause::non_finite) {
     finding.explained *= 0.9;
-    finding.evidence.push_back(
-        "what the stage should read is finite: suspect memory or registers that were never "
-        "written");
+    finding.evidence.emplace_back(suspects_memory);
   }
   if (cause == Cause::masked_row_unguarded) {
     finding.evidence.push_back(value_at(SiteId::m, 0) == -infinity

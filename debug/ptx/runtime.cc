@@ -11,6 +11,7 @@
 #include "debug/ptx/fat_binary.h"
 #include "debug/ptx/marked_text.h"
 #include "debug/ptx/marker_run.h"
+#include "debug/ptx/notes.h"
 #include "debug/simt/checker.h"
 #include "reference/error.h"
 #include "reference/site.h"
@@ -288,8 +289,8 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.last_block_alone = settings.last_block_alone;
   NumbersMade numbers;
   Tally tally;
+  if (checker) grid.numbers = &numbers;
   if (session_) {
-    grid.numbers = &numbers;
     grid.tally = &tally;
     grid.tallies_accesses = session_->tallies_accesses();
   }
@@ -327,6 +328,10 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
             std::to_string(kernel.most_dynamic_shared) +
             ": cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
             "allows more";
+  }
+  // Of several launches, the first in which there is one.
+  if (checker && !session_ && checker->notes().empty()) {
+    checker->note(number_notes(numbers, program));
   }
   ending_.reset();
   if (lets_next_start) ending_ = manner.stream;

@@ -58,6 +58,8 @@ std::string check_text(const CheckReport& report, const Style& style) {
     page.line();
     page.whole(fault_name(report) + ": " + report.fault, Colour::red);
   }
+  if (!report.notes.empty()) page.line();
+  for (const std::string& note : report.notes) page.whole(note);
   page.line();
   const std::size_t count = report.items.size() + (report.fault.empty() ? 0 : 1);
   if (report.clean()) {
@@ -92,7 +94,8 @@ std::string check_json(const CheckReport& report) {
                     {"gate", report.gate},
                     {"shape", shape_json(report.problem)},
                     {"verdict", report.clean() ? "clean" : "fault"},
-                    {"findings", findings}};
+                    {"findings", findings},
+                    {"notes", report.notes}};
   return document_text(all);
 }
 

@@ -16,7 +16,7 @@ void item_lines(const CheckReport::Item& item, Page& page);
 /// "access":
 /// {"access", "line", "block", "warp", "lane"}, "earlier"}; what does not apply is null.
 Json item_json(const CheckReport::Item& item);
-/// {"kernel", "gate", "shape", "verdict": "clean"|"fault", "findings": [...]}.
+/// {"kernel", "gate", "shape", "verdict": "clean"|"fault", "findings": [...], "notes": [...]}.
 std::string check_json(const CheckReport& report);
 
 }  // namespace lanescope

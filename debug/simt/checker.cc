@@ -116,6 +116,7 @@ void Checker::begin(std::size_t shared_bytes, bool is_first) {
     return;
   }
   findings_.clear();
+  notes_.clear();
   lines_.clear();
   tiles_.clear();
   cells_.clear();
@@ -280,6 +281,8 @@ void Checker::save(int file) const {
     write_number(place);
     write_text(line);
   }
+  write_number(notes_.size());
+  for (const std::string& note : notes_) write_text(note);
   write_number(tiles_.size());
   for (const NamedTile& tile : tiles_) write_all(file, &tile, sizeof tile);
   // Of the regions those that were added where the kernel ran.
@@ -312,6 +315,8 @@ void Checker::load(int file) {
     const auto place = static_cast<std::uint32_t>(read_number());
     lines_[place] = read_text();
   }
+  notes_.resize(read_number());
+  for (std::string& note : notes_) note = read_text();
   tiles_.clear();
   for (std::size_t left = read_number(); left > 0; --left) {
     NamedTile tile;

@@ -61,6 +61,12 @@ class Checker {
   /// The file that holds the kernel's code, for source_lines.
   const std::string& image() const { return image_; }
 
+  /// What else the machine saw, for people: where the first NaN was made, and of what.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void note(const std::vector<std::string>& lines) {
+    notes_.insert(notes_.end(), lines.begin(), lines.end());
+  }
+
   std::size_t shared_bytes() const { return shared_bytes_; }
   /// The tiles in shared memory that the kernel named, in their order.
   const std::set<NamedTile>& tiles() const { return tiles_; }
@@ -123,6 +129,7 @@ class Checker {
   std::vector<Finding> findings_;
   std::string image_;
   std::map<std::uint32_t, std::string> lines_;
+  std::vector<std::string> notes_;
   std::set<NamedTile> tiles_;
   std::uintptr_t base_ = 0;  ///< of the image
   std::size_t image_bytes_ = 0;

@@ -28,6 +28,7 @@ CheckReport check_kernel(RunOptions options) {
   report.warnings = run.warnings;
   report.knows_progress = !module.marked_ptx;
   report.in_step = !checker.lines().empty();
+  report.notes = checker.notes();
   report.sites.assign(module.sites, module.sites + module.site_count);
   const auto shared_element = [&](std::int64_t offset) -> std::optional<SharedPlace> {
     const char* tile = nullptr;

@@ -143,6 +143,7 @@ class Search {
     if (!is_sure()) diagnosis.certain = false;
     if (!by_flaw) failed_runs_.doubt(diagnosis);
     tell_hidden_race(location_);
+    tell_origin(location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
     if (outputs_right_) say_that_outputs_are_right();
     add_dependence();

@@ -137,6 +137,10 @@ bool check_memory(const Probe& probe, Location& location) {
   if (!report) return false;
   const std::string text = options_text(probe.options, report->problem);
   location.runs.push_back({text, probe.about + ", memory checker", report->clean(), true});
+  const auto makes_nan = [](const std::string& note) { return note.starts_with("first NaN"); };
+  if (location.first_nan.empty() && std::ranges::any_of(report->notes, makes_nan)) {
+    location.first_nan = report->notes;
+  }
   if (report->clean()) {
     if (location.diagnosis) refute_unwritten_reads(*location.diagnosis);
     return false;
@@ -176,6 +180,17 @@ bool check_memory(const Probe& probe, Location& location) {
   location.diagnosis = std::move(memory);
   location.options = text;
   return true;
+}
+
+void tell_origin(Location& location) {
+  Diagnosis& values = *location.diagnosis;
+  const bool clean = std::ranges::any_of(
+      location.runs, [](const LocateRun& run) { return run.checked && run.match; });
+  const auto suspicion = std::ranges::find(values.evidence, suspects_memory);
+  if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
+  if (values.sure()) return;
+  values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
+                         location.first_nan.end());
 }
 
 void tell_hidden_race(Location& location) {

@@ -9,6 +9,10 @@ namespace lanescope {
 /// what values show in the same site or behind it.
 bool check_memory(const Probe& probe, Location& location);
 
+/// Where the kernel made its first NaN, as `check_memory` saw it, in place of what values alone
+/// suspect; unless another cause is certain. Guards may hide it from the outputs.
+void tell_origin(Location& location);
+
 /// What `check_memory` found of lanes that ran in step: it is named, though not certain, where
 /// values alone say nothing, else it is evidence.
 void tell_hidden_race(Location& location);

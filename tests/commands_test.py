@@ -162,7 +162,7 @@ class CommandsTest(DumpTest):
         done = self.call("check", "mma", "fused", *shape)
         self.assertEqual(done.stdout.splitlines()[-1], "clean: nothing found")
         report = self.json_of("check", "mma", "fused", *shape, "--schedule", "3")
-        self.assertEqual(set(report), {"kernel", "gate", "shape", "verdict", "findings"})
+        self.assertEqual(set(report), {"kernel", "gate", "shape", "verdict", "findings", "notes"})
         self.assertEqual((report["verdict"], report["findings"]), ("clean", []))
         planted = ["check", "mma", "fused", "--specimen", "out_of_bounds_write", *shape]
         report = self.json_of(*planted, code=DIVERGED)

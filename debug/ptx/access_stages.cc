@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -174,7 +173,8 @@ class Goals {
       grew = grew || (known | goals) != known;
       known = static_cast<std::uint8_t>(known | goals);
     };
-    for (const Step& step : std::views::reverse(steps_)) {
+    for (auto at = steps_.rbegin(); at != steps_.rend(); ++at) {
+      const Step& step = *at;
       const std::string_view base = base_of(*step.statement);
       const int behind = of(step.to), behind_product = (behind | behind << 1) & 0b1010;
       for (std::size_t i = 0; i < step.from.size(); ++i) {

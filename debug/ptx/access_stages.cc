@@ -173,8 +173,8 @@ class Goals {
       grew = grew || (known | goals) != known;
       known = static_cast<std::uint8_t>(known | goals);
     };
-    for (auto at = steps_.rbegin(); at != steps_.rend(); ++at) {
-      const Step& step = *at;
+    for (std::size_t left = steps_.size(); left-- > 0;) {
+      const Step& step = steps_[left];
       const std::string_view base = base_of(*step.statement);
       const int behind = of(step.to), behind_product = (behind | behind << 1) & 0b1010;
       for (std::size_t i = 0; i < step.from.size(); ++i) {

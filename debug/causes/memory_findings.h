@@ -30,9 +30,9 @@ struct CheckReport {
     std::int64_t row = -1, col = -1;  ///< of the element in its tile, or in its tensor
   };
   std::vector<Item> items;
-  std::vector<Site> sites;     ///< of the kernel
-  bool knows_progress = true;  ///< whether lanes say which sites they have passed
-  bool in_step = false;        ///< the lanes of a warp ran in step, as those of PTX do
+  std::vector<Site> sites;         ///< of the kernel
+  bool knows_progress = true;      ///< whether lanes say which sites they have passed
+  bool in_step = false;            ///< the lanes of a warp ran in step, as those of PTX do
   std::vector<std::string> notes;  ///< simt::Checker::notes
 
   bool clean() const { return items.empty() && fault.empty(); }

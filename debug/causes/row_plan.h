@@ -108,9 +108,9 @@ struct RowPlan {
   int dot_sums = 1;
   /// What stays, times this, of the scores of the tile before in those of the same columns.
   double scores_left = 0;
-  std::int64_t tile = 64;     ///< keys that are taken at a time
-  std::int64_t tiles = 1;     ///< that the row's block goes through
-  bool downwards = false;     ///< from the last to the first
+  std::int64_t tile = 64;  ///< keys that are taken at a time
+  std::int64_t tiles = 1;  ///< that the row's block goes through
+  bool downwards = false;  ///< from the last to the first
   Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
   double alpha_power = 1;  ///< of Rescale::power
   /// Tiles that the rules above hold in, and the maps below; empty: all.

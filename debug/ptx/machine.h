@@ -76,7 +76,7 @@ struct Grid {
   bool last_block_alone = false;       ///< or its cluster; those before it are not run
   bool beside_last = false;            ///< the grid before it may still run (griddepcontrol)
   std::atomic<bool>* lets_next_start = nullptr;  ///< set by griddepcontrol.launch_dependents
-  std::uint32_t first_place = 1;       ///< what the checker knows the first instruction by
+  std::uint32_t first_place = 1;  ///< what the checker knows the first instruction by
   std::function<std::string(std::uint32_t)> line_elsewhere = {};  ///< of places of other kernels
 
   std::int64_t block_count() const { return std::int64_t{blocks[0]} * blocks[1] * blocks[2]; }

@@ -363,8 +363,8 @@ class Search {
   Location location_;
   std::string refused_;                ///< why the last problem was left out
   std::vector<std::string> refusals_;  ///< why any was, each reason once
-  std::string kernel_, module_name_;  ///< of the last run
-  std::string marked_ptx_;            ///< of its module; empty: it has no markers
+  std::string kernel_, module_name_;   ///< of the last run
+  std::string marked_ptx_;             ///< of its module; empty: it has no markers
   std::vector<RunTraits> traits_;
   std::vector<DumpInfo> right_;       ///< of the runs that match
   FailedRuns failed_runs_;            ///< of a kernel that is not traced

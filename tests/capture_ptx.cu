@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/capture_file.h"
 #include "tests/support/ptx_conformance.h"
 
 using namespace lanescope::ptx_conformance;
@@ -57,7 +57,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: capture_ptx OUTPUT.safetensors\n");
     return 2;
   }
-  std::string header, body;
+  lanescope::CaptureFile file;
   int refused = 0;
   for (const Spelling& spelling : spellings()) {
     const std::vector<std::uint64_t> results = run(spelling);
@@ -67,21 +67,12 @@ int main(int count, char** words) {
       continue;
     }
     const int bytes = result_bytes(spelling);
-    const std::size_t begin = body.size();
+    std::string numbers;
     for (const std::uint64_t result : results) {
-      for (int i = 0; i < bytes; ++i) body += static_cast<char>(result >> (8 * i) & 0xff);
+      for (int i = 0; i < bytes; ++i) numbers += static_cast<char>(result >> (8 * i) & 0xff);
     }
-    header += (header.empty() ? "{" : ",") + ("\"" + spelling.name()) + "\":{\"dtype\":\"U" +
-              std::to_string(8 * bytes) + "\",\"shape\":[" + std::to_string(tries) +
-              "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(body.size()) +
-              "]}";
+    file.add(spelling.name(), "U" + std::to_string(8 * bytes), tries, numbers);
   }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::ofstream file(words[1], std::ios::binary);
-  const std::uint64_t length = header.size();
-  file.write(reinterpret_cast<const char*>(&length), 8);
-  file << header << body;
   std::printf("%d refused\n", refused);
-  return file.good() ? 0 : 1;
+  return file.write(words[1]) ? 0 : 1;
 }

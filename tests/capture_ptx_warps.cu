@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/capture_file.h"
 #include "tests/support/ptx_warps.h"
 
 using namespace lanescope::ptx_warps;
@@ -77,7 +77,7 @@ int main(int count, char** words) {
   cudaMalloc(&memory.own, scratch_bytes);
   const CUtensorMap map = map_of(memory.in);
   cudaMemcpy(memory.map, &map, sizeof map, cudaMemcpyHostToDevice);
-  std::string header, body;
+  lanescope::CaptureFile file;
   int refused = 0;
   for (const Trial& trial : trials()) {
     const std::vector<std::uint32_t> results = run(trial, memory);
@@ -91,19 +91,9 @@ int main(int count, char** words) {
       std::printf("refused: %s\n", trial.name.c_str());
       continue;
     }
-    const std::size_t begin = body.size();
-    body.append(reinterpret_cast<const char*>(results.data()), results.size() * 4);
-    header += (header.empty() ? "{" : ",") + ("\"" + trial.name) +
-              "\":{\"dtype\":\"U32\",\"shape\":[" + std::to_string(results.size()) +
-              "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(body.size()) +
-              "]}";
+    file.add(trial.name, "U32", results.size(),
+             {reinterpret_cast<const char*>(results.data()), results.size() * 4});
   }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::ofstream file(words[1], std::ios::binary);
-  const std::uint64_t length = header.size();
-  file.write(reinterpret_cast<const char*>(&length), 8);
-  file << header << body;
   std::printf("%d refused\n", refused);
-  return file.good() ? 0 : 1;
+  return file.write(words[1]) ? 0 : 1;
 }

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/capture_file.h"
 #include "tests/support/units.h"
 
 using namespace lanescope::units;
@@ -57,15 +57,11 @@ const HalfUnit halves[] = {{"ex2.approx.f16", ex2_f16},
                            {"tanh.approx.f16", tanh_f16},
                            {"tanh.approx.bf16", tanh_bf16}};
 
-std::string header, body;
+lanescope::CaptureFile file;
 template <class T>
 void add(const std::string& name, const std::vector<T>& words) {
-  const std::size_t begin = body.size();
-  body.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(T));
-  header += (header.empty() ? "{\"" : ",\"") + name + "\":{\"dtype\":\"U" +
-            std::to_string(8 * sizeof(T)) + "\",\"shape\":[" + std::to_string(words.size()) +
-            "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(body.size()) +
-            "]}";
+  file.add(name, "U" + std::to_string(8 * sizeof(T)), words.size(),
+           {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(T)});
 }
 
 }  // namespace
@@ -102,11 +98,5 @@ int main(int count, char** words) {
     std::fprintf(stderr, "capture_units: %s\n", cudaGetErrorString(error));
     return 1;
   }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::ofstream file(words[1], std::ios::binary);
-  const std::uint64_t length = header.size();
-  file.write(reinterpret_cast<const char*>(&length), 8);
-  file << header << body;
-  return file.good() ? 0 : 1;
+  return file.write(words[1]) ? 0 : 1;
 }

@@ -201,8 +201,7 @@ void tell_hidden_race(Location& location) {
       values.cause == Cause::unexplained || row_of(values.cause).may_be_memory;
   if (values.certain || !says_nothing) {
     values.evidence.push_back(
-        "the memory checker finds races within a warp, which do not explain "
-        "it: " +
+        "the memory checker finds races within a warp, which do not explain it: " +
         race.evidence.front());
     return;
   }

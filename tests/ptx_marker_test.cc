@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "debug/ptx/access_stages.h"
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker_run.h"
@@ -273,70 +272,6 @@ TEST_CASE("marker: what computes a value is seen through copies", "[ptx][marker]
     opcodes.emplace_back(function.statements[found.statement].opcode);
   }
   CHECK(opcodes == std::vector<std::string>{"mul.rn.f32", "ex2.approx.f32"});
-}
-
-TEST_CASE("marker: without any, what a store to shared memory holds says its stage", "[ptx]") {
-  const auto stage_of = [](const std::string& body) {
-    const std::string text = ptx_module(marked_registers + body + "\nret;", 1);
-    const ptx::Module module = ptx::parse(text, "test.ptx");
-    const auto stages = ptx::stages_of_accesses(module.functions[0]);
-    return static_cast<int>(stages[stages.size() - 2]);
-  };
-  const int load = 1 << static_cast<int>(Stage::load);
-  const int softmax = 1 << static_cast<int>(Stage::softmax);
-  CHECK(stage_of("ld.global.nc.u16 %h1, [%rd1]; cvt.f32.f16 %f2, %h1; mul.f32 %f3, %f2, 0f3F000000;"
-                 "st.shared.f32 [%r1], %f3;") == load);
-  CHECK(stage_of("mov.u32 %r4, 0; setp.lt.u32 %p1, %r1, 5; @%p1 ld.global.u32 %r4, [%rd1];"
-                 "st.shared.b32 [%r1], %r4;") == load);
-  CHECK(stage_of("cp.async.cg.shared.global [%r1], [%rd1], 16;") == load);
-  CHECK(stage_of("ex2.approx.f32 %f2, %f1; mul.f32 %f3, %f2, %f2; cvt.rn.f16.f32 %h1, %f3;"
-                 "st.shared.b16 [%r1], %h1;") == softmax);
-  // Sums may be of any stage, and so may what comes from shared memory itself.
-  CHECK(stage_of("ld.global.f32 %f2, [%rd1]; add.f32 %f3, %f2, %f1; st.shared.f32 [%r1], %f3;") ==
-        0);
-  CHECK(stage_of("ld.shared.f32 %f2, [%r1]; st.shared.f32 [%r1], %f2;") == 0);
-  CHECK(stage_of("mov.f32 %f2, 0f00000000; st.shared.f32 [%r1], %f2;") == 0);
-  CHECK(stage_of("ld.global.f32 %f2, [%rd1]; st.global.f32 [%rd1], %f2;") == 0);
-}
-
-TEST_CASE("marker: without any, what becomes of a number that is read says its stage", "[ptx]") {
-  const auto stages_of = [](const std::string& body) {
-    const std::string text = ptx_module(marked_registers + body + "\nret;", 1);
-    const ptx::Module module = ptx::parse(text, "test.ptx");
-    const auto stages = ptx::stages_of_accesses(module.functions[0]);
-    std::vector<int> read;
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      const std::string_view opcode = module.functions[0].statements[i].opcode;
-      if (opcode.starts_with("ld.") && opcode.find("param") == opcode.npos) {
-        read.push_back(stages[i]);
-      }
-    }
-    return read;
-  };
-  const int qk = 1 << static_cast<int>(Stage::qk), pv = 1 << static_cast<int>(Stage::pv);
-  const int softmax = 1 << static_cast<int>(Stage::softmax);
-  const std::string q = "ld.global.f32 %f1, [%rd1];", k = "ld.shared.f32 %f2, [%r1];";
-  const std::string store = "st.global.f32 [%rd1], %f3;";
-  const std::string weigh =
-      "ld.shared.f32 %f6, [%r1]; mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;";
-  const std::string power =
-      "max.f32 %f4, %f3, %f4; sub.f32 %f4, %f3, %f4; ex2.approx.f32 %f5, %f4;";
-  const std::string product = "fma.rn.f32 %f3, %f1, %f2, %f3;";
-  const std::string scaled = "mul.f32 %f3, %f3, 0f3E000000;";
-  CHECK(stages_of(q + k + product + scaled + power) == std::vector{qk, qk});
-  CHECK(stages_of("ld.shared.f32 %f3, [%r1];" + scaled + power) == std::vector{softmax});
-  CHECK(stages_of(q + k + product + power + weigh) == std::vector{qk, qk, pv});
-  // Of a product alone it may be either, and what weighs sums may be a combine pass.
-  CHECK(stages_of(q + k + product + store) == std::vector{0, 0});
-  CHECK(stages_of("ld.global.f32 %f3, [%rd1];" + power + weigh) == std::vector{0, 0});
-  // expf multiplies a power of two with an exponent that it makes of a part of its argument.
-  CHECK(stages_of("ld.global.f32 %f3, [%rd1]; mov.b32 %r2, %f3; shl.b32 %r3, %r2, 23;"
-                  "mov.b32 %f6, %r3;" +
-                  power + "mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;") ==
-        std::vector{softmax});
-  // A number that says where others lie is none of them.
-  CHECK(stages_of("ld.global.u32 %r1, [%rd1]; ld.shared.f32 %f3, [%r1];" + power) ==
-        std::vector{0, softmax});
 }
 
 TEST_CASE("marker: an accumulator of a product in flight is no value yet", "[ptx][marker]") {

@@ -171,7 +171,7 @@ class StrangersTest(ProgramTest):
             self.assertNotIn("suspect memory", "\n".join(evidence))
         source = (self.folder / "nan_cuda.cu").read_text().splitlines()
         line, = [i for i, line in enumerate(source, 1) if "sqrtf" in line]
-        origin = rf"^first NaN: sqrt\S* at \S*nan_cuda\.cu:{line} of -[\d.]+, block 0, "
+        origin = rf"^first NaN: sqrt\S* at \S*nan_cuda\.cu:{line} in qk of -[\d.]+, block 0, "
         checked = self.json_of("check", module, "fused", "--backend", "sim", "--shape", "s=40,d=64")
         self.assertEqual((checked["verdict"], checked["findings"]), ("clean", []))
         self.assertRegex(checked["notes"][0], origin)
@@ -179,6 +179,19 @@ class StrangersTest(ProgramTest):
         self.assertRegex(told, f"(?m){origin}")
         right = self.json_of("check", self.compile_cuda("finite_cuda"), "fused", "--backend", "sim", "--shape", "s=40,d=64")
         self.assertEqual(right["notes"], [])
+
+    def test_plain_cuda_kernel_whose_first_nan_tells_where_it_is_wrong(self):
+        unguarded = ("l > 0 ? acc[d] / l : 0.0f", "acc[d] / l")
+        masked = [("j < len_kv && (!causal || j <= row + len_kv - len_q)", "j < len_kv"),
+                  ("s *= scale;", "s = causal && j > row + len_kv - len_q ? -INFINITY : s * scale;")]
+        kept = [("m_new = fmaxf(m, s)", "m_new = j == 0 ? s : m")]
+        for name, changes, options, told in [
+                ("divided_cuda", [unguarded], ["--shape", "s=96,skv=64,d=64", "--causal"], ("epilogue", "divided_by_zero")),
+                ("masked_cuda", masked + [unguarded], ["--shape", "s=96,skv=64,d=64", "--causal"], ("softmax", "masked_row_unguarded")),
+                ("overflow_cuda", kept, ["--shape", "s=96,d=64", "--input", "large"], ("softmax", "overflow"))]:
+            with self.subTest(name):
+                found = self.json_of("locate", self.compile_cuda(name, *changes), "--backend", "sim", *options, code=DIVERGED)
+                self.assertEqual((found["stage"], found["cause"]), told, found["evidence"])
 
     def test_plain_cuda_kernel_whose_index_is_narrow(self):
         narrow = self.compile_cuda("narrow_cuda", ("v += blockIdx.y / group * (long long)len_kv", "v += int(blockIdx.y / group) * len_kv"))

@@ -181,7 +181,10 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   if (diagnosis.memory.empty()) {
     diagnosis.cause = cause_of(report.stop);
     std::istringstream lines(report.fault);
-    for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
+    for (std::string line; std::getline(lines, line);) {
+      if (!diagnosis.end_stage) diagnosis.end_stage = stage_named_in(line);
+      diagnosis.evidence.push_back(line);
+    }
     return diagnosis;
   }
   put_races_first(diagnosis.memory);

@@ -34,6 +34,7 @@ struct CheckReport {
   bool knows_progress = true;      ///< whether lanes say which sites they have passed
   bool in_step = false;            ///< the lanes of a warp ran in step, as those of PTX do
   std::vector<std::string> notes;  ///< simt::Checker::notes
+  simt::NanOrigin nan;             ///< the first NaN that the kernel made
 
   bool clean() const { return items.empty() && fault.empty(); }
 };
@@ -49,6 +50,9 @@ using SharedElement = std::function<std::optional<SharedPlace>(std::int64_t offs
 /// Fills the items of `report` from what `checker` found.
 void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
                        CheckReport& report);
+
+/// The stage that a line says its code is of (ptx/program.h, stage_of), where it is one alone.
+std::optional<Stage> stage_named_in(const std::string& text);
 
 const char* name_of(simt::Kind kind);
 /// What a finding means, in a line.

@@ -254,12 +254,18 @@ std::string Program::stage_of(std::uint32_t instruction) const {
   const unsigned stages = origins[instruction].stages;
   std::string text;
   if ((stages & before_stages) != 0) return text;
-  for (int i = 0; i <= static_cast<int>(Stage::epilogue); ++i) {
+  for (int i = 0; i <= static_cast<int>(Stage::combine); ++i) {
     if (!(stages >> i & 1)) continue;
     text +=
         (text.empty() ? " in " : " or ") + std::string(lanescope::name_of(static_cast<Stage>(i)));
   }
   return text;
+}
+
+std::optional<Stage> Program::one_stage_of(std::uint32_t instruction) const {
+  const std::uint8_t stages = origins[instruction].stages;
+  if (!std::has_single_bit(stages) || stages == before_stages) return std::nullopt;
+  return static_cast<Stage>(std::countr_zero(stages));
 }
 
 std::string Program::describe(std::uint32_t instruction) const {

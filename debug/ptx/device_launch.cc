@@ -132,6 +132,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   // Of several launches, the first in which there is one.
   if (checker && !session_ && checker->notes().empty()) {
     checker->note(number_notes(numbers, program));
+    checker->note_nan(nan_origin(numbers, program));
   }
   ending_.reset();
   if (lets_next_start) ending_ = manner.stream;

@@ -1,7 +1,10 @@
 #include "debug/ptx/notes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <span>
+#include <string_view>
 
 #include "debug/text/text.h"
 
@@ -63,6 +66,39 @@ std::vector<std::string> number_notes(const NumbersMade& made, const Program& pr
     notes.push_back(number_note("infinity", made.infinity, program));
   }
   return notes;
+}
+
+simt::NanOrigin nan_origin(const NumbersMade& made, const Program& program) {
+  using Kind = simt::NanOrigin::Kind;
+  const NumberMade& nan = made.nan;
+  if (nan.block < 0) return {};
+  const auto base_at = [&](std::uint32_t instruction) {
+    const std::string_view opcode = program.origins[instruction].opcode;
+    return opcode.substr(0, opcode.find('.'));
+  };
+  // Where the way of its infinity begins: what made that of finite numbers, if it was made.
+  std::uint32_t blamed = nan.instruction;
+  Kind kind = Kind::other;
+  if (!nan.way.empty()) {
+    const std::uint32_t root = nan.way.back().instruction;
+    const std::string_view base = base_at(root);
+    // expf multiplies what ex2 gives by a power of two.
+    const bool is_power =
+        base == "ex2" || (base == "mul" && program.one_stage_of(root) == Stage::softmax);
+    kind = is_power                         ? Kind::exponential
+           : base == "cvt"                  ? Kind::narrowing
+           : base == "rcp" || base == "div" ? Kind::division
+                                            : Kind::other;
+    if (kind == Kind::exponential || kind == Kind::narrowing) blamed = root;
+  }
+  const std::string_view base = base_at(nan.instruction);
+  const auto operands = std::span(nan.operands).first(static_cast<std::size_t>(nan.count));
+  const bool any_infinite = std::ranges::any_of(operands, [](float x) { return std::isinf(x); });
+  if (kind == Kind::other && base == "div" && !any_infinite) kind = Kind::division;
+  const bool is_sum = base == "sub" || base == "add" || base == "fma";
+  const bool of_zero = std::ranges::any_of(operands, [](float x) { return x == 0; });
+  if (kind == Kind::other && is_sum && any_infinite && !of_zero) kind = Kind::difference;
+  return {kind, program.one_stage_of(blamed)};
 }
 
 std::vector<std::string> wait_notes(const Tally& tally, const Program& program) {

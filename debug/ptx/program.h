@@ -3,12 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "debug/ptx/syntax.h"
 #include "debug/ptx/types.h"
 #include "debug/simt/hopper.h"
+#include "reference/site.h"
 
 namespace lanescope::ptx {
 
@@ -136,6 +138,8 @@ struct Program {
   std::string calls_of(std::uint32_t instruction) const;
   /// " in softmax", where its markers say so; " in qk or softmax" where both lead there.
   std::string stage_of(std::uint32_t instruction) const;
+  /// The same where it is one alone.
+  std::optional<Stage> one_stage_of(std::uint32_t instruction) const;
   /// "ld.global.u32 at my.cu:17, called at my.cu:31 in softmax".
   std::string describe(std::uint32_t instruction) const;
 };
@@ -163,7 +167,7 @@ inline constexpr std::uint64_t window_mask = std::uint64_t{15} << 60;
 /// Decodes the kernel `name`. `addresses`: where the module's .global and .const variables lie, as
 /// Module::variables has them. `injects`: markers replace values (MarkerRun), which a sum that is
 /// contracted with the product would pass by. `names_accesses`: without markers, the stage of
-/// accesses is said (ptx/access_stages.h). Throws UsageError for what the machine does
+/// accesses is said (ptx/number_stages.h). Throws UsageError for what the machine does
 /// not execute, with the opcode and its line, before anything runs.
 Program decode(const Module& module, const std::string& name,
                const std::vector<std::uint64_t>& addresses, bool injects = false,

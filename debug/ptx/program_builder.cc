@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "debug/ptx/access_stages.h"
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker.h"
 #include "debug/ptx/number_origins.h"
+#include "debug/ptx/number_stages.h"
 #include "debug/text/text.h"
 #include "reference/error.h"
 
@@ -256,7 +256,7 @@ std::optional<std::pair<Space, std::uint64_t>> ProgramBuilder::locate(
 void ProgramBuilder::decode_function(const Function& function) {
   demand_no_products_in_flight(module_, function);
   std::vector<std::uint8_t> stages = stages_of(function);  // and none of its end
-  if (stages.empty() && names_accesses_) stages = stages_of_accesses(function);
+  if (stages.empty() && names_accesses_) stages = stages_by_numbers(function);
   const auto add = [&](Decoder& decoder) {
     Instruction& in = decoder.in;
     in.operands = static_cast<std::uint32_t>(program_.operands.size());

@@ -27,6 +27,7 @@ struct Location {
   std::optional<Diagnosis> diagnosis;    ///< where it is not clean
   std::optional<Diagnosis> hidden_race;  ///< of lanes that ran in step, though values are wrong
   std::vector<std::string> first_nan;    ///< where the kernel made it, as the memory checker saw
+  simt::NanOrigin nan;                   ///< what it made it of
   std::vector<Diagnosis> others;         ///< faults of other stages that do not follow from it
   std::vector<std::string> source;       ///< where the kernel's source makes the wrong value
   std::vector<std::string> warnings;     ///< of the compiler, about the kernel's source

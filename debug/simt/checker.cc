@@ -117,6 +117,7 @@ void Checker::begin(std::size_t shared_bytes, bool is_first) {
   }
   findings_.clear();
   notes_.clear();
+  nan_origin_ = {};
   lines_.clear();
   tiles_.clear();
   cells_.clear();
@@ -283,6 +284,7 @@ void Checker::save(int file) const {
   }
   write_number(notes_.size());
   for (const std::string& note : notes_) write_text(note);
+  write_all(file, &nan_origin_, sizeof nan_origin_);
   write_number(tiles_.size());
   for (const NamedTile& tile : tiles_) write_all(file, &tile, sizeof tile);
   // Of the regions those that were added where the kernel ran.
@@ -317,6 +319,7 @@ void Checker::load(int file) {
   }
   notes_.resize(read_number());
   for (std::string& note : notes_) note = read_text();
+  read_all(file, &nan_origin_, sizeof nan_origin_);
   tiles_.clear();
   for (std::size_t left = read_number(); left > 0; --left) {
     NamedTile tile;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "debug/simt/finding.h"
+#include "debug/simt/nan_origin.h"
 #include "debug/simt/shadow.h"
 #include "kernels/trace/tile_layout.h"
 
@@ -66,6 +67,9 @@ class Checker {
   void note(const std::vector<std::string>& lines) {
     notes_.insert(notes_.end(), lines.begin(), lines.end());
   }
+  /// The first NaN, for programs.
+  const NanOrigin& nan_origin() const { return nan_origin_; }
+  void note_nan(const NanOrigin& origin) { nan_origin_ = origin; }
 
   std::size_t shared_bytes() const { return shared_bytes_; }
   /// The tiles in shared memory that the kernel named, in their order.
@@ -130,6 +134,7 @@ class Checker {
   std::string image_;
   std::map<std::uint32_t, std::string> lines_;
   std::vector<std::string> notes_;
+  NanOrigin nan_origin_;
   std::set<NamedTile> tiles_;
   std::uintptr_t base_ = 0;  ///< of the image
   std::size_t image_bytes_ = 0;

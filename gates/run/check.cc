@@ -29,6 +29,7 @@ CheckReport check_kernel(RunOptions options) {
   report.knows_progress = !module.marked_ptx;
   report.in_step = !checker.lines().empty();
   report.notes = checker.notes();
+  report.nan = checker.nan_origin();
   report.sites.assign(module.sites, module.sites + module.site_count);
   const auto shared_element = [&](std::int64_t offset) -> std::optional<SharedPlace> {
     const char* tile = nullptr;

@@ -140,6 +140,7 @@ bool check_memory(const Probe& probe, Location& location) {
   const auto makes_nan = [](const std::string& note) { return note.starts_with("first NaN"); };
   if (location.first_nan.empty() && std::ranges::any_of(report->notes, makes_nan)) {
     location.first_nan = report->notes;
+    location.nan = report->nan;
   }
   if (report->clean()) {
     if (location.diagnosis) refute_unwritten_reads(*location.diagnosis);
@@ -158,6 +159,7 @@ bool check_memory(const Probe& probe, Location& location) {
       // How the run ended shows that it happened, the checker who did it where.
       for (const std::string& line : values.evidence) say_once(memory.evidence, line);
       if (!memory.first) memory.first = values.first;
+      if (memory.first && memory.end_stage) memory.first->stage = *memory.end_stage;
       values = std::move(memory);
       return true;
     }
@@ -182,6 +184,33 @@ bool check_memory(const Probe& probe, Location& location) {
   return true;
 }
 
+namespace {
+
+/// What follows from how the first NaN was made, where values say no more than that there is one.
+void name_by_origin(const simt::NanOrigin& nan, Diagnosis& values) {
+  using Kind = simt::NanOrigin::Kind;
+  const bool of_nan = values.cause == Cause::non_finite || values.cause == Cause::unexplained ||
+                      values.cause == Cause::masked_row_unguarded ||
+                      values.cause == Cause::divided_by_zero;
+  if (nan.kind == Kind::none || !values.first || !is_output(values.first->site) || !of_nan) return;
+  if (nan.stage) values.first->stage = *nan.stage;
+  const Cause cause = nan.kind == Kind::difference ? Cause::masked_row_unguarded
+                      : nan.kind == Kind::division ? Cause::divided_by_zero
+                      : nan.kind == Kind::exponential || nan.kind == Kind::narrowing
+                          ? Cause::overflow
+                          : values.cause;
+  if (nan.kind == Kind::exponential) {
+    values.evidence.push_back(
+        "2^x is infinite: what is subtracted from the scores is not the "
+        "maximum that their row has so far");
+  }
+  if (cause == values.cause) return;
+  values.cause = cause;
+  values.certain = false;  // others may follow
+}
+
+}  // namespace
+
 void tell_origin(Location& location) {
   Diagnosis& values = *location.diagnosis;
   const bool clean = std::ranges::any_of(
@@ -189,6 +218,7 @@ void tell_origin(Location& location) {
   const auto suspicion = std::ranges::find(values.evidence, suspects_memory);
   if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
   if (values.sure()) return;
+  name_by_origin(location.nan, values);
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
                          location.first_nan.end());
 }

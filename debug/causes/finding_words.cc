@@ -1,0 +1,121 @@
+#include "debug/causes/memory_findings.h"
+
+namespace lanescope {
+
+using simt::Kind;
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::none:
+      break;
+    case Kind::race:
+    case Kind::race_with_read:
+      return "race";
+    case Kind::missing_wait:
+      return "missing wait";
+    case Kind::uninitialised_read:
+      return "uninitialised read";
+    case Kind::uninitialised_register:
+      return "uninitialised register";
+    case Kind::out_of_bounds:
+      return "out of bounds";
+    case Kind::misaligned:
+      return "misaligned";
+    case Kind::write_to_input:
+      return "write to an input";
+    case Kind::written_twice:
+      return "written twice";
+    case Kind::never_written:
+      return "never written";
+    case Kind::missing_proxy_fence:
+      return "missing proxy fence";
+    case Kind::operand_overwritten:
+      return "operand overwritten";
+    case Kind::register_in_flight:
+      return "register in flight";
+    case Kind::missing_register_fence:
+      return "missing register fence";
+    case Kind::layout_disagrees:
+      return "layout disagrees";
+    case Kind::wrong_expect_tx:
+      return "wrong expect tx";
+    case Kind::unfenced_barrier:
+      return "unfenced barrier";
+    case Kind::barrier_overwritten:
+      return "barrier overwritten";
+    case Kind::unfinished_copy:
+      return "unfinished copy";
+    case Kind::double_arrival:
+      return "double arrival";
+    case Kind::missing_grid_wait:
+      return "missing grid wait";
+  }
+  return "";
+}
+
+const char* explanation_of(const simt::Finding& f) {
+  switch (f.kind) {
+    case Kind::race:
+    case Kind::race_with_read:
+      if (f.access.place == f.earlier.place) {
+        return "one store has two lanes at one place: their indices collide, or no barrier stands "
+               "between two turns of it";
+      }
+      return is_within_warp(f) ? "two lanes of a warp, and no __syncwarp() orders them: right only "
+                                 "while they run in step"
+                               : "no barrier orders the two accesses";
+    case Kind::missing_wait:
+      return "an async copy into these bytes may still be under way: its wait is missing or too "
+             "weak";
+    case Kind::uninitialised_read:
+      return "nobody wrote these bytes in this block";
+    case Kind::uninitialised_register:
+      return "a value that was never assigned is used";
+    case Kind::out_of_bounds:
+      return "the address lies outside of every buffer";
+    case Kind::misaligned:
+      return "the address is no multiple of the access's size";
+    case Kind::write_to_input:
+      return "the kernel may only read here";
+    case Kind::written_twice:
+      return "an element of the output is written once";
+    case Kind::never_written:
+      return "elements of the output keep what was there before";
+    case Kind::missing_proxy_fence:
+      return "a lane wrote these bytes, and no fence.proxy.async stands between that and the "
+             "asynchronous copy or wgmma";
+    case Kind::operand_overwritten:
+      return "a wgmma or copy that reads these bytes may still be under way: nothing that waits "
+             "for "
+             "it orders this write behind it";
+    case Kind::register_in_flight:
+      return "the register belongs to a wgmma that no wgmma.wait_group covers yet";
+    case Kind::missing_register_fence:
+      return "no wgmma.fence stands between the access to the register and the wgmma that uses it";
+    case Kind::layout_disagrees:
+      return "the matrix descriptor reads the tile in another layout (swizzle, leading or stride "
+             "offset, box) than the tensor map stored it in";
+    case Kind::wrong_expect_tx:
+      return "expect_tx does not say what this copy and the others of its phase bring: the phase "
+             "completes before they have come, or never";
+    case Kind::unfenced_barrier:
+      return "a copy completes on this mbarrier, and no fence.mbarrier_init follows its "
+             "initialisation";
+    case Kind::barrier_overwritten:
+      return "these bytes are an mbarrier in use";
+    case Kind::unfinished_copy:
+      return "the block ends while this copy is under way";
+    case Kind::double_arrival:
+      return "a thread arrived twice in a phase of an mbarrier, so that it completed without "
+             "another one";
+    case Kind::missing_grid_wait:
+      return "the grid before in the stream let this one start early, and may still use these "
+             "bytes: no griddepcontrol.wait (cudaGridDependencySynchronize) stands before the "
+             "access";
+    case Kind::none:
+      break;
+  }
+  return "";
+}
+
+}  // namespace lanescope

@@ -1,0 +1,189 @@
+#include "debug/ptx/number_roles.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "debug/ptx/control_flow.h"
+#include "debug/ptx/marker.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// It makes the exponent of a float of an integer, as expf does with a part of its argument.
+bool makes_exponent(const Statement& statement) {
+  const Operand& by = statement.operands.back();
+  return base_of(statement) == "shl" && by.kind == Operand::Kind::integer && by.bits == 23;
+}
+
+/// Numbers pass through it: sums, maxima, choices, other lanes' and other forms of them.
+bool passes_numbers(const Statement& statement) {
+  const std::string_view base = base_of(statement);
+  const bool is_sum = is_one_of(base, {"add", "sub", "max", "min", "neg", "abs", "tanh"});
+  if (is_sum) return is_real(statement.opcode);
+  if (makes_exponent(statement)) return false;
+  return is_one_of(base, {"mov", "cvt", "selp", "prmt", "shfl", "and", "or", "shl", "shr"});
+}
+
+/// Its second operand divides the first, or its only one is what is divided by or the logarithm is
+/// taken of.
+bool divides(std::string_view base) { return is_one_of(base, {"div", "rcp", "lg2"}); }
+
+/// Of numbers of 16 bits or fewer: read as such, or made wider.
+bool is_narrow(const Statement& statement) {
+  const std::string_view opcode = statement.opcode, last = opcode.substr(opcode.rfind('.') + 1);
+  if (reads_memory(statement)) return is_one_of(last, {"b16", "u16", "s16", "b8", "u8"});
+  return base_of(statement) == "cvt" && is_one_of(last, {"f16", "bf16", "e4m3x2", "e5m2x2"});
+}
+
+}  // namespace
+
+bool is_one_of(std::string_view base, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), base) != names.end();
+}
+
+bool is_real(std::string_view opcode) {
+  return opcode.find(".f") != opcode.npos || opcode.find(".bf") != opcode.npos;
+}
+
+bool multiplies_matrices(const Statement& statement) {
+  return base_of(statement) == "mma" || statement.opcode.find(".mma") != statement.opcode.npos;
+}
+
+bool reads_memory(const Statement& statement) {
+  const std::string_view opcode = statement.opcode;
+  if (opcode.starts_with("ldmatrix") || opcode.starts_with("wmma.load")) return true;
+  return is_one_of(base_of(statement), {"ld", "ldu"}) && opcode.find(".param") == opcode.npos;
+}
+
+bool stores_result(const Statement& statement) {
+  return base_of(statement) == "st" && statement.opcode.find(".global") != std::string_view::npos;
+}
+
+NumberRoles::NumberRoles(const Function& function)
+    : origins_(static_cast<std::size_t>(function.register_count())), goals_(origins_.size()) {
+  for (const Statement& statement : function.statements) {
+    if (is_marker(statement) || statement.operands.size() < 2) continue;
+    Step step{&statement, {}, {}};
+    add_registers(statement.operands.front(), step.to);
+    for (std::size_t i = 1; i < statement.operands.size(); ++i) {
+      add_registers(statement.operands[i], step.from);
+      step.operand.resize(step.from.size(), i);
+    }
+    steps_.push_back(step);
+  }
+  while (spread_forwards()) {
+  }
+  for (const Step& step : steps_) note_products(step);
+  while (spread_backwards()) {
+  }
+}
+
+std::uint8_t NumberRoles::origins_of(const std::vector<int>& registers) const {
+  std::uint8_t all = 0;
+  for (const int reg : registers) all |= origin(reg);
+  return all;
+}
+
+std::uint8_t NumberRoles::goals_of(const std::vector<int>& registers) const {
+  std::uint8_t all = 0;
+  for (const int reg : registers) all |= goals_[static_cast<std::size_t>(reg)];
+  return all;
+}
+
+bool NumberRoles::is_factor(const Step& step, std::size_t i) {
+  const std::string_view base = base_of(*step.statement);
+  return (base == "mul" || base == "fma") && is_real(step.statement->opcode) && step.operand[i] < 3;
+}
+
+/// The origins of what a statement makes.
+std::uint8_t NumberRoles::made_by(const Step& step) const {
+  const Statement& statement = *step.statement;
+  const std::string_view base = base_of(statement);
+  if (base == "ex2") return power;
+  if (reads_memory(statement)) {
+    return static_cast<std::uint8_t>(memory | (is_narrow(statement) ? narrow : 0));
+  }
+  const bool is_product = base == "mul" || base == "fma" || multiplies_matrices(statement);
+  if (!passes_numbers(statement) && !is_product && !divides(base)) return 0;
+  std::uint8_t made = origins_of(step.from);
+  // Tiles in shared memory may be named by descriptors.
+  if (multiplies_matrices(statement)) made |= memory;
+  if ((made & memory) != 0 && is_narrow(statement)) made |= narrow;
+  if (made != 0 && base == "max" && is_real(statement.opcode)) made |= top;
+  if ((made & (memory | power)) != 0 && divides(base)) made |= quotient;
+  return made;
+}
+
+bool NumberRoles::spread_forwards() {
+  bool grew = false;
+  for (const Step& step : steps_) {
+    const std::uint8_t made = made_by(step);
+    for (const int reg : step.to) {
+      std::uint8_t& known = origins_[static_cast<std::size_t>(reg)];
+      grew = grew || (known | made) != known;
+      known |= made;
+    }
+  }
+  return grew;
+}
+
+/// Which kinds of numbers a statement multiplies by each other.
+void NumberRoles::note_products(const Step& step) {
+  has_powers_ = has_powers_ || base_of(*step.statement) == "ex2";
+  multiplies_narrow_ = multiplies_narrow_ || multiplies_matrices(*step.statement);
+  if (step.from.size() < 2 || !is_factor(step, 0) || !is_factor(step, 1)) return;
+  const std::uint8_t one = origin(step.from[0]), other = origin(step.from[1]);
+  // A number of softmax's own is divided by the sum: that weighs nothing.
+  const auto is_weight = [](std::uint8_t roles) { return (roles & (power | quotient)) == power; };
+  weighs_ = weighs_ || (is_weight(one) && (other & memory) != 0) ||
+            (is_weight(other) && (one & memory) != 0);
+  if ((one & other & memory) == 0) return;
+  multiplies_ = multiplies_ || ((one | other) & (power | quotient)) == 0;
+  multiplies_narrow_ = multiplies_narrow_ || (one & other & narrow) != 0;
+  multiplies_wide_ = multiplies_wide_ || ((one ^ other) & narrow) != 0;
+}
+
+/// What the registers that a statement reads lead to, from what those lead to that it writes.
+bool NumberRoles::spread_backwards() {
+  bool grew = false;
+  const auto lead = [&](int reg, int goals) {
+    std::uint8_t& known = goals_[static_cast<std::size_t>(reg)];
+    grew = grew || (known | goals) != known;
+    known = static_cast<std::uint8_t>(known | goals);
+  };
+  for (std::size_t left = steps_.size(); left-- > 0;) {
+    const Step& step = steps_[left];
+    const Statement& statement = *step.statement;
+    const std::string_view base = base_of(statement);
+    constexpr int lasting = exponential | result | divisor | kept;
+    const int behind = goals_of(step.to);
+    const int products = exponential_of_product | result_of_product;
+    const int behind_product = (behind & products) |
+                               (behind & exponential ? exponential_of_product : 0) |
+                               (behind & result ? result_of_product : 0);
+    const bool stores_shared = statement.opcode.starts_with("st.shared");
+    for (std::size_t i = 0; i < step.from.size(); ++i) {
+      const int reg = step.from[i];
+      if (base == "ex2") lead(reg, exponential);
+      if (stores_result(statement)) lead(reg, result);
+      if (stores_shared) lead(reg, kept);
+      if (passes_numbers(statement)) lead(reg, behind);
+      if (multiplies_matrices(statement)) lead(reg, behind_product);
+      if (divides(base) && is_real(statement.opcode)) {
+        lead(reg, base == "div" && step.operand[i] == 1 ? behind & lasting : divisor);
+      }
+      if ((base != "mul" && base != "fma") || !is_real(statement.opcode)) continue;
+      if (!is_factor(step, i)) {
+        lead(reg, behind);
+        continue;
+      }
+      const bool multiplied =
+          step.from.size() > 1 && is_factor(step, 1 - std::min(i, std::size_t{1}));
+      const std::uint8_t other = multiplied ? origin(step.from[1 - i]) : std::uint8_t{0};
+      lead(reg, other != 0 && (other & quotient) == 0 ? behind_product : behind);
+    }
+  }
+  return grew;
+}
+
+}  // namespace lanescope::ptx

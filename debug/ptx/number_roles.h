@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "debug/ptx/syntax.h"
+
+namespace lanescope::ptx {
+
+bool is_one_of(std::string_view base, std::initializer_list<std::string_view> names);
+/// Of an opcode: it computes with floats.
+bool is_real(std::string_view opcode);
+bool multiplies_matrices(const Statement& statement);
+bool reads_memory(const Statement& statement);
+/// A store to global memory.
+bool stores_result(const Statement& statement);
+
+/// Of the numbers in a function's registers: where they come from and what becomes of them, as far
+/// as registers show it; what goes through shared memory begins anew.
+class NumberRoles {
+ public:
+  enum Origin : std::uint8_t {
+    memory = 1,     ///< read from it
+    narrow = 2,     ///< of 16 bits or fewer there
+    power = 4,      ///< a power of two: 2^x
+    top = 8,        ///< a maximum takes part
+    quotient = 16,  ///< so does a reciprocal, a quotient or a logarithm of such numbers
+  };
+  enum Goal : std::uint8_t {
+    exponential = 1,             ///< goes into 2^x
+    exponential_of_product = 2,  ///< after a product with another number from memory
+    result = 4,                  ///< goes into global memory
+    result_of_product = 8,
+    divisor = 16,  ///< divides, or its logarithm is taken
+    kept = 32,     ///< goes into shared memory
+  };
+
+  explicit NumberRoles(const Function& function);
+
+  std::uint8_t origins_of(const std::vector<int>& registers) const;
+  std::uint8_t goals_of(const std::vector<int>& registers) const;
+  /// Numbers from memory are multiplied by powers of two.
+  bool weighs() const { return weighs_; }
+  /// There are products of two numbers from memory that are no weights; of two that memory has in
+  /// 16 bits or fewer, or of matrices.
+  bool multiplies() const { return multiplies_; }
+  bool multiplies_narrow() const { return multiplies_narrow_; }
+  /// One of 16 bits or fewer is multiplied by a wider one from memory.
+  bool multiplies_wide() const { return multiplies_wide_; }
+  bool has_powers() const { return has_powers_; }
+
+ private:
+  struct Step {
+    const Statement* statement;
+    std::vector<int> to, from;
+    std::vector<std::size_t> operand = {};  ///< of each in `from`, its number
+  };
+  std::uint8_t origin(int reg) const { return origins_[static_cast<std::size_t>(reg)]; }
+  static bool is_factor(const Step& step, std::size_t i);
+  std::uint8_t made_by(const Step& step) const;
+  void note_products(const Step& step);
+  bool spread_forwards();
+  bool spread_backwards();
+
+  std::vector<Step> steps_;
+  std::vector<std::uint8_t> origins_, goals_;  ///< by register
+  bool weighs_ = false, has_powers_ = false;
+  bool multiplies_ = false, multiplies_narrow_ = false, multiplies_wide_ = false;
+};
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,221 @@
+#include "debug/ptx/number_stages.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "debug/ptx/control_flow.h"
+#include "debug/ptx/marker.h"
+#include "debug/ptx/number_roles.h"
+#include "reference/site.h"
+
+namespace lanescope::ptx {
+namespace {
+
+using Assignments = std::unordered_map<int, std::vector<const Statement*>>;  ///< by register
+
+/// Whether the number that it makes is one of its operands, in another form or scale.
+bool passes_on(std::string_view base) {
+  return is_one_of(base, {"mov", "cvt", "selp", "mul", "prmt", "and", "or", "shl", "shr", "cvta"});
+}
+
+std::uint8_t bit_of(Stage stage) { return static_cast<std::uint8_t>(1 << static_cast<int>(stage)); }
+std::uint8_t bit_if(bool holds, Stage stage) { return holds ? bit_of(stage) : std::uint8_t{0}; }
+
+/// Of the value in some registers. Which of several assignments it is from is left open.
+std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> open) {
+  std::set<int> asked(open.begin(), open.end());
+  bool loaded = false;
+  while (!open.empty()) {
+    const auto at = assignments.find(open.back());
+    open.pop_back();
+    if (at == assignments.end()) return 0;
+    for (const Statement* const statement : at->second) {
+      const std::string_view base = base_of(*statement);
+      if (base == "ex2") return bit_of(Stage::softmax);
+      if (base == "ld" || base == "ldu") {
+        const bool global = statement->opcode.find(".global") != statement->opcode.npos;
+        if (!global && statement->opcode.find(".param") == statement->opcode.npos) return 0;
+        loaded = loaded || global;
+        continue;
+      }
+      if (!passes_on(base)) return 0;
+      std::vector<int> sources;
+      for (std::size_t i = 1; i < statement->operands.size(); ++i) {
+        // The last operand of a selection is the predicate.
+        if (base == "selp" && i + 1 == statement->operands.size()) continue;
+        add_registers(statement->operands[i], sources);
+      }
+      for (const int source : sources) {
+        if (asked.insert(source).second) open.push_back(source);
+      }
+    }
+  }
+  return loaded ? bit_of(Stage::load) : 0;
+}
+
+/// An asynchronous copy from global to shared memory: its destination is named first.
+bool copies_to_shared(std::string_view opcode) {
+  if (!opcode.starts_with("cp.async") || opcode.find(".global") == opcode.npos) return false;
+  return opcode.find(".shared") < opcode.find(".global");
+}
+
+/// Waits for such copies, and what else is done with the mbarriers that they complete on.
+bool awaits_copies(std::string_view opcode) {
+  return opcode.starts_with("mbarrier.") || opcode.starts_with("cp.async.mbarrier.") ||
+         opcode.starts_with("cp.async.commit_group") || opcode.starts_with("cp.async.wait_");
+}
+
+/// What a function does of attention.
+enum class Part : std::uint8_t {
+  attention,  ///< scores and what follows, or products that may be those
+  softmax,    ///< of scores that are in memory
+  combine,    ///< sums of partial results that powers of two weigh
+  values,     ///< products of weights, which are wider, and values
+  other,      ///< copies; or it is not known
+};
+
+/// The stages of a function's statements, by what becomes of their numbers.
+class Stages {
+ public:
+  explicit Stages(const Function& function)
+      : function_(function), roles_(function), of_(function.statements.size()) {
+    part_ = part();
+  }
+
+  std::vector<std::uint8_t> find() {
+    Assignments assignments;
+    bool copies = false;
+    for_each([&](std::size_t, const Statement& statement) {
+      for (const int result : results_of(statement)) assignments[result].push_back(&statement);
+      copies = copies || copies_to_shared(statement.opcode);
+    });
+    for_each([&](std::size_t i, const Statement& statement) {
+      if (copies && (copies_to_shared(statement.opcode) || awaits_copies(statement.opcode))) {
+        of_[i] = bit_of(Stage::load);
+      } else if (reads_memory(statement)) {
+        of_[i] = of_read(statement);
+      } else if (statement.opcode.starts_with("st.shared")) {
+        of_[i] = of_shared_store(assignments, statement);
+      } else if (stores_result(statement)) {
+        of_[i] = of_result(statement);
+      } else if (computes(statement)) {
+        of_[i] = of_number(results_of(statement), base_of(statement));
+      }
+    });
+    give_to_barriers();
+    return std::move(of_);
+  }
+
+ private:
+  template <class Do>
+  void for_each(const Do& what) const {
+    for (std::size_t i = 0; i < function_.statements.size(); ++i) {
+      const Statement& statement = function_.statements[i];
+      if (!is_marker(statement) && !statement.operands.empty()) what(i, statement);
+    }
+  }
+  static std::vector<int> results_of(const Statement& statement) {
+    std::vector<int> results;
+    add_registers(statement.operands.front(), results);
+    return results;
+  }
+  static bool computes(const Statement& statement) {
+    return multiplies_matrices(statement) ||
+           (is_real(statement.opcode) && base_of(statement) != "mov");
+  }
+
+  Part part() const {
+    bool has_scores = false;
+    for_each([&](std::size_t, const Statement& statement) {
+      has_scores =
+          has_scores || (reads_memory(statement) && (roles_.goals_of(results_of(statement)) &
+                                                     NumberRoles::exponential_of_product) != 0);
+    });
+    if (has_scores) return Part::attention;
+    if (roles_.has_powers()) {
+      if (roles_.multiplies_narrow()) return Part::attention;
+      if (roles_.weighs()) return roles_.multiplies() ? Part::attention : Part::combine;
+      return roles_.multiplies() ? Part::other : Part::softmax;
+    }
+    if (roles_.multiplies_wide()) return Part::values;
+    return Part::other;
+  }
+
+  std::uint8_t of_read(const Statement& statement) const {
+    const unsigned goals = roles_.goals_of(results_of(statement));
+    if (part_ == Part::combine) return bit_of(Stage::combine);
+    if (part_ == Part::values) return bit_if(goals != 0, Stage::pv);
+    if ((goals & NumberRoles::exponential) != 0) return bit_of(Stage::softmax);
+    if ((goals & NumberRoles::exponential_of_product) != 0) return bit_of(Stage::qk);
+    if (part_ == Part::softmax) return bit_if(goals != 0, Stage::softmax);
+    if (part_ != Part::attention) return 0;
+    if ((goals & NumberRoles::result_of_product) != 0) return bit_of(Stage::pv);
+    if ((goals & NumberRoles::divisor) != 0) return bit_of(Stage::softmax);
+    const bool is_global = statement.opcode.find(".global") != std::string_view::npos;
+    return bit_if(is_global && goals == NumberRoles::kept, Stage::load);
+  }
+
+  std::uint8_t of_shared_store(const Assignments& assignments, const Statement& statement) const {
+    if (part_ == Part::combine) return bit_of(Stage::combine);
+    std::vector<int> stored;
+    add_registers(statement.operands.back(), stored);
+    return stored.empty() ? std::uint8_t{0} : stage_of_value(assignments, std::move(stored));
+  }
+
+  std::uint8_t of_result(const Statement& statement) const {
+    std::vector<int> stored;
+    add_registers(statement.operands.back(), stored);
+    if (part_ == Part::combine) return bit_of(Stage::combine);
+    if (part_ == Part::softmax) return bit_of(Stage::softmax);
+    if (part_ == Part::values) return bit_of(Stage::pv);
+    return bit_if(part_ == Part::attention && roles_.origins_of(stored) != 0, Stage::epilogue);
+  }
+
+  /// Of what computes a number.
+  std::uint8_t of_number(const std::vector<int>& results, std::string_view base) const {
+    const unsigned goals = roles_.goals_of(results), origins = roles_.origins_of(results);
+    const auto has = [](unsigned roles, unsigned which) { return (roles & which) != 0; };
+    if (part_ == Part::combine) return bit_of(Stage::combine);
+    if (part_ == Part::softmax) return bit_of(Stage::softmax);
+    if (part_ == Part::values) return bit_if(has(origins, NumberRoles::memory), Stage::pv);
+    if (part_ != Part::attention) return 0;
+    if (base == "ex2") return bit_of(Stage::softmax);
+    if (has(goals, NumberRoles::exponential)) {
+      return bit_of(has(origins, NumberRoles::top) ? Stage::softmax : Stage::qk);
+    }
+    if (has(goals, NumberRoles::exponential_of_product)) return bit_of(Stage::qk);
+    if (has(origins, NumberRoles::quotient)) return bit_of(Stage::epilogue);
+    if (has(goals, NumberRoles::divisor)) return bit_of(Stage::softmax);
+    if (has(origins, NumberRoles::power) && !has(origins, NumberRoles::memory)) {
+      return bit_of(Stage::softmax);
+    }
+    const bool of_result = has(goals, NumberRoles::result | NumberRoles::result_of_product);
+    return bit_if(of_result && origins != 0, Stage::pv);
+  }
+
+  /// A barrier of the block stands behind what it completes.
+  void give_to_barriers() {
+    std::uint8_t before = 0;
+    for_each([&](std::size_t i, const Statement& statement) {
+      const std::string_view base = base_of(statement);
+      if (base == "bar" || base == "barrier") of_[i] = before;
+      if (of_[i] != 0) before = of_[i];
+    });
+  }
+
+  const Function& function_;
+  NumberRoles roles_;
+  Part part_ = Part::other;
+  std::vector<std::uint8_t> of_;
+};
+
+}  // namespace
+
+std::vector<std::uint8_t> stages_by_numbers(const Function& function) {
+  return Stages(function).find();
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "reference/site.h"
+
+namespace lanescope::simt {
+
+/// What a kernel's first NaN is made of, where no operand was one.
+struct NanOrigin {
+  enum class Kind : std::uint8_t {
+    none,
+    difference,   ///< −inf − (−inf)
+    division,     ///< by zero: 0 / 0, or the infinity of 1 / 0
+    exponential,  ///< an infinity that 2^x made of a finite number
+    narrowing,    ///< an infinity that a conversion to fewer bits made of a finite number
+    other,
+  };
+  Kind kind = Kind::none;
+  /// Of the instruction that made it, or of its infinity where that is what went wrong; as far as
+  /// the kernel's code says so.
+  std::optional<Stage> stage;
+};
+
+}  // namespace lanescope::simt

@@ -1,0 +1,159 @@
+// In which stages the code of attention without markers is, by what becomes of its numbers.
+
+#include "debug/ptx/number_stages.h"
+
+#include <string>
+#include <vector>
+
+#include "debug/ptx/parser.h"
+#include "reference/site.h"
+#include "tests/support/catch.h"
+#include "tests/support/ptx_kernel.h"
+
+using namespace lanescope;
+
+namespace {
+
+const std::string registers =
+    ".reg .f32 %f<24>; .reg .b32 %r<8>; .reg .b16 %h<4>; .reg .b64 %rd<4>; .reg .pred %p<4>;\n"
+    "mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r3, 1; ld.param.u64 %rd1, [p0];\n"
+    "cvt.rn.f32.u32 %f1, %r1;\n";
+
+/// The stages of the statements whose opcode begins with one of `opcodes`, "-" where there is none.
+std::string stages_of(const std::string& body, const std::vector<std::string>& opcodes) {
+  const std::string text = ptx_module(registers + body + "\nret;", 1);
+  const ptx::Module module = ptx::parse(text, "test.ptx");
+  const auto stages = ptx::stages_by_numbers(module.functions[0]);
+  std::string all;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    for (const std::string& opcode : opcodes) {
+      if (!module.functions[0].statements[i].opcode.starts_with(opcode)) continue;
+      std::string own;
+      for (int stage = 0; stage <= static_cast<int>(Stage::combine); ++stage) {
+        if (stages[i] >> stage & 1) own += name_of(static_cast<Stage>(stage));
+      }
+      all += (all.empty() ? "" : " ") + (own.empty() ? "-" : own);
+      break;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("number stages: what a store to shared memory holds", "[ptx]") {
+  const auto stage_of = [](const std::string& body) {
+    const std::string text = ptx_module(registers + body + "\nret;", 1);
+    const ptx::Module module = ptx::parse(text, "test.ptx");
+    const auto stages = ptx::stages_by_numbers(module.functions[0]);
+    return static_cast<int>(stages[stages.size() - 2]);
+  };
+  const int load = 1 << static_cast<int>(Stage::load);
+  const int softmax = 1 << static_cast<int>(Stage::softmax);
+  CHECK(stage_of("ld.global.nc.u16 %h1, [%rd1]; cvt.f32.f16 %f2, %h1; mul.f32 %f3, %f2, 0f3F000000;"
+                 "st.shared.f32 [%r1], %f3;") == load);
+  CHECK(stage_of("mov.u32 %r4, 0; setp.lt.u32 %p1, %r1, 5; @%p1 ld.global.u32 %r4, [%rd1];"
+                 "st.shared.b32 [%r1], %r4;") == load);
+  CHECK(stage_of("cp.async.cg.shared.global [%r1], [%rd1], 16;") == load);
+  CHECK(stage_of("ex2.approx.f32 %f2, %f1; mul.f32 %f3, %f2, %f2; cvt.rn.f16.f32 %h1, %f3;"
+                 "st.shared.b16 [%r1], %h1;") == softmax);
+  // Sums may be of any stage, and so may what comes from shared memory itself.
+  CHECK(stage_of("ld.global.f32 %f2, [%rd1]; add.f32 %f3, %f2, %f1; st.shared.f32 [%r1], %f3;") ==
+        0);
+  CHECK(stage_of("ld.shared.f32 %f2, [%r1]; st.shared.f32 [%r1], %f2;") == 0);
+  CHECK(stage_of("mov.f32 %f2, 0f00000000; st.shared.f32 [%r1], %f2;") == 0);
+  CHECK(stage_of("ld.global.f32 %f2, [%rd1]; st.global.f32 [%rd1], %f2;") == 0);
+}
+
+TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
+  const auto reads_of = [](const std::string& body) {
+    const std::string text = ptx_module(registers + body + "\nret;", 1);
+    const ptx::Module module = ptx::parse(text, "test.ptx");
+    const auto stages = ptx::stages_by_numbers(module.functions[0]);
+    std::vector<int> read;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      const std::string_view opcode = module.functions[0].statements[i].opcode;
+      if (opcode.starts_with("ld.") && opcode.find("param") == opcode.npos) {
+        read.push_back(stages[i]);
+      }
+    }
+    return read;
+  };
+  const int qk = 1 << static_cast<int>(Stage::qk), pv = 1 << static_cast<int>(Stage::pv);
+  const int softmax = 1 << static_cast<int>(Stage::softmax);
+  const std::string q = "ld.global.f32 %f1, [%rd1];", k = "ld.shared.f32 %f2, [%r1];";
+  const std::string store = "st.global.f32 [%rd1], %f3;";
+  const std::string weigh =
+      "ld.shared.f32 %f6, [%r1]; mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;";
+  const std::string power =
+      "max.f32 %f4, %f3, %f4; sub.f32 %f4, %f3, %f4; ex2.approx.f32 %f5, %f4;";
+  const std::string product = "fma.rn.f32 %f3, %f1, %f2, %f3;";
+  const std::string scaled = "mul.f32 %f3, %f3, 0f3E000000;";
+  CHECK(reads_of(q + k + product + scaled + power) == std::vector{qk, qk});
+  CHECK(reads_of("ld.shared.f32 %f3, [%r1];" + scaled + power) == std::vector{softmax});
+  CHECK(reads_of(q + k + product + power + weigh) == std::vector{qk, qk, pv});
+  // Of a product alone it may be either.
+  CHECK(reads_of(q + k + product + store) == std::vector{0, 0});
+  // What weighs sums and multiplies no inputs is a combine pass, all of it.
+  const int combine = 1 << static_cast<int>(Stage::combine);
+  CHECK(reads_of("ld.global.f32 %f3, [%rd1];" + power + weigh) == std::vector{combine, combine});
+  // Scores may come through shared memory.
+  CHECK(reads_of(q + k +
+                 "fma.rn.f32 %f10, %f1, %f2, %f10; st.shared.f32 [%r1], %f10;"
+                 "ld.shared.f32 %f3, [%r1];" +
+                 power + weigh) == std::vector{0, 0, softmax, pv});
+  // expf multiplies a power of two with an exponent that it makes of a part of its argument.
+  CHECK(reads_of("ld.global.f32 %f3, [%rd1]; mov.b32 %r2, %f3; shl.b32 %r3, %r2, 23;"
+                 "mov.b32 %f6, %r3;" +
+                 power + "mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;") ==
+        std::vector{softmax});
+  // A number that says where others lie is none of them.
+  CHECK(reads_of("ld.global.u32 %r1, [%rd1]; ld.shared.f32 %f3, [%r1];" + power) ==
+        std::vector{0, softmax});
+}
+
+TEST_CASE("number stages: arithmetic, from the scores to the quotient") {
+  const std::string scores =
+      "ld.global.u16 %h1, [%rd1]; cvt.f32.f16 %f2, %h1; ld.global.u16 %h2, [%rd1];"
+      "cvt.f32.f16 %f3, %h2; mul.f32 %f4, %f2, %f3; mul.f32 %f5, %f4, 0f3E000000;";
+  const std::string softmax =
+      "max.f32 %f6, %f5, %f7; sub.f32 %f8, %f5, %f6; ex2.approx.f32 %f9, %f8;"
+      "sub.f32 %f10, %f7, %f6; ex2.approx.f32 %f11, %f10; fma.rn.f32 %f12, %f12, %f11, %f9;";
+  const std::string pv =
+      "mul.f32 %f13, %f13, %f11; ld.global.u16 %h3, [%rd1]; cvt.f32.f16 %f14, %h3;"
+      "fma.rn.f32 %f13, %f9, %f14, %f13;";
+  const std::string epilogue =
+      "rcp.approx.f32 %f15, %f12; mul.f32 %f16, %f13, %f15; st.global.f32 [%rd1], %f16;"
+      "lg2.approx.f32 %f17, %f12; add.f32 %f18, %f17, %f7; st.global.f32 [%rd1], %f18;";
+  const std::vector<std::string> all = {"mul", "max", "sub", "ex2", "fma",
+                                        "rcp", "lg2", "add", "st"};
+  CHECK(stages_of(scores + softmax + pv + epilogue, all) ==
+        "qk qk softmax softmax softmax softmax softmax softmax pv pv epilogue epilogue epilogue "
+        "epilogue epilogue epilogue");
+}
+
+TEST_CASE("number stages: products of matrices, and the barriers of what fills their tiles") {
+  const std::string mma = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 ";
+  const std::string body =
+      "mbarrier.init.shared.b64 [%r1], 1; cp.async.cg.shared.global [%r1], [%rd1], 16;"
+      "cp.async.wait_group 0; bar.sync 0;" +
+      mma + "{%f2, %f3, %f4, %f5}, {%r4, %r5}, {%r6}, {%f2, %f3, %f4, %f5};" +
+      "max.f32 %f6, %f2, %f3; sub.f32 %f7, %f2, %f6; ex2.approx.f32 %f8, %f7;"
+      "cvt.rn.f16x2.f32 %r7, %f8, %f8;" +
+      mma + "{%f10, %f11, %f12, %f13}, {%r7, %r7}, {%r6}, {%f10, %f11, %f12, %f13};" +
+      "st.global.f32 [%rd1], %f10;";
+  CHECK(stages_of(body, {"mbarrier", "cp.async", "bar", "mma", "cvt.rn.f16x2", "st"}) ==
+        "load load load load qk softmax pv epilogue");
+}
+
+TEST_CASE("number stages: kernels that do a part of attention each") {
+  const std::string s = "ld.global.f32 %f2, [%rd1];";
+  CHECK(stages_of(s + "max.f32 %f3, %f2, %f4; sub.f32 %f5, %f2, %f3; ex2.approx.f32 %f6, %f5;"
+                      "add.f32 %f7, %f7, %f6; div.rn.f32 %f8, %f6, %f7; st.global.f32 [%rd1], %f8;",
+                  {"ld.global", "div", "st"}) == "softmax softmax softmax");
+  CHECK(stages_of(s + "ld.global.u16 %h1, [%rd1]; cvt.f32.f16 %f3, %h1;"
+                      "fma.rn.f32 %f4, %f2, %f3, %f4; st.global.f32 [%rd1], %f4;",
+                  {"ld.global", "fma", "st"}) == "pv pv pv pv");
+  CHECK(stages_of("ld.global.u16 %h1, [%rd1]; st.global.u16 [%rd1], %h1;", {"ld.global", "st"}) ==
+        "- -");
+}

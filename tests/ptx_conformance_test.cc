@@ -55,7 +55,7 @@ std::string differences(const Spelling& spelling, const std::vector<std::uint64_
   for (std::size_t i = 0; i < got.size(); ++i) {
     const std::uint64_t mine = word_at(reinterpret_cast<const std::byte*>(&got[i]), 0, bytes);
     const std::uint64_t its = word_at(want, i, bytes);
-    if (mine == its) continue;
+    if (mine == its || !is_defined(spelling, inputs, i)) continue;
     if (wrong++ > 0) continue;
     char word[40];
     for (const auto& operand : inputs) {
@@ -85,5 +85,5 @@ TEST_CASE("ptx: what an instruction makes of its operands has an H200's bits", "
     ++compared;
     CHECK(differences(spelling, got, entry->bytes.data()) == "");
   }
-  CHECK(compared >= 1100);
+  CHECK(compared >= 1426);
 }

@@ -34,6 +34,14 @@ struct Bf16 {
   }
 };
 
+/// One of two numbers side by side.
+template <class Half, int shift>
+struct HalfOf {
+  static float value(std::uint32_t x) {
+    return Half::value(static_cast<std::uint16_t>(x >> shift));
+  }
+};
+
 enum class Combination : std::uint8_t { none, both, either, one };
 
 using Predicates = std::uint32_t;
@@ -64,11 +72,11 @@ template <class Reading, class T>
   return pack(flags);
 }
 
-/// setp: p = (a cmp b) BoolOp c and q = !(a cmp b) BoolOp c, where they are there. `kind` holds the
-/// combination, `immediate` whether c is negated; s[2]: c.
-void store_predicates(std::byte* registers, const Instruction& in, std::uint32_t mask,
-                      Predicates compared) {
-  Predicates other = ~compared;
+/// setp: p = (a cmp b) BoolOp c and q = !(a cmp b) BoolOp c, where they are there; `other`: what q
+/// is of, in the place of !(a cmp b). `kind` holds the combination, `immediate` whether c is
+/// negated; s[2]: c.
+void store_two(std::byte* registers, const Instruction& in, std::uint32_t mask, Predicates compared,
+               Predicates other) {
   const auto combination = static_cast<Combination>(in.kind);
   if (combination != Combination::none) {
     Predicates c = *reinterpret_cast<const Predicates*>(registers + in.s[2]);
@@ -88,15 +96,33 @@ void store_predicates(std::byte* registers, const Instruction& in, std::uint32_t
   store(in.d, compared);
   if (in.d2 != no_place) store(in.d2, other);
 }
+void store_predicates(std::byte* registers, const Instruction& in, std::uint32_t mask,
+                      Predicates compared) {
+  store_two(registers, in, mask, compared, ~compared);
+}
 
-/// set: all ones or 1.0 of the type where the comparison holds.
+/// What `set` gives of such a type where the comparison holds: 1, or all ones.
+std::uint32_t yes_of(Type type) {
+  switch (type) {
+    case Type::f32:
+      return 0x3f800000;
+    case Type::f16:
+    case Type::f16x2:
+      return 0x3c00;
+    case Type::bf16:
+    case Type::bf16x2:
+      return 0x3f80;
+    default:
+      return ~0u;
+  }
+}
 void store_set(std::byte* registers, const Instruction& in, std::uint32_t mask,
                Predicates compared) {
-  const std::uint32_t yes = in.type == Type::f32 ? 0x3f800000 : in.type == Type::f16 ? 0x3c00 : ~0u;
+  const std::uint32_t yes = yes_of(in.type);
   for (int i = 0; i < 32; ++i) {
     if (!(mask >> i & 1)) continue;
     const std::uint32_t value = compared >> i & 1 ? yes : 0;
-    if (in.type == Type::f16) {
+    if (bits_of(in.type) == 16) {
       reinterpret_cast<std::uint16_t*>(registers + in.d)[i] = static_cast<std::uint16_t>(value);
     } else {
       reinterpret_cast<std::uint32_t*>(registers + in.d)[i] = value;
@@ -124,6 +150,21 @@ LaneOperation compare_operation() {
   if (has_wide_lanes()) return compare_avx2<Reading, T, store>;
 #endif
   return compare_portable<Reading, T, store>;
+}
+
+/// Of .f16x2 and .bf16x2: set to each half of the result, setp to p of the lower and q of the
+/// upper.
+template <class Half, bool is_set>
+void compare_halves(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  const Predicates low = compare<HalfOf<Half, 0>, std::uint32_t>(registers, in);
+  const Predicates high = compare<HalfOf<Half, 16>, std::uint32_t>(registers, in);
+  if (!is_set) return store_two(registers, in, mask, low, high);
+  const std::uint32_t yes = yes_of(in.type) & 0xffff;
+  for (int i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1)) continue;
+    reinterpret_cast<std::uint32_t*>(registers + in.d)[i] =
+        (low >> i & 1 ? yes : 0) | (high >> i & 1 ? yes << 16 : 0);
+  }
 }
 
 /// The set of a comparison that is named by a modifier.
@@ -155,6 +196,11 @@ void choose_comparison(Decoder& d, Type type, bool ftz) {
                 : compare_operation<F16, std::uint16_t, store>();
   } else if (type == Type::bf16) {
     lanes = compare_operation<Bf16, std::uint16_t, store>();
+  } else if (type == Type::f16x2) {
+    lanes = ftz ? compare_halves<FlushedF16, store == store_set>
+                : compare_halves<F16, store == store_set>;
+  } else if (type == Type::bf16x2) {
+    lanes = compare_halves<Bf16, store == store_set>;
   } else if (is_float(type) || !with_integer(type, [&](auto x) {
                lanes = compare_operation<AsIs, decltype(x), store>();
              })) {
@@ -188,9 +234,11 @@ void decode_set(Decoder& d) {
   const bool ftz = d.modifiers.take("ftz");
   const Type to = d.demand_type(), type = d.demand_type();
   choose_comparison<store_set>(d, type, ftz);
-  if (to != Type::f32 && to != Type::u32 && to != Type::s32 && to != Type::f16) {
-    d.refuse("this type of the result");
-  }
+  const bool of_halves = type == Type::f16x2 || type == Type::bf16x2;
+  const bool is_narrow = to == Type::u16 || to == Type::s16 || to == Type::f16 || to == Type::bf16;
+  const bool known =
+      to == Type::u32 || to == Type::s32 || (of_halves ? to == type : to == Type::f32 || is_narrow);
+  if (!known) d.refuse("this type of the result");
   d.demand_operands(3);
   d.in.type = to;
   d.in.d = d.result(0, to);

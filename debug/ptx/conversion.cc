@@ -8,6 +8,8 @@
 #include <cstring>
 #include <limits>
 
+#include "debug/ptx/host_rounding.h"
+
 namespace lanescope::ptx {
 namespace {
 
@@ -56,12 +58,17 @@ double read(const Conversion& c, std::uint64_t bits) {
                           static_cast<double>(x & 0xffffffff));
 }
 
-/// To nearest even.
 double whole_to_f64(const Conversion& c, std::uint64_t bits) {
+  const HostRounding scope(c.rounding);
   const int unused = 64 - bits_of(c.from);
-  return is_signed(c.from)
-             ? static_cast<double>(static_cast<std::int64_t>(bits << unused) >> unused)
-             : static_cast<double>(bits << unused >> unused);
+  if (is_signed(c.from)) {
+    const volatile std::int64_t x = static_cast<std::int64_t>(bits << unused) >> unused;
+    const volatile auto rounded = static_cast<double>(x);
+    return rounded;
+  }
+  const volatile std::uint64_t x = bits << unused >> unused;
+  const volatile auto rounded = static_cast<double>(x);
+  return rounded;
 }
 
 /// NaN as an H200 converts it: 0, and where 64 bits are on either side the highest bit alone.

@@ -164,6 +164,41 @@ void decode_pair(Decoder& d, Conversion c) {
   d.in.immediate = packed(c);
 }
 
+/// cvt.pack: two whole numbers, each as near as so many bits come, below what s[2] has beside them.
+/// `kind`: the bits.
+template <bool has_sign>
+void pack_numbers(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  const int bits = in.kind;
+  const std::int32_t most = (1 << (has_sign ? bits - 1 : bits)) - 1,
+                     least = has_sign ? -most - 1 : 0;
+  const std::uint32_t field = (1u << bits) - 1;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const auto part = [&](int source) {
+      const auto x = lane_of<std::int32_t>(registers, in.s[source], lane);
+      return static_cast<std::uint32_t>(std::clamp(x, least, most)) & field;
+    };
+    const auto beside = lane_of<std::uint32_t>(registers, in.s[2], lane);
+    reinterpret_cast<std::uint32_t*>(registers + in.d)[lane] =
+        (bits == 16 ? 0 : beside << (2 * bits)) | part(0) << bits | part(1);
+  }
+}
+
+void decode_pack(Decoder& d) {
+  if (!d.modifiers.take("sat")) d.fail(".sat is missing");
+  const int form = d.modifiers.choose({"u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"}, -1);
+  if (form < 0 || d.demand_type() != Type::s32) d.fail("it packs .s32 to 2, 4, 8 or 16 bits");
+  const bool narrow = form < 6;
+  if (narrow && d.demand_type() != Type::b32) d.fail("what lies beside the numbers is .b32");
+  d.demand_operands(narrow ? 4 : 3);
+  d.in.d = d.result(0, Type::b32);
+  d.in.s[0] = d.source(1, Type::s32);
+  d.in.s[1] = d.source(2, Type::s32);
+  d.in.s[2] = narrow ? d.source(3, Type::b32) : d.constant(0, 32);
+  d.in.kind = static_cast<std::uint8_t>(2 << form / 2);
+  d.in.lanes = form % 2 == 1 ? pack_numbers<true> : pack_numbers<false>;
+}
+
 template <class D>
 LaneOperation choose_lanes(int from) {
   return from == 16   ? convert_lanes<D, std::uint16_t>
@@ -175,7 +210,11 @@ LaneOperation choose_lanes(int from) {
 
 bool decode_convert(Decoder& d) {
   if (d.modifiers.base() != "cvt") return false;
-  if (d.modifiers.take("pack") || d.modifiers.take("rs")) d.refuse("this form of cvt");
+  if (d.modifiers.take("pack")) {
+    decode_pack(d);
+    return true;
+  }
+  if (d.modifiers.take("rs")) d.refuse("stochastic rounding, which no GPU before sm_100 has");
   Conversion c{};
   const int whole = d.modifiers.choose({"rni", "rzi", "rmi", "rpi"}, -1);
   const int rounding = d.modifiers.choose({"rn", "rz", "rm", "rp", "rna"}, -1);
@@ -192,9 +231,6 @@ bool decode_convert(Decoder& d) {
     c.rounding = simt::Rounding::zero;
   }
   if (c.to == Type::f64 && c.from == c.to && !c.whole) c.rounding = simt::Rounding::nearest_even;
-  if (c.to == Type::f64 && bits_of(c.from) == 64 && is_integer(c.from)) {
-    if (c.rounding != simt::Rounding::nearest_even) d.refuse("to .f64 only .rn");
-  }
   d.in.immediate = packed(c);
   if (is_pair(c.to) || is_pair(c.from)) {
     decode_pair(d, c);

@@ -1,23 +1,14 @@
-// PTX ISA, "Floating-Point Instructions", for .f64, rounded to nearest.
+// PTX ISA, "Floating-Point Instructions", for .f64.
 
 #include <bit>
 #include <cmath>
 
 #include "debug/ptx/decoder.h"
+#include "debug/ptx/double_nan.h"
+#include "debug/ptx/host_rounding.h"
 
 namespace lanescope::ptx {
 namespace {
-
-/// A NaN as it comes out: quiet, with its sign and what else it says.
-double quiet(double nan) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(nan) | std::uint64_t{1} << 51);
-}
-/// What an H200 makes of operands of which one is NaN, or several: the last of those.
-template <class... S>
-double of_numbers(double result, S... s) {
-  ((result = s != s ? quiet(s) : result), ...);
-  return result;
-}
 
 struct Add {
   static double apply(double a, double b) { return of_numbers(a + b, a, b); }
@@ -32,7 +23,7 @@ struct Multiply {
 template <bool product, bool addend>
 struct MultiplyAdd {
   static double apply(double a, double b, double c) {
-    return of_numbers(__builtin_fma(product ? -a : a, b, addend ? -c : c), a, b, c);
+    return of_numbers(__builtin_fma(product ? -a : a, b, addend ? -c : c), a, c, b);
   }
 };
 struct Divide {
@@ -65,11 +56,14 @@ struct CopySign {
 
 template <class Op, std::size_t sources>
 void decode(Decoder& d) {
-  if (d.modifiers.choose({"rn", "rz", "rm", "rp"}, 0) != 0) d.refuse("of .f64 only .rn");
+  const int rounding = d.modifiers.choose({"rn", "rz", "rm", "rp"}, 0);
   const Type f64 = d.demand_type();
   if constexpr (sources == 1) d.set_lanes<Op, double, double>(f64, {f64});
   if constexpr (sources == 2) d.set_lanes<Op, double, double, double>(f64, {f64, f64});
   if constexpr (sources == 3) d.set_lanes<Op, double, double, double, double>(f64, {f64, f64, f64});
+  if (rounding == 0) return;
+  d.in.kind = static_cast<std::uint8_t>(rounding);
+  d.in.lanes = rounded_operation<Op, double, sources>();
 }
 
 void decode_fused(Decoder& d) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "debug/ptx/decoder.h"
+#include "debug/ptx/host_rounding.h"
 #include "debug/simt/numerics.h"
 #include "debug/simt/rounding.h"
 
@@ -106,7 +107,7 @@ struct Nearest {
   }
 };
 
-/// The same in any rounding mode and with .sat, by way of a double. `kind`: the mode; `vector`:
+/// In any rounding mode and with .sat, by way of a double. `kind`: the mode; `vector`:
 /// flags.
 constexpr std::uint8_t with_ftz = 1, with_sat = 2;
 
@@ -151,6 +152,14 @@ struct Extreme {
     const float x = flush<ftz>(a), y = flush<ftz>(b);
     const float result = least ? simt::min(x, y) : simt::max(x, y);
     return nan && (x != x || y != y) ? std::bit_cast<float>(0x7fffffffu) : result;
+  }
+};
+/// .xorsign.abs: of the sizes, with the sign of the product.
+template <class Op>
+struct OfSizes {
+  static float apply(float a, float b) {
+    const float size = Op::apply(std::fabs(a), std::fabs(b));
+    return size != size ? size : std::copysign(size, std::signbit(a) == std::signbit(b) ? 1 : -1);
   }
 };
 struct CopySign {
@@ -206,7 +215,9 @@ void decode_rounded(Decoder& d) {
     d.in.vector = static_cast<std::uint8_t>((ftz ? with_ftz : 0) | (sat ? with_sat : 0));
     d.in.lanes = directed_operation<Op>();
   } else {
-    d.refuse("of this instruction only .rn");
+    d.in.kind = static_cast<std::uint8_t>(rounding);
+    d.in.lanes = ftz ? rounded_operation<Nearest<Op, true>, float, sources>()
+                     : rounded_operation<Nearest<Op, false>, float, sources>();
   }
 }
 
@@ -234,9 +245,12 @@ struct ExtremeForms {
 template <bool least>
 void decode_extreme(Decoder& d) {
   const bool ftz = d.modifiers.take("ftz"), nan = d.modifiers.take("NaN");
+  const bool of_sizes = d.modifiers.take("xorsign") && d.modifiers.take("abs");
   d.demand_type();
-  if (d.operand_count() == 4) d.refuse("with three numbers");
-  with_flags<ExtremeForms<least>::template form>(ftz, nan, [&](auto op) { set_lanes<2>(d, op); });
+  if (d.operand_count() == 4) d.refuse("with three numbers, which no GPU before sm_100 has");
+  with_flags<ExtremeForms<least>::template form>(ftz, nan, [&](auto op) {
+    of_sizes ? set_lanes<2>(d, OfSizes<decltype(op)>{}) : set_lanes<2>(d, op);
+  });
 }
 
 }  // namespace

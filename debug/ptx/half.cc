@@ -64,12 +64,21 @@ struct MultiplyAdd {
 };
 
 /// Flags of an operation, in Instruction::kind.
-constexpr std::uint8_t with_ftz = 1, with_sat = 2, with_relu = 4;
+constexpr std::uint8_t with_ftz = 1, with_sat = 2, with_relu = 4, with_oob = 8;
+
+/// What copies of tensors put where a box leaves them (.fill_mode 1), whatever their elements are.
+constexpr Half out_of_bounds = 0x7ff7;
+
+/// .oob: of a factor that no tensor had.
+bool is_out_of_bounds(std::uint32_t a, std::uint32_t b) {
+  return static_cast<Half>(a) == out_of_bounds || static_cast<Half>(b) == out_of_bounds;
+}
 
 /// `Number`: a half, or two side by side, each on its own.
 template <class Op, class T, class Number, std::size_t... I>
 void arithmetic(std::byte* registers, const Instruction& in, std::uint32_t mask) {
   const bool ftz = in.kind & with_ftz, sat = in.kind & with_sat, relu = in.kind & with_relu;
+  const bool oob = in.kind & with_oob;
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     Number result = 0;
@@ -79,6 +88,10 @@ void arithmetic(std::byte* registers, const Instruction& in, std::uint32_t mask)
               take<T>(static_cast<Half>(lane_of<Number>(registers, in.s[I], lane) >> at), ftz)...),
           ftz, sat);
       if (relu && half != T::nan && half & 0x8000) half = 0;  // a NaN stays
+      if (oob && is_out_of_bounds(lane_of<Number>(registers, in.s[0], lane) >> at,
+                                  lane_of<Number>(registers, in.s[1], lane) >> at)) {
+        half = 0;
+      }
       result = static_cast<Number>(result | static_cast<Number>(half) << at);
     }
     reinterpret_cast<Number*>(registers + in.d)[lane] = result;
@@ -103,6 +116,21 @@ struct Extreme {
     if (y != y) return a;
     if (x == y) return std::signbit(x) == least ? a : b;
     return (x < y) == least ? a : b;
+  }
+};
+
+/// .ftz: what is subnormal counts as zero.
+template <class Op>
+struct Flushed {
+  static Half flush(Half x) { return (x & 0x7c00) == 0 ? x & 0x8000 : x; }
+  static Half apply(Half a, Half b) { return Op::apply(flush(a), flush(b)); }
+};
+/// .xorsign.abs: of the sizes, with the sign of the product.
+template <class T, class Op>
+struct OfSizes {
+  static Half apply(Half a, Half b) {
+    const Half size = Op::apply(a & 0x7fff, b & 0x7fff);
+    return size == T::nan ? size : static_cast<Half>(size | ((a ^ b) & 0x8000));
   }
 };
 
@@ -171,6 +199,7 @@ void decode_arithmetic(Decoder& d) {
   const bool ftz = d.modifiers.take("ftz"), sat = d.modifiers.take("sat");
   const bool relu = d.modifiers.take("relu");
   if (sat && relu) d.fail(".sat and .relu exclude each other");
+  const bool oob = d.modifiers.take("oob");
   const Type type = d.demand_type();
   const std::size_t sources = requires { Op::compute(0.0, 0.0); }
   ? 2 : 3;
@@ -178,7 +207,7 @@ void decode_arithmetic(Decoder& d) {
   d.in.d = d.result(0, type);
   for (std::size_t i = 0; i < sources; ++i) d.in.s[i] = d.source(i + 1, type);
   d.in.kind = static_cast<std::uint8_t>((ftz ? with_ftz : 0) | (sat ? with_sat : 0) |
-                                        (relu ? with_relu : 0));
+                                        (relu ? with_relu : 0) | (oob ? with_oob : 0));
   const auto choose = [&](auto x) {
     using Number = decltype(x);
     d.in.lanes = is_bf16(type) ? arithmetic_operation<Op, Bf16, Number>()
@@ -218,16 +247,29 @@ void decode_tanh(Decoder& d, Type type) {
   is_bf16(type) ? set<Tanh<Bf16>, 1>(d, type) : set<Tanh<F16>, 1>(d, type);
 }
 
+template <class T, class Op>
+void set_extreme(Decoder& d, Type type, bool of_sizes) {
+  of_sizes ? set<OfSizes<T, Op>, 2>(d, type) : set<Op, 2>(d, type);
+}
+
 template <bool least>
 void decode_extreme(Decoder& d) {
   const bool nan = d.modifiers.take("NaN");
+  const bool of_sizes = d.modifiers.take("xorsign") && d.modifiers.take("abs");
+  const bool ftz = d.modifiers.take("ftz");
   const Type type = d.demand_type();
-  if (d.operand_count() == 4) d.refuse("with three numbers");
+  if (d.operand_count() == 4) d.refuse("with three numbers, which no GPU before sm_100 has");
   if (is_bf16(type)) {
-    return nan ? set<Extreme<Bf16, least, true>, 2>(d, type)
-               : set<Extreme<Bf16, least, false>, 2>(d, type);
+    if (ftz) d.fail(".ftz is not for .bf16");
+    return nan ? set_extreme<Bf16, Extreme<Bf16, least, true>>(d, type, of_sizes)
+               : set_extreme<Bf16, Extreme<Bf16, least, false>>(d, type, of_sizes);
   }
-  nan ? set<Extreme<F16, least, true>, 2>(d, type) : set<Extreme<F16, least, false>, 2>(d, type);
+  const auto choose = [&](auto op) {
+    using Op = decltype(op);
+    ftz ? set_extreme<F16, Flushed<Op>>(d, type, of_sizes)
+        : set_extreme<F16, Op>(d, type, of_sizes);
+  };
+  nan ? choose(Extreme<F16, least, true>{}) : choose(Extreme<F16, least, false>{});
 }
 
 }  // namespace

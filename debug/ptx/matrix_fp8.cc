@@ -67,7 +67,7 @@ template <int k>
 Flow multiply_to_f32(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
-  const Fragments at = fragments_of(warp, in, 4, k / 8, k / 16);
+  const Fragments at = fragments_of(warp, in);
   float sum[4][32] = {};
   for (int part = 0; part < 2; ++part) {
     add_products(warp, {warp, at.a, k / 8, part, (in.kind & a_is_e5m2) != 0},
@@ -78,7 +78,7 @@ Flow multiply_to_f32(Warp& warp, const Instruction& in, std::uint32_t) {
     auto* d = warp.lanes<float>(at.d[i]);
     for (int lane = 0; lane < 32; ++lane) d[lane] = simt::canonical(sum[i][lane] + c[lane]);
   }
-  follow_product(warp, at, k / 8, k / 16);
+  follow_product(warp, at);
   return Flow::next;
 }
 
@@ -86,7 +86,7 @@ template <int k>
 Flow multiply_to_f16(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_hopper(warp);
-  const Fragments at = fragments_of(warp, in, 2, k / 8, k / 16);
+  const Fragments at = fragments_of(warp, in);
   std::uint16_t sum[8][16] = {};
   for (int part = 0; part < 2; ++part) {
     add_products({warp, at.a, k / 8, part, (in.kind & a_is_e5m2) != 0},
@@ -104,7 +104,7 @@ Flow multiply_to_f16(Warp& warp, const Instruction& in, std::uint32_t) {
       d[lane] = total(pair, c[lane] & 0xffff) | total(pair + 1, c[lane] >> 16) << 16;
     }
   }
-  follow_product(warp, at, k / 8, k / 16, true);
+  follow_product(warp, at, true);
   return Flow::next;
 }
 
@@ -124,13 +124,8 @@ bool decode_fp8_product(Decoder& d) {
     d.refuse("of these types: what a GPU computes is not known bit for bit");
   }
   const std::size_t sums = to == Type::f32 ? 4 : 2;
-  d.demand_operands(4);
-  take_fragment(d, 0, sums, true, "d");
-  take_fragment(d, 1, static_cast<std::size_t>(k) / 8, false, "a");
-  take_fragment(d, 2, static_cast<std::size_t>(k) / 16, false, "b");
-  take_fragment(d, 3, sums, false, "c");
-  d.in.carries = true;
-  d.in.meets = true;
+  const auto registers = static_cast<std::size_t>(k) / 8;  // of a
+  take_fragments(d, {sums, registers, registers / 2, sums});
   d.in.exchanges = d.in.multiplies = to == Type::f32;
   d.in.act = to == Type::f32 ? (k == 16 ? multiply_to_f32<16> : multiply_to_f32<32>)
                              : (k == 16 ? multiply_to_f16<16> : multiply_to_f16<32>);

@@ -17,7 +17,7 @@ template <int k>
 Flow multiply_tf32(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_hopper(warp);
-  const Fragments at = fragments_of(warp, in, 4, k / 2, k / 4);
+  const Fragments at = fragments_of(warp, in);
   std::uint32_t a[16][8] = {}, b[8][8] = {};
   float c[8][16];
   for (int lane = 0; lane < 32; ++lane) {
@@ -36,7 +36,7 @@ Flow multiply_tf32(Warp& warp, const Instruction& in, std::uint32_t) {
       warp.lanes<float>(at.d[i])[lane] = c[lane % 4 * 2 + i % 2][lane / 4 + i / 2 * 8];
     }
   }
-  follow_product(warp, at, k / 2, k / 4);
+  follow_product(warp, at);
   return Flow::next;
 }
 
@@ -45,7 +45,7 @@ template <int k>
 Flow multiply_f16(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_hopper(warp);
-  const Fragments at = fragments_of(warp, in, 2, k / 4, k / 8);
+  const Fragments at = fragments_of(warp, in);
   std::uint16_t a[16][16] = {}, b[8][16] = {}, c[8][16];
   for (int lane = 0; lane < 32; ++lane) {
     const int row = lane / 4, pair = lane % 4 * 2;
@@ -68,7 +68,7 @@ Flow multiply_f16(Warp& warp, const Instruction& in, std::uint32_t) {
       warp.lanes<std::uint32_t>(at.d[i])[lane] = low | high << 16;
     }
   }
-  follow_product(warp, at, k / 4, k / 8, true);
+  follow_product(warp, at, true);
   return Flow::next;
 }
 
@@ -94,13 +94,8 @@ bool decode_scalar_product(Decoder& d) {
   }
   while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
   const auto registers = static_cast<std::size_t>(tf32 ? k / 2 : k / 4);  // of a
-  d.demand_operands(4);
-  take_fragment(d, 0, tf32 ? 4 : 2, true, "d");
-  take_fragment(d, 1, registers, false, "a");
-  take_fragment(d, 2, registers / 2, false, "b");
-  take_fragment(d, 3, tf32 ? 4 : 2, false, "c");
-  d.in.carries = true;
-  d.in.meets = true;
+  const std::size_t sums = tf32 ? 4 : 2;
+  take_fragments(d, {sums, registers, registers / 2, sums});
   d.in.act = tf32 ? (k == 8 ? multiply_tf32<8> : multiply_tf32<4>)
                   : (k == 16 ? multiply_f16<16> : multiply_f16<8>);
   return true;

@@ -79,9 +79,10 @@ struct MultiplyAdd {
     return sum<C>(Product::template apply<T>(a, b), c);
   }
 };
-struct MultiplyAddHighSaturating {
+template <class Product>
+struct MultiplyAddSaturating {
   static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
-    return saturate(std::int64_t{MultiplyHigh::apply(a, b)} + c);
+    return saturate(std::int64_t{Product::template apply<std::int32_t>(a, b)} + c);
   }
 };
 /// The lowest 24 bits, with their sign; .hi: bits 47 to 16 of the product.
@@ -105,6 +106,19 @@ struct DotOfBytes {
     for (int i = 0; i < 4; ++i) {
       sum += static_cast<std::uint32_t>(int{static_cast<A>(a >> (8 * i))} *
                                         int{static_cast<B>(b >> (8 * i))});
+    }
+    return static_cast<std::int32_t>(sum);
+  }
+};
+
+/// c + the products of the halves of a and two bytes of b.
+template <class A, class B, bool high>
+struct DotOfHalves {
+  static std::int32_t apply(std::uint32_t a, std::uint32_t b, std::int32_t c) {
+    auto sum = static_cast<std::uint32_t>(c);
+    for (int i = 0; i < 2; ++i) {
+      sum += static_cast<std::uint32_t>(int{static_cast<A>(a >> (16 * i))} *
+                                        int{static_cast<B>(b >> (8 * (i + (high ? 2 : 0))))});
     }
     return static_cast<std::int32_t>(sum);
   }
@@ -135,8 +149,8 @@ void decode_whole(Decoder& d, bool adds) {
   }
   if (saturates) {
     if (!adds || part != 1 || type != Type::s32) d.fail(".sat is for mad.hi.s32");
-    return d.set_lanes<MultiplyAddHighSaturating, std::int32_t, std::int32_t, std::int32_t,
-                       std::int32_t>(type, {type, type, type});
+    return d.set_lanes<MultiplyAddSaturating<MultiplyHigh>, std::int32_t, std::int32_t,
+                       std::int32_t, std::int32_t>(type, {type, type, type});
   }
   if (adds && part == 0) return d.set_integer_lanes<MultiplyAdd<MultiplyLow>, 3>(type);
   if (adds) return d.set_integer_lanes<MultiplyAdd<MultiplyHigh>, 3>(type);
@@ -145,8 +159,13 @@ void decode_whole(Decoder& d, bool adds) {
 }
 
 void decode_product_24(Decoder& d, bool adds) {
-  const bool high = d.modifiers.choose({"lo", "hi"}, 0) == 1;
+  const bool high = d.modifiers.choose({"lo", "hi"}, 0) == 1, saturates = d.modifiers.take("sat");
   const Type type = d.demand_type();
+  if (saturates) {
+    if (!adds || !high || type != Type::s32) d.fail(".sat is for mad24.hi.s32");
+    return d.set_lanes<MultiplyAddSaturating<Multiply24<true>>, std::int32_t, std::int32_t,
+                       std::int32_t, std::int32_t>(type, {type, type, type});
+  }
   const auto set = [&](auto x) {
     using T = decltype(x);
     if (adds && high)
@@ -159,16 +178,30 @@ void decode_product_24(Decoder& d, bool adds) {
   is_signed(type) ? set(std::int32_t{}) : set(std::uint32_t{});
 }
 
-void decode_dot(Decoder& d) {
+/// `form`: a class of a's and b's numbers.
+template <class Form>
+void set_dot(Decoder& d, Form) {
+  d.set_lanes<Form, std::int32_t, std::uint32_t, std::uint32_t, std::int32_t>(
+      Type::b32, {Type::b32, Type::b32, Type::b32});
+}
+
+void decode_dot(Decoder& d, bool of_halves) {
+  const int part = of_halves ? d.modifiers.choose({"lo", "hi"}, -1) : 0;
+  if (part < 0) d.fail(".lo or .hi is missing");
   const Type a = d.demand_type(), b = d.demand_type();
   if (bits_of(a) != 32 || bits_of(b) != 32) d.fail("it takes .u32 or .s32 twice");
-  const auto set = [&](auto x, auto y) {
-    d.set_lanes<DotOfBytes<decltype(x), decltype(y)>, std::int32_t, std::uint32_t, std::uint32_t,
-                std::int32_t>(Type::b32, {Type::b32, Type::b32, Type::b32});
+  const auto set = [&](auto byte, auto half, auto its) {
+    using Half = decltype(half);
+    using Its = decltype(its);
+    if (!of_halves) return set_dot(d, DotOfBytes<decltype(byte), Its>{});
+    part == 1 ? set_dot(d, DotOfHalves<Half, Its, true>{})
+              : set_dot(d, DotOfHalves<Half, Its, false>{});
   };
-  if (is_signed(a))
-    return is_signed(b) ? set(std::int8_t{}, std::int8_t{}) : set(std::int8_t{}, std::uint8_t{});
-  is_signed(b) ? set(std::uint8_t{}, std::int8_t{}) : set(std::uint8_t{}, std::uint8_t{});
+  const auto choose = [&](auto its) {
+    is_signed(a) ? set(std::int8_t{}, std::int16_t{}, its)
+                 : set(std::uint8_t{}, std::uint16_t{}, its);
+  };
+  is_signed(b) ? choose(std::int8_t{}) : choose(std::uint8_t{});
 }
 
 }  // namespace
@@ -181,8 +214,8 @@ bool decode_integer_product(Decoder& d) {
     decode_whole(d, base == "mad");
   } else if (base == "mul24" || base == "mad24") {
     decode_product_24(d, base == "mad24");
-  } else if (base == "dp4a") {
-    decode_dot(d);
+  } else if (base == "dp4a" || base == "dp2a") {
+    decode_dot(d, base == "dp2a");
   } else {
     return false;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "debug/ptx/matrix.h"
 #include "debug/ptx/slicer.h"
 #include "debug/simt/matrix_descriptor.h"
 
@@ -166,9 +167,9 @@ void Slicer::follow_matrices(Way way) {
 /// b, and of c.
 void Slicer::follow_product() {
   const int d_count = in_->result_count, ab = in_->source_count - d_count;
-  const int a_count = ab / 3 * 2;
+  const int a_count = registers_of_a(ab);
   const Place *a = sources(), *b = a + a_count, *c = a + ab;
-  const bool packed = d_count == 2;
+  const bool packed = d_count == 2 && ab > 2;  // of m8n8 two are the whole row
   for (int i = 0; i < d_count; ++i) {
     const std::uint32_t wanted = take(results()[i], ~0u);
     if (wanted == 0) continue;

@@ -173,6 +173,8 @@ const char* const forms[] = {
     "cvt.pack.sat.{u16,s16}.s32 b32 s32 s32",
     "cvt.pack.sat.{u8,s8}.s32.b32 b32 s32 s32 b32",
     "fma.rn{,.relu}.oob.{f16,f16x2,bf16,bf16x2} T T T T",
+    "fma.rn{,.relu}.oob.{f16,bf16} T oob16 oob16 oob16",
+    "fma.rn{,.relu}.oob.{f16x2,bf16x2} T oob16x2 oob16x2 oob16x2",
 };
 
 bool is_number(const std::string& operand) {
@@ -225,6 +227,7 @@ std::uint64_t draw(const std::string& type, Random32& random, int index) {
   const bool special = random.next() % 5 < 3;
   const bool near = random.next() % 2 == 0;  // of the size that kernels have
   if (type == "pred") return bits & 1;
+  if (type == "oob16") return near ? 0x7ff7 : 0x3c00 | (bits & 0x83ff);  // what no tensor had
   const int width = bits_of(type);
   if (type.ends_with("x2")) {
     const std::string half = type.substr(0, type.size() - 2);
@@ -308,6 +311,11 @@ std::vector<std::vector<std::uint64_t>> inputs_of(const Spelling& spelling) {
     inputs.push_back(values);
   }
   return inputs;
+}
+
+bool is_defined(const Spelling& spelling, const std::vector<std::vector<std::uint64_t>>& inputs,
+                std::size_t index) {
+  return spelling.opcode != "fns.b32" || inputs[1][index] < 32;
 }
 
 std::string kernel_of(const Spelling& spelling, const std::string& name) {

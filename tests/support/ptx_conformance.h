@@ -30,6 +30,10 @@ int result_bytes(const Spelling& spelling);
 /// The operands of every try, [operand][try]: special values of its type, and random bits.
 std::vector<std::vector<std::uint64_t>> inputs_of(const Spelling& spelling);
 
+/// Whether PTX says what a try gives: of fns it does not where the place to begin at is none.
+bool is_defined(const Spelling& spelling, const std::vector<std::vector<std::uint64_t>>& inputs,
+                std::size_t index);
+
 /// The kernel `name` that does it with operands at p0 [operand][try] and leaves the result, as 64
 /// bits, at p1 [try].
 std::string kernel_of(const Spelling& spelling, const std::string& name);

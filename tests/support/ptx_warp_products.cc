@@ -150,6 +150,46 @@ const Product products[] = {
      {"b32", 2},
      {"b32", 2},
      {"~s32", 8}},
+    {"wmma.mma.sync.aligned.{row,col}.{row,col}.m16n16k16.s32.{s8.s8,u8.u8}.s32.satfinite",
+     {"~s32", 8},
+     {"b32", 2},
+     {"b32", 2},
+     {"~s32", 8}},
+    {"wmma.mma.sync.aligned.row.{row,col}.m32n8k16.s32.{s8.s8,u8.u8}.s32{,.satfinite}",
+     {"~s32", 8},
+     {"b32", 4},
+     {"b32", 1},
+     {"~s32", 8}},
+    {"wmma.mma.sync.aligned.row.{row,col}.m8n32k16.s32.{s8.s8,u8.u8}.s32{,.satfinite}",
+     {"~s32", 8},
+     {"b32", 1},
+     {"b32", 4},
+     {"~s32", 8}},
+    {"wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32{,.satfinite}",
+     {"~s32", 2},
+     {"b32", 1},
+     {"b32", 1},
+     {"~s32", 2}},
+    {"wmma.mma.{and,xor}.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+     {"~s32", 2},
+     {"b32", 1},
+     {"b32", 1},
+     {"~s32", 2}},
+    {"wmma.mma.sync.aligned.{row,col}.{row,col}.m8n8k4{,.rn,.rz,.rm,.rp}.f64.f64.f64.f64",
+     {"~f64", 2},
+     {"~f64", 1},
+     {"~f64", 1},
+     {"~f64", 2}},
+    {"wmma.mma.sync.aligned.row.{row,col}.m32n8k16.f32.bf16.bf16.f32",
+     {"~f32", 8},
+     {"~bf16x2", 8},
+     {"~bf16x2", 2},
+     {"~f32", 8}},
+    {"wmma.mma.sync.aligned.row.{row,col}.m8n32k16.f32.bf16.bf16.f32",
+     {"~f32", 8},
+     {"~bf16x2", 2},
+     {"~bf16x2", 8},
+     {"~f32", 8}},
 };
 
 }  // namespace
@@ -203,28 +243,56 @@ const Transfer transfers[] = {
     {"wmma.store.d.sync.aligned.{row,col}.{m16n16k16,m32n8k16,m8n32k16}.global.f16", 4, 8},
     {"wmma.store.d.sync.aligned.{row,col}.{m16n16k16,m32n8k16,m8n32k16}.global.f32", 8, 16},
     {"wmma.store.d.sync.aligned.{row,col}.m16n16k16.global.s32", 8, 16},
+    {"wmma.load.a.sync.aligned.{row,col}.m32n8k16.global.{s8,u8}", 4, 8},
+    {"wmma.load.a.sync.aligned.{row,col}.m8n32k16.global.{s8,u8}", 1, 8},
+    {"wmma.load.b.sync.aligned.{row,col}.m32n8k16.global.{s8,u8}", 1, 8},
+    {"wmma.load.b.sync.aligned.{row,col}.m8n32k16.global.{s8,u8}", 4, 8},
+    {"wmma.load.a.sync.aligned.{row,col}.m32n8k16.global.bf16", 8, 8},
+    {"wmma.load.a.sync.aligned.{row,col}.m8n32k16.global.bf16", 2, 8},
+    {"wmma.load.b.sync.aligned.{row,col}.m32n8k16.global.bf16", 2, 8},
+    {"wmma.load.b.sync.aligned.{row,col}.m8n32k16.global.bf16", 8, 8},
+    {"wmma.load.a.sync.aligned.row.m8n8k32.global.{s4,u4}", 1, 8},
+    {"wmma.load.b.sync.aligned.col.m8n8k32.global.{s4,u4}", 1, 8},
+    {"wmma.load.a.sync.aligned.row.m8n8k128.global.b1", 1, 8},
+    {"wmma.load.b.sync.aligned.col.m8n8k128.global.b1", 1, 8},
+    {"wmma.load.c.sync.aligned.{row,col}.{m8n8k32,m8n8k128}.global.s32", 2, 8},
+    {"wmma.load.c.sync.aligned.{row,col}.{m32n8k16,m8n32k16}.global.s32", 8, 16},
+    {"wmma.store.d.sync.aligned.{row,col}.{m8n8k32,m8n8k128}.global.s32", 2, 8},
+    {"wmma.store.d.sync.aligned.{row,col}.{m32n8k16,m8n32k16}.global.s32", 8, 16},
+    {"wmma.load.{a,b}.sync.aligned.{row,col}.m8n8k4.global.f64", 1, 8},
+    {"wmma.load.c.sync.aligned.{row,col}.m8n8k4.global.f64", 2, 8},
+    {"wmma.store.d.sync.aligned.{row,col}.m8n8k4.global.f64", 2, 8},
 };
+
+/// Elements from one row or column to the next: of a matrix of 32 columns and more 32, of elements
+/// of less than a byte a whole row.
+int stride_of(const std::string& opcode) {
+  const bool sums = opcode.find(".c.") != opcode.npos || opcode.find(".d.") != opcode.npos;
+  if (!sums && opcode.find("k128") != opcode.npos) return 128;
+  return opcode.find("16n16") != opcode.npos ? 16 : 32;
+}
 
 }  // namespace
 
 void add_transfers(std::vector<Trial>& all) {
   for (const Transfer& transfer : transfers) {
     for (const std::string& opcode : expand(transfer.opcode)) {
-      // Rows of a matrix of 32 columns and more begin at multiples of 32 elements.
       const bool loads = opcode.starts_with("wmma.load");
-      const std::string fragment = list(32, 8, transfer.registers);
-      const std::string stride = opcode.find("16n16") != opcode.npos ? "16" : "32";
+      const int bits = opcode.ends_with("f64") ? 64 : 32;
+      const std::string fragment = list(bits, 8, transfer.registers);
+      const std::string stride = number(stride_of(opcode));
       const int words = stride == "16" ? transfer.words : 4 * transfer.words;
+      const int held = transfer.registers * bits / 32;
       if (loads) {
         all.push_back(kernel(opcode,
                              opcode + " " + fragment + ", [%d6], " + stride + ";\n" +
-                                 leave(32, 8, transfer.registers, 0),
-                             several("b32", words), transfer.registers, 32));
+                                 leave(bits, 8, transfer.registers, 0),
+                             several("b32", words), held, 32));
       } else {
         all.push_back(kernel(opcode,
-                             load(32, 8, transfer.registers, 0) + opcode + " [%d7], " + fragment +
+                             load(bits, 8, transfer.registers, 0) + opcode + " [%d7], " + fragment +
                                  ", " + stride + ";\n",
-                             several("b32", transfer.registers), words, 32));
+                             several(bits == 64 ? "b64" : "b32", transfer.registers), words, 32));
       }
     }
   }

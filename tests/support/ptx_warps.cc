@@ -50,6 +50,7 @@ std::uint64_t sized_word(const std::string& type, Random32& random, int warp) {
   if (type == "~f32") return warp == 5 ? 0 : sized(random, 8, 23, wide, special);
   if (type == "~tf32")
     return sized(random, 8, 23, wide, special) & (random.next() % 2 == 0 ? ~0u : ~0x1fffu);
+  if (type == "~tie") return sized(random, 8, 10, wide, special) << 13 | 0x1000;  // of tf32
   if (type == "~f16x2") return packed(5, 10);
   if (type == "~bf16x2") return packed(8, 7);
   if (type == "~e4m3") return packed(4, 3);

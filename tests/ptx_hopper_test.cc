@@ -171,11 +171,11 @@ TEST_CASE("ptx hopper: a kernel makes a tensor map of zeroes", "[ptx]") {
              ContainsSubstring("a tensor has 1 to 5 dimensions"));
   CHECK_THAT(fault(zeroes + field("rank" + in_shared + "32 [%rd5+1024], 5")),
              ContainsSubstring("the rank is given less one"));
-  CHECK_THAT(fault(zeroes + "mov.u32 %r15, 2;\n" +
+  CHECK_THAT(fault(zeroes + "mov.u32 %r15, 9;\n" +
                    field("element_stride" + in_shared + "32 [%rd5+1024], 0, %r15")),
-             ContainsSubstring("steps over elements"));
-  CHECK_THAT(fault(zeroes + field("fill_mode" + in_shared + "32 [%rd5+1024], 1")),
-             ContainsSubstring("filling with NaN"));
+             ContainsSubstring("a step over elements is 1 to 8"));
+  CHECK_THAT(fault(zeroes + field("fill_mode" + in_shared + "32 [%rd5+1024], 2")),
+             ContainsSubstring("0, zeroes, or 1, NaN"));
   CHECK_THAT(fault(zeroes + field("global_address" + in_shared + "32 [%rd5+1024], %r13")),
              ContainsSubstring(".b64 is taken"));
   CHECK_THAT(fault("mov.u32 %r11, 7; st.shared.u32 [%r7+1024], %r11; bar.sync 0; "

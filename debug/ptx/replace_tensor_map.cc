@@ -66,7 +66,8 @@ const char* replace(TensorMapBytes& map, Field field, std::size_t ord, std::uint
       map.stride[ord] = value;
       break;
     case Field::element_stride:
-      if (value != 1) return "steps over elements are not executed";
+      if (value < 1 || value > 8) return "a step over elements is 1 to 8";
+      map.step[ord] = static_cast<std::uint8_t>(value - 1);
       break;
     case Field::elemtype:
       map.type = elements[value].type;
@@ -74,6 +75,9 @@ const char* replace(TensorMapBytes& map, Field field, std::size_t ord, std::uint
       break;
     case Field::swizzle_mode:
       map.swizzle = static_cast<std::uint8_t>(swizzles[value]);
+      break;
+    case Field::fill_mode:
+      map.fills_nan = static_cast<std::uint8_t>(value);
       break;
     default:
       break;
@@ -153,9 +157,9 @@ void decode_replace(Decoder& d) {
       d.refuse("elements of this type");
     }
     if (its == Field::swizzle_mode && value >= std::size(swizzles)) d.refuse("this swizzle");
-    if (its != Field::elemtype && its != Field::swizzle_mode && value != 0) {
-      d.refuse("interleaving, filling with NaN, or another atomicity of a swizzle");
-    }
+    if (its == Field::fill_mode && value > 1) d.fail("it is 0, zeroes, or 1, NaN");
+    if (its == Field::interleave_layout && value != 0) d.refuse("interleaving");
+    if (its == Field::swizzle_atomicity && value != 0) d.refuse("another atomicity of a swizzle");
   }
   d.in.s[1] = d.source(counts ? 2 : 1, type);
   d.in.act = replace_field;

@@ -17,7 +17,10 @@ std::optional<simt::TensorMap> read_tensor_map(const void* bytes) {
     map.size[i] = static_cast<std::int64_t>(from.size[i]);
     map.stride[i] = i == 0 ? from.element_bytes : static_cast<std::int64_t>(from.stride[i - 1]);
     map.box[i] = from.box[i];
+    map.step[i] = from.step[i] + 1;
   }
+  map.fills_nan = from.fills_nan != 0;
+  map.is_tf32 = from.type >= first_tf32 && from.type <= last_tf32;
   return map;
 }
 

@@ -20,8 +20,13 @@ struct alignas(64) TensorMapBytes {
   std::uint16_t box[5] = {};     ///< elements
   std::uint8_t element_bytes = 0, rank = 0, swizzle = 0;
   std::uint8_t type = 0;  ///< CUtensorMapDataType
+  std::uint8_t step[5] = {};  ///< less one: of every so many elements one is copied
+  std::uint8_t fills_nan = 0;
 };
 static_assert(sizeof(TensorMapBytes) == 128);
+
+/// CUtensorMapDataType: those that are rounded to .tf32 as they come.
+inline constexpr std::uint8_t first_tf32 = 11, last_tf32 = 12;
 
 /// By CUtensorMapSwizzle, which is PTX's .swizzle_mode.
 inline constexpr simt::Swizzle swizzles[] = {simt::Swizzle::none, simt::Swizzle::b32,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,14 +37,30 @@ struct TensorMap {
   int rank;
   std::int64_t size[most_dimensions];    ///< elements
   std::int64_t stride[most_dimensions];  ///< bytes
-  int box[most_dimensions];              ///< elements
+  int box[most_dimensions];              ///< elements that it spans
   Swizzle swizzle;
+  /// Of every so many elements one is copied, but for dimension 0 (CUDA: elementStrides).
+  int step[most_dimensions] = {1, 1, 1, 1, 1};
+  /// What comes of elements that the tensor has not: zeroes, or in each 16 bits what `fma.oob`
+  /// takes for that (PTX ISA, .fill_mode).
+  bool fills_nan = false;
+  bool is_tf32 = false;  ///< .f32 elements are rounded to nearest as they come
 
+  /// Elements that are copied along a dimension.
+  int count(int i) const { return i == 0 ? box[0] : (box[i] + step[i] - 1) / step[i]; }
   int box_bytes() const {
     int bytes = element_bytes;
-    for (int i = 0; i < rank; ++i) bytes *= box[i];
+    for (int i = 0; i < rank; ++i) bytes *= count(i);
     return bytes;
   }
+  int row_bytes() const { return box[0] * element_bytes; }
+  /// From one row of the box to the next in shared memory: a row that is shorter than one of the
+  /// swizzle's pattern has as much room.
+  int pitch() const {
+    return swizzle == Swizzle::none ? row_bytes() : std::max(row_bytes(), bytes_of(swizzle));
+  }
+  /// What the box takes up in shared memory.
+  int span_bytes() const { return box_bytes() / row_bytes() * pitch(); }
 };
 
 /// Why cuTensorMapEncodeTiled would not take such a map; nullptr where it does.

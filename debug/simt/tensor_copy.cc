@@ -9,6 +9,7 @@
 #include "debug/simt/async_block.h"
 #include "debug/simt/block.h"
 #include "debug/simt/hopper.h"
+#include "debug/simt/rounding.h"
 
 namespace lanescope::simt {
 namespace {
@@ -21,12 +22,10 @@ struct Box {
   std::int64_t at[most_rank];
   std::size_t begin;  ///< offset in shared memory
 
-  std::size_t row_bytes() const { return static_cast<std::size_t>(map.box[0] * map.element_bytes); }
-  int rows() const {
-    int count = 1;
-    for (int i = 1; i < map.rank; ++i) count *= map.box[i];
-    return count;
-  }
+  std::size_t row_bytes() const { return static_cast<std::size_t>(map.row_bytes()); }
+  std::size_t span() const { return static_cast<std::size_t>(map.span_bytes()); }
+  bool is_dense() const { return map.pitch() == map.row_bytes(); }
+  int rows() const { return map.box_bytes() / map.row_bytes(); }
   /// Visits chunks of 16 bytes: visit(offset in shared memory, address in global memory or nullptr
   /// where all of it lies outside, bytes that lie inside, its coordinates). What leaves the tensor
   /// in dimension 0 within a chunk is cut off.
@@ -36,12 +35,12 @@ struct Box {
     for (int row = 0; row < rows(); ++row) {
       const std::byte* from = static_cast<const std::byte*>(map.base);
       bool inside = true;
-      for (int i = 1, rest = row; i < map.rank; rest /= map.box[i], ++i) {
-        c[i] = at[i] + rest % map.box[i];
+      for (int i = 1, rest = row; i < map.rank; rest /= map.count(i), ++i) {
+        c[i] = at[i] + rest % map.count(i) * map.step[i];
         inside = inside && c[i] >= 0 && c[i] < map.size[i];
         from += c[i] * map.stride[i];
       }
-      const std::size_t line = begin + static_cast<std::size_t>(row) * row_bytes();
+      const std::size_t line = begin + static_cast<std::size_t>(row * map.pitch());
       for (std::size_t b = 0; b < row_bytes(); b += 16) {
         c[0] = at[0] + static_cast<std::int64_t>(b) / map.element_bytes;
         const std::int64_t left = (map.size[0] - c[0]) * map.element_bytes;
@@ -61,9 +60,8 @@ Box box_of(AsyncHost& host, const TensorMap& map, const std::int64_t* at, int ra
     host.fail(caller, std::to_string(rank) + " coordinates for a tensor map of rank " +
                           std::to_string(map.rank));
   }
-  if (shared > host.shared_bytes() ||
-      static_cast<std::size_t>(map.box_bytes()) > host.shared_bytes() - shared) {
-    host.fail(caller, "the box of " + std::to_string(map.box_bytes()) +
+  if (shared > host.shared_bytes() || box.span() > host.shared_bytes() - shared) {
+    host.fail(caller, "the box of " + std::to_string(box.span()) +
                           " bytes leaves the block's shared memory");
   }
   const std::size_t alignment = map.swizzle == Swizzle::none ? 16 : 128;
@@ -84,6 +82,31 @@ void check_global(AsyncHost& host, const Box& box, BlockChecker::Access access,
   });
 }
 
+/// visit(offset in shared memory, bytes) of all that the box takes.
+template <class Visit>
+void for_each_part(const Box& box, Visit&& visit) {
+  if (box.is_dense()) return visit(box.begin, box.span());
+  box.for_each_chunk([&](std::size_t offset, const std::byte*, std::size_t, const auto&) {
+    visit(offset, std::size_t{16});
+  });
+}
+
+/// What comes of a chunk of which the tensor has `bytes` bytes.
+void bring(const TensorMap& map, std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::uint16_t none = 0x7ff7;
+  std::uint16_t fill[8] = {};
+  if (map.fills_nan) std::fill_n(fill, 8, none);
+  std::memcpy(to, fill, 16);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  for (std::size_t i = 0; map.is_tf32 && i < bytes; i += 4) {
+    float number;
+    std::memcpy(&number, to + i, 4);
+    const std::uint32_t rounded =
+        round_to(tf32_format, static_cast<double>(number), Rounding::nearest_even) << 13;
+    std::memcpy(to + i, &rounded, 4);
+  }
+}
+
 }  // namespace
 
 const char* fault_of(const TensorMap& map) {
@@ -92,13 +115,13 @@ const char* fault_of(const TensorMap& map) {
   if (reinterpret_cast<std::uintptr_t>(map.base) % 16 != 0) {
     return "a tensor begins at a multiple of 16 bytes";
   }
-  const int row_bytes = map.box[0] * map.element_bytes;
-  if (row_bytes % 16 != 0) return "a row of a box is a multiple of 16 bytes";
-  if (map.swizzle != Swizzle::none && row_bytes != bytes_of(map.swizzle)) {
-    return "a row of a box is as long as one of the swizzle's pattern";
+  if (map.row_bytes() % 16 != 0) return "a row of a box is a multiple of 16 bytes";
+  if (map.swizzle != Swizzle::none && map.row_bytes() > bytes_of(map.swizzle)) {
+    return "a row of a box is no longer than one of the swizzle's pattern";
   }
   for (int i = 0; i < map.rank; ++i) {
     if (map.box[i] < 1 || map.box[i] > 256) return "a box has 1 to 256 elements in each dimension";
+    if (map.step[i] < 1 || map.step[i] > 8) return "a step over elements is 1 to 8";
     if (map.size[i] < 1) return "a tensor has elements in each dimension";
     if (i > 0 && (map.stride[i] % 16 != 0 || map.stride[i] < 0)) {
       return "strides are multiples of 16 bytes";
@@ -117,7 +140,9 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
   if (checker) {
     const AsyncWork work{full.agent, full.phase + 1, place, thread, caller.from_outside};
     demand_fenced(full, work);
-    checker->write_async(box.begin, static_cast<std::size_t>(map.box_bytes()), work);
+    for_each_part(box, [&](std::size_t offset, std::size_t bytes) {
+      checker->write_async(offset, bytes, work);
+    });
     // What is copied as bytes has no rows that a matrix descriptor must agree with.
     const std::uint32_t copy = rank > 1 ? checker->async().next_copy() : 0;
     box.for_each_chunk([&](std::size_t offset, const void*, std::size_t, const auto& c) {
@@ -136,13 +161,14 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
     arriving.for_each_chunk(
         [&](std::size_t offset, const std::byte* global, std::size_t bytes, const auto&) {
           std::byte* chunk = host_.shared_memory() + offset;
-          std::memset(chunk, 0, 16);
-          if (bytes > 0) std::memcpy(chunk, global, bytes);
+          bring(own, chunk, global, bytes);
           if (!followed) return;
           host_.note_copied(chunk, global, bytes, false, caller);
           host_.note_copied(chunk + bytes, nullptr, 16 - bytes, false, caller);
         });
-    host_.note_written(box.begin, static_cast<std::size_t>(own.box_bytes()));
+    for_each_part(arriving, [&](std::size_t offset, std::size_t bytes) {
+      host_.note_written(offset, bytes);
+    });
   });
 }
 
@@ -155,8 +181,9 @@ void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, s
   if (BlockChecker* checker = host_.checker()) {
     if (stores.agent == 0) stores.agent = checker->add_agent(thread);
     const auto clock = stores.groups_done + static_cast<std::uint32_t>(stores.groups.size()) + 1;
-    checker->read_async(box.begin, static_cast<std::size_t>(map.box_bytes()),
-                        {stores.agent, clock, place, thread});
+    for_each_part(box, [&](std::size_t offset, std::size_t bytes) {
+      checker->read_async(offset, bytes, {stores.agent, clock, place, thread});
+    });
   }
   using enum BlockChecker::Access;
   if (!again) check_global(host_, box, reduce ? update : write, caller);

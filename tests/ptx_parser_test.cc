@@ -76,7 +76,7 @@ TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
   CHECK_THAT(body_error("add.u32 %r1, %r2;"), ContainsSubstring("it has 2 operands, and takes 3"));
   CHECK_THAT(body_error("add.u32 %r1, %r2, %r9;"), ContainsSubstring("there is no register %r9"));
   CHECK_THAT(body_error("bra NOWHERE;"), ContainsSubstring("there is no such label"));
-  CHECK_THAT(body_error("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%rd1}, {%rd1}, {%rd1}, "
+  CHECK_THAT(body_error("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%rd1}, {%rd1}, {%rd1}, "
                         "{%rd1};"),
              ContainsSubstring("not known bit for bit"));
   CHECK_THAT(body_error("call nowhere, ();"),

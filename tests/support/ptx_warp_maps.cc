@@ -47,11 +47,15 @@ const Replacement replacements[] = {
     {"elemtype.shared::cta.b1024.b32 [%r6], 11", 1024, "~tie"},
     {"elemtype.shared::cta.b1024.b32 [%r6], 12", 1024, "~tie"},
     {"elemtype.shared::cta.b1024.b32 [%r6], 11", 1024, "f32"},
-    {"elemtype.shared::cta.b1024.b32 [%r6], 6; fill_mode.shared::cta.b1024.b32 [%r6], 1", 512},
-    {"elemtype.shared::cta.b1024.b32 [%r6], 10; fill_mode.shared::cta.b1024.b32 [%r6], 1", 512},
+};
+
+/// What may end the capture: an H200 calls the last an illegal instruction.
+const Replacement last_replacements[] = {
     {"elemtype.shared::cta.b1024.b32 [%r6], 9; fill_mode.shared::cta.b1024.b32 [%r6], 1; "
      "box_dim.shared::cta.b1024.b32 [%r6], 0, 8",
      1024},
+    {"elemtype.shared::cta.b1024.b32 [%r6], 10; fill_mode.shared::cta.b1024.b32 [%r6], 1", 512},
+    {"elemtype.shared::cta.b1024.b32 [%r6], 6; fill_mode.shared::cta.b1024.b32 [%r6], 1", 512},
 };
 
 /// Boxes that go to 28 rows of 32 words, all zeroes but for what the words at p0 are.
@@ -127,56 +131,59 @@ std::string name_of(const std::string& what, const std::string& fields, const st
   return what + fields + (words == "b32" ? "" : " of " + words);
 }
 
+void add_arrival(std::vector<Trial>& all, const Replacement& replacement) {
+  std::string fill = "mov.u32 %r3, 0x12345678;\n";
+  for (int i = 0; i < 32; ++i) fill += move("st.shared", 32, at("%r4", 128 * i), "%r3");
+  const std::string body =
+      prepare(replacement.fields, fill) +
+      "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], " + number(replacement.bytes) +
+      ";\n@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%r5], [%d3, {%r10, %r11}], [%r7];\nmov.u32 %r62, 0;\n"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r7], 0;\n"
+      "@%p1 bra D; add.u32 %r62, %r62, 1; setp.lt.u32 %p2, %r62, 1000; @%p2 bra W;\nD:\n" +
+      move_words("ld.shared", "%r4", false) + "selp.u32 %r48, 1, 0, %p1;\n" + leave(32, 16, 33, 0);
+  all.push_back(kernel(name_of("tensormap.replace ", replacement.fields, replacement.words), body,
+                       several(replacement.words, 32), 33, 32));
+}
+
+void add_departure(std::vector<Trial>& all, const Departure& departure) {
+  const std::string operation = departure.operation;
+  const std::string opcode =
+      operation.empty()
+          ? "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+          : "cp.reduce.async.bulk.tensor.2d.global.shared::cta." + operation + ".tile.bulk_group";
+  // The tensor lies in the kernel's own memory, behind the map, in which half of its words are
+  // ones before.
+  const std::string fill = load(32, 16, 32, 0) + move_words("st.shared", "%r4", true) +
+                           "add.s64 %d8, %d3, 512; add.s64 %d10, %d8, %d4; mov.u32 %r3, 1;\n" +
+                           [] {
+                             std::string text;
+                             for (int i = 20; i < 24; ++i)
+                               text += move("st.global", 32, at("%d10", 128 * i), "%r3");
+                             return text;
+                           }() +
+                           "fence.proxy.async;\n";
+  const std::string its_address = "global_address.shared::cta.b1024.b64 [%r6], %d8; ";
+  const std::string body = prepare(its_address + departure.fields, fill) + "@%p0 " + opcode +
+                           " [%d3, {%r10, %r11}], [%r5];\n@%p0 cp.async.bulk.commit_group;\n"
+                           "@%p0 cp.async.bulk.wait_group 0;\nbar.sync 0;\n" +
+                           [] {
+                             std::string text;
+                             for (int i = 0; i < 28; ++i)
+                               text += move("ld.global", 32, reg(32, 16 + i), at("%d10", 128 * i));
+                             return text;
+                           }() +
+                           leave(32, 16, 28, 0);
+  all.push_back(kernel(name_of(opcode + " ", departure.fields, departure.words), body,
+                       several(departure.words, 32), 28, 32));
+}
+
 }  // namespace
 
 void add_tensor_maps(std::vector<Trial>& all) {
-  for (const Replacement& replacement : replacements) {
-    std::string fill = "mov.u32 %r3, 0x12345678;\n";
-    for (int i = 0; i < 32; ++i) fill += move("st.shared", 32, at("%r4", 128 * i), "%r3");
-    const std::string body =
-        prepare(replacement.fields, fill) +
-        "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], " + number(replacement.bytes) +
-        ";\n@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-        "[%r5], [%d3, {%r10, %r11}], [%r7];\nmov.u32 %r62, 0;\n"
-        "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r7], 0;\n"
-        "@%p1 bra D; add.u32 %r62, %r62, 1; setp.lt.u32 %p2, %r62, 1000; @%p2 bra W;\nD:\n" +
-        move_words("ld.shared", "%r4", false) + "selp.u32 %r48, 1, 0, %p1;\n" +
-        leave(32, 16, 33, 0);
-    all.push_back(kernel(name_of("tensormap.replace ", replacement.fields, replacement.words), body,
-                         several(replacement.words, 32), 33, 32));
-  }
-  for (const Departure& departure : departures) {
-    const std::string operation = departure.operation;
-    const std::string opcode =
-        operation.empty()
-            ? "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
-            : "cp.reduce.async.bulk.tensor.2d.global.shared::cta." + operation + ".tile.bulk_group";
-    // The tensor lies in the kernel's own memory, behind the map, in which half of its words are
-    // ones before.
-    const std::string fill = load(32, 16, 32, 0) + move_words("st.shared", "%r4", true) +
-                             "add.s64 %d8, %d3, 512; add.s64 %d10, %d8, %d4; mov.u32 %r3, 1;\n" +
-                             [] {
-                               std::string text;
-                               for (int i = 20; i < 24; ++i)
-                                 text += move("st.global", 32, at("%d10", 128 * i), "%r3");
-                               return text;
-                             }() +
-                             "fence.proxy.async;\n";
-    const std::string its_address = "global_address.shared::cta.b1024.b64 [%r6], %d8; ";
-    const std::string body = prepare(its_address + departure.fields, fill) + "@%p0 " + opcode +
-                             " [%d3, {%r10, %r11}], [%r5];\n@%p0 cp.async.bulk.commit_group;\n"
-                             "@%p0 cp.async.bulk.wait_group 0;\nbar.sync 0;\n" +
-                             [] {
-                               std::string text;
-                               for (int i = 0; i < 28; ++i)
-                                 text +=
-                                     move("ld.global", 32, reg(32, 16 + i), at("%d10", 128 * i));
-                               return text;
-                             }() +
-                             leave(32, 16, 28, 0);
-    all.push_back(kernel(name_of(opcode + " ", departure.fields, departure.words), body,
-                         several(departure.words, 32), 28, 32));
-  }
+  for (const Replacement& replacement : replacements) add_arrival(all, replacement);
+  for (const Departure& departure : departures) add_departure(all, departure);
+  for (const Replacement& replacement : last_replacements) add_arrival(all, replacement);
 }
 
 }  // namespace lanescope::ptx_warps

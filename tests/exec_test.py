@@ -74,6 +74,20 @@ class ExecTest(ProgramTest):
         self.finds("neighbours", "race", "// writes its box", "// reads the other's")
         self.execute("neighbours that meet", code=0)
 
+    def test_attributes_of_a_kernel(self):
+        out, _ = self.execute("attributes", code=0)
+        self.assertEqual(out, "90 90 2 77\n" + SAID)
+
+    def test_unwritten_global_memory_is_no_matter_of_the_block(self):
+        _, err = self.execute("unwritten", code=DIVERGED)
+        self.assertIn("nobody wrote these bytes before\n", err)
+
+    def test_what_is_found_again_is_told_once(self):
+        _, err = self.execute("race thrice", code=DIVERGED)
+        self.assertEqual(err.count("\nrace, "), 1, err)
+        self.assertEqual(err.count("lanescope: launch"), 1, err)
+        self.assertIn("6 launches checked, 3 with findings", err)
+
     def test_where_inlined_functions_are_called(self):
         _, err = self.execute("inlined", code=DIVERGED)
         self.assertRegex(err, rf"race.*\n  write +\S*{self.line_of('// stores it')}, called at "

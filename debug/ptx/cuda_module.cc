@@ -216,6 +216,8 @@ Result cuFuncGetAttribute(int* value, int attribute, const void* function) {
       *value = static_cast<int>(program.local_bytes);
       return success;
     case 5:
+      *value = program.architecture;
+      return success;
     case 6:
       *value = 90;
       return success;

@@ -14,9 +14,10 @@ using namespace lanescope::cudart;
 struct Attributes {  // cudaFuncAttributes
   std::size_t shared_bytes, constant_bytes, local_bytes;
   int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared, carveout;
-  int cluster[12];
+  int must_have_cluster, cluster_sides[3], cluster_policy, non_portable_cluster;
   int reserved[16];
 };
+static_assert(sizeof(Attributes) == 144);  // the caller's, in which it is written
 
 /// cudaDeviceProp up to what no kernel's host code asks for.
 struct Properties {
@@ -179,7 +180,10 @@ Error cudaFuncGetAttributes(Attributes* attributes, const void* function) {
   attributes->shared_bytes = kernel->program->shared_bytes;
   attributes->local_bytes = kernel->program->local_bytes;
   attributes->max_threads = kernel->program->max_threads > 0 ? kernel->program->max_threads : 1024;
-  attributes->ptx_version = attributes->binary_version = 90;
+  attributes->ptx_version = kernel->program->architecture;
+  attributes->binary_version = 90;
+  const auto& cluster = kernel->program->cluster;
+  std::copy(cluster.begin(), cluster.end(), attributes->cluster_sides);
   attributes->max_dynamic_shared = static_cast<int>(kernel->most_dynamic_shared);
   return success;
 }

@@ -124,6 +124,7 @@ struct Program {
   std::vector<std::size_t> parameter_offsets;
   std::array<std::uint32_t, 3> cluster = {0, 0, 0};  ///< blocks of one; 0: as the launch says
   int max_threads = 0;                               ///< of a block; 0: any
+  int architecture = 0;                              ///< that the PTX is for: 90 of sm_90a
   bool traces = false;                               ///< there are markers that do
   bool names_row_tiles = false;                      ///< there are markers that do
   bool injects = false;                              ///< its markers may replace values

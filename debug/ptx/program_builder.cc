@@ -1,6 +1,7 @@
 #include "debug/ptx/program_builder.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "debug/ptx/contraction.h"
@@ -69,6 +70,7 @@ Program ProgramBuilder::build(const std::string& name) {
   }
   program_.kernel_name = name;
   program_.max_threads = kernel->max_threads;
+  std::sscanf(module_.target.c_str(), "sm_%d", &program_.architecture);
   program_.cluster = kernel->cluster;
   std::vector<std::string> path;
   gather(*kernel, path);

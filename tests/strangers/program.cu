@@ -171,6 +171,9 @@ int main(int argc, char** argv) {
   halves<<<1, 64, 0, stream>>>((unsigned short*)y + 20);
   if (mode == "race of blocks") race_of_blocks<<<2, 32>>>(y);
   if (mode == "race of lanes") race_of_lanes<<<1, 32>>>(y);
+  if (mode == "race thrice") {
+    for (int i = 0; i < 3; ++i) race_of_lanes<<<1, 32>>>(y);
+  }
   if (mode == "inlined") putting<<<1, 32>>>(y + 40);
   if (mode == "no number") no_number<<<1, 32>>>(y + 40);
   if (mode == "far") far<<<1, 1>>>(y);
@@ -184,6 +187,16 @@ int main(int argc, char** argv) {
   if (mode == "slow") slow<<<1, 32>>>(x, y + 40);
   if (mode == "neighbours") neighbours<<<2, 32>>>(y + 40, false);
   if (mode == "neighbours that meet") neighbours<<<2, 32>>>(y + 40, true);
+  if (mode == "attributes") {
+    struct {
+      cudaFuncAttributes own;
+      int behind;
+    } attributes;
+    attributes.behind = 77;
+    CHECK(cudaFuncGetAttributes(&attributes.own, neighbours));
+    std::printf("%d %d %d %d\n", attributes.own.ptxVersion, attributes.own.binaryVersion,
+                attributes.own.requiredClusterWidth, attributes.behind);
+  }
   if (mode == "unknown") unknown<<<1, 1>>>((unsigned*)y);
   if (mode == "texture") {
     cudaArray_t array;

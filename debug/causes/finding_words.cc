@@ -68,7 +68,8 @@ const char* explanation_of(const simt::Finding& f) {
       return "an async copy into these bytes may still be under way: its wait is missing or too "
              "weak";
     case Kind::uninitialised_read:
-      return "nobody wrote these bytes in this block";
+      return f.region == simt::shared_region ? "nobody wrote these bytes in this block"
+                                             : "nobody wrote these bytes before";
     case Kind::uninitialised_register:
       return "a value that was never assigned is used";
     case Kind::out_of_bounds:

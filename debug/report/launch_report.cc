@@ -21,7 +21,6 @@ std::string launch_text(const LaunchReport& report, std::set<std::string>& told)
   for (const std::string& note : report.notes) {
     if (told.insert(report.found.kernel + '\n' + note).second) notes.push_back(note);
   }
-  if (report.clean() && notes.empty()) return {};
   Page page{Style{}};
   std::size_t again = 0;
   for (const CheckReport::Item& item : report.found.items) {
@@ -29,6 +28,8 @@ std::string launch_text(const LaunchReport& report, std::set<std::string>& told)
                             item.access_line + '\n' + item.earlier_line + '\n' + item.region;
     told.insert(key).second ? item_lines(item, page) : void(++again);
   }
+  const bool is_news = again < report.found.items.size() || !report.found.fault.empty();
+  if (!is_news && notes.empty()) return {};
   if (again > 0) {
     page.whole(std::to_string(again) + (again == 1 ? " finding" : " findings") +
                " of a kind and at lines told before");

@@ -17,7 +17,8 @@ namespace {
 std::vector<simt::Finding> findings_of(const std::string& body,
                                        ptx::NumbersMade* numbers = nullptr) {
   PtxKernel kernel(ptx_module(
-      ".shared .align 16 .b8 box[1024]; .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<16>;\n"
+      ".shared .align 16 .b8 box[1024]; .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<16>; "
+      ".reg .b16 %h<8>;\n"
       "mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [p0]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, "
       "%rd0, %rd2;\n"
       "shl.b32 %r9, %r0, 2; mov.u32 %r8, box; add.u32 %r9, %r9, %r8;\n" +
@@ -113,6 +114,40 @@ TEST_CASE("ptx: what nobody wrote is told of where it is used", "[ptx]") {
         std::vector{Kind::uninitialised_read});
   CHECK(kinds_of(half + load + "atom.global.add.u32 %r3, [%rd1], %r2; ret;").front() ==
         Kind::uninitialised_read);
+}
+
+TEST_CASE("ptx: of a register that is half unwritten the other half is used", "[ptx]") {
+  // Compilers compute with two halves at once where they need one.
+  const std::string joined = "cvt.u16.u32 %h1, %r0; mov.b32 %r5, {%h1, %h2};\n";
+  const std::string twice = "add.f16x2 %r6, %r5, %r5; mov.b32 %r7, %r6;\n";
+  const std::string parted = "mov.b32 {%h3, %h4}, %r7;\n";
+  const auto store = [](const std::string& half) {
+    return "st.global.u16 [%rd1], " + half + "; ret;";
+  };
+  const std::vector unassigned{Kind::uninitialised_register};
+  CHECK(kinds_of(joined + twice + parted + store("%h3")).empty());
+  CHECK(kinds_of(joined + twice + "mov.b32 {%h3, _}, %r7;\n" + store("%h3")).empty());
+  CHECK(kinds_of(joined + twice + parted + store("%h4")) == unassigned);
+  CHECK(kinds_of(joined + twice + "mov.b32 {_, %h4}, %r7;\n" + store("%h4")) == unassigned);
+  CHECK(kinds_of(joined + twice + "st.global.u32 [%rd1], %r7; ret;") == unassigned);
+  CHECK(kinds_of(joined + "mul.lo.u32 %r7, %r5, 3;\n" + parted + store("%h3")) == unassigned);
+  // The halves cross over.
+  const std::string crossed = "mov.b32 {%h5, %h6}, %r5; mov.b32 %r7, {%h6, %h5};\n";
+  CHECK(kinds_of(joined + crossed + parted + store("%h4")).empty());
+  CHECK(kinds_of(joined + crossed + parted + store("%h3")) == unassigned);
+  // From memory, and through it.
+  const std::string loaded =
+      "cvt.u16.u32 %h1, %r0; st.shared.u16 [%r9+2], %h1;\n"
+      "ld.shared.u32 %r7, [%r9];\n";
+  const std::string passed = "st.shared.u32 [%r9+256], %r7; ld.shared.u32 %r7, [%r9+256];\n";
+  for (const std::string& way : {std::string(), passed}) {
+    CHECK(kinds_of(loaded + way + parted + store("%h4")).empty());
+    CHECK(kinds_of(loaded + way + parted + store("%h3")) == std::vector{Kind::uninitialised_read});
+  }
+  // A lane that had nothing of it before.
+  CHECK(
+      kinds_of("setp.lt.u32 %p1, %r0, 40; cvt.u16.u32 %h1, %r0;\n@%p1 mov.b32 %r5, {%h1, %h2};\n" +
+               twice + parted + store("%h3")) == unassigned);
 }
 
 TEST_CASE("ptx: what nobody wrote is followed through branches, lanes and shared memory", "[ptx]") {

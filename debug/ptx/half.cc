@@ -181,6 +181,7 @@ void set(Decoder& d, Type type) {
     if constexpr (sources == 2) d.set_lanes<O, T, T, T>(type, {type, type});
     if constexpr (sources == 3) d.set_lanes<O, T, T, T, T>(type, {type, type, type});
   };
+  if (is_packed(type)) d.in.halves = Halves::each;
   is_packed(type) ? choose(Both<Op>{}, std::uint32_t{}) : choose(Op{}, Half{});
 }
 
@@ -213,6 +214,7 @@ void decode_arithmetic(Decoder& d) {
     d.in.lanes = is_bf16(type) ? arithmetic_operation<Op, Bf16, Number>()
                                : arithmetic_operation<Op, F16, Number>();
   };
+  if (is_packed(type)) d.in.halves = Halves::each;
   is_packed(type) ? choose(std::uint32_t{}) : choose(Half{});
 }
 

@@ -64,8 +64,10 @@ void decode_vector(Decoder& d, Type type) {
   const bool packs = d.operand(1).kind == Operand::Kind::vector;
   const std::size_t parts = d.elements(d.operand(packs ? 1 : 0)).size();
   const int bits = bits_of(type);
-  if (bits == 32 && parts == 2)
+  if (bits == 32 && parts == 2) {
+    d.in.halves = packs ? Halves::joined : Halves::parted;
     return set_pack<std::uint32_t, std::uint16_t>(d, Type::b32, Type::b16, packs);
+  }
   if (bits == 64 && parts == 2)
     return set_pack<std::uint64_t, std::uint32_t>(d, Type::b64, Type::b32, packs);
   if (bits == 64 && parts == 4)
@@ -88,6 +90,7 @@ void decode_mov(Decoder& d) {
   });
   if (!known) d.refuse("of this type");
   d.in.moves = true;
+  if (bits_of(type) == 32) d.in.halves = Halves::each;
 }
 
 /// To a generic address and back.

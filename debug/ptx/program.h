@@ -39,6 +39,13 @@ enum class Flow : std::uint8_t {
   arrived,  ///< waits for a barrier, which sends it behind this instruction
   polls,    ///< comes to this instruction again when it is woken
 };
+/// What an instruction does with the two halves of a register of 32 bits.
+enum class Halves : std::uint8_t {
+  mixed,   ///< whatever it likes
+  each,    ///< each on its own: those of its result come of the same ones of its sources
+  joined,  ///< s[0] and s[1] become them
+  parted,  ///< they become d and d2
+};
 /// Does one instruction of all other kinds on the lanes of `mask`, which may be 0. Throws Fault.
 using WarpOperation = Flow (*)(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 
@@ -53,6 +60,7 @@ struct Instruction {
   Space space = Space::generic;
   Type type = Type::b32;
   bool meets = false;           ///< lanes that have parted meet here
+  Halves halves = Halves::mixed;
   bool selects = false;         ///< s[0] or s[1], by the predicate s[2]
   bool carries = false;         ///< follows itself what of its operands nobody wrote
   bool addresses = false;       ///< s[0] is an address

@@ -19,7 +19,29 @@ void Warp::set_unwritten(Place place, std::uint32_t mask, Unwritten value) {
   if (place < carry_place) return;  // nobody reads it
   std::uint32_t& known = unwritten_lanes_[slot_of(place)];
   known = (known & ~mask) | (value.lanes & mask);
-  if ((value.lanes & mask) != 0) unwritten_sources_[slot_of(place)] = value.source;
+  if ((value.lanes & mask) == 0) return;
+  unwritten_sources_[slot_of(place)] = value.source;
+  for (std::size_t half = 0; half < 2; ++half) {
+    std::uint32_t& written = written_halves_[slot_of(place)][half];
+    written = (written & ~mask) | (value.but[half] & mask);
+  }
+}
+
+std::array<std::uint32_t, 2> Warp::written_halves_of(const Instruction& in,
+                                                     std::uint32_t given) const {
+  std::array<std::uint32_t, 2> written = {0, 0};
+  if (in.halves != Halves::each && in.halves != Halves::joined) return written;
+  const Place* sources = program_.operands.data() + in.operands + in.result_count;
+  for (std::size_t half = 0; half < 2; ++half) {
+    std::uint32_t missing = doubt_.lanes;
+    for (std::size_t i = 0; i < in.source_count; ++i) {
+      if (in.halves == Halves::joined && i != half) continue;
+      const Unwritten source = unwritten(sources[i]);
+      missing |= source.lanes & ~(in.halves == Halves::each ? source.but[half] : 0);
+    }
+    written[half] = given & ~missing;
+  }
+  return written;
 }
 
 void Warp::tell_use(Unwritten value, std::uint32_t mask, bool writes) {
@@ -96,7 +118,15 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
     tell_use(given, mask);
     given.lanes = 0;
   }
-  for (int i = 0; i < in.result_count; ++i) set_unwritten(operands[i], written, given);
+  const bool is_guarded = in.guard != no_place && (unwritten(in.guard).lanes & active) != 0;
+  if (!is_guarded) given.but = written_halves_of(in, given.lanes);
+  for (int i = 0; i < in.result_count; ++i) {
+    Unwritten value = given;
+    if (in.halves == Halves::parted && !is_guarded) {
+      value.lanes &= ~unwritten(in.s[0]).but[static_cast<std::size_t>(i)] | doubt_.lanes;
+    }
+    set_unwritten(operands[i], written, value);
+  }
 }
 
 std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t bytes) {
@@ -139,9 +169,12 @@ void Warp::note_loaded(Place place, std::uint32_t mask, const Pointers& pointers
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     const std::byte* at = pointers[static_cast<std::size_t>(lane)] + offset;
-    if (const std::uint32_t source = unwritten_source(lane, at, bytes)) {
-      taken.lanes |= 1u << lane;
-      taken.source = source - 1;
+    const std::uint32_t source = unwritten_source(lane, at, bytes);
+    if (source == 0) continue;
+    taken.lanes |= 1u << lane;
+    taken.source = source - 1;
+    for (std::size_t half = 0; bytes == 4 && half < 2; ++half) {
+      if (unwritten_source(lane, at + 2 * half, 2) == 0) taken.but[half] |= 1u << lane;
     }
   }
   set_unwritten(place, mask, taken);
@@ -158,6 +191,9 @@ void Warp::note_stored(Place place, int lane, std::byte* at, std::size_t bytes) 
   block_.unwritten_shared.resize(shared_bytes_);
   std::fill_n(&block_.unwritten_shared[static_cast<std::size_t>(at - shared_)], bytes,
               value.source + 1);
+  for (std::size_t half = 0; bytes == 4 && half < 2; ++half) {
+    if ((value.but[half] >> lane & 1) != 0) note_written(at + 2 * half, 2);
+  }
 }
 
 void Warp::note_written(const std::byte* at, std::size_t bytes) {

@@ -43,6 +43,8 @@ using Pointers = std::array<std::byte*, 32>;
 struct Unwritten {
   std::uint32_t lanes = 0;
   std::uint32_t source = 0;
+  /// Of these lanes those whose lower and upper 16 bits were written, of 32; else none of it was.
+  std::array<std::uint32_t, 2> but = {0, 0};
 };
 
 /// One warp of a running block. Its lanes may take different ways: they then form splits, of which
@@ -164,7 +166,8 @@ class Warp {
   /// Whether values that nobody wrote are followed: under the memory checker (ptx/unwritten.cc).
   bool follows_unwritten() const { return !unwritten_lanes_.empty(); }
   Unwritten unwritten(Place place) const {
-    return {unwritten_lanes_[slot_of(place)], unwritten_sources_[slot_of(place)]};
+    const std::uint32_t slot = slot_of(place);
+    return {unwritten_lanes_[slot], unwritten_sources_[slot], written_halves_[slot]};
   }
   void set_unwritten(Place place, std::uint32_t mask, Unwritten value);
   /// What nobody wrote of these bytes, as 1 + an index into Block::unwritten_sources; 0: all is
@@ -253,6 +256,9 @@ class Warp {
   /// Follows which registers hold what was never written: what is computed of it is not either,
   /// and using it for more than that is told of.
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
+  /// The lanes of `given`, what a result takes over, in which a half of it was written all the
+  /// same.
+  std::array<std::uint32_t, 2> written_halves_of(const Instruction& in, std::uint32_t given) const;
   /// Whether an instruction reads or writes a register of which something is not written.
   bool concerns_unwritten(const Instruction& in) const;
   /// A read that follows nothing is a use of what was stored there.
@@ -299,6 +305,7 @@ class Warp {
   std::uint32_t doubt_until_ = 0;
   /// Of registers, by slot_of; empty without a checker. Most instructions ask for the first alone.
   std::vector<std::uint32_t> unwritten_lanes_, unwritten_sources_;
+  std::vector<std::array<std::uint32_t, 2>> written_halves_;  ///< of unwritten registers
   /// By slot_of: which lanes have an origin, and those. Empty where they are not followed.
   std::vector<std::uint32_t> origin_lanes_;
   std::vector<RegisterOrigins> origins_;

@@ -71,6 +71,22 @@ TEST_CASE("known flaws: sums of half precision that take turns at the columns", 
         std::string::npos);
 }
 
+// Kernels go through the tiles that the right mask needs: a wrong one lets nothing beyond them.
+TEST_CASE("known flaws: the mask lets a key more, but none of the tile behind the last",
+          "[causes]") {
+  const Problem problem{1, 1, 1, 96, 96, 64, true};
+  const Dump dump =
+      stranger_dump(problem, ElementType::f16, "random", 5, 32, 32, "causal_late_in_tiles");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.certain);
+  CHECK(diagnosis.cause == Cause::mask_off_by_one);
+  REQUIRE_FALSE(diagnosis.evidence.empty());
+  CHECK(diagnosis.evidence[0].find("lets 1 key more, of the tiles that its block takes") !=
+        std::string::npos);
+}
+
 TEST_CASE("known flaws: the stranger's kernel without a bug matches", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16, ElementType::f32}) {
     for (const Problem& problem : problems) {

@@ -84,6 +84,17 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
           bc != info.bc, [=](std::int64_t query) {
             return std::min(p.visible_keys(query), std::max(whole_tiles(query), bc));
           });
+      // The mask lets them, but where they lie in a tile that the block does not go through.
+      for (const std::int64_t off : {1, 2}) {
+        add(Cause::mask_off_by_one,
+            "whose causal mask lets " + keys_text(off) +
+                " more, of the tiles that its block takes" + size_text(info, bc),
+            off + (bc != info.bc), [=](std::int64_t query) {
+              const std::int64_t last = std::min(p.len_q, (query / br + 1) * br) - 1;
+              return std::min(
+                  {query + 1 + corner + off, p.len_kv, rounded_up(p.visible_keys(last), bc)});
+            });
+      }
       for (const std::int64_t row : {std::int64_t{0}, bc - 1}) {
         if (row >= br - 1) continue;
         add(Cause::tile_skipped,

@@ -5,6 +5,7 @@ namespace lanescope::testing {
 const std::vector<StrangerBug>& stranger_bugs() {
   static const std::vector<StrangerBug> bugs = {
       {"causal_late", "mask_off_by_one"},
+      {"causal_late_in_tiles", "mask_off_by_one"},
       {"causal_early", "mask_off_by_one"},
       {"causal_late_two", "mask_off_by_one"},
       {"causal_upper_left", "mask_misaligned"},

@@ -115,7 +115,7 @@ struct Kernel {
   bool visible(std::int64_t query, std::int64_t key, std::int64_t tile_first_key) const {
     const std::int64_t corner = p.len_kv - p.len_q;
     std::int64_t last = query + corner;
-    if (is("causal_late")) last += 1;
+    if (is("causal_late") || is("causal_late_in_tiles")) last += 1;
     if (is("causal_early")) last -= 1;
     if (is("causal_late_two")) last += 2;
     if (is("causal_upper_left")) last = query;
@@ -162,6 +162,7 @@ struct Kernel {
     std::int64_t last_key = p.causal && !is("causal_dropped")
                                 ? std::min(p.len_kv, first + rows + corner + 2)
                                 : p.len_kv;
+    if (is("causal_late_in_tiles")) last_key = p.visible_keys(first + rows - 1);
     if (bug.starts_with("no_key_means") || is("causal_of_sixteen_end") || is("diagonal_unmasked") ||
         is("causal_upper_left")) {
       last_key = p.len_kv;

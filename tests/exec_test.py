@@ -161,7 +161,7 @@ class ExecTest(ProgramTest):
     def test_launches_that_do_not_begin(self):
         self.fails("much shared", "^cudaErrorInvalidValue", "102400 bytes of dynamic shared memory.*49152: cudaFuncSet")
         self.fails("many threads", "^cudaErrorInvalidConfiguration", "blocks of 2048 threads, and it takes 1024")
-        self.fails("unknown", "^cudaErrorInvalidPtx", r"vabsdiff4\.u32\.u32\.u32: the machine does not know this instruction", code=USAGE)
+        self.fails("unknown", "^cudaErrorInvalidPtx", r"vabsdiff4\.u32\.u32\.u32: not executed: video instructions", code=USAGE)
         out, _ = self.execute("too many", code=7)
         self.assertRegex(out, "^cudaErrorCooperativeLaunchTooLarge")
 
@@ -322,6 +322,38 @@ class OverlapTest(ProgramTest):
                 self.assertEqual(done.returncode, DIVERGED, done.stderr)
                 self.assertRegex(done.stderr, rf"launch 2: second.*\nmissing grid wait, 25[26] times: .*\n +{access}.*\n? +{earlier}")
                 self.assertEqual(done.stderr.count("missing grid wait"), 1)
+
+
+class CompiledWhileItRunsTest(ProgramTest):
+    """NVRTC makes the kernel's PTX, which the driver loads; it is linked with neither runtime."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        demand_nvcc_13()
+        cls.own = cls.folder / "nvrtc_program"
+        cuda = pathlib.Path(shutil.which("nvcc")).resolve().parents[1]
+        libraries = cuda / "lib64"
+        if not (libraries / "libnvrtc.so").exists() or not (libraries / "stubs" / "libcuda.so").exists():
+            raise unittest.SkipTest(f"no NVRTC in {libraries}")
+        subprocess.run(["g++", "-std=c++20", ROOT / "tests" / "strangers" / "nvrtc_program.cc", "-I", cuda / "include",
+                        "-L", libraries, "-L", libraries / "stubs", "-lnvrtc", "-lcuda", f"-Wl,-rpath,{libraries}",
+                        "-o", cls.own], check=True)
+
+    def test_kernel_that_nvrtc_compiled(self):
+        done = self.result_of("exec", self.own)
+        self.assertEqual((done.returncode, done.stdout), (0, "6 6\n"), done.stderr)
+        self.assertRegex(done.stderr, "1 launch checked, nothing found")
+
+    def test_its_lines_are_named(self):
+        done = self.result_of("exec", self.own, "too many")
+        self.assertEqual(done.returncode, DIVERGED, done.stderr)
+        self.assertRegex(done.stderr, r"out of bounds, 24 times.*\n +read +\S*scale.cu:3 ")
+
+    def test_machine_code_is_refused(self):
+        done = self.result_of("exec", self.own, "cubin")
+        self.assertEqual(done.returncode, USAGE, done.stderr)
+        self.assertRegex(done.stderr, r"machine code \(a cubin\).*--gpu-architecture=compute_90")
 
 
 if __name__ == "__main__":

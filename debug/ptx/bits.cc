@@ -113,6 +113,19 @@ void logic_of_three(std::byte* registers, const Instruction& in, std::uint32_t m
   }
 }
 
+/// The same, and whether any bit of it is set, combined with the predicate s[3]. `kind`: 0 or, 1
+/// and.
+void logic_of_three_and_any(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  logic_of_three(registers, in, mask);
+  const std::uint32_t q = *reinterpret_cast<const std::uint32_t*>(registers + in.s[3]);
+  std::uint32_t any = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    any |= static_cast<std::uint32_t>(lane_of<std::uint32_t>(registers, in.d, lane) != 0) << lane;
+  }
+  auto& p = *reinterpret_cast<std::uint32_t*>(registers + in.d2);
+  p = (p & ~mask) | ((in.kind == 0 ? any | q : any & q) & mask);
+}
+
 /// An operation to which the sign is a bit like others.
 template <class Op, std::size_t sources>
 void set_bits(Decoder& d, Type type) {
@@ -167,12 +180,22 @@ void set_shift(Decoder& d, Type type) {
 }
 
 void decode_lop3(Decoder& d) {
+  const int combination = d.modifiers.choose({"or", "and"}, -1);
   if (d.demand_type() != Type::b32) d.fail("it is for .b32");
-  d.demand_operands(5);
-  d.in.d = d.result(0, Type::b32);
+  d.demand_operands(combination < 0 ? 5 : 6);
+  const Operand& result = d.operand(0);
+  if ((combination >= 0) != (result.kind == Operand::Kind::pair)) {
+    d.fail("d|p goes with .or or .and, and a predicate behind the table");
+  }
+  d.in.d = d.result_of(combination < 0 ? result : result.parts[0], 32);
   for (std::size_t i = 0; i < 3; ++i) d.in.s[i] = d.source(i + 1, Type::b32);
   d.in.immediate = static_cast<std::int64_t>(d.integer(4, "the table"));
   d.in.lanes = logic_of_three;
+  if (combination < 0) return;
+  d.in.d2 = d.result_of(result.parts[1], 1);
+  d.in.s[3] = d.source(5, Type::pred);
+  d.in.kind = static_cast<std::uint8_t>(combination);
+  d.in.lanes = logic_of_three_and_any;
 }
 
 }  // namespace

@@ -177,5 +177,6 @@ void take_address(Decoder& decoder, const Operand& operand, Space space, Place& 
                   std::int64_t& offset, bool& wide);
 bool decode_warpgroup(Decoder& decoder);
 bool decode_marker(Decoder& decoder);
+bool decode_not_executed(Decoder& decoder);  ///< fails where PTX has such an instruction
 
 }  // namespace lanescope::ptx

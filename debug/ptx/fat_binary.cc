@@ -168,7 +168,8 @@ std::string ptx_of_image(const void* image) {
   if (magic == elf_magic) {
     throw UsageError(
         "the module is machine code (a cubin), and the SIMT machine runs PTX: give it what nvcc "
-        "-ptx, NVRTC's nvrtcGetPTX or Triton's kernel.asm[\"ptx\"] leaves");
+        "-ptx, NVRTC's nvrtcGetPTX (with --gpu-architecture=compute_90) or Triton's "
+        "kernel.asm[\"ptx\"] leaves");
   }
   return static_cast<const char*>(image);
 }

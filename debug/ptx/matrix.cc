@@ -41,6 +41,12 @@ WarpOperation choose_halves(int k) {
 }
 
 void decode_product(Decoder& d) {
+  for (const std::string_view word : d.modifiers.left()) {
+    if (word.starts_with("sp")) d.refuse("of sparse matrices");
+    if (word.starts_with("kind::") || word == "block_scale") {
+      d.refuse("which no GPU before sm_100 has");
+    }
+  }
   if (d.statement().opcode.find(".row.col") == std::string_view::npos) {
     d.refuse("but with a by rows and b by columns");
   }
@@ -137,6 +143,8 @@ bool decode_matrix(Decoder& d) {
     decode_matrices(d, true);
   } else if (base == "stmatrix") {
     decode_matrices(d, false);
+  } else if (base == "movmatrix") {
+    decode_movmatrix(d);
   } else if (base == "mma") {
     decode_product(d);
   } else if (base == "wmma") {

@@ -37,6 +37,7 @@ void follow_product(Warp& warp, const Fragments& at, bool packed = false);
 void decode_wmma(Decoder& decoder);
 /// ldmatrix and stmatrix.
 void decode_matrices(Decoder& decoder, bool loads);
+void decode_movmatrix(Decoder& decoder);
 /// mma of tf32, and with accumulators of f16. False where it is another.
 bool decode_scalar_product(Decoder& decoder);
 /// mma of floats of 8 bits. False where it is another.

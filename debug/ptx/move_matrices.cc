@@ -80,7 +80,40 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
   return Flow::next;
 }
 
+/// movmatrix: lane t holds the elements (t / 4, t % 4 · 2 + {0, 1}) of 8×8, and gets those of its
+/// transpose.
+Flow transpose_in_warp(Warp& warp, const Instruction& in, std::uint32_t) {
+  if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
+  demand_whole(warp);
+  std::uint16_t matrix[8][8];
+  std::memcpy(matrix, warp.lanes<std::uint32_t>(in.s[0]), sizeof matrix);
+  simt::columns::transpose_eight(matrix);
+  std::memcpy(warp.lanes<std::uint32_t>(in.d), matrix, sizeof matrix);
+  if (!warp.follows_unwritten()) return Flow::next;
+  const Unwritten from = warp.unwritten(in.s[0]);
+  Unwritten to{0, from.source};
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int row = lane % 4 * 2; row < lane % 4 * 2 + 2; ++row) {
+      to.lanes |= (from.lanes >> (row * 4 + lane / 8) & 1) << lane;
+    }
+  }
+  warp.set_unwritten(in.d, ~0u, to);
+  return Flow::next;
+}
+
 }  // namespace
+
+void decode_movmatrix(Decoder& d) {
+  d.modifiers.ignore({"sync", "aligned"});
+  if (!d.modifiers.take("m8n8") || !d.modifiers.take("trans") || d.demand_type() != Type::b16) {
+    d.fail("it is .m8n8.trans.b16");
+  }
+  d.demand_operands(2);
+  d.in.d = d.result(0, Type::b32);
+  d.in.s[0] = d.source(1, Type::b32);
+  d.in.carries = d.in.meets = true;
+  d.in.act = transpose_in_warp;
+}
 
 void decode_matrices(Decoder& d, bool loads) {
   d.modifiers.ignore({"sync", "aligned"});

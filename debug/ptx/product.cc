@@ -98,6 +98,52 @@ struct Multiply24 {
   }
 };
 
+/// c + the lower or the upper half of a·b, and the carry before; the new carry where `sets`.
+template <class T, bool high, bool takes, bool sets>
+void multiply_with_carry(std::byte* registers, const Instruction& in, std::uint32_t mask) {
+  using U = Bits<T>;
+  auto& carry = *reinterpret_cast<std::uint32_t*>(registers + carry_place);
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    const T a = lane_of<T>(registers, in.s[0], lane), b = lane_of<T>(registers, in.s[1], lane);
+    const auto part =
+        static_cast<U>(high ? MultiplyHigh::apply<T>(a, b) : MultiplyLow::apply<T>(a, b));
+    const U before = takes && (carry >> lane & 1) != 0 ? 1 : 0;
+    U half = 0, result = 0;
+    const bool first = __builtin_add_overflow(part, lane_of<U>(registers, in.s[2], lane), &half);
+    const bool second = __builtin_add_overflow(half, before, &result);
+    reinterpret_cast<U*>(registers + in.d)[lane] = result;
+    if (sets) carry = (carry & ~(1u << lane)) | static_cast<std::uint32_t>(first || second) << lane;
+  }
+}
+
+template <class T, bool high, bool takes>
+LaneOperation choose_carry(bool sets) {
+  return sets ? multiply_with_carry<T, high, takes, true>
+              : multiply_with_carry<T, high, takes, false>;
+}
+
+/// mad.cc and madc.
+void decode_carrying(Decoder& d, bool takes) {
+  const int part = d.modifiers.choose({"lo", "hi"}, -1);
+  const bool sets = d.modifiers.take("cc");
+  const Type type = d.demand_type();
+  if (part < 0) d.fail(".lo or .hi is missing");
+  if (bits_of(type) < 32) d.fail("there is no such instruction of this type");
+  d.demand_operands(4);
+  d.in.d = d.result(0, type);
+  for (std::size_t i = 0; i < 3; ++i) d.in.s[i] = d.source(i + 1, type);
+  with_integer(type, [&](auto x) {
+    using T = decltype(x);
+    if constexpr (sizeof(T) >= 4) {
+      d.in.lanes =
+          part == 1
+              ? (takes ? choose_carry<T, true, true>(sets) : choose_carry<T, true, false>(sets))
+              : (takes ? choose_carry<T, false, true>(sets) : choose_carry<T, false, false>(sets));
+    }
+  });
+}
+
 /// c + the products of the four bytes of a and b.
 template <class A, class B>
 struct DotOfBytes {
@@ -210,7 +256,11 @@ bool decode_integer_product(Decoder& d) {
   const std::string_view base = d.modifiers.base();
   const auto type = d.modifiers.peek_type();
   if (!type || !is_integer(*type)) return false;
-  if (base == "mul" || base == "mad") {
+  const auto& words = d.modifiers.left();
+  const bool sets = std::find(words.begin(), words.end(), "cc") != words.end();
+  if (base == "madc" || (base == "mad" && sets)) {
+    decode_carrying(d, base == "madc");
+  } else if (base == "mul" || base == "mad") {
     decode_whole(d, base == "mad");
   } else if (base == "mul24" || base == "mad24") {
     decode_product_24(d, base == "mad24");

@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t blocks_tried = 4;
 constexpr std::int64_t rows_tried = 12;
 constexpr int fewest_decisive = 8;
+/// Share of the values that tell a flaw from what is right that must follow from it.
+constexpr double least_explained = 0.98;
 /// Rows, and columns of O in each, that are looked at before all of them.
 constexpr std::size_t telling_rows = 4, telling_columns = 4;
 
@@ -82,11 +84,6 @@ void set_telling(OutputRow& row) {
 
 bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
 
-bool OutputRow::wrong() const {
-  return (lse && lse->wrong()) ||
-         std::any_of(o.begin(), o.end(), [](const OutputValue& value) { return value.wrong(); });
-}
-
 std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site) {
   const DumpInfo& info = scene.info();
   const Tensor* const o = scene.dump().find("o_final");
@@ -114,6 +111,9 @@ std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> sit
       }
       if (lse && want_lse && site != SiteId::o_final)
         own.lse = value_in(*lse, first + row, *want_lse, row, 0);
+      own.wrong_values = static_cast<int>(std::count_if(
+          own.o.begin(), own.o.end(), [](const OutputValue& value) { return value.wrong(); }));
+      own.wrong_values += own.lse && own.lse->wrong();
     }
   }
   // What tells most first: a flaw that does not fit is given up soon.
@@ -127,16 +127,13 @@ std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> sit
 }
 
 bool may_be_explained(const std::vector<OutputRow>& rows) {
-  std::ptrdiff_t wrong = 0;
-  for (const OutputRow& row : rows) {
-    wrong += std::count_if(row.o.begin(), row.o.end(), [](const auto& o) { return o.wrong(); });
-    wrong += row.lse && row.lse->wrong();
-  }
+  int wrong = 0;
+  for (const OutputRow& row : rows) wrong += row.wrong_values;
   return wrong >= fewest_decisive;
 }
 
 bool FlawTrial::explains() const {
-  return decisive >= fewest_decisive && explained >= 0.98 * decisive;
+  return decisive >= fewest_decisive && explained >= least_explained * decisive;
 }
 
 std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
@@ -148,10 +145,13 @@ std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
 
 namespace {
 
-/// Whether wrong values that tell most do not follow: more of them than 2 % of all may be.
+/// Whether wrong values that tell most do not follow: more of them than 2 % of all may be, of many
+/// more than two.
 bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
   const ElementType dtype = inputs.info().dtype;
-  int missed = 0, telling = 0, looked_at = 0;
+  int missed = 0, telling = 0, looked_at = 0, wrong = 0;
+  for (const OutputRow& row : rows) wrong += row.wrong_values;
+  const int most_missed = std::min(2, static_cast<int>((1 - least_explained) * wrong));
   for (const OutputRow& row : rows) {
     const bool by_lse = row.o.empty() || (row.lse && row.lse->wrong() && row.telling.empty());
     if (row.telling.empty() && (!by_lse || looked_at >= 4)) continue;
@@ -162,9 +162,14 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
     const PlannedRow planned = inputs.carry_out(plan, row.telling);
     if (by_lse && row.lse) {
       const double allowed = tolerance_of_lse(*row.lse, planned.lse, planned.largest_score);
-      ++telling;
-      missed += row.lse->unwritten || std::isnan(planned.lse) ||
-                !compare(row.lse->got, planned.lse, allowed).holds;
+      const bool fits = !row.lse->unwritten && !std::isnan(planned.lse) &&
+                        compare(row.lse->got, planned.lse, allowed).holds;
+      const bool tells = row.lse->unwritten ||
+                         !compare(row.lse->got, row.lse->want,
+                                  tolerance_of_lse(*row.lse, row.lse->want, planned.largest_score))
+                              .holds;
+      telling += tells;
+      missed += tells && !fits;
     }
     for (std::size_t i = 0; i < row.telling.size(); ++i) {
       const OutputValue& o = row.o[static_cast<std::size_t>(row.telling[i])];
@@ -178,7 +183,7 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
       telling += tells;
       missed += tells && !fits;
     }
-    if (missed > 2) return true;
+    if (missed > most_missed) return true;
   }
   // Errors that are within what may be off anyway show no flaw.
   return looked_at > 0 && telling == 0;

@@ -24,7 +24,8 @@ struct OutputRow {
   std::optional<OutputValue> lse;  ///< where the kernel has one
   /// Columns of some rows that are wrong by most: a flaw that does not explain them is given up.
   std::vector<std::int64_t> telling = {};
-  bool wrong() const;
+  int wrong_values = 0;
+  bool wrong() const { return wrong_values > 0; }
 };
 
 /// Rows of some blocks, the one that failed first among them, wrong ones first. `site`: of this

@@ -205,17 +205,28 @@ class Search {
     return all;
   }
 
-  /// Runs a probe in the first of its shapes that the kernel does not refuse, which it then has.
+  /// Runs a probe in the first of its shapes that the kernel does not refuse, or with a causal mask
+  /// where it takes no other problems; the probe is that then.
   bool attempt_nearest(Probe& probe) {
+    const RunOptions asked = probe.options;
     bool best = attempt(probe);
-    const std::string shape = probe.options.shape, why = refused_;
-    for (const std::string& other : probe.other_shapes) {
-      if (!was_refused_) return best;
-      probe.options.shape = other;
+    const std::string why = refused_;
+    const auto try_others = [&] {
+      for (const std::string& other : probe.other_shapes) {
+        if (!was_refused_) return;
+        probe.options.shape = other;
+        best = attempt(probe);
+      }
+    };
+    try_others();
+    if (was_refused_ && !asked.causal) {
+      probe.options = asked;
+      probe.options.causal = true;
       best = attempt(probe);
+      try_others();
     }
     if (!was_refused_) return best;
-    probe.options.shape = shape;
+    probe.options = asked;
     refused_ = why;
     location_.not_tried.push_back(probe.about + ": " + refused_);
     return false;

@@ -19,7 +19,7 @@ std::string length_text(std::int64_t queries, std::int64_t keys) {
   return "s=" + std::to_string(queries) + (queries == keys ? "" : ",skv=" + std::to_string(keys));
 }
 
-std::int64_t rounded_up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }
+int rounded_up(int x, int step) { return (x + step - 1) / step * step; }
 
 std::string kernel_of(const RunOptions& given) {
   return given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen);
@@ -81,6 +81,7 @@ class Planner {
       : given_(given),
         br_(br),
         bc_(bc),
+        rows_(rounded_up(br < 8 ? 16 : br, br)),
         side_(std::max(br, bc)),
         head_dim_(head_dim),
         d_(d_of(given)) {
@@ -89,18 +90,23 @@ class Planner {
 
   std::vector<Probe> take() { return std::move(probes_); }
 
-  /// What shows faults of any kernel. Many take no other number of keys than of queries, or no
-  /// heads that share keys.
+  /// What shows faults of any kernel. Many take no other number of keys than of queries, one query
+  /// alone, or no heads that share keys.
   void add_usual() {
     const auto square = [&](Probe& probe, std::int64_t length) -> Probe& {
       probe.other_shapes.push_back(shape_text(length_text(length, length)));
       return probe;
     };
-    square(add("a single tile", length_text(br_, bc_)), side_);
-    square(add("several tiles", length_text(br_, 3 * bc_)), 3 * side_);
+    const auto of_keys = [&](const std::string& about, int rows, int tiles) -> Probe& {
+      Probe& probe = add(about, length_text(rows, tiles * bc_));
+      if (rows != br_) probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
+      return probe;
+    };
+    square(of_keys("a single tile", rows_, 1), side_);
+    square(of_keys("several tiles", rows_, 3), 3 * side_);
     add("enough rows to solve a product for its operands", length_text(128, 128));
-    square(add("the maximum rises in every tile", length_text(br_, 3 * bc_)), 3 * side_)
-        .options.input = "rising";
+    square(of_keys("the maximum rises in every tile", rows_, 3), 3 * side_).options.input =
+        "rising";
     square(add("a ragged tail", length_text(side_ + br_ / 2 + 4, side_ + 5)), side_ + 5).checked =
         true;
     add_causal("causal", length_text(side_, side_));
@@ -121,9 +127,12 @@ class Planner {
         heads.other_shapes.push_back(shape_text(sides + lengths));
       }
     }
-    square(add("large scores", length_text(br_, 2 * bc_)), 2 * side_).options.input = "large";
-    square(add("more tiles than rings of buffers hold", length_text(br_, 9 * bc_)),
-           rounded_up(9 * bc_, br_))
+    Probe& group = add_causal("causal, heads that share keys",
+                              "h=4,hkv=2," + length_text(rows_ + 9, side_ + 37));
+    group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
+    // Sums overflow in few rows.
+    square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_).options.input = "large";
+    square(of_keys("more tiles than rings of buffers hold", rows_, 9), rounded_up(9 * bc_, br_))
         .checked = true;
   }
 
@@ -217,7 +226,7 @@ class Planner {
   }
 
   const RunOptions& given_;
-  int br_, bc_, side_, head_dim_;
+  int br_, bc_, rows_, side_, head_dim_;  // rows_: a tile's, or some more where that is of few
   std::int64_t d_;
   std::vector<Probe> probes_;
 };

@@ -13,6 +13,9 @@ using reference::infinity;
 /// What it takes to say from where keys are counted.
 constexpr double shift_bits = 4;
 
+/// What it takes to say that a rule holds in some tiles alone.
+constexpr double one_tile_bits = 6;
+
 /// What it takes to say how wide a window is.
 constexpr double width_bits = 6;
 
@@ -30,6 +33,24 @@ std::optional<double> explained_by(const Scene& scene, const MaskRule& rule) {
     explained += e.wrong && masked != (e.want == -infinity);
   }
   return static_cast<double>(explained) / scene.wrong_count();
+}
+
+/// Whether the other tiles of the scene's block are masked as `rule` says, too.
+bool holds_elsewhere(const Scene& scene, const MaskRule& rule) {
+  const BlockPlace place = scene.place();
+  for (std::int64_t tile = 0; tile <= scene.last_tile(); ++tile) {
+    const std::optional<Scene::Array> s = scene.held(SiteId::s, tile);
+    const std::int64_t first_key = scene.info().key_of(place, tile);
+    for (reference::Index row = 0; s && row < s->rows(); ++row) {
+      for (reference::Index col = 0; col < s->cols(); ++col) {
+        const double got = (*s)(row, col);
+        if (std::isnan(got)) continue;
+        const bool masked = got == -infinity;
+        if (rule.sees(scene.info(), place, row, first_key + col) == masked) return false;
+      }
+    }
+  }
+  return true;
 }
 
 /// Windows of one width alone that fit: where several do, the tile shows no window's edge.
@@ -97,7 +118,7 @@ void find_mask(const Scene& scene, Findings& findings) {
     const std::optional<double> explained = explained_by(scene, rule);
     if (!explained || *explained < 0.98) return false;
     Finding finding{rule.cause, *explained, 1, true};
-    finding.bits += bits;
+    finding.bits += bits + (holds_elsewhere(scene, rule) ? 0 : one_tile_bits);
     finding.evidence = {rule.text, counts, example_line};
     finding.shows = [rule](const DumpInfo& info) { return rule.shows(info); };
     findings.push_back(finding);

@@ -85,9 +85,20 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
     add("the rows of a tile are taken for those of its heads by turns; they lie head by head",
         [](const DumpInfo& info, auto row) { return row / info.heads_per_tile; });
   }
-  for (const std::int64_t rows : {8, 16, 32, 64}) {
+  const auto add_group = [&](const std::string& group, std::int64_t rows) {
+    add(group + " are masked as its first", [=](const DumpInfo& info, auto row) {
+      return own_query(info, row / info.br * info.br + row % info.br / rows * rows);
+    });
+    add(group + " are masked as its last", [=](const DumpInfo& info, auto row) {
+      return own_query(info, row / info.br * info.br + row % info.br / rows * rows) + rows - 1;
+    });
+  };
+  add_group("all rows of a block", own.br);
+  for (const std::int64_t rows : {2, 4, 8, 16, 32, 64}) {
     if (rows >= own.br) break;
-    const std::string number = std::to_string(rows), group = "all rows of a group of " + number;
+    const std::string number = std::to_string(rows);
+    add_group("all rows of a group of " + number, rows);
+    if (rows < 8) continue;
     add("the query is counted within " + number + " rows of the block",
         [=](const DumpInfo& info, auto row) {
           return own_query(info, row / info.br * info.br + row % rows);
@@ -105,11 +116,6 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
                                  is_seen(info.problem, info.query_of(place, row), key));
                        }});
     }
-    add(group + " are masked as its first",
-        [=](const DumpInfo& info, auto row) { return own_query(info, row) / rows * rows; });
-    add(group + " are masked as its last", [=](const DumpInfo& info, auto row) {
-      return own_query(info, row) / rows * rows + rows - 1;
-    });
   }
 }
 

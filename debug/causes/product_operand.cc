@@ -58,6 +58,10 @@ struct Equations {
 /// The values of a site at a block and tile of the scene's head, its first `rows` rows.
 Maybe held(const Scene& scene, SiteId id, std::int64_t block, std::int64_t tile, Index rows) {
   const SiteSlots* slots = scene.judge().slots(id);
+  if (!slots && id == SiteId::q_smem) {
+    return scene.judge().reference_of(block).q_tile().top_rows(rows);
+  }
+  if (!slots && id == SiteId::k_smem && block == scene.block()) return scene.held(id, tile);
   const std::int64_t own_tile = slots && slots->site().per_tile ? tile : 0;
   if (!slots || tile < 0 || !slots->holds(block, own_tile)) return std::nullopt;
   if (slots->untouched(block, own_tile)) return std::nullopt;

@@ -101,6 +101,11 @@ bool Scene::fits(reference::Index row, reference::Index col, double got, double 
 
 std::optional<Scene::Array> Scene::held(SiteId id, std::int64_t tile) const {
   const SiteSlots* slots = judge_.slots(id);
+  // Operands that a kernel keeps in registers, or does not name, are the inputs.
+  if (!slots && id == SiteId::q_smem) return reference_.q_tile().top_rows(reference_.rows());
+  if (!slots && id == SiteId::k_smem && tile >= 0 && tile <= last_tile()) {
+    return reference_.k_tile(tile);
+  }
   const std::int64_t own_tile = slots && slots->site().per_tile ? tile : 0;
   if (!slots || tile < 0 || !slots->holds(block(), own_tile)) return std::nullopt;
   if (slots->untouched(block(), own_tile)) return std::nullopt;

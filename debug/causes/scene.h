@@ -109,7 +109,8 @@ class Scene {
   /// here, whatever the kernel holds them in.
   double unit_of(SiteId id) const { return is_maximum(id) ? reference_.maximum_factor() : 1; }
   /// The values of another site as traced: the rows that exist of sites over queries, all keys of
-  /// sites over keys. Nothing where they were not traced or not written.
+  /// sites over keys. Nothing where they were not traced or not written; but of Q and K, where the
+  /// kernel has no such site, the inputs.
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
   /// The scores of `tile` as the softmax takes them: in base 2, rounded to fp32.
   std::optional<Array> scores(std::int64_t tile) const;

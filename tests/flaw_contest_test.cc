@@ -51,6 +51,13 @@ TEST_CASE("flaw contest: a flaw of other numbers in another problem is the same"
       finding_of("in which of 2 splits of the keys (21 keys each) the l are added up, each at its "
                  "own maximum"),
       *wrong.first));
+  // How many splits there are, a kernel may make of the problem.
+  CHECK(FlawContest(whole).explains(
+      finding_of("in which of 4 splits of the keys the l are added up, each at its own maximum"),
+      *wrong.first));
+  CHECK_FALSE(FlawContest(whole).explains(
+      finding_of("in which of 4 splits of the keys the O are added up, each at its own maximum"),
+      *wrong.first));
 }
 
 TEST_CASE("flaw contest: another number of splits is another flaw", "[causes]") {

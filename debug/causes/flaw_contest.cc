@@ -35,6 +35,18 @@ std::string without_shares(std::string words) {
   return at == words.npos ? words : words.erase(at, share.size());
 }
 
+/// Whether a flaw is of a number of splits, which some kernels make of the problem.
+bool is_of_splits(const std::string& text) { return text.find(" splits") != text.npos; }
+
+/// Words without how many splits there are.
+std::string without_count(std::string words) {
+  const std::size_t end = words.find(" splits");
+  if (end == words.npos) return words;
+  std::size_t at = end;
+  while (at > 0 && std::isdigit(static_cast<unsigned char>(words[at - 1])) != 0) --at;
+  return words.erase(at, end - at);
+}
+
 /// Rows of each side that are looked at: the ends and some between.
 std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
   std::vector<std::int64_t> numbers;
@@ -78,11 +90,13 @@ bool FlawContest::explains(const Finding& finding, const Divergence& first) {
            (trial.explains() && !trial.part(dump_.info.br, dump_.info.problem.d).empty());
   };
   if (const auto same = by_text_.find(finding.flaw); same != by_text_.end()) {
-    return fits(flaws_[same->second]);
+    const bool fits_here = fits(flaws_[same->second]);
+    if (fits_here || !is_of_splits(finding.flaw)) return fits_here;
   }
   const std::string words = words_of(finding.flaw);
+  const auto kind_of = [](const std::string& text) { return without_count(without_shares(text)); };
   const auto like = [&](const Flaw& flaw) {
-    return without_shares(words_of(flaw.text)) == without_shares(words) && fits(flaw);
+    return kind_of(words_of(flaw.text)) == kind_of(words) && fits(flaw);
   };
   if (std::any_of(flaws_.begin(), flaws_.end(), like)) return true;
   if (by_words_.contains(words)) return false;

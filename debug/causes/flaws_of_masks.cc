@@ -105,6 +105,17 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
               return std::min(p.visible_keys(query), rounded_up(p.visible_keys(other), bc));
             });
       }
+      if (corner != 0) {
+        add(Cause::mask_misaligned,
+            "whose causal mask starts in the upper left corner, in the tiles alone that need one" +
+                size_text(info, bc),
+            bc != info.bc, [=](std::int64_t query) {
+              const std::int64_t whole = p.visible_keys(query / br * br) / bc * bc;
+              const std::int64_t last = std::min(p.len_q, (query / br + 1) * br) - 1;
+              return std::min(
+                  {std::max(whole, query + 1), rounded_up(p.visible_keys(last), bc), p.len_kv});
+            });
+      }
       add(Cause::tile_skipped,
           "in which the first tile that not all rows of a block see whole is left out" +
               size_text(info, bc),
@@ -186,7 +197,7 @@ void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
   const auto add = [&](const std::string& text, int choices, const auto& number) {
     flaws.push_back({Cause::mask_misaligned, Stage::qk,
                      "whose causal mask takes query i for " + text, choices, [=](RowPlan& plan) {
-                       const std::int64_t end = std::min(p.len_kv, number(plan.query) + 1 + corner);
+                       const std::int64_t end = std::min(p.len_kv, number(plan) + 1 + corner);
                        see_keys(std::min(end, std::max<std::int64_t>(plan.tiles * plan.tile,
                                                                      std::ssize(plan.terms))),
                                 p.len_kv, plan);
@@ -195,16 +206,31 @@ void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
   for (const std::int64_t rows : {4, 8, 16, 32, 64}) {
     if (rows >= br) continue;
     add("i mod " + std::to_string(rows) + " in its block", 1,
-        [=](std::int64_t query) { return query / br * br + query % rows; });
+        [=](const RowPlan& plan) { return plan.query / br * br + plan.query % rows; });
     add("i / " + std::to_string(rows) + " in its block", 1,
-        [=](std::int64_t query) { return query / br * br + query % br / rows; });
+        [=](const RowPlan& plan) { return plan.query / br * br + plan.query % br / rows; });
   }
   for (const std::int64_t size : {std::int64_t{info.bc}, std::int64_t{16}, std::int64_t{32},
                                   std::int64_t{64}, std::int64_t{128}}) {
     if (size == br) continue;
     add("that of a block of " + std::to_string(size) + " rows", 1 + (size != info.bc),
-        [=](std::int64_t query) { return query / br * size + query % br; });
+        [=](const RowPlan& plan) { return plan.query / br * size + plan.query % br; });
   }
+  // The queries of all heads that share keys are rows of one problem.
+  const std::int64_t group = p.heads / p.heads_kv;
+  if (group == 1) return;
+  const auto add_packed = [&](const std::string& text, const auto& number) {
+    flaws.push_back({Cause::mask_misaligned, Stage::qk,
+                     "whose causal mask takes query i for " + text, 0, [=](RowPlan& plan) {
+                       const std::int64_t end = number(plan) + 1 + corner;
+                       see_keys(std::min(p.len_kv, end), p.len_kv, plan);
+                     }});
+  };
+  add_packed("its row among those of its group of heads, i * group + head",
+             [=](const RowPlan& plan) { return plan.query * group + plan.head % group; });
+  add_packed("its row among those of its group of heads, head * len_q + i",
+             [=](const RowPlan& plan) { return plan.head % group * p.len_q + plan.query; });
+  add_packed("i / group", [=](const RowPlan& plan) { return plan.query / group; });
 }
 
 /// Keys that the mask hides, yet count.

@@ -208,6 +208,19 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
     add("the first tile", 0, [=](std::int64_t key) { return key % bc; });
     add("the tile before last", 1,
         [=](std::int64_t key) { return key < 2 * bc ? key : key - 2 * bc; });
+    for (const bool of_v : {true, false}) {
+      flaws.push_back({Cause::stale_operand, of_v ? Stage::pv : Stage::qk,
+                       std::string("in which the tiles of ") + (of_v ? "V" : "K") +
+                           " that need a mask are counted from the first of them" +
+                           size_text(info, bc),
+                       bc != info.bc, [=, br = info.br](RowPlan& plan) {
+                         const std::int64_t whole = p.visible_keys(plan.query / br * br) / bc * bc;
+                         for (Term& term : plan.terms) {
+                           std::int64_t& row = of_v ? term.value : term.key;
+                           if (row >= whole) row -= whole;
+                         }
+                       }});
+    }
   }
   for (const std::int64_t off : {1, -1}) {
     for (const bool of_v : {true, false}) {

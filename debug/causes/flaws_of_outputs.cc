@@ -205,11 +205,24 @@ void add_places(const DumpInfo& info, Flaws& flaws) {
                       return std::array{(b + 1) % batch, h, q};
                     }});
   }
+  const std::int64_t group = heads / p.heads_kv;
+  if (group > 1) {
+    maps.push_back({"in the order of the rows of a group of heads: [heads_kv, len_q, group, d]", 0,
+                    [=](auto b, auto h, auto q) {
+                      const std::int64_t flat = h % group * len + q;
+                      return std::array{b, h / group * group + flat % group, flat / group};
+                    }});
+  }
   for (const auto& [what, choices, place, cause] : maps) {
     flaws.push_back({cause, Stage::epilogue, "whose rows are stored " + what, choices,
                      [=, place = place](RowPlan& plan) {
                        const auto [b, h, q] = place(plan.batch, plan.head, plan.query);
                        plan.moved_from = {b, h, q};
+                     }});
+    flaws.push_back({cause, Stage::epilogue, "whose log-sum-exp is stored " + what, choices + 1,
+                     [=, place = place](RowPlan& plan) {
+                       const auto from = place(plan.batch, plan.head, plan.query);
+                       if (from[2] >= 0 && from[2] < len) plan.lse_from = from;
                      }});
   }
 }

@@ -83,6 +83,36 @@ void add_exchanges(const DumpInfo& info, std::vector<Reading>& readings) {
   }
 }
 
+/// Groups of keys in a tile that all take the rows of the first.
+void add_groups(const DumpInfo& info, std::vector<Reading>& readings) {
+  for (const std::int64_t keys : {2, 4, 8, 16, 32}) {
+    if (keys >= info.bc) continue;
+    readings.push_back({Cause::wrong_source,
+                        "key i mod " + std::to_string(keys) + " in the place of key i of a tile", 1,
+                        [=](std::int64_t row, std::int64_t col) {
+                          return ElementPlace{row % keys, col};
+                        }});
+  }
+}
+
+/// Columns of K that are multiplied with those of Q in another order: lanes that have neighbouring
+/// columns of one, and every so manyth of the other.
+void add_orders(const DumpInfo& info, Flaws& flaws) {
+  const std::int64_t d = info.problem.d;
+  for (std::int64_t width = 2; width < d; ++width) {
+    if (d % width != 0) continue;
+    flaws.push_back({Cause::permuted, Stage::qk,
+                     "in which column i mod " + std::to_string(width) + " * " +
+                         std::to_string(d / width) + " + i / " + std::to_string(width) +
+                         " of K meets column i of Q",
+                     1, [=](RowPlan& plan) {
+                       plan.k_from = [=](std::int64_t row, std::int64_t col) {
+                         return ElementPlace{row, col % width * (d / width) + col / width};
+                       };
+                     }});
+  }
+}
+
 /// The rows of P that a row of O is made of.
 void add_weights(const DumpInfo& info, Flaws& flaws) {
   const auto add = [&](const std::string& text, const TileMap& from) {
@@ -144,6 +174,7 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
   add_distances(info.problem.d, readings);
   add_swizzles(info.problem.d, readings);
   add_exchanges(info, readings);
+  add_groups(info, readings);
   for (const auto& [cause, text, choices, from] : readings) {
     for (const bool of_v : {true, false}) {
       flaws.push_back(
@@ -152,6 +183,7 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
            [=, from = from](RowPlan& plan) { (of_v ? plan.v_from : plan.k_from) = from; }});
     }
   }
+  add_orders(info, flaws);
   add_weights(info, flaws);
   add_depths(info, flaws);
 }

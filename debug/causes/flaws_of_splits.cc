@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numbers>
 #include <string>
+#include <utility>
 
 #include "debug/causes/flaw_families.h"
 
@@ -95,6 +96,28 @@ void add_powers(const Splits& splits, Flaws& flaws) {
   }
 }
 
+/// Butterflies over the lanes of a warp, a split to each, of which the first or the last steps are
+/// missing.
+void add_reductions(const Splits& splits, Flaws& flaws) {
+  const std::pair<int, const char*> steps[] = {
+      {0x1e, "16 to 2"}, {0x1c, "16 to 4"}, {1, "1"}, {3, "2 and 1"}, {0, "none"}};
+  for (const auto& [distances, text] : steps) {
+    if (distances >= 3 && distances < 16 && splits.count <= distances + 1) continue;
+    for (const bool of_sum : {false, true}) {
+      const PartLanes lanes{.of_maximum = of_sum ? 31 : distances,
+                            .of_sum = of_sum ? distances : 31};
+      flaws.push_back({Cause::incomplete_reduction, Stage::combine,
+                       "in which the " + std::string(of_sum ? "sum of the weights" : "maximum") +
+                           " of " + splits.text +
+                           " is taken over a part of a warp's lanes (distances: " + text + ")",
+                       1, [=](RowPlan& plan) {
+                         plan.part_lanes = lanes;
+                         plan.part_keys = splits.keys;
+                       }});
+    }
+  }
+}
+
 /// Splits of whole keys or tiles, so many to each that some of the last are in none.
 void add_remainders(const DumpInfo& info, Flaws& flaws) {
   const std::int64_t len = info.problem.len_kv;
@@ -159,6 +182,7 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
   for (const Splits& splits : splits_of(info)) {
     add_weights(splits, flaws);
     add_powers(splits, flaws);
+    add_reductions(splits, flaws);
     add_shares(splits, info.bc, flaws);
   }
   add_remainders(info, flaws);

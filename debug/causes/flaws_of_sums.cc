@@ -64,11 +64,15 @@ struct Way {
 
 std::vector<Way> ways_of(const DumpInfo& info) {
   std::vector<std::int64_t> sizes = tile_sizes(info);
-  if (info.bc != 1) sizes.push_back(1);  // a key at a time
+  // A key or some at a time, of those of a tile.
+  for (const std::int64_t keys : {1, 2, 4, 8}) {
+    if (keys < info.bc) sizes.push_back(keys);
+  }
   std::vector<Way> ways;
   for (const std::int64_t bc : sizes) {
     for (const bool downwards : {false, true}) {
-      if (downwards && bc >= info.problem.len_kv) continue;
+      if (downwards && (bc >= info.problem.len_kv || (bc < info.bc && bc != 1 && bc < 16)))
+        continue;
       ways.push_back(
           {bc, downwards,
            (downwards ? " (tiles from the last to the first)" : "") + size_text(info, bc),
@@ -198,6 +202,11 @@ void add_rows_of_lanes(const DumpInfo& info, Flaws& flaws) {
 }
 
 void add_sums(const DumpInfo& info, Flaws& flaws) {
+  if (info.br == info.bc) {
+    flaws.push_back({Cause::transposed, Stage::softmax,
+                     "in which l is summed over the columns of P, not over its rows", 0,
+                     [](RowPlan& plan) { plan.sums_columns = true; }});
+  }
   flaws.push_back({Cause::contribution_missing, Stage::softmax,
                    "in which l lacks the last key that a row sees", 1, [](RowPlan& plan) {
                      if (!plan.terms.empty()) plan.terms.back().in_l = 0;

@@ -242,6 +242,14 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     return {std::vector<double>(columns.size(), none), std::vector<double>(columns.size(), 0), none,
             0};
   }
+  if (plan.lse_from) {
+    const auto [batch, head, query] = *plan.lse_from;
+    RowPlan own = plan;
+    own.lse_from.reset();
+    PlannedRow row = carry_out(own, columns);
+    row.lse = carry_out(right_plan(batch, head, query), {}).lse;
+    return row;
+  }
   if (!plan.lanes.whole()) return columns_of(carry_out_by_lanes(plan), columns);
   const Sums sums = sums_of(plan);
   std::vector<std::int64_t> from = columns;

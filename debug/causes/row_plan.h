@@ -63,6 +63,14 @@ struct PartPowers {
   bool right() const { return in_o == 1 && in_l == 1 && sums_in_o == 0; }
 };
 
+/// A warp that puts the parts together, one to a lane: over which of its lanes it takes the maximum
+/// of their log-sum-exps, and the sum of their weights: those whose numbers differ in these bits
+/// alone.
+struct PartLanes {
+  int of_maximum = 31, of_sum = 31;
+  bool right() const { return of_maximum == 31 && of_sum == 31; }
+};
+
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
@@ -123,16 +131,18 @@ struct RowPlan {
   std::function<double(double)> score_kept, p_kept, o_kept;
   Division p_divided = Division::none;
   std::int64_t sum_rows = 0;     ///< l sums up the rows whose numbers differ in these bits alone
+  bool sums_columns = false;     ///< l of row i of a block sums up column i of each tile of P
   std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
   std::int64_t divisor_row = 0;  ///< the same of l
   Combine combine = Combine::right;
   PartPowers part_powers;
+  PartLanes part_lanes;
   std::int64_t part_keys = 64;  ///< that a part of the keys has
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;
   OutputRule output = OutputRule::divided;
-  /// Batch, head and query whose right result the row holds.
-  std::optional<std::array<std::int64_t, 3>> moved_from;
+  /// Batch, head and query whose right result the row holds; whose log-sum-exp alone.
+  std::optional<std::array<std::int64_t, 3>> moved_from, lse_from;
   /// The column of O that stands in a column; −1: zero. Empty: its own.
   std::function<std::int64_t(std::int64_t col)> o_column;
   LseRule lse = LseRule::of_both;

@@ -1,6 +1,7 @@
 #include "debug/causes/row_sums.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "reference/rescale_rule.h"
 
@@ -108,6 +109,41 @@ void PlanInputs::Sums::bring_by(const PartPowers& powers, std::size_t size,
       in_l[i] *= l_factor;
     }
   }
+}
+
+void PlanInputs::Sums::reduce_by(const PartLanes& lanes, std::size_t size) {
+  std::vector<double> l;
+  for (std::size_t first = 0; first < in_l.size(); first += size) {
+    const std::size_t end = std::min(first + size, in_l.size());
+    l.push_back(std::accumulate(&in_l[first], &in_l[first] + (end - first), 0.0));
+  }
+  const auto meet = [](int bits, std::size_t lane, std::size_t other) {
+    return ((lane ^ other) & ~static_cast<std::size_t>(bits)) == 0;
+  };
+  // The maximum that each lane goes by, and the sum that it divides by.
+  std::vector<double> weights(l.size()), peaks(l.size());
+  for (std::size_t lane = 0; lane < l.size(); ++lane) {
+    for (std::size_t other = 0; other < l.size(); ++other) {
+      if (meet(lanes.of_maximum, lane, other)) peaks[lane] = std::max(peaks[lane], l[other]);
+    }
+    weights[lane] = peaks[lane] > 0 ? l[lane] / peaks[lane] : 0;
+  }
+  double of_first = 0;
+  for (std::size_t lane = l.size(); lane-- > 0;) {
+    double total = 0;
+    for (std::size_t other = 0; other < l.size(); ++other) {
+      if (meet(lanes.of_sum, lane, other)) total += weights[other];
+    }
+    // O is divided by the l of lane 0, which the log-sum-exp has, too.
+    of_first = total * peaks[0];
+    const double share = total > 0 && l[lane] > 0 ? weights[lane] / total / l[lane] : 0;
+    for (std::size_t i = lane * size; i < std::min((lane + 1) * size, in_o.size()); ++i) {
+      in_o[i] *= share;
+    }
+  }
+  for (double& term : in_o) term *= of_first;
+  std::fill(in_l.begin(), in_l.end(), 0);
+  l_besides = of_first;
 }
 
 PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
@@ -256,12 +292,27 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
           weight(other.scores[i], other.running[visited]) * weight(own.running[visited], own.m);
     }
   }
+  if (plan.sums_columns) {
+    std::fill(sums.in_l.begin(), sums.in_l.end(), 0);
+    for (std::int64_t number = 0; number < info().br; ++number) {
+      const Walk& other = row(number);
+      for (std::size_t visited = 0; visited < own.tiles; ++visited) {
+        const std::size_t key = own.visit(visited) * own.width + static_cast<std::size_t>(in_tile);
+        if (key >= other.scores.size()) continue;
+        sums.l_besides +=
+            weight(other.scores[key], other.running[visited]) * weight(own.running[visited], own.m);
+      }
+    }
+  }
   for (std::size_t tile = 0; tile < own.tiles; ++tile) {
     sums.brought.push_back(weight(own.running[own.visit(tile)], own.m));
   }
   divide(plan, own, sums);
   if (plan.combine != Combine::right) {
     sums.combine_by(plan.combine, static_cast<std::size_t>(plan.part_keys), scores);
+  }
+  if (!plan.part_lanes.right()) {
+    sums.reduce_by(plan.part_lanes, static_cast<std::size_t>(plan.part_keys));
   }
   if (!plan.part_powers.right()) {
     sums.bring_by(plan.part_powers, static_cast<std::size_t>(plan.part_keys), scores);

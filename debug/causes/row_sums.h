@@ -46,6 +46,8 @@ struct PlanInputs::Sums {
   void combine_by(Combine rule, std::size_t size, const std::vector<double>& scores);
   /// Brings parts of `size` terms to the common maximum with other powers.
   void bring_by(const PartPowers& powers, std::size_t size, const std::vector<double>& scores);
+  /// Puts parts of `size` terms together by lanes that do not all meet.
+  void reduce_by(const PartLanes& lanes, std::size_t size);
 };
 
 }  // namespace lanescope

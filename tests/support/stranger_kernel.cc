@@ -112,9 +112,15 @@ struct Kernel {
     return right;
   }
 
-  bool visible(std::int64_t query, std::int64_t key, std::int64_t tile_first_key) const {
-    const std::int64_t corner = p.len_kv - p.len_q;
+  bool visible(std::int64_t h, std::int64_t query, std::int64_t key,
+               std::int64_t tile_first_key) const {
+    const std::int64_t corner = p.len_kv - p.len_q, group = p.heads / p.heads_kv;
     std::int64_t last = query + corner;
+    if (is("causal_of_packed_row")) last = query * group + h % group + corner;
+    if (is("causal_upper_left_where_needed")) {
+      const bool needed = tile_first_key + bc > p.visible_keys(query / br * br);
+      last = needed ? query : p.len_kv;
+    }
     if (is("causal_late") || is("causal_late_in_tiles")) last += 1;
     if (is("causal_early")) last -= 1;
     if (is("causal_late_two")) last += 2;
@@ -164,7 +170,7 @@ struct Kernel {
                                 : p.len_kv;
     if (is("causal_late_in_tiles")) last_key = p.visible_keys(first + rows - 1);
     if (bug.starts_with("no_key_means") || is("causal_of_sixteen_end") || is("diagonal_unmasked") ||
-        is("causal_upper_left")) {
+        is("causal_upper_left") || is("causal_of_packed_row")) {
       last_key = p.len_kv;
     }
     std::int64_t tiles = (std::max<std::int64_t>(0, last_key) + bc - 1) / bc;
@@ -231,10 +237,10 @@ struct Kernel {
         if (l == 0) continue;
         const float other =
             std::exp2(ms[split ^ 1][row] - (m == -inf ? 0 : m)) * ls[split ^ 1][row];
-        const float w = is("splits_mean")        ? 1
-                        : is("splits_without_l") ? share
-                        : is("splits_exchanged") ? other
-                                                 : times * l_share * l;
+        const float w = is("splits_mean") || is("splits_maximum_of_lane") ? 1
+                        : is("splits_without_l")                          ? share
+                        : is("splits_exchanged")                          ? other
+                                                                          : times * l_share * l;
         weights[row] += w;
         const float in_o = is("splits_o_unscaled")     ? l
                            : is("splits_l_unscaled")   ? share * l
@@ -242,6 +248,10 @@ struct Kernel {
                            : is("splits_weighed_by_l") ? share * l * l
                                                        : w;
         for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += in_o * os[split][row * D + i] / l;
+      }
+      // Each split weighs e^0; the log-sum-exp is that of the first.
+      if (is("splits_maximum_of_lane")) {
+        all_l[row] = weights[row] * std::exp2(ms[0][row] - (m == -inf ? 0 : m)) * ls[0][row];
       }
       for (std::size_t i = 0; i < D && weights[row] != 0; ++i) {
         all_o[row * D + i] *= all_l[row] / weights[row];
@@ -262,6 +272,8 @@ struct Kernel {
     if (is("v_of_tile_zero")) v_tile = 0;
     if (is("k_of_tile_zero")) k_tile = 0;
     if (is("v_of_next_tile")) v_tile = t + 1;
+    const std::int64_t unmasked = p.visible_keys(first) / bc;
+    if (is("v_of_masked_tiles_from_zero") && t >= unmasked) v_tile = t - unmasked;
     std::int64_t depth_begin = 0, depth_end = p.d;
     if (is("depth_half")) depth_end = p.d / 2;
     if (is("depth_last_sixteen")) depth_end = p.d - 16;
@@ -277,6 +289,7 @@ struct Kernel {
           std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
           q_misread.apply(row, q_col);
           k_misread.apply(k_row, k_col);
+          if (is("q_columns_by_fours")) q_col = i % 4 * (p.d / 4) + i / 4;
           const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
           const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
           const float q =
@@ -306,7 +319,7 @@ struct Kernel {
         }
         const auto at = static_cast<std::size_t>(r * bc + c);
         masked[at] = 0;
-        if (!visible(query, t * bc + c, t * bc)) {
+        if (!visible(h, query, t * bc + c, t * bc)) {
           masked[at] = 1;
           sum = is("masked_as_zero")         ? 0
                 : is("masked_as_minus_five") ? -5 * 1.4426950408889634f
@@ -343,8 +356,9 @@ struct Kernel {
           if (last) sum -= s[row * C + static_cast<std::size_t>(c)];
         }
       }
-      const bool keeps_l =
-          is("l_not_rescaled") || is("l_not_rescaled_backwards") || is("nothing_rescaled");
+      if (is("l_of_columns")) sum = 0;
+      const bool keeps_l = is("l_not_rescaled") || is("l_not_rescaled_by_fours") ||
+                           is("l_not_rescaled_backwards") || is("nothing_rescaled");
       l[row] = keeps_l                     ? old + sum
                : is("l_rescaled_twice")    ? alpha[row] * alpha[row] * old + sum
                : is("l_restarted")         ? sum
@@ -360,6 +374,11 @@ struct Kernel {
                           : is("l_of_lane_pair2")                   ? share[i] + share[i ^ 2]
                                                                     : 0;
         lane = alpha[row] * lane + own;
+      }
+    }
+    for (std::int64_t r = 0; is("l_of_columns") && r < br; ++r) {
+      for (std::int64_t other = 0; other < br; ++other) {
+        l[static_cast<std::size_t>(r)] += s[static_cast<std::size_t>(other * bc + r)];
       }
     }
     for (std::int64_t r = 0; is("l_of_four_rows") && r < br; ++r) {
@@ -388,6 +407,7 @@ struct Kernel {
         for (std::int64_t c = 0; c < bc; ++c) {
           std::int64_t key = v_tile * bc + c, col = i;
           if (is("v_row_plus_one")) key += 1;
+          if (is("v_of_key_mod_four")) key = v_tile * bc + c % 4;
           v_misread.apply(key, col);
           if (is("v_swizzled")) col ^= (c & 1) * 8;
           if (is("v_stride_unpadded")) {
@@ -431,6 +451,10 @@ struct Kernel {
       const auto row = static_cast<std::size_t>(r);
       std::int64_t query = first + r, to = (b * p.heads + h) * p.len_q + query;
       if (is("stored_bshd") || is("heads_inside")) to = (b * p.len_q + query) * p.heads + h;
+      const std::int64_t group = p.heads / p.heads_kv;
+      const std::int64_t packed =
+          ((b * p.heads + h / group * group) * p.len_q + query * group) + h % group;
+      if (is("stored_by_group")) to = packed;
       if (is("stored_hbsd")) to = (h * p.batch + b) * p.len_q + query;
       if (is("stored_xor_8")) {
         if ((query ^ 8) >= p.len_q) continue;
@@ -466,6 +490,7 @@ struct Kernel {
       if (is("lse_without_maximum")) lse = log2_l * ln_2;
       if (is("lse_without_sum")) lse = m[row] * ln_2;
       if (is("lse_unscaled_maximum")) lse = m[row] / factor + log2_l * ln_2;
+      if (is("lse_stored_by_group")) to = packed;
       if (is("lse_stored_bshd")) to = (b * p.len_q + query) * p.heads + h;
       lse_out.set(to, lse);
     }
@@ -482,7 +507,9 @@ Dump stranger_dump(const Problem& problem, ElementType dtype, const std::string&
   const DumpInfo& info = dump.info;
   Tensor o(dtype, {problem.batch, problem.heads, problem.len_q, problem.d});
   Tensor lse(ElementType::f32, {problem.batch, problem.heads, problem.len_q});
-  const Kernel kernel{problem, inputs, br, bc, bug, o, lse};
+  // Some keys of a tile at a time.
+  const int keys = bug.ends_with("_by_fours") && bug.starts_with("l_") ? 4 : bc;
+  const Kernel kernel{problem, inputs, br, keys, bug, o, lse};
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.heads; ++h) {
       for (std::int64_t q_tile = 0; q_tile < info.q_tiles(); ++q_tile) kernel.block(b, h, q_tile);

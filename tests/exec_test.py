@@ -74,6 +74,13 @@ class ExecTest(ProgramTest):
         self.finds("neighbours", "race", "// writes its box", "// reads the other's")
         self.execute("neighbours that meet", code=0)
 
+    def test_libraries_whose_kernels_are_machine_code(self):
+        library = self.folder / "libcublas.so.13"
+        subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
+        out, err = self.execute("", code=0, LD_PRELOAD=str(library))
+        self.assertEqual(out, SAID)
+        self.assertIn("lanescope: libcublas.so.13: libraries whose kernels are machine code do not run here", err)
+
     def test_attributes_of_a_kernel(self):
         out, _ = self.execute("attributes", code=0)
         self.assertEqual(out, "90 90 2 77\n" + SAID)

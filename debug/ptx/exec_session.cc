@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <bit>
@@ -37,6 +38,24 @@ std::vector<std::string> notes_of(const Grid& grid, const Program& program, bool
     for (const std::string& note : slice_notes(grid.slice->found)) notes.push_back("  " + note);
   }
   return notes;
+}
+
+/// "libcublas.so.13, libcudnn.so.9": those of CUDA's libraries that this process has loaded whose
+/// kernels are machine code, which no CPU runs.
+std::string libraries_of_kernels() {
+  std::string names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* list) {
+        auto& text = *static_cast<std::string*>(list);
+        const std::string name = std::filesystem::path(info->dlpi_name).filename();
+        for (const char* known : {"libcublas.so", "libcudnn.so", "libcufft.so", "libcurand.so",
+                                  "libcusolver.so", "libcusparse.so", "libnccl.so"}) {
+          if (name.starts_with(known)) text += (text.empty() ? "" : ", ") + name;
+        }
+        return 0;
+      },
+      &names);
+  return names;
 }
 
 }  // namespace
@@ -78,6 +97,14 @@ std::optional<ExecSession> ExecSession::open() {
   const char* text = std::getenv(exec_variable);
   std::optional<ExecWish> wish = text ? ExecWish::parse(text) : std::nullopt;
   if (!wish) return std::nullopt;
+  const std::string libraries = libraries_of_kernels();
+  if (wish->speaks && !libraries.empty()) {
+    std::fprintf(
+        stderr,
+        "lanescope: %s: libraries whose kernels are machine code do not run here; what the "
+        "program asks of them fails\n",
+        libraries.c_str());
+  }
   return ExecSession(*std::move(wish));
 }
 

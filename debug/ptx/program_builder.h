@@ -12,6 +12,11 @@
 
 namespace lanescope::ptx {
 
+/// The next multiple of `align` from `at` on.
+inline std::uint64_t align_up(std::uint64_t at, std::uint64_t align) {
+  return (at + align - 1) / align * align;
+}
+
 /// Makes a Program of a kernel and the functions that it calls.
 class ProgramBuilder {
  public:

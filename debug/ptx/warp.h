@@ -246,7 +246,7 @@ class Warp {
   AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders, AreaShadow::Held& held);
-  /// Does an instruction and follows numbers that are not finite (ptx/number_origins.cc).
+  /// Does an instruction and follows numbers that are not finite (ptx/follow_numbers.cc).
   void do_and_follow(const Instruction& in, std::uint32_t mask);
   /// The same behind one whose lanes exchange numbers, or multiply matrices.
   void follow_exchange(const Instruction& in, std::uint32_t mask, bool multiplies);

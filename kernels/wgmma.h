@@ -129,10 +129,8 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
     if (warpgroup == 0) Turn::take(warpgroup);  // that the last one passed
   }
 
-  template <class Trace>
-  LANESCOPE_DEVICE static void run(const Arguments& a, SharedMemory& memory,
-                                   const Seam<G, Sites, Trace>& seam) {
-    SharedMemory& smem = device::held(memory);
+  /// Before the grid before this one has ended.
+  LANESCOPE_DEVICE static void set_up(const Arguments& a, SharedMemory& smem) {
     if (device::thread() == 0) {
       device::prefetch(a.q_map);
       device::prefetch(a.k_map);
@@ -140,6 +138,12 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
       smem.init_barriers();
     }
     device::block_sync();  // the barriers are there
+  }
+
+  template <class Trace>
+  LANESCOPE_DEVICE static void run(const Arguments& a, SharedMemory& memory,
+                                   const Seam<G, Sites, Trace>& seam) {
+    SharedMemory& smem = device::held(memory);
     const int warpgroup = device::warpgroup();
     if (warpgroup < warpgroups) {
       if constexpr (warpgroups > 1) device::increase_registers<consumer_registers>();

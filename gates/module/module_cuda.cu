@@ -37,11 +37,13 @@ template <class K>
 __global__ void __launch_bounds__(K::threads, blocks_per_multiprocessor<K>)
     kernel_entry(const __grid_constant__ KernelArguments<K> arguments) {
   extern __shared__ __align__(1024) unsigned char memory[];
+  auto& smem = *reinterpret_cast<typename K::SharedMemory*>(memory);
+  set_up<K>(arguments, smem);
   wait_for_previous_grid();
   std::int64_t block = device::block();
   // Causal: the last query rows have most to do, so they start first.
   if (!is_persistent<K> && arguments.attention.causal) block = gridDim.x - 1 - block;
-  run_lane<K>(arguments, *reinterpret_cast<typename K::SharedMemory*>(memory), block);
+  run_lane<K>(arguments, smem, block);
 }
 
 template <class K>

@@ -101,6 +101,13 @@ LANESCOPE_DEVICE auto seam_of(const KernelArguments<K>& a, std::int64_t block) {
                                                                               block, trace};
 }
 
+/// What a lane of kernel K does before the grid before its own has ended: nothing in global memory.
+template <class K>
+LANESCOPE_DEVICE void set_up([[maybe_unused]] const KernelArguments<K>& a,
+                             [[maybe_unused]] typename K::SharedMemory& smem) {
+  if constexpr (requires { K::set_up(a.attention, smem); }) K::set_up(a.attention, smem);
+}
+
 /// The body of the launched kernel: one lane of `block`.
 template <class K>
 LANESCOPE_DEVICE void run_lane(const KernelArguments<K>& a, typename K::SharedMemory& smem,

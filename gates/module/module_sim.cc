@@ -87,7 +87,9 @@ bool launch_passes(const ModuleRun& run) {
         launch,
         [](const void* a) {
           auto* smem = reinterpret_cast<typename K::SharedMemory*>(simt::shared_memory());
-          run_lane<K>(*static_cast<const KernelArguments<K>*>(a), *smem, device::block());
+          const auto& of_kernel = *static_cast<const KernelArguments<K>*>(a);
+          set_up<K>(of_kernel, *smem);
+          run_lane<K>(of_kernel, *smem, device::block());
         },
         &arguments, run.message, bytes);
     if (!ran) return false;

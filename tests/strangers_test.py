@@ -28,7 +28,7 @@ class StrangersTest(ProgramTest):
         """README's line for `compiler`, of a copy of its source with texts replaced by others; as it is, once for all."""
         line, = [line for line in lines_of_readme(PLAIN) if line.startswith(compiler + " ")]
         source, = [word for word in line.split() if word.startswith("tests/strangers/")]
-        name = name or f"unchanged{pathlib.Path(source).suffix[1:]}"
+        name = name or f"unchanged_{pathlib.Path(source).suffix[1:]}"
         copy = self.folder / f"{name}{pathlib.Path(source).suffix}"
         text = (ROOT / source).read_text()
         for change in changes:

@@ -8,8 +8,8 @@
 #include "debug/ptx/contraction.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker_run.h"
-#include "kernels/trace/marker_words.h"
-#include "kernels/trace/tile_layout.h"
+#include "reference/marker_words.h"
+#include "reference/tile_layout.h"
 #include "tests/support/catch.h"
 #include "tests/support/ptx_kernel.h"
 

@@ -16,8 +16,8 @@
 #include "debug/ptx/slice.h"
 #include "debug/report/launch_report.h"
 #include "debug/simt/checker.h"
-#include "kernels/trace/marker_words.h"
 #include "reference/error.h"
+#include "reference/marker_words.h"
 
 namespace lanescope::ptx {
 

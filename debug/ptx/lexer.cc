@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "debug/text/text.h"
-#include "kernels/trace/marker_words.h"
 #include "reference/error.h"
+#include "reference/marker_words.h"
 
 namespace lanescope::ptx {
 namespace {

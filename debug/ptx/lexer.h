@@ -38,7 +38,7 @@ class Lexer {
   /// Goes on to the next token, and returns the one that it leaves.
   Token take();
   /// The comments that stood before the present token since the last call, and are markers
-  /// (kernels/trace/marker_words.h), as words.
+  /// (reference/marker_words.h), as words.
   std::vector<Token> take_markers() { return std::exchange(markers_, {}); }
   /// Goes on where the token is this mark or word.
   bool accept(char mark);

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "debug/ptx/syntax.h"
-#include "kernels/trace/marker_words.h"
+#include "reference/marker_words.h"
 
 namespace lanescope::ptx {
 

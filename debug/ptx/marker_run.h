@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/trace/window.h"
 #include "reference/site.h"
+#include "reference/window.h"
 
 namespace lanescope::ptx {
 
@@ -25,7 +25,7 @@ struct MarkedSlots {
   /// Which of them a lane's value at (row, col) is.
   std::int64_t index(int row, int col, int lane) const {
     if (!of_lanes) return std::int64_t{row} * cols + col;
-    const int chunk = 4 * words_per_chunk(rows * element / 4) / element;  // kernels/trace/window.h
+    const int chunk = 4 * words_per_chunk(rows * element / 4) / element;  // reference/window.h
     return (row / chunk * std::int64_t{32} + lane) * chunk + row % chunk;
   }
   /// nullptr where the window lacks the block or the tile.

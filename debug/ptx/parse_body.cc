@@ -6,7 +6,7 @@
 
 #include "debug/ptx/parser.h"
 #include "debug/text/text.h"
-#include "kernels/trace/marker_words.h"
+#include "reference/marker_words.h"
 
 namespace lanescope::ptx {
 namespace {

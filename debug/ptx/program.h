@@ -59,7 +59,7 @@ struct Instruction {
   std::uint8_t vector = 1;  ///< elements of a load or store
   Space space = Space::generic;
   Type type = Type::b32;
-  bool meets = false;           ///< lanes that have parted meet here
+  bool meets = false;  ///< lanes that have parted meet here
   Halves halves = Halves::mixed;
   bool selects = false;         ///< s[0] or s[1], by the predicate s[2]
   bool carries = false;         ///< follows itself what of its operands nobody wrote
@@ -117,7 +117,7 @@ struct Program {
   std::vector<std::vector<std::uint32_t>> branch_lists;
   std::vector<ProductForm> products;
   /// Of markers of tiles: where the tile's index, its address and its layout are
-  /// (kernels/trace/tile_layout.h).
+  /// (reference/tile_layout.h).
   std::vector<std::array<Place, 7>> tiles;
   std::vector<Location> locations;
   std::map<int, std::string> files;

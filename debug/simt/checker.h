@@ -12,7 +12,7 @@
 #include "debug/simt/finding.h"
 #include "debug/simt/nan_origin.h"
 #include "debug/simt/shadow.h"
-#include "kernels/trace/tile_layout.h"
+#include "reference/tile_layout.h"
 
 namespace lanescope::simt {
 

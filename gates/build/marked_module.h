@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gates/module/module.h"
-#include "kernels/trace/marker_words.h"
+#include "reference/marker_words.h"
 
 namespace lanescope {
 

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/trace/window.h"
 #include "reference/gate.h"
 #include "reference/problem.h"
 #include "reference/site.h"
+#include "reference/window.h"
 
 namespace lanescope {
 

@@ -122,7 +122,7 @@ LANESCOPE_DEVICE void combine_lane(const KernelArguments<K>& a) {
 }
 
 /// The slots of o_partial, m_partial and l_partial, one site behind the other
-/// (kernels/trace/window.h).
+/// (reference/window.h).
 inline kernels::Partials partials_of(void* slots, std::int64_t blocks) {
   auto* o = static_cast<float*>(slots);
   return {o, o + blocks * br * head_dim, o + blocks * br * (head_dim + 1)};

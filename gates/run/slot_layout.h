@@ -6,11 +6,11 @@
 
 #include "debug/dump/dump.h"
 #include "gates/module/module.h"
-#include "kernels/trace/window.h"
+#include "reference/window.h"
 
 namespace lanescope {
 
-/// The host's view of a buffer of slots (kernels/trace/window.h says where each value lies): which
+/// The host's view of a buffer of slots (reference/window.h says where each value lies): which
 /// sites it holds, and the way between its bytes and tensors.
 class SlotLayout {
  public:

@@ -7,8 +7,8 @@
 #include "kernels/device/device.h"
 #include "kernels/device/tiles.h"
 #include "kernels/trace/site_table.h"
-#include "kernels/trace/window.h"
 #include "reference/site.h"
+#include "reference/window.h"
 
 namespace lanescope {
 

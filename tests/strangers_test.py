@@ -216,12 +216,12 @@ class StrangersTest(ProgramTest):
         self.assertRegex(done.stdout, r"race, \d+ times[^\n]*\n  read +.*race_cuda\.cu:\d+")
         unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b32 r; mov.b32 r, %0; '
                                                      'vabsdiff4.u32.u32.u32 r, r, r, r; mov.b32 %0, r;}" : "+f"(s));'))
-        self.refuses(USAGE, r"\.ptx:\d+: vabsdiff4\.u32\.u32\.u32: the machine does not know", "diff", unknown, "fused", *shape)
+        self.refuses(USAGE, r"\.ptx:\d+: vabsdiff4\.u32\.u32\.u32: not executed: video instructions", "diff", unknown, "fused", *shape)
         # Where nothing can be run, each reason is said, not the last one alone.
         picky = self.compile_cuda("picky_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b32 r; mov.b32 r, %0; '
                                   'vabsdiff4.u32.u32.u32 r, r, r, r; mov.b32 %0, r;}" : "+f"(s));'),
                                   ("const dim3 grid", 'if (r.len_q != r.len_kv) return "not that"; const dim3 grid'))
-        self.refuses(USAGE, r"nothing could be run: .*not that; .*vabsdiff4\.u32\.u32\.u32: the machine does not know", "locate", picky,
+        self.refuses(USAGE, r"nothing could be run: .*not that; .*vabsdiff4\.u32\.u32\.u32: not executed: video instructions", "locate", picky,
                      "--backend", "sim")
 
     def test_plain_cuda_kernel_whose_lanes_run_in_step(self):

@@ -103,21 +103,33 @@ void repeat_first_key(Tensor& k) {
   }
 }
 
-/// Two columns carry the rise: K holds t = j / 32 as (16·(t / 16), t mod 16), exact even in types
-/// of few bits, and Q holds one positive factor c for both, so that the score grows by
-/// c / sqrt(d), 1.5 to 2.5, from one group of 32 keys to the next. The other columns add noise of
-/// deviation 0.1 to the score, more than ten deviations short of undoing a step.
-void fill_rising(Inputs& inputs, std::uint64_t seed, bool fine) {
-  constexpr std::int64_t group = 32, low_part = 16;
+/// By how much scores rise at least from one group of keys to the next.
+struct Rise {
+  double least;
+  std::int64_t group;
+};
+constexpr Rise rising = {1.5, 32};
+/// e^-100 is 0 in f32, and e^100 infinite.
+constexpr Rise steep = {100, 16};
+
+/// Two columns carry the rise: K holds t = j / group as (16·(t / 16), t mod 16), exact even in
+/// types of few bits, and Q holds one positive factor c for both, so that the score grows by c /
+/// sqrt(d), up to 1 more than the least rise, from one group to the next; as far as the type has
+/// such a c. The other columns add noise of deviation 0.1 to the score, more than ten deviations
+/// short of undoing a step.
+void fill_rising(Inputs& inputs, std::uint64_t seed, bool fine, const Rise& rise_of) {
+  constexpr std::int64_t low_part = 16;
+  const std::int64_t group = rise_of.group;
+  const double most = inputs.type() == ElementType::e4m3 ? 448 : 65504;
   fill_normal(inputs.q, Stream(seed, 0, fine), 1.0);
   fill_normal(inputs.k, Stream(seed, 1, fine), 0.1);
   const std::int64_t d = inputs.q.dims[3], keys = inputs.k.dims[2];
   const std::int64_t carriers = std::min<std::int64_t>(d, 2);
   const Stream factors(seed, 3);
   for (std::int64_t row = 0; row < inputs.q.size() / d; ++row) {
-    const double rise = 1.5 + factors.uniform(static_cast<std::uint64_t>(row));
+    const double rise = rise_of.least + factors.uniform(static_cast<std::uint64_t>(row));
     for (std::int64_t column = 0; column < carriers; ++column) {
-      inputs.q.set(row * d + column, rise * std::sqrt(static_cast<double>(d)));
+      inputs.q.set(row * d + column, std::min(most, rise * std::sqrt(static_cast<double>(d))));
     }
   }
   for (std::int64_t row = 0; row < inputs.k.size() / d; ++row) {
@@ -131,7 +143,7 @@ void fill_rising(Inputs& inputs, std::uint64_t seed, bool fine) {
 }  // namespace
 
 std::vector<std::string> input_kinds() {
-  return {"random", "counting", "large", "equal", "rising"};
+  return {"random", "counting", "large", "equal", "rising", "steep"};
 }
 
 namespace {
@@ -159,8 +171,8 @@ Inputs unscaled_inputs(const Problem& problem, ElementType type, std::string_vie
   } else if (kind == "large") {
     fill_normal(inputs.q, q, 8.0);
     fill_normal(inputs.k, k, 8.0);
-  } else if (kind == "rising") {
-    fill_rising(inputs, seed, fine);
+  } else if (kind == "rising" || kind == "steep") {
+    fill_rising(inputs, seed, fine, kind == "rising" ? rising : steep);
   } else {
     std::string known;
     for (const std::string& name : input_kinds()) known += (known.empty() ? "" : ", ") + name;
@@ -182,7 +194,7 @@ Inputs generate_inputs(const Problem& problem, ElementType type, std::string_vie
                        std::uint64_t seed) {
   const bool fine = type == ElementType::f32;
   if (type != ElementType::e4m3) return unscaled_inputs(problem, type, kind, seed, fine);
-  if (kind == "counting" || kind == "rising") {
+  if (kind == "counting" || kind == "rising" || kind == "steep") {
     Inputs inputs = unscaled_inputs(problem, type, kind, seed, false);
     inputs.q_scale = scales_of_one(inputs.q);
     inputs.k_scale = inputs.v_scale = scales_of_one(inputs.k);

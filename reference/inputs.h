@@ -33,14 +33,15 @@ struct Inputs {
 ///   equal     all keys of a head equal: the softmax is uniform over the visible keys
 ///   rising    every score of keys 32t … 32t+31 is above every score of the keys before, for every
 ///             query: the running maximum rises in every tile of 32 keys, and of 64, and so on
+///   steep     the same of 16 keys, by so much that e^x of the rise is infinite (of e4m3: of two)
 /// Q, K and V differ from each other in every kind.
 std::vector<std::string> input_kinds();
 
 /// Q, K, V of `problem` in `type`; f32 with all bits of their fractions random, but for numbers
 /// that a kind sets; e4m3 from the same random numbers, with the scales that `quantise` gives
-/// (`counting` and `rising`: 1, so that their numbers stay exact, those of `rising` up to 14336
-/// keys, from d = 2 on). The same bits on every machine (a counter-based hash and exact arithmetic,
-/// no library functions). Throws UsageError, listing the kinds, where `kind` is none.
+/// (`counting`, `rising` and `steep`: 1, so that their numbers stay exact, those of `rising` up to
+/// 14336 keys, from d = 2 on). The same bits on every machine (a counter-based hash and exact
+/// arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind` is none.
 Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed);
 

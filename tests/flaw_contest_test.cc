@@ -91,4 +91,29 @@ TEST_CASE("flaw contest: flaws that come to the same outputs do not differ", "[c
   CHECK_FALSE(contest.differ(unscaled, unscaled));
 }
 
+TEST_CASE("flaw contest: the bug that a kernel has besides a known one", "[causes]") {
+  struct Case {
+    const char *bugs, *flaw;
+    Cause other;
+  };
+  for (const Case& one :
+       {Case{"scale_squared + causal_late", "whose scores are scaled by 1/d: 1/sqrt(d) twice",
+             Cause::mask_off_by_one},
+        Case{"scale_squared + causal_late_in_tiles",
+             "whose scores are scaled by 1/d: 1/sqrt(d) twice", Cause::mask_off_by_one},
+        Case{"l_not_rescaled + causal_early", "in which l is not rescaled by alpha",
+             Cause::mask_off_by_one}}) {
+    const Dump dump = dump_of(masked, one.bugs);
+    const DiffReport report = diff_against_reference(dump);
+    REQUIRE(report.first);
+    FlawContest contest(dump);
+    INFO(one.bugs);
+    CHECK_FALSE(contest.explains(finding_of(one.flaw), *report.first));
+    const std::optional<Finding> other = contest.beside(finding_of(one.flaw), *report.first);
+    REQUIRE(other);
+    CHECK(other->cause == one.other);
+    CHECK(other->certain());
+  }
+}
+
 }  // namespace lanescope::testing

@@ -112,6 +112,7 @@ TEST_CASE("inputs: the same seed gives the same bits, everywhere") {
   CHECK(hash("large", 0) == "f609eab3da23fa67");
   CHECK(hash("equal", 0) == "7c73b6f3443b045a");
   CHECK(hash("rising", 0) == "0bd50d40ba453f6e");
+  CHECK(hash("steep", 0) == "73a67247ae2f61d2");
   CHECK(hash("random", 1) != hash("random", 0));
   Inputs scaled = generate_inputs(problem, ElementType::e4m3, "random", 0);
   CHECK(hash_inputs(scaled) == "e7d0ad0c59931ab0");
@@ -143,7 +144,7 @@ TEST_CASE("inputs: Q, K and V differ, are finite and of moderate size in every k
                             std::abs(inputs.v.at(i)) * scale_of(inputs.v_scale)});
       }
       CHECK(same < inputs.q.size() / 8);
-      CHECK(largest < 64);
+      CHECK(largest < (kind == "steep" ? 1024 : 64));
       const std::vector<double> s = scores(inputs, 5);
       CHECK(*std::max_element(s.begin(), s.end()) < 1500);
     }
@@ -224,6 +225,18 @@ TEST_CASE("inputs: rising scores rise with every tile of 32 keys, for every quer
       }
       INFO(name_of(type) << " d " << d);
       CHECK(falls == 0);
+    }
+  }
+}
+
+TEST_CASE("inputs: steep scores rise by more than e^x can hold, for every query") {
+  for (const ElementType type : types) {
+    // The type has no larger factor of them.
+    const double least = type == ElementType::e4m3 ? 50 : 89;
+    const Inputs inputs = generate_inputs(shape(1, 1, 16, 1152, 64), type, "steep", 1);
+    for (std::int64_t row = 0; row < 16; ++row) {
+      const std::vector<double> s = scores(inputs, row);
+      for (std::size_t key = 16; key < s.size(); ++key) CHECK(s[key] - s[key - 16] > least);
     }
   }
 }

@@ -85,6 +85,32 @@ TEST_CASE("known flaws: the mask lets a key more, but none of the tile behind th
         std::string::npos);
 }
 
+TEST_CASE("known flaws: of two bugs at once, both are named", "[causes]") {
+  struct Pair {
+    const char* bugs;
+    Cause one, other;
+  };
+  for (const Pair& pair :
+       {Pair{"l_not_rescaled + lse_base_two", Cause::not_rescaled, Cause::wrong_base},
+        Pair{"scale_squared + lse_without_maximum", Cause::wrong_scale, Cause::lse_without_maximum},
+        Pair{"v_of_tile_before + lse_without_sum", Cause::stale_operand, Cause::lse_without_sum}}) {
+    for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+      const Dump dump = stranger_dump(problems[0], dtype, "random", 7, 32, 32, pair.bugs);
+      const DiffReport report = diff_against_reference(dump);
+      REQUIRE(report.first);
+      const Diagnosis diagnosis = diagnose(dump, report);
+      INFO(pair.bugs << ", " << name_of(dtype) << ": " << name_of(diagnosis.cause));
+      REQUIRE_FALSE(diagnosis.flaws.empty());
+      const Finding& named = diagnosis.flaws.front();
+      const auto is_either = [&](Cause cause) { return cause == pair.one || cause == pair.other; };
+      CHECK(is_either(named.cause));
+      REQUIRE(named.other_cause);
+      CHECK(is_either(*named.other_cause));
+      CHECK(named.cause != *named.other_cause);
+    }
+  }
+}
+
 TEST_CASE("known flaws: the stranger's kernel without a bug matches", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16, ElementType::f32}) {
     for (const Problem& problem : problems) {

@@ -160,7 +160,9 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
   keep_what_lasts(dump, scene, findings);
   diagnosis.rivals = rivals_of(findings, scene);
   std::copy_if(findings.begin(), findings.end(), std::back_inserter(diagnosis.flaws),
-               [](const Finding& finding) { return !finding.flaw.empty() && finding.stage; });
+               [](const Finding& finding) {
+                 return !finding.flaw.empty() && finding.stage && finding.certain();
+               });
   if (!findings.empty() && findings[0].explained >= 0.5) {
     settle_on(findings[0], diagnosis);
     findings.erase(findings.begin());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/flaw_trial.h"
@@ -28,77 +29,124 @@ double error_of(const Flaw* flaw, PlanInputs& inputs, const std::vector<OutputRo
   return sum;
 }
 
-/// Which rounding comes nearest to outputs that are off by little: the last bits of sums in another
-/// order keep it from giving them all.
-void find_nearest_rounding(const std::vector<Flaw>& flaws, PlanInputs& inputs,
-                           const std::vector<OutputRow>& rows, Findings& findings) {
-  const double from_right = error_of(nullptr, inputs, rows);
-  const Flaw* nearest = nullptr;
-  double least = 0.6 * from_right;
-  for (const Flaw& flaw : flaws) {
-    if (flaw.cause != Cause::precision_lost) continue;
-    const double error = error_of(&flaw, inputs, rows);
-    if (!(error < least)) continue;
-    least = error;
-    nearest = &flaw;
+/// One output of the rows alone, wrong rows first.
+std::vector<OutputRow> of_output(std::vector<OutputRow> rows, SiteId site) {
+  for (OutputRow& row : rows) {
+    if (site == SiteId::o_final) row.lse.reset();
+    if (site != SiteId::lse) continue;
+    row.o.clear();
+    row.telling.clear();
   }
-  if (!nearest) return;
-  Finding finding{Cause::precision_lost, 0.97};  // near, not equal: never certain
-  finding.stage = nearest->stage;
-  finding.evidence = {"the outputs are nearest to those of attention " + nearest->text +
-                      ": off by " + number_text(100 * least / from_right, 2) +
-                      " % of what they are off from the right ones"};
-  findings.push_back(finding);
+  std::stable_partition(rows.begin(), rows.end(), [](const OutputRow& row) { return row.wrong(); });
+  return rows;
 }
 
-}  // namespace
+/// The search for the known flaws that give a kernel's outputs.
+class FlawSearch {
+ public:
+  FlawSearch(const Scene& scene, bool traced)
+      : info_(scene.info()),
+        traced_(traced),
+        // Of a traced kernel, each output is judged by itself: the other may be right.
+        rows_(output_rows(scene, traced ? std::optional(scene.site()) : std::nullopt)),
+        inputs_(scene.dump()) {}
 
-void find_known_flaw(const Scene& scene, Findings& findings) {
-  const DumpInfo& info = scene.info();
-  const bool traced = std::any_of(info.sites.begin(), info.sites.end(),
-                                  [](const DumpSite& entry) { return !is_output(entry.site.id); });
-  if (!scene.at_end() || scene.judge().gate() != Gate::fused) return;
-  // What a traced kernel holds before the outputs is right: the first that differs are these.
-  const auto possible = [&](const Flaw& flaw) {
-    return !traced || flaw.stage == Stage::epilogue ||
-           (flaw.stage == Stage::combine && info.splits > 1);
-  };
-  // Of a traced kernel, each output is judged by itself: the other may be right.
-  const std::vector<OutputRow> rows =
-      output_rows(scene, traced ? std::optional(scene.site()) : std::nullopt);
-  if (!may_be_explained(rows)) return;
-  PlanInputs inputs(scene.dump());
+  void run(Findings& findings) {
+    if (!may_be_explained(rows_)) return;
+    const std::vector<Flaw> flaws = known_flaws(info_);
+    for (const Flaw& flaw : flaws) {
+      if (is_possible(flaw)) attempt(flaw);
+    }
+    if (fitting_.empty() && !traced_) attempt_pairs(flaws);
+    if (fitting_.empty() && !traced_) {
+      for (const Flaw& flaw : composed_flaws(info_)) attempt(flaw);
+    }
+    if (fitting_.empty() && !traced_) {
+      for (const Flaw& flaw : learned_flaws(inputs_, rows_)) attempt(flaw);
+    }
+    if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, findings);
+    tell(findings);
+  }
+
+ private:
   struct Fit {
     Flaw flaw;
     FlawTrial trial;
-    std::string part;  ///< of the outputs, in which alone the flaw is
+    std::string part;                ///< of the outputs, in which alone the flaw is
+    std::optional<Flaw> other = {};  ///< the second of two
     int choices() const { return flaw.choices + (part.empty() ? 0 : 2); }
   };
-  std::vector<Fit> fitting;
-  const auto attempt = [&](const Flaw& flaw) {
-    const FlawTrial trial = try_flaw(flaw, inputs, rows);
+
+  /// What a traced kernel holds before the outputs is right: the first that differs are these.
+  bool is_possible(const Flaw& flaw) const {
+    return !traced_ || flaw.stage == Stage::epilogue ||
+           (flaw.stage == Stage::combine && info_.splits > 1);
+  }
+
+  void attempt(const Flaw& flaw) {
+    const FlawTrial trial = try_flaw(flaw, inputs_, rows_);
     if (!trial.explains()) return;
-    const std::string part = trial.wins() ? "" : trial.part(info.br, info.problem.d);
-    if (trial.wins() || !part.empty()) fitting.push_back({flaw, trial, part});
-  };
-  const std::vector<Flaw> flaws = known_flaws(info);
-  for (const Flaw& flaw : flaws) {
-    if (possible(flaw)) attempt(flaw);
+    const std::string part = trial.wins() ? "" : trial.part(info_.br, info_.problem.d);
+    if (trial.wins() || !part.empty()) fitting_.push_back({flaw, trial, part});
   }
-  if (fitting.empty() && !traced) {
-    for (const Flaw& flaw : composed_flaws(info)) attempt(flaw);
+
+  /// Two flaws, the first of which gives one of the outputs by itself.
+  void attempt_pairs(const std::vector<Flaw>& flaws) {
+    constexpr std::size_t most = 4;
+    for (const SiteId site : {SiteId::o_final, SiteId::lse}) {
+      const std::vector<OutputRow> alone = of_output(rows_, site);
+      if (!may_be_explained(alone)) continue;
+      std::vector<const Flaw*> firsts;
+      for (const Flaw& flaw : flaws) {
+        if (try_flaw(flaw, inputs_, alone).wins()) firsts.push_back(&flaw);
+      }
+      std::stable_sort(firsts.begin(), firsts.end(),
+                       [](const Flaw* a, const Flaw* b) { return a->choices < b->choices; });
+      for (std::size_t i = 0; i < std::min(most, firsts.size()) && fitting_.empty(); ++i) {
+        for (const Flaw& other : flaws) {
+          const Flaw both = both_of(*firsts[i], other);
+          const FlawTrial trial = try_flaw(both, inputs_, rows_);
+          if (trial.wins()) fitting_.push_back({both, trial, "", other});
+        }
+      }
+      if (!fitting_.empty()) return;
+    }
   }
-  if (fitting.empty() && !traced) {
-    for (const Flaw& flaw : learned_flaws(inputs, rows)) attempt(flaw);
+
+  /// Which rounding comes nearest to outputs that are off by little: the last bits of sums in
+  /// another order keep it from giving them all.
+  void find_nearest_rounding(const std::vector<Flaw>& flaws, Findings& findings) {
+    const double from_right = error_of(nullptr, inputs_, rows_);
+    const Flaw* nearest = nullptr;
+    double least = 0.6 * from_right;
+    for (const Flaw& flaw : flaws) {
+      if (flaw.cause != Cause::precision_lost) continue;
+      const double error = error_of(&flaw, inputs_, rows_);
+      if (!(error < least)) continue;
+      least = error;
+      nearest = &flaw;
+    }
+    if (!nearest) return;
+    Finding finding{Cause::precision_lost, 0.97};  // near, not equal: never certain
+    finding.stage = nearest->stage;
+    finding.evidence = {"the outputs are nearest to those of attention " + nearest->text +
+                        ": off by " + number_text(100 * least / from_right, 2) +
+                        " % of what they are off from the right ones"};
+    findings.push_back(finding);
   }
-  if (fitting.empty() && !traced) find_nearest_rounding(flaws, inputs, rows, findings);
-  if (fitting.empty()) return;
-  std::stable_sort(fitting.begin(), fitting.end(),
-                   [](const Fit& a, const Fit& b) { return a.choices() < b.choices(); });
-  for (const Fit& fit : fitting) {
-    const auto& [flaw, trial, part] = fit;
-    // Of a traced kernel the rows are of one output alone: the simplest say enough.
-    if (traced && fit.choices() > fitting.front().choices()) break;
+
+  void tell(Findings& findings) {
+    std::stable_sort(fitting_.begin(), fitting_.end(),
+                     [](const Fit& a, const Fit& b) { return a.choices() < b.choices(); });
+    for (const Fit& fit : fitting_) {
+      // Of a traced kernel the rows are of one output alone: the simplest say enough.
+      if (traced_ && fit.choices() > fitting_.front().choices()) break;
+      findings.push_back(finding_of(fit));
+    }
+  }
+
+  Finding finding_of(const Fit& fit) const {
+    const auto& [flaw, trial, part, other] = fit;
     Finding finding{flaw.cause, static_cast<double>(trial.explained) / trial.decisive};
     // In a part, the others are as they should be.
     const bool consistent = trial.right == 0 || !part.empty();
@@ -107,19 +155,39 @@ void find_known_flaw(const Scene& scene, Findings& findings) {
     finding.in_part = !part.empty();
     finding.formula = true;
     // Longer ones may stand when other runs have refuted these, and do not compete before.
-    finding.bits += 4 * fit.choices() + (fit.choices() > fitting.front().choices() ? 16 : 0);
-    if (!traced) finding.stage = flaw.stage;
+    finding.bits += 4 * fit.choices() + (fit.choices() > fitting_.front().choices() ? 16 : 0);
+    if (!traced_) finding.stage = flaw.stage;
     finding.evidence = {"the outputs are those of attention " + flaw.text +
                             (part.empty() ? "" : ", in " + part + " alone"),
                         share_text(trial.explained, trial.decisive) + " wrong values and " +
                             share_text(part.empty() ? trial.predicted : trial.right, trial.right) +
-                            " others follow from that, in " + std::to_string(rows.size()) +
+                            " others follow from that, in " + std::to_string(rows_.size()) +
                             " rows"};
     if (finding.stage) {
       finding.evidence.back() += std::string("; the bug is in the stage ") + name_of(flaw.stage);
     }
-    findings.push_back(finding);
+    if (other) {
+      finding.other_cause = other->cause;
+      finding.other_stage = other->stage;
+    }
+    return finding;
   }
+
+  const DumpInfo& info_;
+  bool traced_;
+  std::vector<OutputRow> rows_;
+  PlanInputs inputs_;
+  std::vector<Fit> fitting_;
+};
+
+}  // namespace
+
+void find_known_flaw(const Scene& scene, Findings& findings) {
+  const DumpInfo& info = scene.info();
+  const bool traced = std::any_of(info.sites.begin(), info.sites.end(),
+                                  [](const DumpSite& entry) { return !is_output(entry.site.id); });
+  if (!scene.at_end() || scene.judge().gate() != Gate::fused) return;
+  FlawSearch(scene, traced).run(findings);
 }
 
 }  // namespace lanescope

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 namespace lanescope {
 namespace {
@@ -60,6 +61,7 @@ std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
 
 FlawContest::FlawContest(const Dump& dump)
     : dump_(dump), inputs_(dump), flaws_(known_flaws(dump.info)) {
+  known_ = flaws_.size();
   const std::vector<Flaw> composed = composed_flaws(dump.info);
   flaws_.insert(flaws_.end(), composed.begin(), composed.end());
   for (std::size_t i = 0; i < flaws_.size(); ++i) {
@@ -74,11 +76,44 @@ FlawContest::FlawContest(const Dump& dump)
   }
 }
 
-const Flaw* FlawContest::find(const std::string& text) {
+std::optional<Flaw> FlawContest::find(const std::string& text) const {
+  const std::string_view between = besides;
+  if (const std::size_t at = text.find(between); at != text.npos) {
+    const auto one = find(text.substr(0, at)), other = find(text.substr(at + between.size()));
+    return one && other ? std::optional(both_of(*one, *other)) : std::nullopt;
+  }
   const auto same = by_text_.find(text);
-  if (same != by_text_.end()) return &flaws_[same->second];
+  if (same != by_text_.end()) return flaws_[same->second];
   const auto like = by_words_.find(words_of(text));
-  return like == by_words_.end() ? nullptr : &flaws_[like->second];
+  return like == by_words_.end() ? std::nullopt : std::optional(flaws_[like->second]);
+}
+
+std::optional<Finding> FlawContest::beside(const Finding& finding, const Divergence& first) {
+  const std::optional<Flaw> one = find(finding.flaw);
+  if (!one || finding.in_part) return std::nullopt;
+  const std::vector<OutputRow> rows = output_rows(Scene(dump_, first), std::nullopt);
+  const Flaw* best = nullptr;
+  FlawTrial of_best;
+  bool only = true;
+  for (std::size_t i = 0; i < known_; ++i) {
+    const Flaw& other = flaws_[i];
+    if (best && other.choices > best->choices) continue;
+    const FlawTrial trial = try_flaw(both_of(*one, other), inputs_, rows);
+    if (!trial.wins()) continue;
+    const bool shorter = !best || other.choices < best->choices;
+    only = shorter || (only && other.cause == best->cause && other.stage == best->stage);
+    if (!shorter) continue;
+    best = &other;
+    of_best = trial;
+  }
+  if (!best) return std::nullopt;
+  Finding found{best->cause, only ? 1 : 0.97};
+  found.stage = best->stage;
+  found.evidence = {"with the first bug, the outputs are those of attention " + best->text,
+                    std::to_string(of_best.explained) + " of " + std::to_string(of_best.decisive) +
+                        " wrong values and " + std::to_string(of_best.predicted) + " of " +
+                        std::to_string(of_best.right) + " others follow from both"};
+  return found;
 }
 
 bool FlawContest::explains(const Finding& finding, const Divergence& first) {
@@ -89,6 +124,10 @@ bool FlawContest::explains(const Finding& finding, const Divergence& first) {
     return trial.wins() ||
            (trial.explains() && !trial.part(dump_.info.br, dump_.info.problem.d).empty());
   };
+  if (finding.other_cause) {
+    const std::optional<Flaw> both = find(finding.flaw);
+    return both && fits(*both);
+  }
   if (const auto same = by_text_.find(finding.flaw); same != by_text_.end()) {
     const bool fits_here = fits(flaws_[same->second]);
     if (fits_here || !is_of_splits(finding.flaw)) return fits_here;
@@ -138,13 +177,13 @@ bool FlawContest::are_others(const std::vector<PlannedRow>& one,
 }
 
 bool FlawContest::shows(const Finding& finding) {
-  const Flaw* const flaw = find(finding.flaw);
-  return flaw && !finding.in_part && are_others(outputs_with(flaw), outputs_with(nullptr));
+  const std::optional<Flaw> flaw = find(finding.flaw);
+  return flaw && !finding.in_part && are_others(outputs_with(&*flaw), outputs_with(nullptr));
 }
 
 bool FlawContest::differ(const Finding& one, const Finding& other) {
-  const Flaw *const a = find(one.flaw), *const b = find(other.flaw);
-  return a && b && are_others(outputs_with(a), outputs_with(b));
+  const std::optional<Flaw> a = find(one.flaw), b = find(other.flaw);
+  return a && b && are_others(outputs_with(&*a), outputs_with(&*b));
 }
 
 }  // namespace lanescope

@@ -18,6 +18,9 @@ class FlawContest {
   /// Whether the flaw of a finding makes the outputs of the dump what they are; `first`: where they
   /// are wrong.
   bool explains(const Finding& finding, const Divergence& first);
+  /// The flaw that a kernel has besides that of a finding, where its outputs are those of both.
+  /// Not certain where others do as well with as few choices.
+  std::optional<Finding> beside(const Finding& finding, const Divergence& first);
   /// Whether outputs would be wrong with it.
   bool shows(const Finding& finding);
   /// Whether outputs would be others with one than with the other.
@@ -27,14 +30,15 @@ class FlawContest {
   struct Sample {
     std::int64_t batch, head, query;
   };
-  const Flaw* find(const std::string& text);
+  std::optional<Flaw> find(const std::string& text) const;
   std::vector<PlannedRow> outputs_with(const Flaw* flaw);
   bool are_others(const std::vector<PlannedRow>& one, const std::vector<PlannedRow>& other) const;
 
   const Dump& dump_;
   PlanInputs inputs_;
   std::vector<Sample> samples_;
-  std::vector<Flaw> flaws_;
+  std::vector<Flaw> flaws_;  ///< known ones first
+  std::size_t known_ = 0;
   std::map<std::string, std::size_t> by_text_, by_words_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "debug/causes/row_subset.h"
@@ -22,8 +23,13 @@ constexpr double least_explained = 0.98;
 constexpr std::size_t telling_rows = 4, telling_columns = 4;
 
 /// Row tiles to look at: the one that failed first, then of others the ends and what lies between.
-std::vector<std::int64_t> row_tiles(const Scene& scene) {
+std::vector<std::int64_t> row_tiles(const Scene& scene, Rows which) {
   const std::int64_t count = scene.info().row_tiles();
+  if (which == Rows::all) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
   const std::int64_t first = scene.block() / scene.info().splits;
   std::vector<std::int64_t> tiles = {first},
                             others = {count - 1, 0, count / 2, count / 4, 3 * count / 4};
@@ -84,13 +90,13 @@ void set_telling(OutputRow& row) {
 
 bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
 
-std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site) {
+std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site, Rows which) {
   const DumpInfo& info = scene.info();
   const Tensor* const o = scene.dump().find("o_final");
   const bool stores_lse = !scene.dump().find_site("o_final") || scene.dump().find_site("lse");
   const Tensor* const lse = stores_lse ? scene.dump().find("lse") : nullptr;
   std::vector<OutputRow> rows;
-  for (const std::int64_t tile : row_tiles(scene)) {
+  for (const std::int64_t tile : row_tiles(scene, which)) {
     std::optional<reference::Bounded> want_o, want_lse;
     scene.judge().judge(tile, [&](SiteId id, std::int64_t, std::int64_t, Judgement judgement,
                                   const reference::Bounded& want) {
@@ -101,7 +107,7 @@ std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> sit
     if (!o || !want_o) continue;
     const BlockPlace place = info.place(tile * info.splits);
     const std::int64_t count = info.rows(place), first = info.first_q_row(place);
-    const std::int64_t looked_at = std::min(count, rows_tried);
+    const std::int64_t looked_at = which == Rows::all ? count : std::min(count, rows_tried);
     for (std::int64_t i = 0; i < looked_at; ++i) {
       const std::int64_t row = looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1);
       OutputRow& own = rows.emplace_back(

@@ -28,9 +28,11 @@ struct OutputRow {
   bool wrong() const { return wrong_values > 0; }
 };
 
-/// Rows of some blocks, the one that failed first among them, wrong ones first. `site`: of this
-/// output alone; none: of all.
-std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site);
+/// Rows of some blocks, the one that failed first among them, or of all, wrong ones first. `site`:
+/// of this output alone; none: of both.
+enum class Rows : std::uint8_t { some, all };
+std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site,
+                                   Rows which = Rows::some);
 
 /// Whether there are enough wrong values for a flaw to explain.
 bool may_be_explained(const std::vector<OutputRow>& rows);

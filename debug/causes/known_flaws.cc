@@ -93,6 +93,14 @@ std::vector<SomeTiles> some_tiles(const DumpInfo& info) {
   return some;
 }
 
+Flaw both_of(const Flaw& one, const Flaw& other) {
+  return {one.cause, one.stage, one.text + besides + other.text, one.choices + other.choices + 2,
+          [one = one.edit, other = other.edit](RowPlan& plan) {
+            one(plan);
+            other(plan);
+          }};
+}
+
 std::vector<Flaw> known_flaws(const DumpInfo& info) {
   Flaws flaws;
   add_flaws_of_masks(info, flaws);

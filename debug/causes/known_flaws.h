@@ -19,6 +19,10 @@ struct Flaw {
   std::function<void(RowPlan&)> edit;
 };
 
+/// Two at once: what the first is, and has for its cause; the second is said behind `besides`.
+inline constexpr const char* besides = ", and besides attention ";
+Flaw both_of(const Flaw& one, const Flaw& other);
+
 /// Those that make a difference to some row of a problem. Each with every value of its parameters
 /// that is worth a try: tiles of the kernel's size first, then of other sizes in use.
 std::vector<Flaw> known_flaws(const DumpInfo& info);

@@ -125,6 +125,7 @@ double PlanInputs::product_of(const RowPlan& plan, const std::vector<double>& q,
 std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
   if (plan.q_is != InputTensor::q) return row_of(plan.q_is, plan.q_type, plan.q_row);
   std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
+  if (plan.q_kept) std::transform(q.begin(), q.end(), q.begin(), plan.q_kept);
   if (!plan.q_from || plan.q_row < 0) return q;
   const std::int64_t br = info().br, in_tile = plan.query % br;
   for (std::size_t col = 0; col < q.size(); ++col) {
@@ -158,9 +159,9 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
   const std::vector<double> q = query_of(plan);
   const bool as_they_are =
-      !plan.dot_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 && !plan.q_from &&
-      !plan.k_from && !plan.q_exchanged && !plan.k_exchanged && plan.q_type == inputs_.type() &&
-      plan.k_type == inputs_.type() &&
+      !plan.dot_kept && !plan.q_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 &&
+      !plan.q_from && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
+      plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   std::vector<double> scores;
   scores.reserve(plan.terms.size());

@@ -127,8 +127,9 @@ struct RowPlan {
   TileMap q_from;          ///< in the block's rows of Q: (query, column)
   TileMap p_from;          ///< in a tile of P: (query, key)
   ElementType p_type{};    ///< as which P is rounded; its bits go into O as `v_type`'s
-  /// What is kept of scores (of base e), P and O after each tile; empty: all of it.
-  std::function<double(double)> score_kept, p_kept, o_kept;
+  /// What is kept of Q's elements, scores (of base e), P and O after each tile; empty: all of it.
+  std::function<double(double)> q_kept, score_kept, p_kept, o_kept;
+  bool sums_kept = false;  ///< l sums what is kept of P
   Division p_divided = Division::none;
   std::int64_t sum_rows = 0;     ///< l sums up the rows whose numbers differ in these bits alone
   bool sums_columns = false;     ///< l of row i of a block sums up column i of each tile of P

@@ -280,7 +280,9 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       in_o = plan.p_kept(share) * weight(own.running[visited], own.m);
     }
     sums.in_o.push_back(term.in_o * in_o);
-    sums.in_l.push_back(term.in_l * by(plan.l_rescale, l_carried, share, scores[i], visited));
+    sums.in_l.push_back(
+        term.in_l *
+        (plan.sums_kept ? in_o : by(plan.l_rescale, l_carried, share, scores[i], visited)));
   }
   for (std::int64_t bits = plan.sum_rows; bits > 0; bits = (bits - 1) & plan.sum_rows) {
     if ((in_tile ^ bits) >= info().br) continue;

@@ -35,6 +35,9 @@ struct Finding {
   /// part of the outputs alone.
   std::string flaw = {};
   bool in_part = false;
+  /// Of two flaws at once: what the other one is, and where.
+  std::optional<Cause> other_cause = {};
+  std::optional<Stage> other_stage = {};
   /// Whether values of another problem would be wrong, too; empty: nobody knows.
   std::function<bool(const DumpInfo& other)> shows = {};
 

@@ -8,6 +8,7 @@
 namespace lanescope {
 namespace {
 
+using Query = Recurrence::Query;
 using Unit = Recurrence::Unit;
 using Divided = Recurrence::Divided;
 using Partials = Recurrence::Partials;
@@ -40,7 +41,8 @@ bool Recurrence::agrees(const Recurrence& other) const {
   const auto both = [](auto a, auto b, auto usual) { return a == b || a == usual || b == usual; };
   Recurrence together = *this;
   together.merge(other);
-  return both(scores, other.scores, Unit::base_2) && both(maximum, other.maximum, Unit::base_2) &&
+  return both(query, other.query, Query::plain) && both(scores, other.scores, Unit::base_2) &&
+         both(maximum, other.maximum, Unit::base_2) &&
          both(rows_per_maximum, other.rows_per_maximum, 1) &&
          both(tiles_per_maximum, other.tiles_per_maximum, 1) && both(chains, other.chains, 1) &&
          both(start, other.start, -std::numeric_limits<double>::infinity()) &&
@@ -51,6 +53,7 @@ bool Recurrence::agrees(const Recurrence& other) const {
 }
 
 void Recurrence::merge(const Recurrence& other) {
+  if (query == Query::plain) query = other.query;
   if (scores == Unit::base_2) scores = other.scores;
   if (maximum == Unit::base_2) maximum = other.maximum;
   rows_per_maximum = std::max(rows_per_maximum, other.rows_per_maximum);
@@ -87,6 +90,11 @@ void Recurrence::merge(const std::vector<Decision>& seen) {
 std::vector<std::string> Recurrence::differences() const {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& line) { lines.push_back(line); };
+  if (query != Query::plain) {
+    add(std::string("qk / s: Q is multiplied by the scale") +
+        (query == Query::rounded_base_2 ? " and log2(e)" : "") +
+        ", and rounded to the inputs' type, before Q.K");
+  }
   if (scores != Unit::base_2) add("qk / s: " + unit_text(scores));
   if (maximum != Unit::base_2) add("softmax / m: " + unit_text(maximum));
   if (std::isfinite(start)) add("softmax / m: starts from " + number_text(start, 3));

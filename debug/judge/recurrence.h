@@ -18,6 +18,10 @@ struct Recurrence {
   /// subtracted from the scores (o / l, m + log2 l and 1, for instance).
   enum class Partials : std::uint8_t { plain, divided, shifted };
 
+  /// Q as it is; or times the scale, for scores of base e or 2, and rounded again.
+  enum class Query : std::uint8_t { plain, rounded_base_e, rounded_base_2 };
+
+  Query query = Query::plain;
   Unit scores = Unit::base_2;   ///< s, where it is not as its site says
   Unit maximum = Unit::base_2;  ///< m and m_prev
   int rows_per_maximum = 1;     ///< neighbours that take the maximum of all of them

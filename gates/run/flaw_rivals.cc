@@ -105,17 +105,80 @@ bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
   std::vector<Finding> others = rivals();
   if (others.size() > most_told) others.resize(most_told);
   name_flaw(*location.diagnosis, flaws_.front(), others);
-  doubt(*location.diagnosis);
+  if (!tell_another(probes, location)) doubt(*location.diagnosis);
   return true;
+}
+
+bool FlawRivals::is_run(const std::string& text, const Location& location) const {
+  return std::find(refused_.begin(), refused_.end(), text) != refused_.end() ||
+         std::any_of(location.runs.begin(), location.runs.end(),
+                     [&](const LocateRun& run) { return run.options == text; });
+}
+
+const FlawRivals::Run* FlawRivals::run_once(const Probe& probe, Location& location) {
+  std::vector<std::string> shapes = {probe.options.shape};
+  shapes.insert(shapes.end(), probe.other_shapes.begin(), probe.other_shapes.end());
+  for (const std::string& shape : shapes) {
+    RunOptions options = probe.options;
+    options.shape = shape;
+    try {
+      const PreparedRun run = prepare(options);
+      const std::string text = options_text(options, run.request.problem);
+      if (is_run(text, location)) return nullptr;
+      Dump dump = launch(*run.module, run.module_name, run.request);
+      const DiffReport report = diff_against_reference(dump);
+      if (dump.info.broke_off() || report.unsettled) return nullptr;
+      location.runs.push_back({text, probe.about, report.match, false});
+      runs_.push_back({std::move(dump), report.match ? std::nullopt : report.first});
+      return &runs_.back();
+    } catch (const UsageError&) {
+      continue;  // the kernel does not take it
+    }
+  }
+  return nullptr;
+}
+
+bool FlawRivals::tell_another_of(const Run& run, Location& location) const {
+  if (!run.first) return false;
+  FlawContest contest(run.dump);
+  if (contest.explains(flaws_.front(), *run.first)) return false;
+  const std::optional<Finding> other = contest.beside(flaws_.front(), *run.first);
+  if (!other) return false;
+  Diagnosis second;
+  second.first = run.first;
+  second.first->stage = *other->stage;
+  second.cause = other->cause;
+  second.certain = other->certain();
+  second.evidence = other->evidence;
+  location.others.push_back(std::move(second));
+  return true;
+}
+
+bool FlawRivals::tell_another(const std::vector<Probe>& probes, Location& location) {
+  const Finding& named = flaws_.front();
+  if (named.other_cause) {
+    Diagnosis second;
+    second.first = location.diagnosis->first;
+    second.first->stage = *named.other_stage;
+    second.cause = *named.other_cause;
+    second.certain = location.diagnosis->certain;
+    second.evidence = {"the outputs are those of both: " + named.evidence.front()};
+    location.others.push_back(std::move(second));
+    return true;
+  }
+  for (const Run& run : runs_) {
+    if (tell_another_of(run, location)) return true;
+  }
+  for (const Probe& probe : probes) {
+    if (!probe.broad) continue;
+    const Run* const run = run_once(probe, location);
+    if (run && tell_another_of(*run, location)) return true;
+  }
+  return false;
 }
 
 bool FlawRivals::separate(const std::vector<Probe>& probes, Location& location) {
   const std::vector<Finding> others = rivals();
-  const auto is_run = [&](const std::string& text) {
-    return std::find(refused_.begin(), refused_.end(), text) != refused_.end() ||
-           std::any_of(location.runs.begin(), location.runs.end(),
-                       [&](const LocateRun& run) { return run.options == text; });
-  };
   std::ptrdiff_t most = 0;
   std::optional<PreparedRun> best;
   std::string text;
@@ -124,7 +187,7 @@ bool FlawRivals::separate(const std::vector<Probe>& probes, Location& location) 
     try {
       PreparedRun run = prepare(probe.options);
       const std::string options = options_text(probe.options, run.request.problem);
-      if (is_run(options)) continue;
+      if (is_run(options, location)) continue;
       const Dump inputs = inputs_of_run(run, runs_.front().dump);
       FlawContest contest(inputs);
       const auto differing = std::count_if(others.begin(), others.end(), [&](const Finding& other) {

@@ -27,6 +27,14 @@ class FlawRivals {
     Dump dump;
     std::optional<Divergence> first;
   };
+  /// Tells the second bug of a kernel that has two: the one that the first flaw names itself, else
+  /// what explains, with the first, a run that the first alone does not. Runs problems that show
+  /// many bugs. False where there is none.
+  bool tell_another(const std::vector<Probe>& probes, Location& location);
+  bool tell_another_of(const Run& run, Location& location) const;
+  /// Makes a run of a problem that was not run yet; null where the kernel does not take it.
+  const Run* run_once(const Probe& probe, Location& location);
+  bool is_run(const std::string& text, const Location& location) const;
   /// The first flaw is not certain where it does not explain a run.
   void doubt(Diagnosis& diagnosis) const;
   /// The flaws of other causes or stages than the first one's.

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "debug/causes/output_variants.h"
 #include "debug/dump/dump.h"
 #include "debug/judge/find_recurrence.h"
 #include "debug/text/progress.h"
@@ -262,8 +263,9 @@ class Search {
     location_.shown.clear();
     for (const DumpSite& entry : dump.info.sites) location_.shown.push_back(entry.site.id);
     const std::string text = options_text(probe.options, dump.info.problem);
-    const bool variant =
-        !given_.strict && report.recurrence && take_variant(*report.recurrence, probe);
+    const std::optional<Recurrence> recurrence =
+        is_traced(dump) ? report.recurrence : find_output_variant(dump, report);
+    const bool variant = !given_.strict && recurrence && take_variant(*recurrence, probe);
     location_.runs.push_back({text, probe.about, report.match, false, variant});
     traits_.push_back({text, traits, report.match || variant, variant});
     if (report.match) {

@@ -132,6 +132,11 @@ class Planner {
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
     // Sums overflow in few rows.
     square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_).options.input = "large";
+    // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
+    if (is_module_path(given_.kernel)) {
+      square(of_keys("the maximum rises steeply", rows_, 3 * side_ / bc_), 3 * side_)
+          .options.input = "steep";
+    }
     square(of_keys("more tiles than rings of buffers hold", rows_, 9), rounded_up(9 * bc_, br_))
         .checked = true;
   }

@@ -66,7 +66,11 @@ struct Kernel {
   const std::string& bug;
   Tensor &o_out, &lse_out;
 
-  const std::uint64_t bug_hash = BugName(std::string_view(bug)).hash;
+  // One bug, or two: "one + other".
+  const std::uint64_t bug_hash = BugName(std::string_view(bug).substr(0, bug.find(" + "))).hash;
+  const std::uint64_t other_hash =
+      BugName(std::string_view(bug).substr(bug.find(" + ") == bug.npos ? 0 : bug.find(" + ") + 3))
+          .hash;
   const bool kv_inside = is("heads_inside") || is("kv_heads_inside");
   const Layout of_q = layout_of("q_exchanged", is("heads_inside"));
   const Layout of_k = layout_of("k_exchanged", kv_inside);
@@ -76,7 +80,7 @@ struct Kernel {
   const Tensor& v_in = tensor_of("V", in.v);
   const Misread q_misread{bug, "q"}, k_misread{bug, "k"}, p_misread{bug, "p"}, v_misread{bug, "v"};
 
-  bool is(BugName name) const { return bug_hash == name.hash; }
+  bool is(BugName name) const { return bug_hash == name.hash || other_hash == name.hash; }
   Layout layout_of(BugName exchanged, bool inside) const {
     return is(exchanged) ? Layout::exchanged : inside ? Layout::heads_inside : Layout::right;
   }
@@ -292,8 +296,8 @@ struct Kernel {
           if (is("q_columns_by_fours")) q_col = i % 4 * (p.d / 4) + i / 4;
           const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
           const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
-          const float q =
-              has_q ? element_of(of_q, q_in, in.q, tq, b * p.heads + own, row, q_col) : 0;
+          float q = has_q ? element_of(of_q, q_in, in.q, tq, b * p.heads + own, row, q_col) : 0;
+          if (is("q_rounded")) q = rounded(in.type(), q * factor) / factor;
           const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
           const bool has_k = k_row < p.len_kv && k_col < p.d;
           const float k = has_k ? element_of(of_k, k_in, in.k, tk, kv, off + k_row, k_col) : 0;
@@ -344,7 +348,7 @@ struct Kernel {
       for (std::int64_t c = 0; c < bc; ++c) {
         float& x = s[row * C + static_cast<std::size_t>(c)];
         x = std::exp2(x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift));
-        sum += x;
+        sum += is("sum_of_rounded") ? rounded(in.type(), x) : x;
         share[is("l_of_half_a_warp") ? c % 32 / 16 : c / 2 % 4] += x;
         if (is("masked_after_sum") && masked[row * C + static_cast<std::size_t>(c)] != 0) x = 0;
       }

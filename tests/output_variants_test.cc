@@ -1,0 +1,54 @@
+// Kernels that show their outputs alone and round elsewhere than the reference, which is no fault.
+
+#include "debug/causes/output_variants.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/stranger_kernel.h"
+
+namespace lanescope::testing {
+namespace {
+
+// A scale that is no power of two: rounding Q times it shows.
+constexpr Problem problems[] = {
+    {1, 2, 1, 70, 133, 40, false},
+    {1, 1, 1, 96, 64, 40, true},
+};
+
+}  // namespace
+
+TEST_CASE("output variants: what rounds elsewhere is told from a fault", "[causes]") {
+  for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+    for (const char* const style : {"sum_of_rounded", "q_rounded", "q_rounded + sum_of_rounded"}) {
+      const bool by_query = std::string_view(style).starts_with("q_");
+      bool shown = false;
+      for (const Problem& problem : problems) {
+        for (const char* const input : {"random", "large", "rising"}) {
+          const Dump dump = stranger_dump(problem, dtype, input, 11, 32, 32, style);
+          const DiffReport report = diff_against_reference(dump);
+          if (report.match) continue;
+          INFO(style << ", " << name_of(dtype) << ", " << input);
+          const auto variant = find_output_variant(dump, report);
+          REQUIRE(variant);
+          shown = true;
+          CHECK((variant->query == Recurrence::Query::rounded_base_2) == by_query);
+        }
+      }
+      CHECK(shown);
+    }
+  }
+}
+
+TEST_CASE("output variants: no bug is one", "[causes]") {
+  std::uint64_t seed = 0;
+  for (const StrangerBug& bug : stranger_bugs()) {
+    for (const Problem& problem : problems) {
+      const ElementType dtype = ++seed % 2 == 0 ? ElementType::f16 : ElementType::bf16;
+      const Dump dump = stranger_dump(problem, dtype, "random", seed, 32, 32, bug.name);
+      const DiffReport report = diff_against_reference(dump);
+      INFO(bug.name << ", " << name_of(dtype));
+      CHECK_FALSE(find_output_variant(dump, report));
+    }
+  }
+}
+
+}  // namespace lanescope::testing

@@ -111,6 +111,21 @@ TEST_CASE("known flaws: of two bugs at once, both are named", "[causes]") {
   }
 }
 
+TEST_CASE("known flaws: what explains one output alone is suspected", "[causes]") {
+  Dump dump = stranger_dump(problems[0], ElementType::f16, "random", 8, 32, 32, "depth_half");
+  for (Dump::Entry& named : dump.tensors) {
+    if (named.name != "o_final") continue;
+    for (std::int64_t i = 0; i < named.tensor.size(); i += 3) named.tensor.set(i, 1.5);
+  }
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.cause == Cause::contribution_missing);
+  CHECK_FALSE(diagnosis.certain);
+  REQUIRE(diagnosis.first);
+  CHECK(diagnosis.first->stage == Stage::qk);
+}
+
 TEST_CASE("known flaws: the stranger's kernel without a bug matches", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16, ElementType::f32}) {
     for (const Problem& problem : problems) {

@@ -57,7 +57,7 @@ class FlawSearch {
     for (const Flaw& flaw : flaws) {
       if (is_possible(flaw)) attempt(flaw);
     }
-    if (fitting_.empty() && !traced_) attempt_pairs(flaws);
+    if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
     if (fitting_.empty() && !traced_) {
       for (const Flaw& flaw : composed_flaws(info_)) attempt(flaw);
     }
@@ -90,8 +90,9 @@ class FlawSearch {
     if (trial.wins() || !part.empty()) fitting_.push_back({flaw, trial, part});
   }
 
-  /// Two flaws, the first of which gives one of the outputs by itself.
-  void attempt_pairs(const std::vector<Flaw>& flaws) {
+  /// Two flaws, the first of which gives one of the outputs by itself. Where no second does, that
+  /// one is suspected.
+  void attempt_pairs(const std::vector<Flaw>& flaws, Findings& findings) {
     constexpr std::size_t most = 4;
     for (const SiteId site : {SiteId::o_final, SiteId::lse}) {
       const std::vector<OutputRow> alone = of_output(rows_, site);
@@ -110,7 +111,17 @@ class FlawSearch {
         }
       }
       if (!fitting_.empty()) return;
+      if (!firsts.empty()) suspect(*firsts.front(), site, findings);
     }
+  }
+
+  static void suspect(const Flaw& flaw, SiteId site, Findings& findings) {
+    Finding finding{flaw.cause, 0.9};
+    finding.stage = flaw.stage;
+    finding.evidence = {std::string(site == SiteId::lse ? "the log-sum-exp" : "O") +
+                        " is that of attention " + flaw.text + "; " +
+                        (site == SiteId::lse ? "O" : "the log-sum-exp") + " is not"};
+    findings.push_back(finding);
   }
 
   /// Which rounding comes nearest to outputs that are off by little: the last bits of sums in

@@ -240,6 +240,20 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
                      }});
   }
   const auto d = static_cast<std::size_t>(info.problem.d);
+  // Lanes have every n-th column, or n neighbours: a step of their reduction is a bit of its
+  // number.
+  for (std::size_t bit = 1; 2 * bit < d; bit *= 2) {
+    for (const bool set : {true, false}) {
+      flaws.push_back({Cause::incomplete_reduction, Stage::qk,
+                       "whose q.k lacks the columns " + std::string(set ? "with" : "without") +
+                           " the bit " + std::to_string(bit) + " in their number",
+                       1, [=](RowPlan& plan) {
+                         for (std::size_t i = 0; i < d; ++i) {
+                           if (((i & bit) != 0) == set) plan.depth[i] = 0;
+                         }
+                       }});
+    }
+  }
   for (const std::size_t step : {std::size_t{16}, d / 2}) {
     if (step == 0 || step >= d) continue;
     for (std::size_t first = 0; first < d; first += step) {

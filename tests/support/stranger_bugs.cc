@@ -181,6 +181,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"splits_maximum_of_lane", "incomplete_reduction"},
       {"scores_not_cleared_scaled", "accumulator_not_cleared"},
       {"dot_in_f16", "precision_lost"},
+      {"depth_without_bit_4", "incomplete_reduction"},
   };
   return bugs;
 }

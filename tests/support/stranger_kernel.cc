@@ -289,6 +289,7 @@ struct Kernel {
         const std::int64_t key = k_tile * bc + c;
         float sum = 0, odd_sum = 0;
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
+          if (is("depth_without_bit_4") && (i & 4) != 0) continue;
           std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
           std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
           q_misread.apply(row, q_col);

@@ -32,6 +32,8 @@ double error_of(const Flaw* flaw, PlanInputs& inputs, const std::vector<OutputRo
 /// One output of the rows alone, wrong rows first.
 std::vector<OutputRow> of_output(std::vector<OutputRow> rows, SiteId site) {
   for (OutputRow& row : rows) {
+    const int of_lse = row.lse && row.lse->wrong() ? 1 : 0;
+    row.wrong_values = site == SiteId::lse ? of_lse : row.wrong_values - of_lse;
     if (site == SiteId::o_final) row.lse.reset();
     if (site != SiteId::lse) continue;
     row.o.clear();

@@ -105,7 +105,11 @@ bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
   std::vector<Finding> others = rivals();
   if (others.size() > most_told) others.resize(most_told);
   name_flaw(*location.diagnosis, flaws_.front(), others);
-  if (!tell_another(probes, location)) doubt(*location.diagnosis);
+  const auto own = std::ssize(runs_);
+  if (tell_another(probes, location)) return true;
+  // Too little may be wrong in runs that were made for a second bug: they are no reason for doubt.
+  runs_.erase(runs_.begin() + own, runs_.end());
+  doubt(*location.diagnosis);
   return true;
 }
 

@@ -27,12 +27,13 @@ std::optional<simt::TensorMap> read_tensor_map(const void* bytes) {
 TensorElements elements_of_tensor(const void* bytes) {
   TensorMapBytes from;
   std::memcpy(&from, bytes, sizeof from);
-  // By CUtensorMapDataType; the last two are tf32.
+  // By CUtensorMapDataType; the last two are tf32, to which an H200 adds as to f32.
   static constexpr Type types[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
                                    Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16,
-                                   Type::f32, Type::b32, Type::b32};
-  constexpr std::uint8_t flushing = 10;
-  return {from.type < std::size(types) ? types[from.type] : Type::b8, from.type == flushing};
+                                   Type::f32, Type::f32, Type::f32};
+  constexpr std::uint8_t flushing = 10, flushing_tf32 = 12;
+  return {from.type < std::size(types) ? types[from.type] : Type::b8,
+          from.type == flushing || from.type == flushing_tf32};
 }
 
 }  // namespace lanescope::ptx

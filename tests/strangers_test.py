@@ -272,6 +272,10 @@ class StrangersTest(ProgramTest):
             right = self.compile_cuda(name, *adds, (fill[0], fill[1] % what))
             self.assertEqual(self.json_of("diff", right, *shape)["verdict"], "match")
             self.assertEqual(self.json_of("check", right, *shape)["findings"], [])
+        # An allocation that fails is no fault of the kernel's indices.
+        large = self.compile_cuda("large_cuda", *adds, (fill[0], "float* sums; cudaMalloc(&sums, 1ull << 50); const dim3 grid"))
+        self.refuses(ENVIRONMENT, r"large_cuda\.cu:\d+: .*; before that, an allocation of 1125899906842624 bytes had failed", "diff",
+                     large, *shape)
         half = self.compile_cuda("half_filled_cuda", *adds, (fill[0], fill[1] % zeros.replace("r.lse, 0, bytes", "r.lse, 0, bytes / 2")))
         finding, = self.json_of("check", half, *shape, code=DIVERGED)["findings"]
         self.assertEqual((finding["kind"], finding["element"]), ("uninitialised read", "lse[batch 0][head 0][row 35]"))

@@ -31,7 +31,10 @@ void* Device::place(std::size_t bytes, std::size_t alignment, const std::string&
 void* Device::allocate(std::size_t bytes, bool of_host) {
   constexpr std::size_t alignment = 256;  // as cudaMalloc's
   void* at = place(bytes, alignment, "allocation " + std::to_string(allocations_ + 1), of_host);
-  if (!at) return nullptr;
+  if (!at) {
+    denied_ = bytes;
+    return nullptr;
+  }
   ++allocations_;
   allocated_ += bytes;
   return at;

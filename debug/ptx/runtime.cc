@@ -34,6 +34,10 @@ void Device::fail(const std::string& what, bool refused) {
   if (!failure_.empty()) return;
   failure_ = what;
   refused_ = refused;
+  if (denied_ > 0) {
+    failure_ += "; before that, an allocation of " + std::to_string(denied_) +
+                " bytes had failed: there is no such room";
+  }
 }
 
 int Device::add_module(const void* fat_binary) {

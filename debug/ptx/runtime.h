@@ -31,6 +31,8 @@ class Device {
   const std::string& failure() const { return failure_; }
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool refused() const { return refused_; }
+  /// Whether it failed behind an allocation that failed, whatever the program made of that.
+  bool lacked_memory() const { return !failure_.empty() && denied_ > 0; }
   /// Of all launches so far.
   const Work& work() const { return work_; }
 
@@ -148,6 +150,7 @@ class Device {
   Work work_;
   std::string failure_, refusal_;
   bool refused_ = false;
+  std::size_t denied_ = 0;  ///< bytes of the last allocation that failed
   FaultKind fault_ = FaultKind::launch_failure;
 };
 

@@ -70,6 +70,8 @@ struct RuntimeEntry {
   const char* (*failure)();
   /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
   bool (*refused)();
+  /// Whether it went wrong behind an allocation that had failed.
+  bool (*lacked_memory)();
   Work (*work)();
   /// Writes the text of the file `ptx` for a GPU, its markers instructions (ptx/rewrite_markers.h),
   /// to `file`. False where that cannot be: `why` takes the reason.

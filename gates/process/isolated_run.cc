@@ -53,7 +53,9 @@ void limit_memory() {
 void tell_of(const ptx::RuntimeEntry& runtime, RunRecord& record) {
   std::snprintf(record.arch, sizeof record.arch, "any");
   if (*runtime.failure() == '\0') return;
-  record.fail(runtime.refused() ? ModuleStatus::refused : ModuleStatus::kernel_fault,
+  record.fail(runtime.refused()         ? ModuleStatus::refused
+              : runtime.lacked_memory() ? ModuleStatus::no_memory
+                                        : ModuleStatus::kernel_fault,
               runtime.failure());
 }
 

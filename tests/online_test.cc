@@ -3,6 +3,7 @@
 
 #include "reference/online.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -216,7 +217,12 @@ TEST_CASE("reference: m follows large rises alone, and the result is the textboo
       CHECK((stayed > 0) == rises);
       if (kind == "rising") CHECK(followed > 0);
       const Outputs got = seldom.finish();
-      CHECK(difference(got.o_final.value, want.o, 0, 0.01) < 1e-11);
+      // A score is off by a few roundings of its size, and its weight by as much; V is within 4.
+      double score = 1;
+      for (const double lse : want.lse) {
+        if (std::isfinite(lse)) score = std::max(score, std::abs(lse));
+      }
+      CHECK(difference(got.o_final.value, want.o, 0, 0.01) < 16 * 0x1p-53 * score * 4 / 0.01);
       CHECK(difference(got.lse.value, want.lse, 0, 1) < 1e-13);
     }
   }

@@ -30,7 +30,7 @@ struct Diagnosis {
   std::function<bool(const DumpInfo& other)> shows;  ///< of the cause, as in Finding
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
   std::optional<Stage> end_stage;  ///< of the code that the run broke off in, where it says so
-  bool hidden_by_step = false;  ///< that is races alone of lanes of a warp, which ran in step
+  bool hidden_by_step = false;     ///< that is races alone of lanes of a warp, which ran in step
 
   /// Where the bug is, as far as its place or the accesses that the checker found say so.
   std::optional<Stage> stage() const {

@@ -19,7 +19,7 @@ struct alignas(64) TensorMapBytes {
   std::uint64_t stride[4] = {};  ///< bytes, of dimensions 1 to 4
   std::uint16_t box[5] = {};     ///< elements
   std::uint8_t element_bytes = 0, rank = 0, swizzle = 0;
-  std::uint8_t type = 0;  ///< CUtensorMapDataType
+  std::uint8_t type = 0;      ///< CUtensorMapDataType
   std::uint8_t step[5] = {};  ///< less one: of every so many elements one is copied
   std::uint8_t fills_nan = 0;
 };

@@ -164,7 +164,7 @@ Flow multiply(Warp& warp, const Instruction& in, std::uint32_t) {
   Lines<Word, 8, form.words()> cols[shorts];
   Sums<Sum> sums[longs * shorts] = {};
   const auto gather = [&](Part part, const Place* places, auto& lines) {
-    constexpr int in_side = sizeof(lines[0]) / sizeof(lines[0][0]);
+    constexpr int in_side = std::extent_v<std::remove_reference_t<decltype(lines[0])>>;
     for (int reg = 0; reg < form.distinct(part); ++reg) {
       const Word* lanes = warp.lanes<Word>(places[reg]);
       for (int lane = 0; lane < 32; ++lane) {

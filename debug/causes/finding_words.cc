@@ -87,8 +87,7 @@ const char* explanation_of(const simt::Finding& f) {
              "asynchronous copy or wgmma";
     case Kind::operand_overwritten:
       return "a wgmma or copy that reads these bytes may still be under way: nothing that waits "
-             "for "
-             "it orders this write behind it";
+             "for it orders this write behind it";
     case Kind::register_in_flight:
       return "the register belongs to a wgmma that no wgmma.wait_group covers yet";
     case Kind::missing_register_fence:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py BUILD [-v] [--quick] [PATTERN ...]: runs the tests that the build folder BUILD holds, one more side by
-side than there are cores; `./lanescope test` calls it.
+"""run.py BUILD [-v] [--quick] [PATTERN ...]: runs the tests that the build folder BUILD holds, one per core, and
+those that mostly wait beside them; `./lanescope test` calls it.
 
 A PATTERN is Catch2's (a name, `mma*`, a tag `[shapes]`) or names a test in Python, and several may stand in
 one (`mma*,watch`): what matches any of them runs; without one all run but the cases with a hidden tag. --quick: the cases tagged [quick]. -v says how each ended.
@@ -14,6 +14,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import queue
 import re
 import signal
 import subprocess
@@ -25,14 +26,16 @@ import time
 CATCH = "lanescope_tests"
 CATCH_WORDS = re.compile(r"=*|Filters: .*|Randomness seeded to: .*|All tests passed .*")
 CASE_SECONDS = 1800  # that a case of it may take
+WAITS = "lanescope:waits"  # meson's suite of what mostly waits: for a browser, for a clock
 SLOWEST = 10  # that are listed
 
 
 class Job:
-    """A case of Catch2 or a test in Python: its name, what to call, for how many seconds at most."""
+    """A case of Catch2 or a test in Python: its name, what to call, for how many seconds at most; whether it mostly
+    waits."""
 
-    def __init__(self, name, command, seconds):
-        self.name, self.command, self.seconds = name, command, seconds
+    def __init__(self, name, command, seconds, waits=False):
+        self.name, self.command, self.seconds, self.waits = name, command, seconds, waits
 
 
 def cases(build, patterns):
@@ -51,8 +54,8 @@ def cases(build, patterns):
 
 def python_tests(build, patterns):
     tests = json.loads((build / "meson-info" / "intro-tests.json").read_text())
-    return [Job(test["name"], test["cmd"], test["timeout"]) for test in tests if test["name"] != CATCH
-            and (not patterns or any(fnmatch.fnmatchcase(test["name"], pattern)
+    return [Job(test["name"], test["cmd"], test["timeout"], WAITS in test["suite"]) for test in tests
+            if test["name"] != CATCH and (not patterns or any(fnmatch.fnmatchcase(test["name"], pattern)
                                      for pattern in ",".join(patterns).split(",")))]
 
 
@@ -97,6 +100,17 @@ def run(job, build):
         return ended, time.monotonic() - start, cpu, words + reason
 
 
+def start_all(jobs, build):
+    """The futures of `run` of each job, in this order one per core, to which its threads are bound: with more of them
+    than cores each takes up to half as much CPU again. Those that wait run beside them, one at a time."""
+    cores = queue.SimpleQueue()
+    for core in os.sched_getaffinity(0):
+        cores.put(core)
+    working = concurrent.futures.ThreadPoolExecutor(cores.qsize(), initializer=lambda: os.sched_setaffinity(0, {cores.get()}))
+    waiting = concurrent.futures.ThreadPoolExecutor(1)
+    return {(waiting if job.waits else working).submit(run, job, build): job for job in jobs}
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./lanescope test", description=__doc__.split("\n\n", 1)[1])
     parser.add_argument("build", type=pathlib.Path, help=argparse.SUPPRESS)
@@ -117,22 +131,21 @@ def main():
     slow = {job.name for job in cases(build, ["[slow]"])}
     jobs.sort(key=lambda job: (-seconds.get(job.name, float("inf")), job.name not in slow))
     counts, took, cpu = {"passed": 0, "failed": 0, "skipped": 0}, {}, {}
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() + 1) as pool:  # some wait for a browser, or a lock
-        futures = {pool.submit(run, job, build): job for job in jobs}
-        for future in concurrent.futures.as_completed(futures):
-            name = futures[future].name
-            ended, took[name], cpu[name], words = future.result()
-            counts[ended] += 1
-            if ended == "failed" or options.verbose:
-                print(f"{ended}: {name}  ({took[name]:.1f} s)", flush=True)
-            if ended == "failed":
-                print(words, flush=True)
-            elif ended == "passed" and options.verbose:
-                for line in words.splitlines():
-                    if not CATCH_WORDS.fullmatch(line):
-                        print(" ", line, flush=True)
-            if ended == "skipped":
-                print(words.strip().splitlines()[-1] if words.strip() else f"SKIPPED: {name}", flush=True)
+    futures = start_all(jobs, build)
+    for future in concurrent.futures.as_completed(futures):
+        name = futures[future].name
+        ended, took[name], cpu[name], words = future.result()
+        counts[ended] += 1
+        if ended == "failed" or options.verbose:
+            print(f"{ended}: {name}  ({took[name]:.1f} s)", flush=True)
+        if ended == "failed":
+            print(words, flush=True)
+        elif ended == "passed" and options.verbose:
+            for line in words.splitlines():
+                if not CATCH_WORDS.fullmatch(line):
+                    print(" ", line, flush=True)
+        if ended == "skipped":
+            print(words.strip().splitlines()[-1] if words.strip() else f"SKIPPED: {name}", flush=True)
     record.write_text(json.dumps({**seconds, **took}, indent=0))
 
     print("\nslowest")

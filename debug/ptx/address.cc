@@ -35,14 +35,22 @@ template <class Address>
   const auto* lanes = reinterpret_cast<const Address*>(base);
   const std::uint64_t begin = range.begin, odd = range.bytes - 1;
   const std::uint64_t most = range.size >= range.bytes ? range.size - range.bytes : 0;
-  std::uint64_t outside = range.size >= range.bytes ? 0 : ~std::uint64_t{0};
+  // Of all of them: bit 63 where one lies before or behind those that may be used; bits of any.
+  std::uint64_t far = 0, bits = 0;
+  for (int i = 0; i < 32; ++i) {
+    const std::uint64_t address = lanes[i] + offset, behind = address - begin;
+    pointers[static_cast<std::size_t>(i)] = std::bit_cast<std::byte*>(address + range.to_host);
+    far |= behind | (most - behind);
+    bits |= address;
+  }
+  if (!(far >> 63) && !(bits & odd) && range.size >= range.bytes) return 0;
+  std::uint32_t outside = 0;
   for (int i = 0; i < 32; ++i) {
     const std::uint64_t address = lanes[i] + offset;
-    pointers[static_cast<std::size_t>(i)] = std::bit_cast<std::byte*>(address + range.to_host);
-    const bool strays = (address - begin > most) | ((address & odd) != 0);
-    outside |= (std::uint64_t{0} - static_cast<std::uint64_t>(strays)) & std::uint64_t{1} << i;
+    const bool strays = range.size < range.bytes || address - begin > most || (address & odd) != 0;
+    outside |= static_cast<std::uint32_t>(strays) << i;
   }
-  return static_cast<std::uint32_t>(outside);
+  return outside;
 }
 
 using ComputeAddresses = std::uint32_t (*)(const std::byte*, std::uint64_t, const Range&,

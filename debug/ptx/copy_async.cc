@@ -169,8 +169,8 @@ void Warp::land(const Copies& copies, std::size_t lane) {
     if (valid > 0) std::memcpy(to, copies.from[lane], valid);
     std::memset(to + valid, 0, copies.bytes - valid);
   }
-  note_written(to, copies.bytes);
   if (simt::BlockChecker* checker = block_.checker()) {
+    note_written(to, copies.bytes);
     checker->complete_copy(to, copies.bytes, thread(static_cast<int>(lane)));
   }
 }

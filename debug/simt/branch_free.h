@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "debug/simt/special_function_tables.h"
@@ -10,18 +12,36 @@
 namespace lanescope::simt::branch_free {
 
 /// The squarer of the special functions' unit, of 17 bits: it drops the low bits of each partial
-/// product before it adds them up.
+/// product, (r · bit i of r) 2^(i - 18), before it adds them up, and halves the sum. Of the bits
+/// from 9 on nothing is dropped: their products are a square. Each other bit meets those, twice.
 [[gnu::always_inline]] inline std::uint32_t truncated_square(std::uint32_t r) {
-  std::uint32_t sum = 0;
-#pragma GCC unroll 17
-  for (int i = 0; i < 17; ++i) sum += (r >> (18 - i)) & (0u - (r >> i & 1));
-  return sum >> 1;
+  const std::uint32_t high = r >> 9;
+  std::uint32_t sum = high * high >> 1;
+#pragma GCC unroll 7
+  for (int i = 2; i < 9; ++i) {
+    const auto bit = static_cast<std::uint32_t>(static_cast<std::int32_t>(r << (31 - i)) >> 31);
+    sum += (r >> (18 - i)) & bit;
+  }
+  return sum;
 }
 
 /// All bits where it holds: of choices compilers make jumps, where they see through them.
 [[gnu::always_inline]] inline std::uint32_t all_if(bool holds) {
   return 0u - static_cast<std::uint32_t>(holds);
 }
+
+/// A row of ex2_rows in two words, as a lane looks each up apart: t1 above the 10 bits of t2.
+struct Ex2Row {
+  std::uint32_t t0, t1_t2;
+};
+inline constexpr std::array<Ex2Row, 64> packed_ex2_rows = [] {
+  std::array<Ex2Row, 64> packed = {};
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const auto [t0, t1, t2] = ex2_rows[i];
+    packed[i] = {static_cast<std::uint32_t>(t0), static_cast<std::uint32_t>(t1 << 10 | t2)};
+  }
+  return packed;
+}();
 
 /// As ex2 of numerics.h.
 [[gnu::always_inline]] inline float ex2(float x) {
@@ -35,13 +55,14 @@ namespace lanescope::simt::branch_free {
   const std::uint32_t complemented = negative & all_if((fixed & 0x7fffff) != 0);
   const std::uint32_t fraction = (fixed ^ complemented) & 0x7fffff;
   const std::uint32_t exponent = (((fixed >> 23) ^ negative) - negative) + complemented;
-  const Row& row = ex2_rows[fraction >> 17];
-  const auto t0 = static_cast<std::uint32_t>(row.t0), t1 = static_cast<std::uint32_t>(row.t1);
+  const Ex2Row& row = packed_ex2_rows[fraction >> 17];
+  const std::uint32_t t0 = row.t0, t1 = row.t1_t2 >> 10, t2 = row.t1_t2 & 0x3ff;
   const std::uint32_t r = fraction & 0x1ffff;
-  // (t0 · 2^13 + t1 · r + t2 · square + 0x77e2) >> 15 in 32 bits: what t1 has above 2^14 apart.
-  const std::uint32_t high = (t1 >> 14) * r, low = (t1 & 0x3fff) * r;
-  const std::uint32_t below = ((t0 & 3) << 13) + ((high & 1) << 14) + low +
-                              static_cast<std::uint32_t>(row.t2) * truncated_square(r) + 0x77e2;
+  // (t0 · 2^13 + t1 · r + t2 · square + 0x77e2) >> 15 in 32 bits: what t1 has above 2^14 apart,
+  // which is 1 or 2.
+  const std::uint32_t high = r << (t1 >> 15), low = (t1 & 0x3fff) * r;
+  const std::uint32_t below =
+      ((t0 & 3) << 13) + ((high & 1) << 14) + low + t2 * truncated_square(r) + 0x77e2;
   const std::uint32_t significand = (t0 >> 2) + (high >> 1) + (below >> 15);
   const std::uint32_t normal = (exponent + 127) << 23 | (significand & 0x7fffff);
   // Flushed below 2^-126.

@@ -2,6 +2,7 @@
 
 #include "debug/causes/output_variants.h"
 
+#include "debug/causes/diagnose.h"
 #include "tests/support/catch.h"
 #include "tests/support/stranger_kernel.h"
 
@@ -18,7 +19,8 @@ constexpr Problem problems[] = {
 
 TEST_CASE("output variants: what rounds elsewhere is told from a fault", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
-    for (const char* const style : {"sum_of_rounded", "q_rounded", "q_rounded + sum_of_rounded"}) {
+    for (const char* const style : {"sum_of_rounded", "q_rounded", "q_rounded + sum_of_rounded",
+                                    "sum_of_rounded + tiles_backwards"}) {
       const bool by_query = std::string_view(style).starts_with("q_");
       bool shown = false;
       for (const Problem& problem : problems) {
@@ -35,6 +37,26 @@ TEST_CASE("output variants: what rounds elsewhere is told from a fault", "[cause
       }
       CHECK(shown);
     }
+  }
+}
+
+TEST_CASE("output variants: a bug of a kernel that rounds elsewhere is named", "[causes]") {
+  struct Row {
+    const char* bugs;
+    Cause cause;
+    Stage stage;
+  };
+  for (const Row& row :
+       {Row{"q_rounded + lse_maximum_base_two", Cause::wrong_base, Stage::epilogue},
+        Row{"q_rounded + o_not_rescaled", Cause::not_rescaled, Stage::pv}}) {
+    const Dump dump = stranger_dump(problems[0], ElementType::bf16, "random", 3, 32, 32, row.bugs);
+    const DiffReport report = diff_against_reference(dump);
+    const Diagnosis diagnosis = diagnose(dump, report);
+    INFO(row.bugs << ": " << name_of(diagnosis.cause));
+    CHECK(diagnosis.certain);
+    CHECK(diagnosis.cause == row.cause);
+    REQUIRE(diagnosis.first);
+    CHECK(diagnosis.first->stage == row.stage);
   }
 }
 

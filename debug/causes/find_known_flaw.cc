@@ -5,6 +5,7 @@
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/flaw_trial.h"
+#include "debug/causes/output_variants.h"
 #include "debug/causes/phrases.h"
 #include "debug/text/text.h"
 
@@ -59,6 +60,7 @@ class FlawSearch {
     for (const Flaw& flaw : flaws) {
       if (is_possible(flaw)) attempt(flaw);
     }
+    if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
     if (fitting_.empty() && !traced_) {
       for (const Flaw& flaw : composed_flaws(info_)) attempt(flaw);
@@ -90,6 +92,21 @@ class FlawSearch {
     if (!trial.explains()) return;
     const std::string part = trial.wins() ? "" : trial.part(info_.br, info_.problem.d);
     if (trial.wins() || !part.empty()) fitting_.push_back({flaw, trial, part});
+  }
+
+  /// A kernel that rounds elsewhere, which is no fault, and has a flaw besides.
+  void attempt_on_variant(const std::vector<Flaw>& flaws) {
+    const std::vector<OutputRow> rows = rows_;
+    for (const Recurrence& variant : variants_of_one_output(inputs_, rows)) {
+      go_by(variant, inputs_);
+      rows_ = judged_by(inputs_, rows);
+      for (const Flaw& flaw : flaws) attempt(flaw);
+      if (fitting_.empty()) continue;
+      variant_ = variant;
+      return;
+    }
+    go_by({}, inputs_);
+    rows_ = rows;
   }
 
   /// Two flaws, the first of which gives one of the outputs by itself. Where no second does, that
@@ -179,6 +196,11 @@ class FlawSearch {
     if (finding.stage) {
       finding.evidence.back() += std::string("; the bug is in the stage ") + name_of(flaw.stage);
     }
+    if (variant_) {
+      for (const std::string& line : variant_->differences()) {
+        finding.evidence.push_back("apart from that, which is no fault: " + line);
+      }
+    }
     if (other) {
       finding.other_cause = other->cause;
       finding.other_stage = other->stage;
@@ -191,6 +213,7 @@ class FlawSearch {
   std::vector<OutputRow> rows_;
   PlanInputs inputs_;
   std::vector<Fit> fitting_;
+  std::optional<Recurrence> variant_;  ///< the kernel's, where it is known
 };
 
 }  // namespace

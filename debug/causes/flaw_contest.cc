@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "debug/causes/output_variants.h"
+
 namespace lanescope {
 namespace {
 
@@ -119,6 +121,17 @@ std::optional<Finding> FlawContest::beside(const Finding& finding, const Diverge
 bool FlawContest::explains(const Finding& finding, const Divergence& first) {
   const Scene scene(dump_, first);
   const std::vector<OutputRow> rows = output_rows(scene, std::nullopt);
+  if (explains_plainly(finding, rows)) return true;
+  const auto variants = variants_of_one_output(inputs_, rows);
+  const bool explained = std::any_of(variants.begin(), variants.end(), [&](const Recurrence& way) {
+    go_by(way, inputs_);
+    return explains_plainly(finding, judged_by(inputs_, rows));
+  });
+  go_by({}, inputs_);
+  return explained;
+}
+
+bool FlawContest::explains_plainly(const Finding& finding, const std::vector<OutputRow>& rows) {
   const auto fits = [&](const Flaw& flaw) {
     const FlawTrial trial = try_flaw(flaw, inputs_, rows);
     return trial.wins() ||

@@ -31,6 +31,8 @@ class FlawContest {
     std::int64_t batch, head, query;
   };
   std::optional<Flaw> find(const std::string& text) const;
+  /// `explains`, of a kernel that rounds as the plans of `inputs_` do.
+  bool explains_plainly(const Finding& finding, const std::vector<OutputRow>& rows);
   std::vector<PlannedRow> outputs_with(const Flaw* flaw);
   bool are_others(const std::vector<PlannedRow>& one, const std::vector<PlannedRow>& other) const;
 

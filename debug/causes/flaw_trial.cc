@@ -86,6 +86,23 @@ void set_telling(OutputRow& row) {
   for (std::size_t i = 0; i < count; ++i) row.telling.push_back(wrong[i].second);
 }
 
+/// Counts what is wrong, and puts what tells most first: a flaw that does not fit is given up soon.
+std::vector<OutputRow> by_what_they_tell(std::vector<OutputRow> rows) {
+  for (OutputRow& row : rows) {
+    row.wrong_values = static_cast<int>(std::count_if(
+        row.o.begin(), row.o.end(), [](const OutputValue& value) { return value.wrong(); }));
+    row.wrong_values += row.lse && row.lse->wrong();
+    row.telling.clear();
+  }
+  const auto right = std::stable_partition(rows.begin(), rows.end(),
+                                           [](const OutputRow& row) { return row.wrong(); });
+  const auto wrong = static_cast<std::size_t>(right - rows.begin());
+  for (std::size_t i = 0; i < std::min(wrong, telling_rows); ++i) {
+    set_telling(rows[wrong <= telling_rows ? i : i * (wrong - 1) / (telling_rows - 1)]);
+  }
+  return rows;
+}
+
 }  // namespace
 
 bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
@@ -117,19 +134,25 @@ std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> sit
       }
       if (lse && want_lse && site != SiteId::o_final)
         own.lse = value_in(*lse, first + row, *want_lse, row, 0);
-      own.wrong_values = static_cast<int>(std::count_if(
-          own.o.begin(), own.o.end(), [](const OutputValue& value) { return value.wrong(); }));
-      own.wrong_values += own.lse && own.lse->wrong();
     }
   }
-  // What tells most first: a flaw that does not fit is given up soon.
-  const auto right = std::stable_partition(rows.begin(), rows.end(),
-                                           [](const OutputRow& row) { return row.wrong(); });
-  const auto wrong = static_cast<std::size_t>(right - rows.begin());
-  for (std::size_t i = 0; i < std::min(wrong, telling_rows); ++i) {
-    set_telling(rows[wrong <= telling_rows ? i : i * (wrong - 1) / (telling_rows - 1)]);
+  return by_what_they_tell(std::move(rows));
+}
+
+std::vector<OutputRow> judged_by(PlanInputs& inputs, std::vector<OutputRow> rows) {
+  const ElementType dtype = inputs.info().dtype;
+  for (OutputRow& row : rows) {
+    const PlannedRow right = inputs.carry_out(inputs.right_plan(row.batch, row.head, row.query));
+    for (std::size_t col = 0; col < row.o.size(); ++col) {
+      OutputValue& o = row.o[col];
+      o.bound = tolerance_of_o(o, right.o[col], right.magnitude[col], right.largest_score, dtype);
+      o.want = right.o[col];
+    }
+    if (!row.lse) continue;
+    row.lse->bound = tolerance_of_lse(*row.lse, right.lse, right.largest_score);
+    row.lse->want = right.lse;
   }
-  return rows;
+  return by_what_they_tell(std::move(rows));
 }
 
 bool may_be_explained(const std::vector<OutputRow>& rows) {

@@ -34,6 +34,9 @@ enum class Rows : std::uint8_t { some, all };
 std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site,
                                    Rows which = Rows::some);
 
+/// The rows held against the right plans of `inputs`, which go another way than the reference.
+std::vector<OutputRow> judged_by(PlanInputs& inputs, std::vector<OutputRow> rows);
+
 /// Whether there are enough wrong values for a flaw to explain.
 bool may_be_explained(const std::vector<OutputRow>& rows);
 

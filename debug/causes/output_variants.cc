@@ -29,6 +29,7 @@ void set(const Recurrence& variant, ElementType type, double lean, RowPlan& plan
   if (variant.sum_of_rounded) {
     plan.p_kept = [=](double p) { return kept(type, p * (1 + lean)); };
     plan.sums_kept = true;
+    plan.downwards = !variant.order.empty();
   }
 }
 
@@ -39,8 +40,12 @@ bool holds(const OutputValue& value, double low, double predicted, double high) 
          value.got <= std::max(low, high) + value.bound;
 }
 
+/// The outputs that are looked at.
+enum class Outputs : std::uint8_t { both, o, lse };
+
 /// Whether all values are right of attention that goes the variant's way.
-bool gives(const Recurrence& variant, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
+bool gives(const Recurrence& variant, PlanInputs& inputs, const std::vector<OutputRow>& rows,
+           Outputs which) {
   const ElementType type = inputs.info().dtype;
   return std::ranges::all_of(rows, [&](const OutputRow& row) {
     const auto carry_out = [&](double lean) {
@@ -51,31 +56,65 @@ bool gives(const Recurrence& variant, PlanInputs& inputs, const std::vector<Outp
     const PlannedRow mid = carry_out(0);
     const double off = power_rounding(mid.largest_score);
     const PlannedRow low = carry_out(-off), high = carry_out(off);
-    for (std::size_t col = 0; col < row.o.size(); ++col) {
+    for (std::size_t col = 0; which != Outputs::lse && col < row.o.size(); ++col) {
       if (!holds(row.o[col], low.o[col], mid.o[col], high.o[col])) return false;
     }
-    return !row.lse || holds(*row.lse, low.lse, mid.lse, high.lse);
+    return which == Outputs::o || !row.lse || holds(*row.lse, low.lse, mid.lse, high.lse);
   });
+}
+
+/// Ways to round that kernels of 16 bits choose, simplest first. Where l sums rounded P, the order
+/// of the tiles shows: P is rounded relative to the maximum so far.
+std::vector<Recurrence> variants_of(PlanInputs& inputs) {
+  std::vector<Recurrence> variants;
+  const ElementType type = inputs.info().dtype;
+  if (type != ElementType::f16 && type != ElementType::bf16) return variants;
+  const std::int64_t bc = inputs.info().bc, tiles = (inputs.problem().len_kv + bc - 1) / bc;
+  std::vector<std::int64_t> downwards;
+  for (std::int64_t tile = tiles; tile-- > 0;) downwards.push_back(tile);
+  for (const bool sum_of_rounded : {false, true}) {
+    for (const bool is_downwards : {false, true}) {
+      if (is_downwards && !(sum_of_rounded && tiles > 1)) continue;
+      for (const Query query : {Query::plain, Query::rounded_base_2, Query::rounded_base_e}) {
+        Recurrence variant;
+        variant.query = query;
+        variant.sum_of_rounded = sum_of_rounded;
+        if (is_downwards) variant.order = downwards;
+        if (variant.differs()) variants.push_back(variant);
+      }
+    }
+  }
+  return variants;
 }
 
 }  // namespace
 
 std::optional<Recurrence> find_output_variant(const Dump& dump, const DiffReport& report) {
   const DumpInfo& info = dump.info;
-  const bool is_16_bit = info.dtype == ElementType::f16 || info.dtype == ElementType::bf16;
-  if (report.match || !report.first || info.broke_off() || !is_16_bit) return std::nullopt;
+  if (report.match || !report.first || info.broke_off()) return std::nullopt;
   const std::vector<OutputRow> rows =
       output_rows(Scene(dump, *report.first), std::nullopt, Rows::all);
   PlanInputs inputs(dump);
-  for (const bool sum_of_rounded : {false, true}) {
-    for (const Query query : {Query::plain, Query::rounded_base_2, Query::rounded_base_e}) {
-      Recurrence variant;
-      variant.query = query;
-      variant.sum_of_rounded = sum_of_rounded;
-      if (variant.differs() && gives(variant, inputs, rows)) return variant;
-    }
+  for (const Recurrence& variant : variants_of(inputs)) {
+    if (gives(variant, inputs, rows, Outputs::both)) return variant;
   }
   return std::nullopt;
+}
+
+std::vector<Recurrence> variants_of_one_output(PlanInputs& inputs,
+                                               const std::vector<OutputRow>& rows) {
+  const auto has_both = [](const OutputRow& row) { return row.lse && !row.o.empty(); };
+  if (!std::ranges::all_of(rows, has_both)) return {};
+  std::vector<Recurrence> variants = variants_of(inputs);
+  std::erase_if(variants, [&](const Recurrence& variant) {
+    return gives(variant, inputs, rows, Outputs::o) == gives(variant, inputs, rows, Outputs::lse);
+  });
+  return variants;
+}
+
+void go_by(const Recurrence& variant, PlanInputs& inputs) {
+  inputs.go_by(
+      [variant, type = inputs.info().dtype](RowPlan& plan) { set(variant, type, 0, plan); });
 }
 
 }  // namespace lanescope

@@ -34,8 +34,14 @@ double PlanInputs::scale_of(const Tensor& scale, std::int64_t first_row,
 const RowPlan& PlanInputs::right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) {
   const auto known = right_plans_.find({batch, head, query});
   if (known != right_plans_.end()) return known->second;
-  return right_plans_.emplace(std::array{batch, head, query}, make_right_plan(batch, head, query))
-      .first->second;
+  RowPlan plan = make_right_plan(batch, head, query);
+  variant_(plan);
+  return right_plans_.emplace(std::array{batch, head, query}, std::move(plan)).first->second;
+}
+
+void PlanInputs::go_by(std::function<void(RowPlan&)> variant) {
+  variant_ = std::move(variant);
+  right_plans_.clear();
 }
 
 RowPlan PlanInputs::make_right_plan(std::int64_t batch, std::int64_t head,

@@ -181,6 +181,8 @@ class PlanInputs {
   const Problem& problem() const { return dump_.info.problem; }
   /// Attention, of query `query` of a head; beyond the last query, of a row of zeros.
   const RowPlan& right_plan(std::int64_t batch, std::int64_t head, std::int64_t query);
+  /// Every right plan is changed so from here on: another way to attention.
+  void go_by(std::function<void(RowPlan&)> variant);
   /// What the plan comes to; NaN where it takes a row that is none.
   PlannedRow carry_out(const RowPlan& plan);
   /// The same of some columns of O alone.
@@ -226,6 +228,7 @@ class PlanInputs {
   /// q·k by row of Q and row of K, NaN where it is not known, of inputs as they are.
   std::map<std::int64_t, std::vector<double>> products_;
   std::map<std::array<std::int64_t, 3>, RowPlan> right_plans_;
+  std::function<void(RowPlan&)> variant_ = [](RowPlan&) {};
   std::vector<double> taken_;
 };
 

@@ -1,10 +1,12 @@
 // What diagnose makes of kernels that trace little, and of several findings of the memory checker.
 #include "debug/causes/diagnose.h"
 
+#include <cmath>
 #include <limits>
 
+#include "reference/elementary.h"
 #include "tests/support/catch.h"
-#include "tests/support/synthetic_dump.h"
+#include "tests/support/diagnosed.h"
 
 namespace lanescope {
 namespace {
@@ -46,6 +48,31 @@ TEST_CASE("a site that a kernel does not trace is assumed nowhere") {
   CHECK(diagnosed > 100);
 }
 
+// The inputs stand for them.
+TEST_CASE("a product of a Q or K that is not traced is solved for its operand") {
+  const Problem problem{1, 1, 1, 64, 64, 32, false};
+  Dump dump = synthetic_dump({.problem = problem});
+  for (std::int64_t block = 0; block < 2; ++block) {
+    const auto q = testing::held(dump, SiteId::q_smem, block, 0, 32);
+    for (std::int64_t tile = 0; tile < 2; ++tile) {
+      const auto k = testing::held(dump, SiteId::k_smem, block, tile, 32);
+      testing::change(dump, SiteId::s, block, tile, [&](int row, int col) -> double {
+        double dot = 0;
+        for (int i = 0; i < 32; ++i) dot += q(row, i) * k(col, i ^ 4);
+        return static_cast<float>(reference::log2_e / std::sqrt(32.0) * dot);
+      });
+    }
+  }
+  const Dump no_q = without(dump, SiteId::q_smem), no_k = without(dump, SiteId::k_smem);
+  for (const Dump& less : {dump, no_q, no_k, without(no_q, SiteId::k_smem)}) {
+    const Diagnosis diagnosis = testing::diagnosis_of(less);
+    INFO(testing::joined(diagnosis.evidence));
+    CHECK(testing::named(diagnosis) == "qk s permuted");
+    REQUIRE_FALSE(diagnosis.evidence.empty());
+    CHECK(diagnosis.evidence[0].find("columns of d are paired wrongly") != std::string::npos);
+  }
+}
+
 CheckReport::Item item_of(simt::Kind kind, std::optional<SiteId> site) {
   CheckReport::Item item;
   item.finding.kind = kind;
@@ -64,6 +91,62 @@ TEST_CASE("of several findings the nearest before the first wrong value is the c
   CHECK(diagnose(report, SiteId::s).evidence[0].starts_with("k_smem: "));
   CHECK(diagnose(report, SiteId::o_final).evidence[0].starts_with("o_final: "));
   CHECK(diagnose(report).evidence[0].starts_with("o_final: "));
+}
+
+/// A stage reads bytes of shared memory that nobody wrote.
+CheckReport unwritten_in(Stage stage, const char* line) {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::uninitialised_read, std::nullopt)};
+  report.items[0].finding.region = simt::shared_region;
+  report.items[0].region = "shared memory";
+  report.items[0].stage = stage;
+  report.items[0].access_line = line;
+  return report;
+}
+
+TEST_CASE("what nobody wrote in shared memory: who fills the tile, or who reads it") {
+  const CheckReport report = unwritten_in(Stage::qk, "k.cu:50 in qk");
+  Diagnosis alone = diagnose(report);
+  REQUIRE(may_be_unfilled(alone));
+  settle_unfilled(nullptr, alone);
+  CHECK_FALSE(alone.certain);
+  CHECK(alone.stage() == Stage::load);
+
+  Diagnosis same = diagnose(report);
+  settle_unfilled(&report, same);
+  CHECK_FALSE(same.certain);
+
+  Diagnosis rows = diagnose(report);
+  const CheckReport other = unwritten_in(Stage::qk, "k.cu:51 in qk");
+  settle_unfilled(&other, rows);
+  CHECK(rows.certain);
+  CHECK(rows.stage() == Stage::load);
+
+  CHECK_FALSE(may_be_unfilled(diagnose(unwritten_in(Stage::load, "k.cu:50 in load"))));
+  CheckReport named = report;  // the kernel says what lies there
+  named.items[0].site = SiteId::k_smem;
+  CHECK_FALSE(may_be_unfilled(diagnose(named)));
+}
+
+TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::out_of_bounds, std::nullopt)};
+  CheckReport::Item& item = report.items[0];
+  item.stage = Stage::softmax;
+  item.region = "allocation 5";
+  item.region_bytes = 64;
+  CHECK(diagnose(report).certain);
+  CHECK(diagnose(report).stage() == Stage::combine);
+  item.region_bytes = 1024;
+  CHECK_FALSE(diagnose(report).certain);
+  CHECK(diagnose(report).stage() == Stage::softmax);
+  // Of its own shared memory, and of an input, the numbers say enough.
+  item.region_bytes = 0;
+  CHECK(diagnose(report).certain);
+  item.region_bytes = 64;
+  item.site = SiteId::lse;
+  CHECK(diagnose(report).stage() == Stage::softmax);
 }
 
 TEST_CASE("a race in other memory comes before what is stored at the place of others") {

@@ -57,6 +57,13 @@ bool feeds(SiteId from, SiteId to);
 /// the site where values are `wrong` first, or in the nearest one before it, goes first.
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std::nullopt);
 
+/// Whether a stage reads bytes of shared memory that nobody wrote, of a kernel that does not say
+/// what lies there: who fills a tile may leave them out, or the stage reads beside it.
+bool may_be_unfilled(const Diagnosis& memory);
+/// Says which, by what the checker finds in the problem with `whole` blocks of queries; null: there
+/// is no other. Where the same is found, it is not certain.
+void settle_unfilled(const CheckReport* whole, Diagnosis& memory);
+
 /// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
 Diagnosis diagnose(const Dump& dump, const DiffReport& report);
 

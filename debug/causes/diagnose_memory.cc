@@ -164,7 +164,53 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   return lines;
 }
 
+/// By its numbers alone, a kernel that takes powers of two of what an earlier one left may be a
+/// softmax of scores or the combine pass of splits. A buffer that is too small for scores, of a
+/// byte each, holds what splits left.
+void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
+  CheckReport::Item& item = diagnosis.memory.front();
+  const bool shows_stages = std::any_of(report.sites.begin(), report.sites.end(),
+                                        [](const Site& site) { return !is_output(site.id); });
+  const bool is_between = item.region_bytes > 0 && !item.site;
+  if (shows_stages || !is_between || item.stage != Stage::softmax) return;
+  if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
+    item.stage = Stage::combine;
+    diagnosis.evidence.push_back(
+        item.region + " has " + std::to_string(item.region_bytes) +
+        " bytes, too few for scores: what is weighed are the results of splits, in combine");
+    return;
+  }
+  diagnosis.certain = false;
+  diagnosis.evidence.push_back(
+      "not certain: what is weighed may be scores, or the results of splits, in combine");
+}
+
 }  // namespace
+
+bool may_be_unfilled(const Diagnosis& memory) {
+  if (memory.cause != Cause::uninitialised_read || memory.memory.empty()) return false;
+  const CheckReport::Item& item = memory.memory.front();
+  return item.finding.region == simt::shared_region && !item.site &&
+         (item.stage == Stage::qk || item.stage == Stage::pv);
+}
+
+void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
+  CheckReport::Item& item = memory.memory.front();
+  const std::string reader = name_of(*item.stage);
+  item.stage = Stage::load;
+  const auto is_same = [&](const CheckReport::Item& other) {
+    return other.finding.kind == item.finding.kind && other.access_line == item.access_line;
+  };
+  if (whole && std::none_of(whole->items.begin(), whole->items.end(), is_same)) {
+    memory.evidence.push_back("with all rows of its last block " + reader +
+                              " reads nothing of the kind: lanes whose rows do not exist leave out "
+                              "their part of the tile");
+    return;
+  }
+  memory.certain = false;
+  memory.evidence.push_back("not certain: who fills the tile leaves it out, or " + reader +
+                            " reads beside what was filled");
+}
 
 bool feeds(SiteId from, SiteId to) {
   return from <= to && (from != SiteId::v_smem || to == from || to >= SiteId::o);
@@ -209,6 +255,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                                  what_of(item) +
                                  (item.access_line.empty() ? "" : ", " + item.access_line));
   }
+  settle_weights(report, diagnosis);
   return diagnosis;
 }
 

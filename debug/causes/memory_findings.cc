@@ -187,7 +187,11 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.stage = stage_of(item);
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";
-    if (f.region >= 0) item.region = checker.regions()[static_cast<std::size_t>(f.region)].name;
+    if (f.region >= 0) {
+      const simt::Region& region = checker.regions()[static_cast<std::size_t>(f.region)];
+      item.region = region.name;
+      item.region_bytes = static_cast<std::int64_t>(region.bytes);
+    }
     describe_place(report, checker, shared_element, item);
     // Unrolled loops and inlined functions give several instructions to a source line.
     // Where warps race with each other, that lanes of one do says no more.

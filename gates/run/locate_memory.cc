@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "debug/dump/dump.h"
+#include "debug/report/suggested_command.h"
 #include "gates/run/check.h"
 #include "gates/run/launch.h"
 #include "reference/error.h"
@@ -81,6 +82,29 @@ std::optional<CheckReport> ask_checker(const Probe& probe, Location& location) {
   }
 }
 
+/// The memory checker on the problem of `report` with as many queries as fill its last block;
+/// nothing where they do, or the kernel takes no such problem.
+std::optional<CheckReport> ask_with_whole_blocks(const Probe& probe, const CheckReport& report,
+                                                 Location& location) {
+  RunOptions options = probe.options;
+  options.backend = "sim";
+  if (options.input.ends_with(".safetensors")) return std::nullopt;
+  try {
+    const int br = prepare(options).module->br;
+    Problem problem = report.problem;
+    if (problem.len_q % br == 0) return std::nullopt;
+    problem.len_q += br - problem.len_q % br;
+    options.preset.clear();
+    options.shape = shape_option(problem);
+    const CheckReport whole = check_kernel(options);
+    location.runs.push_back({options_text(options, whole.problem),
+                             "all rows of the last block, memory checker", whole.clean(), true});
+    return whole;
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+
 /// Whether values differ at a place that the run came to. Where no warp came to a site, that the
 /// run ended before the first of all says nothing of a place.
 bool have_place(const Diagnosis& values) {
@@ -151,6 +175,10 @@ bool check_memory(const Probe& probe, Location& location) {
     wrong = location.diagnosis->first->site;
   }
   Diagnosis memory = diagnose(*report, wrong);
+  if (may_be_unfilled(memory)) {
+    const std::optional<CheckReport> whole = ask_with_whole_blocks(probe, *report, location);
+    settle_unfilled(whole ? &*whole : nullptr, memory);
+  }
   if (location.diagnosis) {
     Diagnosis& values = *location.diagnosis;
     blame_reader(location, memory);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "debug/causes/diagnose.h"
@@ -67,6 +68,63 @@ TEST_CASE("known flaws: sums of half precision that take turns at the columns", 
   REQUIRE_FALSE(diagnosis.evidence.empty());
   CHECK(diagnosis.evidence[0].find("q.k is summed up in f16, even and odd columns apart") !=
         std::string::npos);
+}
+
+TEST_CASE("known flaws: O in sums of half precision", "[causes]") {
+  const Dump dump = stranger_dump({1, 1, 1, 12, 256, 32, false}, ElementType::f16, "random", 9, 32,
+                                  256, "o_in_f16");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.cause == Cause::precision_lost);
+  CHECK(diagnosis.first->stage == Stage::pv);
+  REQUIRE_FALSE(diagnosis.evidence.empty());
+  INFO(diagnosis.evidence[0]);
+  CHECK(diagnosis.evidence[0].find("O is summed up in f16") != std::string::npos);
+}
+
+// Half precision ends at 65504.
+TEST_CASE("known flaws: outputs that are beyond the range of their type", "[causes]") {
+  const Dump dump = stranger_dump({1, 1, 1, 32, 96, 32, false}, ElementType::f16, "random", 4, 32,
+                                  32, "pass_unscaled");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Tensor& o = *dump.find("o_final");
+  std::int64_t infinite = 0;
+  for (std::int64_t i = 0; i < o.size(); ++i) infinite += std::isinf(o.at(i));
+  REQUIRE(infinite > 50);
+  REQUIRE(infinite < o.size());
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.certain);
+  CHECK(diagnosis.cause == Cause::wrong_scale);
+  CHECK(diagnosis.first->stage == Stage::softmax);
+}
+
+TEST_CASE("known flaws: what stands twice in O was read twice", "[causes]") {
+  const Dump dump =
+      stranger_dump(problems[0], ElementType::bf16, "random", 4, 32, 32, "v_half_repeated");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.cause == Cause::wrong_source);
+  CHECK(diagnosis.first->stage == Stage::pv);
+}
+
+// Each row is right but where a score is so much larger than what is subtracted that 2^x overflows.
+TEST_CASE("known flaws: the maximum of some keys alone", "[causes]") {
+  const Problem problem{1, 1, 1, 64, 64, 32, false};
+  for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+    const Dump dump = stranger_dump(problem, dtype, "large", 6, 32, 32, "m_of_half_the_keys");
+    const DiffReport report = diff_against_reference(dump);
+    REQUIRE(report.first);
+    const Diagnosis diagnosis = diagnose(dump, report);
+    INFO(name_of(dtype) << ", " << name_of(diagnosis.cause));
+    CHECK(diagnosis.sure());
+    CHECK(diagnosis.cause == Cause::incomplete_reduction);
+    CHECK(diagnosis.first->stage == Stage::softmax);
+    REQUIRE_FALSE(diagnosis.evidence.empty());
+    CHECK(diagnosis.evidence[0].find("the keys whose bit 16 is not set") != std::string::npos);
+  }
 }
 
 // Kernels go through the tiles that the right mask needs: a wrong one lets nothing beyond them.

@@ -54,6 +54,9 @@ void find_source(const Scene& scene, Findings& findings);
 void find_known_flaw(const Scene& scene, Findings& findings);
 /// Outputs that are wrong in the rows that see no key alone, and the same in all of them.
 void find_empty_rows(const Scene& scene, Findings& findings);
+/// Outputs that are not finite where the maximum of some scores alone, or nothing, is subtracted
+/// from all of a row. Of a kernel that is not traced.
+void find_overflow(const Scene& scene, Findings& findings);
 /// Errors that look like rounding.
 void find_lost_precision(const Scene& scene, Findings& findings);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "debug/causes/detectors.h"
+#include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
 #include "debug/causes/output_variants.h"
 #include "debug/causes/phrases.h"
@@ -60,7 +61,12 @@ class FlawSearch {
     for (const Flaw& flaw : flaws) {
       if (is_possible(flaw)) attempt(flaw);
     }
+    // Errors that a rounding explains nearly whole need no other flaw.
+    if (fitting_.empty() && !traced_ && find_nearest_rounding(flaws, 0.4, findings)) return;
     if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
+    if (fitting_.empty() && !traced_ && lse_is_right()) {
+      for (const Flaw& flaw : flaws_of_passes(flaws)) attempt(flaw);
+    }
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
     if (fitting_.empty() && !traced_) {
       for (const Flaw& flaw : composed_flaws(info_)) attempt(flaw);
@@ -68,7 +74,7 @@ class FlawSearch {
     if (fitting_.empty() && !traced_) {
       for (const Flaw& flaw : learned_flaws(inputs_, rows_)) attempt(flaw);
     }
-    if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, findings);
+    if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, 0.6, findings);
     tell(findings);
   }
 
@@ -85,6 +91,11 @@ class FlawSearch {
   bool is_possible(const Flaw& flaw) const {
     return !traced_ || flaw.stage == Stage::epilogue ||
            (flaw.stage == Stage::combine && info_.splits > 1);
+  }
+
+  bool lse_is_right() const {
+    return std::none_of(rows_.begin(), rows_.end(),
+                        [](const OutputRow& row) { return row.lse && row.lse->wrong(); });
   }
 
   void attempt(const Flaw& flaw) {
@@ -144,11 +155,12 @@ class FlawSearch {
   }
 
   /// Which rounding comes nearest to outputs that are off by little: the last bits of sums in
-  /// another order keep it from giving them all.
-  void find_nearest_rounding(const std::vector<Flaw>& flaws, Findings& findings) {
+  /// another order keep it from giving them all. False where none leaves less than `share` of what
+  /// they are off.
+  bool find_nearest_rounding(const std::vector<Flaw>& flaws, double share, Findings& findings) {
     const double from_right = error_of(nullptr, inputs_, rows_);
     const Flaw* nearest = nullptr;
-    double least = 0.6 * from_right;
+    double least = share * from_right;
     for (const Flaw& flaw : flaws) {
       if (flaw.cause != Cause::precision_lost) continue;
       const double error = error_of(&flaw, inputs_, rows_);
@@ -156,13 +168,14 @@ class FlawSearch {
       least = error;
       nearest = &flaw;
     }
-    if (!nearest) return;
+    if (!nearest) return false;
     Finding finding{Cause::precision_lost, 0.97};  // near, not equal: never certain
     finding.stage = nearest->stage;
     finding.evidence = {"the outputs are nearest to those of attention " + nearest->text +
                         ": off by " + number_text(100 * least / from_right, 2) +
                         " % of what they are off from the right ones"};
     findings.push_back(finding);
+    return true;
   }
 
   void tell(Findings& findings) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "debug/causes/flaw_families.h"
 #include "debug/causes/output_variants.h"
 
 namespace lanescope {
@@ -64,8 +65,9 @@ std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
 FlawContest::FlawContest(const Dump& dump)
     : dump_(dump), inputs_(dump), flaws_(known_flaws(dump.info)) {
   known_ = flaws_.size();
-  const std::vector<Flaw> composed = composed_flaws(dump.info);
-  flaws_.insert(flaws_.end(), composed.begin(), composed.end());
+  for (const std::vector<Flaw>& more : {flaws_of_passes(flaws_), composed_flaws(dump.info)}) {
+    flaws_.insert(flaws_.end(), more.begin(), more.end());
+  }
   for (std::size_t i = 0; i < flaws_.size(); ++i) {
     by_text_.emplace(flaws_[i].text, i);
     by_words_.emplace(words_of(flaws_[i].text), i);

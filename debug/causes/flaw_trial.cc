@@ -70,6 +70,13 @@ double tolerance_of_lse(const OutputValue& value, double predicted, double score
          score_rounding(score + std::abs(predicted));
 }
 
+/// As O holds it: what is beyond the range of its type is infinite.
+double as_stored(ElementType dtype, double o) {
+  const ElementType type = dtype == ElementType::e4m3 ? ElementType::f16 : dtype;
+  const double stored = value_of(type, round_to(type, o));
+  return std::isinf(stored) ? stored : o;
+}
+
 /// The columns that are wrong by most, in units of the bound.
 void set_telling(OutputRow& row) {
   std::vector<std::pair<double, std::int64_t>> wrong;
@@ -205,7 +212,7 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
       const auto allowed = [&](double value) {
         return tolerance_of_o(o, value, planned.magnitude[i], planned.largest_score, dtype);
       };
-      const double predicted = planned.o[i];
+      const double predicted = as_stored(dtype, planned.o[i]);
       const bool fits = !o.unwritten && !std::isnan(predicted) &&
                         compare(o.got, predicted, allowed(predicted)).holds;
       const bool tells = o.unwritten || !compare(o.got, o.want, allowed(o.want)).holds;
@@ -253,9 +260,10 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
         o.got = value_of(plan.o_type, round_to(dtype, o.got));
       }
       const double magnitude = planned.magnitude[col];
-      const Tells tells = compare_with(o, planned.o[col],
-                                       tolerance_of_o(o, planned.o[col], magnitude, score, dtype),
-                                       tolerance_of_o(o, o.want, magnitude, score, dtype));
+      const double predicted = as_stored(plan.o_type, planned.o[col]);
+      const Tells tells =
+          compare_with(o, predicted, tolerance_of_o(o, predicted, magnitude, score, dtype),
+                       tolerance_of_o(o, o.want, magnitude, score, dtype));
       const auto at = static_cast<std::int64_t>(col);
       if (tells == Tells::flawed) trial.flawed_columns.push_back(at);
       if (tells == Tells::spared) trial.spared_columns.push_back(at);

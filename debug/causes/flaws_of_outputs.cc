@@ -119,11 +119,13 @@ void add_log_sums(const DumpInfo& info, Flaws& flaws) {
 /// Columns of O that stand elsewhere in their row.
 void add_stored_columns(const DumpInfo& info, Flaws& flaws) {
   const std::int64_t d = info.problem.d;
-  // V whose columns stand so in every tile gives the same.
+  // V whose columns stand so in every tile gives the same. What stands twice was rather read twice
+  // than stored twice.
   const auto add = [&](Cause cause, const std::string& text, int choices, const auto& from) {
-    flaws.push_back({cause, Stage::epilogue, "whose columns of O are stored " + text, choices,
-                     [=](RowPlan& plan) { plan.o_column = from; }});
-    flaws.push_back({cause, Stage::pv, "in which the columns of V stand " + text, choices + 1,
+    const bool twice = cause == Cause::wrong_source;
+    flaws.push_back({cause, Stage::epilogue, "whose columns of O are stored " + text,
+                     choices + twice, [=](RowPlan& plan) { plan.o_column = from; }});
+    flaws.push_back({cause, Stage::pv, "in which the columns of V stand " + text, choices + !twice,
                      [=](RowPlan& plan) {
                        plan.v_from = [=](std::int64_t row, std::int64_t col) {
                          return ElementPlace{row, from(col)};

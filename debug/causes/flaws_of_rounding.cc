@@ -47,6 +47,19 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
     }
     add(Stage::pv, "O is rounded to " + name + " after every tile", 1,
         [=](RowPlan& plan) { plan.o_kept = [=](double o) { return kept(type, o); }; });
+    for (const int sums : {1, 2, 4}) {
+      for (const bool divided : {false, true}) {
+        add(Stage::pv,
+            "O is summed up in " + name + (divided ? " of P that is divided by l" : "") +
+                (sums > 1 ? ", in " + std::to_string(sums) + " sums that take turns at the keys"
+                          : ""),
+            1 + (sums > 1) + divided, [=](RowPlan& plan) {
+              plan.o_kept = [=](double o) { return kept(type, o); };
+              plan.o_sums = sums;
+              plan.o_kept_divided = divided;
+            });
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
 #include "debug/text/text.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -108,6 +109,40 @@ std::optional<HeadMap> taken_heads(PlanInputs& inputs, const std::vector<OutputR
   return any ? std::optional(map) : std::nullopt;
 }
 
+/// Masked scores that are large and finite: they count in rows that see no key alone, where all
+/// keys are as good as each other. The log-sum-exp says how large they are.
+void add_finite_masks(PlanInputs& inputs, const std::vector<OutputRow>& rows,
+                      std::vector<Flaw>& flaws) {
+  const Problem& p = inputs.problem();
+  const std::int64_t bc = inputs.info().bc, padded = rounded_up(p.len_kv, bc);
+  const auto empty = std::find_if(rows.begin(), rows.end(), [&](const OutputRow& row) {
+    return row.wrong() && p.visible_keys(row.query) == 0;
+  });
+  if (empty == rows.end()) return;
+  const double held = empty->lse ? empty->lse->got : -reference::infinity;
+  const double score = std::isfinite(held) && held < -100 ? held : -1e30;
+  const RowPlan first = inputs.right_plan(empty->batch, empty->head, empty->query);
+  const auto add = [&](const std::string& which, int choices, const auto& end) {
+    const double own = score - std::log(std::max<double>(1, static_cast<double>(end(first))));
+    flaws.push_back({Cause::mask_value, Stage::qk,
+                     "in which the score of a masked key is " + number_text(score, 3) + which,
+                     choices, [=](RowPlan& plan) {
+                       if (!plan.terms.empty()) return;
+                       const std::int64_t count = end(plan);
+                       for (std::int64_t key = 0; key < count; ++key) {
+                         const std::int64_t row = key < p.len_kv ? key : -1;
+                         plan.terms.push_back(
+                             {.key = row, .value = row, .masked_score = own, .is_masked = true});
+                       }
+                     }});
+  };
+  add("", 1, [=](const RowPlan&) { return p.len_kv; });
+  add(", those behind the last, too", 2, [=](const RowPlan&) { return padded; });
+  add(", in the tiles of its block", 2, [=](const RowPlan& plan) { return plan.tiles * bc; });
+  add(", in the tiles of its block, but for those behind the last", 3,
+      [=](const RowPlan& plan) { return std::min(p.len_kv, plan.tiles * bc); });
+}
+
 }  // namespace
 
 std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
@@ -120,6 +155,7 @@ std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>
       }
     }
   }
+  add_finite_masks(inputs, rows, flaws);
   flaws.push_back(nearest_scale(inputs, rows));
   for (Flaw& flaw : flaws_of_two_fragments(inputs.info())) flaws.push_back(std::move(flaw));
   return flaws;

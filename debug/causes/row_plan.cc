@@ -312,8 +312,33 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
   return row;
 }
 
+void PlanInputs::add_values_by_key(const RowPlan& plan, const Sums& sums,
+                                   const std::vector<std::int64_t>& from, PlannedRow& row) {
+  const auto turns = static_cast<std::size_t>(plan.o_sums);
+  const auto tile = static_cast<std::size_t>(plan.tile);
+  const double l = std::accumulate(sums.in_l.begin(), sums.in_l.end(), sums.l_besides);
+  std::vector<std::vector<double>> parts(turns, std::vector<double>(from.size()));
+  for (std::size_t term = 0; term < plan.terms.size(); ++term) {
+    // As the kernel has it, relative to the tile's maximum or to the sum.
+    const double unit = plan.o_kept_divided ? l : sums.brought[term / tile];
+    if (sums.in_o[term] == 0 || !(unit > 0)) continue;
+    const std::vector<double>& v = value_of_term(plan, plan.terms[term]);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i] < 0) continue;
+      const double share = sums.in_o[term] * v[static_cast<std::size_t>(from[i])];
+      double& part = parts[term % turns][i];
+      part = plan.o_kept((part + share) / unit) * unit;
+      row.magnitude[i] += std::abs(share);
+    }
+  }
+  for (const std::vector<double>& part : parts) {
+    for (std::size_t i = 0; i < part.size(); ++i) row.o[i] += part[i];
+  }
+}
+
 void PlanInputs::add_values(const RowPlan& plan, const Sums& sums,
                             const std::vector<std::int64_t>& from, PlannedRow& row) {
+  if (plan.o_sums > 0) return add_values_by_key(plan, sums, from, row);
   const auto tile = static_cast<std::size_t>(plan.tile);
   for (std::size_t term = 0; term < plan.terms.size(); ++term) {
     const double weight = sums.in_o[term];

@@ -130,6 +130,12 @@ struct RowPlan {
   /// What is kept of Q's elements, scores (of base e), P and O after each tile; empty: all of it.
   std::function<double(double)> q_kept, score_kept, p_kept, o_kept;
   bool sums_kept = false;  ///< l sums what is kept of P
+  /// `o_kept` holds after each key, in so many sums that take turns at the keys; 0: after each
+  /// tile.
+  int o_sums = 0;
+  bool o_kept_divided = false;  ///< of O that is divided by l already
+  /// m and l are those of the right row; these scores s weigh V as e^(this·(s − m)). 0: no such.
+  double weights_anew = 0;
   Division p_divided = Division::none;
   std::int64_t sum_rows = 0;     ///< l sums up the rows whose numbers differ in these bits alone
   bool sums_columns = false;     ///< l of row i of a block sums up column i of each tile of P
@@ -183,6 +189,8 @@ class PlanInputs {
   const RowPlan& right_plan(std::int64_t batch, std::int64_t head, std::int64_t query);
   /// Every right plan is changed so from here on: another way to attention.
   void go_by(std::function<void(RowPlan&)> variant);
+  /// The scores of the plan's terms, of base e; −∞: masked.
+  std::vector<double> scores_of(const RowPlan& plan);
   /// What the plan comes to; NaN where it takes a row that is none.
   PlannedRow carry_out(const RowPlan& plan);
   /// The same of some columns of O alone.
@@ -209,16 +217,18 @@ class PlanInputs {
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
   /// q·k of rows as they are; known ones are not computed again.
   double product_of(const RowPlan& plan, const std::vector<double>& q, std::int64_t k_row);
-  std::vector<double> scores_of(const RowPlan& plan);
   Walk walk(const RowPlan& plan);
   /// The walk of the right row `in_tile` of the plan's block, tile by tile as the plan goes.
   Walk walk_of_row(const RowPlan& plan, std::int64_t in_tile);
   Sums sums_of(const RowPlan& plan);
+  Sums sums_anew(const RowPlan& plan);
   static void divide(const RowPlan& plan, const Walk& own, Sums& sums);
   static double factor_of(const RowPlan& plan, const Sums& sums, double l);
   RowPlan make_right_plan(std::int64_t batch, std::int64_t head, std::int64_t query) const;
   void add_values(const RowPlan& plan, const Sums& sums, const std::vector<std::int64_t>& from,
                   PlannedRow& row);
+  void add_values_by_key(const RowPlan& plan, const Sums& sums,
+                         const std::vector<std::int64_t>& from, PlannedRow& row);
   PlannedRow carry_out_by_lanes(const RowPlan& plan);
 
   const Dump& dump_;

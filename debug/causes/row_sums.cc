@@ -1,6 +1,7 @@
 #include "debug/causes/row_sums.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "reference/rescale_rule.h"
@@ -214,7 +215,23 @@ void PlanInputs::divide(const RowPlan& plan, const Walk& own, Sums& sums) {
   }
 }
 
+PlanInputs::Sums PlanInputs::sums_anew(const RowPlan& plan) {
+  Sums sums = sums_of(right_plan(plan.batch, plan.head, plan.query));
+  sums.l_besides += std::accumulate(sums.in_l.begin(), sums.in_l.end(), 0.0);
+  const std::vector<double> scores = scores_of(plan);
+  sums.in_l.assign(scores.size(), 0);
+  sums.in_o.assign(scores.size(), 0);
+  sums.brought.assign(scores.size() / static_cast<std::size_t>(plan.tile) + 1, 1);
+  for (std::size_t i = 0; i < scores.size() && sums.m > -infinity; ++i) {
+    const double s = scores[i];
+    if (std::isfinite(s)) sums.largest_score = std::max(sums.largest_score, std::abs(s));
+    sums.in_o[i] = plan.terms[i].in_o * weight(plan.weights_anew * s, plan.weights_anew * sums.m);
+  }
+  return sums;
+}
+
 PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
+  if (plan.weights_anew != 0) return sums_anew(plan);
   const Walk own = walk(plan);
   const std::vector<double>& scores = own.scores;
   const std::int64_t in_tile = plan.query % info().br;

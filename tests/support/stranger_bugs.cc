@@ -170,6 +170,8 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"l_truncated", "precision_lost"},
       {"scores_not_cleared", "accumulator_not_cleared"},
       {"causal_of_packed_row", "mask_misaligned"},
+      {"causal_of_row_of_heads", "mask_misaligned"},
+      {"causal_of_part_of_packed_row", "mask_misaligned"},
       {"causal_upper_left_where_needed", "mask_misaligned"},
       {"v_of_key_mod_four", "wrong_source"},
       {"v_of_masked_tiles_from_zero", "stale_operand"},
@@ -182,6 +184,11 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"scores_not_cleared_scaled", "accumulator_not_cleared"},
       {"dot_in_f16", "precision_lost"},
       {"depth_without_bit_4", "incomplete_reduction"},
+      {"pass_scale_squared", "wrong_scale"},
+      {"pass_k_of_tile_zero", "stale_operand"},
+      {"pass_without_causal_mask", "causal_mask_missing"},
+      {"masked_as_minus_million", "mask_value"},
+      {"v_half_repeated", "wrong_source"},
   };
   return bugs;
 }

@@ -18,6 +18,14 @@ float rounded(ElementType type, float x) {
   return static_cast<float>(value_of(type, round_to(type, x)));
 }
 
+/// By its bits: the number towards zero.
+float truncated(ElementType type, float x) {
+  const std::uint32_t bits = round_to(type, x);
+  const auto nearest = static_cast<float>(value_of(type, bits));
+  return std::fabs(nearest) <= std::fabs(x) ? nearest
+                                            : static_cast<float>(value_of(type, bits - 1));
+}
+
 /// What the kernel takes a tensor for: [batch, heads, length, d], [batch, heads, d, length],
 /// [batch, length, heads, d].
 enum class Layout : std::uint8_t { right, exchanged, heads_inside };
@@ -121,6 +129,8 @@ struct Kernel {
     const std::int64_t corner = p.len_kv - p.len_q, group = p.heads / p.heads_kv;
     std::int64_t last = query + corner;
     if (is("causal_of_packed_row")) last = query * group + h % group + corner;
+    if (is("causal_of_row_of_heads")) last = h % group * p.len_q + query + corner;
+    if (is("causal_of_part_of_packed_row")) last = query / group + corner;
     if (is("causal_upper_left_where_needed")) {
       const bool needed = tile_first_key + bc > p.visible_keys(query / br * br);
       last = needed ? query : p.len_kv;
@@ -174,7 +184,8 @@ struct Kernel {
                                 : p.len_kv;
     if (is("causal_late_in_tiles")) last_key = p.visible_keys(first + rows - 1);
     if (bug.starts_with("no_key_means") || is("causal_of_sixteen_end") || is("diagonal_unmasked") ||
-        is("causal_upper_left") || is("causal_of_packed_row")) {
+        is("causal_upper_left") || is("causal_of_packed_row") || is("causal_of_row_of_heads") ||
+        is("pass_without_causal_mask")) {
       last_key = p.len_kv;
     }
     std::int64_t tiles = (std::max<std::int64_t>(0, last_key) + bc - 1) / bc;
@@ -283,6 +294,9 @@ struct Kernel {
     if (is("depth_last_sixteen")) depth_end = p.d - 16;
     if (is("depth_first_sixteen")) depth_begin = 16;
     std::vector<float> masked(static_cast<std::size_t>(br) * C);
+    // Scores as a pass for O alone computes them again.
+    const bool passes = bug.starts_with("pass_");
+    std::vector<float> again(masked.size());
     for (std::int64_t r = 0; r < br; ++r) {
       const std::int64_t query = first + r;
       for (std::int64_t c = 0; c < bc; ++c) {
@@ -317,6 +331,15 @@ struct Kernel {
         }
         if (is("k_half_zero") && c % 16 >= 8) sum = 0;
         sum *= factor;
+        float other = is("pass_scale_squared") ? sum / std::sqrt(float(p.d)) : sum;
+        if (is("pass_unscaled")) other = sum * std::sqrt(float(p.d));
+        if (is("pass_k_of_tile_zero")) {
+          other = 0;
+          for (std::int64_t i = 0; i < p.d; ++i) {
+            other += load(in.q, tq, (b * p.heads + h) * p.len_q + std::min(query, p.len_q - 1), i) *
+                     load(in.k, tk, kv * p.len_kv + c, i) * factor;
+          }
+        }
         if (is("scores_of_odd_tiles_unscaled") && t % 2 == 1) sum *= std::sqrt(float(p.d));
         if (is("soft_cap")) {
           const float cap = 20 * 1.4426950408889634f;
@@ -326,19 +349,25 @@ struct Kernel {
         masked[at] = 0;
         if (!visible(h, query, t * bc + c, t * bc)) {
           masked[at] = 1;
-          sum = is("masked_as_zero")         ? 0
-                : is("masked_as_minus_five") ? -5 * 1.4426950408889634f
-                : is("masked_after_sum")     ? sum
-                                             : -inf;
+          sum = is("masked_as_zero")            ? 0
+                : is("masked_as_minus_five")    ? -5 * 1.4426950408889634f
+                : is("masked_as_minus_million") ? -1e6F
+                : is("masked_after_sum")        ? sum
+                                                : -inf;
         }
         s[at] = sum;
+        again[at] = masked[at] == 0 ? other : sum;
+        if (is("pass_without_causal_mask") && t * bc + c < p.len_kv) again[at] = other;
       }
     }
     std::vector<float> sums(static_cast<std::size_t>(br));
     for (std::int64_t r = 0; r < br; ++r) {
       const auto row = static_cast<std::size_t>(r);
       float peak = -inf;
-      for (std::int64_t c = 0; c < bc; ++c) peak = std::fmax(peak, s[row * C + std::size_t(c)]);
+      for (std::int64_t c = 0; c < bc; ++c) {
+        if (is("m_of_half_the_keys") && (c & 16) != 0) continue;
+        peak = std::fmax(peak, s[row * C + std::size_t(c)]);
+      }
       const float before = m[row];
       m[row] = std::fmax(before, peak);
       const float shift = m[row] == -inf ? 0 : m[row];
@@ -352,6 +381,7 @@ struct Kernel {
         sum += is("sum_of_rounded") ? rounded(in.type(), x) : x;
         share[is("l_of_half_a_warp") ? c % 32 / 16 : c / 2 % 4] += x;
         if (is("masked_after_sum") && masked[row * C + static_cast<std::size_t>(c)] != 0) x = 0;
+        if (passes) x = std::exp2(again[row * C + static_cast<std::size_t>(c)] - shift);
       }
       const float old = l[row];
       sums[row] = sum;
@@ -415,6 +445,7 @@ struct Kernel {
           if (is("v_of_key_mod_four")) key = v_tile * bc + c % 4;
           v_misread.apply(key, col);
           if (is("v_swizzled")) col ^= (c & 1) * 8;
+          if (is("v_half_repeated")) col &= ~(p.d / 2);
           if (is("v_stride_unpadded")) {
             key = v_tile * bc + (c * p.d + i) / (p.d + 8);
             col = (c * p.d + i) % (p.d + 8);
@@ -424,6 +455,7 @@ struct Kernel {
           if (key >= p.len_kv || col >= p.d) continue;
           const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : v_in;
           sum = std::fma(weight(s, l, r, c), element_of(of_v, v, in.v, tv, kv_of_v, key, col), sum);
+          if (is("o_in_f16")) sum = rounded(ElementType::f16, sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
       }
@@ -442,6 +474,8 @@ struct Kernel {
     if (is("p_of_first_of_four")) r = r / 4 * 4;
     float x = s[static_cast<std::size_t>(r * bc + c)];
     if (is("p_divided_by_l")) x /= l[static_cast<std::size_t>(r)];
+    if (is("pass_unscaled")) return x;  // f16 would not hold it
+    if (is("p_truncated")) return truncated(in.type(), x);
     if (!is("p_bits")) return rounded(in.type(), x);
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
     return static_cast<float>(value_of(in.type(), round_to(other, x)));
@@ -482,7 +516,7 @@ struct Kernel {
               in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
           x = static_cast<float>(value_of(in.type(), round_to(other, x)));
         }
-        o_out.set(index, x);
+        o_out.set(index, is("o_truncated") ? truncated(in.type(), x) : x);
       }
       const float ln_2 = 0.6931471805599453f, log2_l = std::log2(sum);
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;

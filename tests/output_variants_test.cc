@@ -1,8 +1,10 @@
-// Kernels that show their outputs alone and round elsewhere than the reference, which is no fault.
+// Kernels that show their outputs alone and round elsewhere than the reference, which is no fault,
+// or in another way, which is one.
 
 #include "debug/causes/output_variants.h"
 
 #include "debug/causes/diagnose.h"
+#include "debug/causes/truncation.h"
 #include "tests/support/catch.h"
 #include "tests/support/stranger_kernel.h"
 
@@ -14,6 +16,15 @@ constexpr Problem problems[] = {
     {1, 2, 1, 70, 133, 40, false},
     {1, 1, 1, 96, 64, 40, true},
 };
+
+constexpr Problem many_values{1, 1, 1, 96, 128, 64, false};
+
+std::optional<Finding> found(ElementType dtype, const char* bug, std::uint64_t seed = 3) {
+  const Dump dump = stranger_dump(many_values, dtype, "random", seed, 32, 32, bug);
+  INFO(bug);
+  REQUIRE(diff_against_reference(dump).match);
+  return find_truncation(dump);
+}
 
 }  // namespace
 
@@ -69,6 +80,33 @@ TEST_CASE("output variants: no bug is one", "[causes]") {
       const DiffReport report = diff_against_reference(dump);
       INFO(bug.name << ", " << name_of(dtype));
       CHECK_FALSE(find_output_variant(dump, report));
+    }
+  }
+}
+
+TEST_CASE("a number next to another towards zero") {
+  CHECK(truncated(ElementType::bf16, 1.0) == 1.0);
+  CHECK(truncated(ElementType::bf16, 1.0 + 0x1p-8 + 0x1p-20) == 1.0);
+  CHECK(truncated(ElementType::bf16, -1.0 - 0x1p-7 - 0x1p-8 - 0x1p-20) == -1.0 - 0x1p-7);
+  CHECK(truncated(ElementType::f16, 0.0) == 0.0);
+  CHECK(truncated(ElementType::f16, 0x1p-25 * 1.5) == 0.0);
+}
+
+TEST_CASE("P truncated leaves O within its bounds, and is found", "[causes]") {
+  for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+    INFO(name_of(dtype));
+    const auto of_p = found(dtype, "p_truncated");
+    REQUIRE(of_p);
+    CHECK(of_p->cause == Cause::precision_lost);
+    CHECK(of_p->stage == Stage::softmax);
+    CHECK_FALSE(found(dtype, "o_truncated"));
+  }
+}
+
+TEST_CASE("what is rounded is not taken for truncated", "[causes]") {
+  for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+    for (const std::uint64_t seed : {3, 4}) {
+      CHECK_FALSE(found(dtype, "", seed));
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "debug/causes/flaw_families.h"
+#include "debug/causes/truncation.h"
 
 namespace lanescope {
 namespace {
@@ -45,6 +46,11 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
       add(Stage::softmax, "P is rounded to " + name, 1,
           [=](RowPlan& plan) { plan.p_kept = [=](double p) { return kept(type, p); }; });
     }
+    add(Stage::softmax, "P is truncated to " + name + ", not rounded, in O and l", 1,
+        [=](RowPlan& plan) {
+          plan.p_kept = [=](double p) { return truncated(type, p); };
+          plan.sums_kept = true;
+        });
     add(Stage::pv, "O is rounded to " + name + " after every tile", 1,
         [=](RowPlan& plan) { plan.o_kept = [=](double o) { return kept(type, o); }; });
     for (const int sums : {1, 2, 4}) {

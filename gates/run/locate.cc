@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "debug/causes/output_variants.h"
+#include "debug/causes/truncation.h"
 #include "debug/dump/dump.h"
 #include "debug/judge/find_recurrence.h"
 #include "debug/text/progress.h"
@@ -82,6 +83,11 @@ class Search {
     }
     check_up_to(probes.data() + probes.size(), count);
     if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refusals());
+    if (!location_.diagnosis && truncation_) {
+      location_.diagnosis = truncation_;
+      location_.options = truncated_options_;
+      return std::move(location_);
+    }
     if (!location_.diagnosis) tell_what_is_open(probes, tile);
     return std::move(location_);
   }
@@ -271,7 +277,10 @@ class Search {
     if (report.match) {
       always_taken_.merge(decisions_of(dump));
       right_.push_back(dump.info);
-      if (!is_traced(dump) && !probe.large) rivals_.add(dump, std::nullopt, {});
+      if (!is_traced(dump) && !probe.large) {
+        rivals_.add(dump, std::nullopt, {});
+        look_for_truncation(dump, text);
+      }
       if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
     }
     probe_failed_ = !(report.match || report.unsettled || variant);
@@ -295,6 +304,22 @@ class Search {
     const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
     in_shared_ = site && site->site.space == Space::shared;
     return true;
+  }
+
+  /// In the first run that has enough values.
+  void look_for_truncation(const Dump& dump, const std::string& text) {
+    if (truncation_ || dump.info.input != "random") return;
+    const std::optional<Finding> found = find_truncation(dump);
+    if (!found) return;
+    truncation_.emplace();
+    truncation_->first.emplace();
+    truncation_->first->site = SiteId::o_final;
+    truncation_->first->stage = *found->stage;
+    truncation_->first->block = 0;
+    truncation_->cause = found->cause;
+    truncation_->certain = found->certain();
+    truncation_->evidence = found->evidence;
+    truncated_options_ = text;
   }
 
   /// No run has wrong outputs.
@@ -385,6 +410,8 @@ class Search {
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   Probe variant_probe_;               ///< the first with another recurrence
   Recurrence always_taken_;           ///< what runs that match show of who decides on m
+  std::optional<Diagnosis> truncation_;  ///< what a run shows whose values are all right
+  std::string truncated_options_;        ///< its options
   RunOptions failed_;                 ///< of the probe whose diagnosis it is
   bool combines_ = false;             ///< the kernel has a combine pass
   bool probe_failed_ = false;         ///< the last one

@@ -189,6 +189,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"pass_without_causal_mask", "causal_mask_missing"},
       {"masked_as_minus_million", "mask_value"},
       {"v_half_repeated", "wrong_source"},
+      {"p_and_l_without_low_bits", "precision_lost"},
   };
   return bugs;
 }

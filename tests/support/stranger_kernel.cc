@@ -378,7 +378,9 @@ struct Kernel {
       for (std::int64_t c = 0; c < bc; ++c) {
         float& x = s[row * C + static_cast<std::size_t>(c)];
         x = std::exp2(x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift));
-        sum += is("sum_of_rounded") ? rounded(in.type(), x) : x;
+        sum += is("sum_of_rounded")             ? rounded(in.type(), x)
+               : is("p_and_l_without_low_bits") ? truncated(in.type(), x)
+                                                : x;
         share[is("l_of_half_a_warp") ? c % 32 / 16 : c / 2 % 4] += x;
         if (is("masked_after_sum") && masked[row * C + static_cast<std::size_t>(c)] != 0) x = 0;
         if (passes) x = std::exp2(again[row * C + static_cast<std::size_t>(c)] - shift);
@@ -475,7 +477,7 @@ struct Kernel {
     float x = s[static_cast<std::size_t>(r * bc + c)];
     if (is("p_divided_by_l")) x /= l[static_cast<std::size_t>(r)];
     if (is("pass_unscaled")) return x;  // f16 would not hold it
-    if (is("p_truncated")) return truncated(in.type(), x);
+    if (is("p_truncated") || is("p_and_l_without_low_bits")) return truncated(in.type(), x);
     if (!is("p_bits")) return rounded(in.type(), x);
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
     return static_cast<float>(value_of(in.type(), round_to(other, x)));

@@ -14,14 +14,14 @@ using namespace lanescope;
 
 namespace {
 
-const std::string registers =
+const std::string declarations =
     ".reg .f32 %f<32>; .reg .f64 %d<8>; .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<4>;\n"
     "ld.param.u64 %rd1, [p0]; ld.global.f32 %f0, [%rd1]; ld.global.f32 %f1, [%rd1+4];\n"
     "ld.global.f32 %f2, [%rd1+8]; ld.global.f32 %f3, [%rd1+12]; ld.global.f32 %f4, [%rd1+16];\n"
     "ld.global.f32 %f5, [%rd1+20]; setp.lt.f32 %p1, %f3, 0f00000000;\n";
 
 std::map<std::uint32_t, ptx::Contraction> contractions(const std::string& body) {
-  const ptx::Module module = ptx::parse(ptx_module(registers + body + " ret;", 1), "test.ptx");
+  const ptx::Module module = ptx::parse(ptx_module(declarations + body + " ret;", 1), "test.ptx");
   return ptx::find_contractions(module.functions[0]);
 }
 
@@ -31,7 +31,7 @@ std::string store(int reg, int at = 0) {
 
 /// What the kernel leaves in its first word, of these numbers.
 float result_of(const std::string& body, std::vector<float> numbers) {
-  PtxKernel kernel(ptx_module(registers + body + store(9) + " ret;", 1));
+  PtxKernel kernel(ptx_module(declarations + body + store(9) + " ret;", 1));
   kernel.use(numbers);
   kernel.grid.threads[0] = 1;
   kernel.run({address(numbers.data())});

@@ -101,6 +101,15 @@ TEST_CASE("a mask is named by all scores, the few that tell masks apart among th
       {causal, [](int query, int key) { return key - key / 32 * 16 <= query; },
        Cause::mask_misaligned, "the keys of tile 1 are counted from 16"},
       {causal, [](int query, int key) { return key <= query + 2; }, Cause::mask_off_by_one, "+ 2"},
+      // In the block's first tile as if nothing were masked: its other tiles tell.
+      {fewer_queries, [](int query, int key) { return key < 70 && key <= query / 32 * 32 + 41; },
+       Cause::mask_misaligned, "all rows of a block are masked as its last"},
+      {fewer_queries, [](int query, int key) { return key <= query / 32 * 32 + 10; },
+       Cause::mask_misaligned, "all rows of a block are masked as its first"},
+      {fewer_queries, [](int query, int key) { return key < 70 && key <= query / 4 * 4 + 13; },
+       Cause::mask_misaligned, "all rows of a group of 4 are masked as its last"},
+      {fewer_queries, [](int query, int key) { return key <= query / 2 * 2 + 10; },
+       Cause::mask_misaligned, "all rows of a group of 2 are masked as its first"},
       // All but the first row see all: a rule that has that row wrong is another one.
       {{1, 1, 1, 32, 64, 32, true},
        [](int query, int key) { return query > 0 || key <= 32; },

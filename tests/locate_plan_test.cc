@@ -1,0 +1,105 @@
+// The problems that `locate` runs.
+#include "gates/run/locate_plan.h"
+
+#include <algorithm>
+
+#include "tests/support/catch.h"
+
+namespace lanescope {
+namespace {
+
+std::vector<Probe> plan_of(const std::string& kernel, int br, int bc) {
+  RunOptions given;
+  given.kernel = kernel;
+  return plan(given, br, bc, 64, false, false);
+}
+
+const Probe* find(const std::vector<Probe>& probes, const std::string& about) {
+  const auto found = std::find_if(probes.begin(), probes.end(),
+                                  [&](const Probe& probe) { return probe.about == about; });
+  return found == probes.end() ? nullptr : &*found;
+}
+
+Problem problem_of(const Probe& probe) {
+  return parse_shape("", probe.options.shape, probe.options.causal);
+}
+
+constexpr const char* stranger = "/tmp/stranger.so";
+
+TEST_CASE("locate's plan: heads that share keys under a causal mask, in more than one block") {
+  for (const int br : {1, 4, 16, 64}) {
+    const std::vector<Probe> probes = plan_of(stranger, br, 32);
+    const Probe* const probe = find(probes, "causal, heads that share keys");
+    REQUIRE(probe);
+    const Problem problem = problem_of(*probe);
+    CHECK(problem.causal);
+    CHECK(problem.heads / problem.heads_kv > 1);
+    // Rows that are packed by groups see other keys than their own only where these are many.
+    CHECK(problem.len_q > br);
+    CHECK(problem.len_q < problem.len_kv);
+  }
+}
+
+TEST_CASE("locate's plan: tiles of few rows get more of them, and fewer where that is refused") {
+  for (const char* const about :
+       {"a single tile", "several tiles", "the maximum rises in every tile"}) {
+    const std::vector<Probe> few = plan_of(stranger, 1, 32), usual = plan_of(stranger, 64, 32);
+    const Probe *small = find(few, about), *large = find(usual, about);
+    REQUIRE(small);
+    REQUIRE(large);
+    CHECK(problem_of(*small).len_q == 16);
+    CHECK(problem_of(*large).len_q == 64);
+    REQUIRE_FALSE(small->other_shapes.empty());
+    CHECK(parse_shape("", small->other_shapes[0], false).len_q == 1);
+    // Kernels that take no other number of keys than of queries.
+    const Problem square = parse_shape("", small->other_shapes.back(), false);
+    CHECK(square.len_q == square.len_kv);
+  }
+  const std::vector<Probe> few = plan_of(stranger, 4, 32);
+  const Probe* const large = find(few, "large scores");
+  REQUIRE(large);
+  CHECK(large->options.input == "large");
+  CHECK(problem_of(*large).len_q == 64);
+}
+
+TEST_CASE("locate's plan: heads of Q are as far apart as rows, those of K as keys") {
+  for (const int bc : {16, 32, 64}) {
+    const std::vector<Probe> probes = plan_of(stranger, 32, bc);
+    const Probe* const probe = find(probes, "several heads");
+    REQUIRE(probe);
+    const Problem problem = problem_of(*probe);
+    CHECK(problem.len_q != problem.len_kv);
+    CHECK(problem.batch > 1);
+    CHECK(problem.heads_kv > 1);
+    CHECK(problem.heads > problem.heads_kv);
+    CHECK(probe->checked);
+    // A kernel may refuse heads that share keys, or other numbers of keys than of queries.
+    const auto holds = [&](const auto& what) {
+      return std::ranges::any_of(probe->other_shapes, [&](const std::string& shape) {
+        return what(parse_shape("", shape, false));
+      });
+    };
+    CHECK(holds([](const Problem& p) { return p.heads == p.heads_kv && p.heads > 1; }));
+    CHECK(holds([](const Problem& p) { return p.len_q == p.len_kv && p.heads > p.heads_kv; }));
+  }
+}
+
+TEST_CASE("locate's plan: rows that see no key, of a tile or at all") {
+  const std::vector<Probe> probes = plan_of(stranger, 32, 32);
+  for (const char* const about :
+       {"causal, rows that see no key", "causal, rows that see no key of a tile that others see"}) {
+    const Probe* const probe = find(probes, about);
+    REQUIRE(probe);
+    CHECK(problem_of(*probe).visible_keys(0) == 0);
+  }
+}
+
+TEST_CASE("locate's plan: scores that rise steeply are for kernels of which nothing is known") {
+  const std::vector<Probe> own = plan_of("mma", 64, 64), theirs = plan_of(stranger, 64, 64);
+  CHECK_FALSE(find(own, "the maximum rises steeply"));
+  REQUIRE(find(theirs, "the maximum rises steeply"));
+  CHECK(find(theirs, "the maximum rises steeply")->options.input == "steep");
+}
+
+}  // namespace
+}  // namespace lanescope

@@ -91,6 +91,17 @@ TEST_CASE("flaw contest: flaws that come to the same outputs do not differ", "[c
   CHECK_FALSE(contest.differ(unscaled, unscaled));
 }
 
+TEST_CASE("flaw contest: what explains all by itself is no second bug", "[causes]") {
+  const Dump dump = dump_of(full, "splits_to_base_e + by_turns");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  FlawContest contest(dump);
+  const Finding of_ranges = finding_of(
+      "in which of 2 splits of the keys the maxima are in base 2, their weights powers of e");
+  CHECK_FALSE(contest.explains(of_ranges, *report.first));
+  CHECK_FALSE(contest.beside(of_ranges, *report.first));
+}
+
 TEST_CASE("flaw contest: the bug that a kernel has besides a known one", "[causes]") {
   struct Case {
     const char *bugs, *flaw;

@@ -127,6 +127,17 @@ TEST_CASE("known flaws: the maximum of some keys alone", "[causes]") {
   }
 }
 
+TEST_CASE("known flaws: registers of an operand of tf32 that are exchanged", "[causes]") {
+  const Dump dump = stranger_dump(problems[0], ElementType::f32, "random", 9, 32, 32,
+                                  "q_registers_of_tf32_exchanged");
+  const DiffReport report = diff_against_reference(dump);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.certain);
+  CHECK(diagnosis.cause == Cause::permuted);
+  REQUIRE(diagnosis.first);
+  CHECK(diagnosis.first->stage == Stage::qk);
+}
+
 // Kernels go through the tiles that the right mask needs: a wrong one lets nothing beyond them.
 TEST_CASE("known flaws: the mask lets a key more, but none of the tile behind the last",
           "[causes]") {

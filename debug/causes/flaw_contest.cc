@@ -103,7 +103,8 @@ std::optional<Finding> FlawContest::beside(const Finding& finding, const Diverge
     const Flaw& other = flaws_[i];
     if (best && other.choices > best->choices) continue;
     const FlawTrial trial = try_flaw(both_of(*one, other), inputs_, rows);
-    if (!trial.wins()) continue;
+    // What explains all by itself stands for the first bug, not beside it.
+    if (!trial.wins() || try_flaw(other, inputs_, rows).wins()) continue;
     const bool shorter = !best || other.choices < best->choices;
     only = shorter || (only && other.cause == best->cause && other.stage == best->stage);
     if (!shorter) continue;

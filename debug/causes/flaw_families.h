@@ -23,6 +23,8 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_fragments(const DumpInfo& info, Flaws& flaws);
 /// The same of K and of V at once: who misreads one misreads the other.
 std::vector<Flaw> flaws_of_two_fragments(const DumpInfo& info);
+/// In which order the lanes of mma hold keys and columns, where another is taken for it.
+void add_flaws_of_lanes(const DumpInfo& info, Flaws& flaws);
 /// What m, l and O are summed up from, tile by tile and lane by lane.
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
 /// What blocks of their own for parts of the keys take, and how their results are put together.

@@ -1,5 +1,6 @@
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "debug/causes/flaw_families.h"
@@ -96,6 +97,23 @@ std::vector<Operand> operands(const DumpInfo& info) {
   };
 }
 
+/// Registers of an operand of mma.m16n8k8 (tf32) that stand for each other: of 16 rows of 8
+/// elements it holds four matrices of 8 x 4.
+void add_registers_of_tf32(const DumpInfo& info, Flaws& flaws) {
+  if (info.dtype != ElementType::f32) return;
+  const TileMap from = [](std::int64_t row, std::int64_t col) {
+    return ElementPlace{row / 16 * 16 + row % 8 + col % 8 / 4 * 8,
+                        col / 8 * 8 + col % 4 + row % 16 / 8 * 4};
+  };
+  for (const Operand& operand : operands(info)) {
+    if (operand.name != std::string_view("Q") && operand.name != std::string_view("P")) continue;
+    flaws.push_back({Cause::permuted, operand.stage,
+                     std::string("in which the registers of ") + operand.name +
+                         " for 8 rows more and for 4 columns more are exchanged (mma.m16n8k8)",
+                     1, [=, read = operand.read](RowPlan& plan) { read(plan, from); }});
+  }
+}
+
 /// Whether tiles are made of such squares.
 bool has_fragments(const DumpInfo& info) { return info.br % 16 == 0 && info.bc % 16 == 0; }
 
@@ -106,6 +124,7 @@ std::string read_text(const Operand& operand, const FragmentReading& reading) {
 }  // namespace
 
 void add_flaws_of_fragments(const DumpInfo& info, Flaws& flaws) {
+  if (info.br % 16 == 0 && info.bc % 8 == 0) add_registers_of_tf32(info, flaws);
   if (!has_fragments(info)) return;
   for (const Operand& operand : operands(info)) {
     for (const FragmentReading& reading : fragment_readings(operand.is_transposed_by_load)) {

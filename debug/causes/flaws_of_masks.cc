@@ -41,6 +41,13 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
           [=](std::int64_t query) {
             return std::min(rounded_up(p.visible_keys(query), bc), p.len_kv);
           });
+      add(Cause::causal_mask_missing,
+          "in which only the last tile that a block takes is masked" + size_text(info, bc),
+          bc != info.bc, [=](std::int64_t query) {
+            const std::int64_t last = std::min(p.len_q, (query / br + 1) * br) - 1;
+            const std::int64_t masked = rounded_up(p.visible_keys(last), bc) - bc;
+            return std::max(p.visible_keys(query), masked);
+          });
       add(Cause::tile_skipped,
           "in which the tile on the diagonal is left out" + size_text(info, bc), bc != info.bc,
           [=](std::int64_t query) {

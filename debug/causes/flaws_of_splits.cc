@@ -14,6 +14,10 @@ using Term = RowPlan::Term;
 struct Splits {
   std::int64_t count, keys;  ///< how many, and of how many keys
   std::string text;
+  /// They take so many keys in turns: blocks a tile, the warps of a block a part of each tile.
+  bool by_turns = false;
+
+  PartKeys part_keys() const { return {keys, by_turns ? count : 0}; }
 };
 
 /// Parts of whole tiles, and of as many keys as make all of them the same.
@@ -27,6 +31,11 @@ std::vector<Splits> splits_of(const DumpInfo& info) {
     if (count <= tiles) all.push_back({count, by_tiles, text});
     if (count <= len && by_keys != by_tiles) {
       all.push_back({count, by_keys, text + " (" + keys_text(by_keys) + " each)"});
+    }
+    if (count <= tiles) all.push_back({count, info.bc, text + " (tiles by turns)", true});
+    if (info.bc % count == 0) {
+      const std::int64_t keys = info.bc / count;
+      all.push_back({count, keys, text + " (" + keys_text(keys) + " of each tile)", true});
     }
   }
   return all;
@@ -50,7 +59,7 @@ void add_weights(const Splits& splits, Flaws& flaws) {
     flaws.push_back({cause, Stage::combine, "in which the results of " + splits.text + " " + what,
                      1, [=, rule = rule](RowPlan& plan) {
                        plan.combine = rule;
-                       plan.part_keys = splits.keys;
+                       plan.part_keys = splits.part_keys();
                      }});
   }
   flaws.push_back({Cause::contribution_repeated, Stage::combine,
@@ -58,7 +67,8 @@ void add_weights(const Splits& splits, Flaws& flaws) {
                        " that have none which the row sees count as a key with score 0, in l alone",
                    1, [=](RowPlan& plan) {
                      const std::int64_t seen = std::ssize(plan.terms);
-                     const std::int64_t used = (seen + splits.keys - 1) / splits.keys;
+                     const std::int64_t ranges = (seen + splits.keys - 1) / splits.keys;
+                     const std::int64_t used = std::min(splits.count, ranges);
                      plan.sink = static_cast<double>(splits.count - used);
                    }});
 }
@@ -91,7 +101,7 @@ void add_powers(const Splits& splits, Flaws& flaws) {
     flaws.push_back({cause, Stage::combine, "in which of " + splits.text + " the " + what, 1,
                      [=, powers = powers](RowPlan& plan) {
                        plan.part_powers = powers;
-                       plan.part_keys = splits.keys;
+                       plan.part_keys = splits.part_keys();
                      }});
   }
 }
@@ -112,7 +122,7 @@ void add_reductions(const Splits& splits, Flaws& flaws) {
                            " is taken over a part of a warp's lanes (distances: " + text + ")",
                        1, [=](RowPlan& plan) {
                          plan.part_lanes = lanes;
-                         plan.part_keys = splits.keys;
+                         plan.part_keys = splits.part_keys();
                        }});
     }
   }
@@ -183,7 +193,7 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
     add_weights(splits, flaws);
     add_powers(splits, flaws);
     add_reductions(splits, flaws);
-    add_shares(splits, info.bc, flaws);
+    if (!splits.by_turns) add_shares(splits, info.bc, flaws);
   }
   add_remainders(info, flaws);
 }

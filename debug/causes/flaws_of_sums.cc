@@ -175,6 +175,23 @@ void add_reductions(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Threads of a block that take the keys in turns, and put together the sums of some warps alone.
+void add_reductions_of_warps(const DumpInfo& info, Flaws& flaws) {
+  for (std::int64_t bit = 32; bit <= 512 && bit < info.problem.len_kv; bit *= 2) {
+    for (const bool set : {false, true}) {
+      flaws.push_back({Cause::incomplete_reduction, Stage::softmax,
+                       "in which l is summed over the warps alone whose keys have " +
+                           std::string(set ? "the" : "not the") + " bit " + std::to_string(bit) +
+                           " in their number",
+                       0, [=](RowPlan& plan) {
+                         for (Term& term : plan.terms) {
+                           if (((term.key & bit) != 0) != set) term.in_l = 0;
+                         }
+                       }});
+    }
+  }
+}
+
 /// Lanes of a quad in the layout of mma.m16n8 that do not agree on m; and butterflies that take in
 /// the lanes of other rows.
 void add_rows_of_lanes(const DumpInfo& info, Flaws& flaws) {
@@ -226,6 +243,7 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
          [over = over](RowPlan& plan) { plan.sum_over = over; }});
   }
   add_reductions(info, flaws);
+  add_reductions_of_warps(info, flaws);
   add_rows_of_lanes(info, flaws);
   for (const int times : {2, 4, 8, 16, 32}) {
     flaws.push_back({Cause::contribution_repeated, Stage::softmax,

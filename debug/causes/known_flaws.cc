@@ -109,6 +109,7 @@ std::vector<Flaw> known_flaws(const DumpInfo& info) {
   add_flaws_of_operands(info, flaws);
   add_flaws_of_places(info, flaws);
   add_flaws_of_fragments(info, flaws);
+  add_flaws_of_lanes(info, flaws);
   add_flaws_of_sums(info, flaws);
   add_flaws_of_splits(info, flaws);
   add_flaws_of_outputs(info, flaws);

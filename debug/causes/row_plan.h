@@ -71,6 +71,16 @@ struct PartLanes {
   bool right() const { return of_maximum == 31 && of_sum == 31; }
 };
 
+/// Which part of the keys a term is of: so many keys side by side, and of `turns` parts by turns;
+/// 0: each part is one range.
+struct PartKeys {
+  std::int64_t keys = 64, turns = 0;
+  std::size_t of(std::size_t term) const {
+    const std::size_t range = term / static_cast<std::size_t>(keys);
+    return turns > 0 ? range % static_cast<std::size_t>(turns) : range;
+  }
+};
+
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
@@ -144,7 +154,7 @@ struct RowPlan {
   Combine combine = Combine::right;
   PartPowers part_powers;
   PartLanes part_lanes;
-  std::int64_t part_keys = 64;  ///< that a part of the keys has
+  PartKeys part_keys;
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;
   OutputRule output = OutputRule::divided;

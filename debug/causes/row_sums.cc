@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "reference/rescale_rule.h"
 
@@ -48,20 +49,24 @@ double added(Rescale rule, double share, double score, double peak, double alpha
 
 }  // namespace
 
-void PlanInputs::Sums::combine_by(Combine rule, std::size_t size,
-                                  const std::vector<double>& scores) {
-  struct Part {
-    double l = 0, peak = -infinity, own = 0;
-  };
+std::vector<PlanInputs::Sums::Part> PlanInputs::Sums::parts(
+    const PartKeys& keys, const std::vector<double>& scores) const {
   std::vector<Part> parts;
-  for (std::size_t first = 0; first < in_o.size(); first += size) {
-    const std::size_t end = std::min(first + size, in_o.size());
-    Part& part = parts.emplace_back();
-    part.peak = *std::max_element(&scores[first], &scores[first] + (end - first));
-    for (std::size_t i = first; i < end; ++i) {
-      part.l += in_l[i];
-      part.own += weight(scores[i], part.peak);
-    }
+  for (std::size_t i = 0; i < in_l.size(); ++i) {
+    parts.resize(std::max(parts.size(), keys.of(i) + 1));
+    Part& part = parts[keys.of(i)];
+    part.l += in_l[i];
+    if (!scores.empty()) part.peak = std::max(part.peak, scores[i]);
+  }
+  return parts;
+}
+
+void PlanInputs::Sums::combine_by(Combine rule, const PartKeys& keys,
+                                  const std::vector<double>& scores) {
+  const std::vector<Part> parts = this->parts(keys, scores);
+  std::vector<double> own(parts.size());  // l at the part's own maximum
+  for (std::size_t i = 0; i < in_o.size(); ++i) {
+    own[keys.of(i)] += weight(scores[i], parts[keys.of(i)].peak);
   }
   double total = 0, weights = 0, largest = 0;
   std::vector<double> factors;
@@ -74,7 +79,7 @@ void PlanInputs::Sums::combine_by(Combine rule, std::size_t size,
         case Combine::by_maximum:
           return weight(parts[i].peak, m);
         case Combine::by_sum:
-          return parts[i].own;
+          return own[i];
         case Combine::of_pair:
         case Combine::of_next:
           return other < parts.size() ? parts[other].l : 0;
@@ -90,34 +95,31 @@ void PlanInputs::Sums::combine_by(Combine rule, std::size_t size,
     factors.push_back(parts[i].l == 0 ? 0 : by() / parts[i].l);
   }
   if (rule == Combine::undivided) weights = largest;
-  for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= factors[i / size] * total / weights;
+  for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= factors[keys.of(i)] * total / weights;
 }
 
-void PlanInputs::Sums::bring_by(const PartPowers& powers, std::size_t size,
+void PlanInputs::Sums::bring_by(const PartPowers& powers, const PartKeys& keys,
                                 const std::vector<double>& scores) {
-  for (std::size_t first = 0; first < in_o.size(); first += size) {
-    const std::size_t end = std::min(first + size, in_o.size());
-    const double peak = *std::max_element(&scores[first], &scores[first] + (end - first));
-    if (peak == -infinity) continue;
-    double l = 0;
-    for (std::size_t i = first; i < end; ++i) l += in_l[i];
-    const double own_l = l / weight(peak, m);
-    const double o_factor =
-        std::exp((powers.in_o - 1) * (peak - m)) * std::pow(own_l, powers.sums_in_o);
-    const double l_factor = std::exp((powers.in_l - 1) * (peak - m));
-    for (std::size_t i = first; i < end; ++i) {
-      in_o[i] *= o_factor;
-      in_l[i] *= l_factor;
+  std::vector<std::pair<double, double>> factors;  // of O and of l
+  for (const auto& [l, peak] : parts(keys, scores)) {
+    if (peak == -infinity) {
+      factors.emplace_back(1, 1);
+      continue;
     }
+    const double own_l = l / weight(peak, m);
+    factors.emplace_back(
+        std::exp((powers.in_o - 1) * (peak - m)) * std::pow(own_l, powers.sums_in_o),
+        std::exp((powers.in_l - 1) * (peak - m)));
+  }
+  for (std::size_t i = 0; i < in_o.size(); ++i) {
+    in_o[i] *= factors[keys.of(i)].first;
+    in_l[i] *= factors[keys.of(i)].second;
   }
 }
 
-void PlanInputs::Sums::reduce_by(const PartLanes& lanes, std::size_t size) {
+void PlanInputs::Sums::reduce_by(const PartLanes& lanes, const PartKeys& keys) {
   std::vector<double> l;
-  for (std::size_t first = 0; first < in_l.size(); first += size) {
-    const std::size_t end = std::min(first + size, in_l.size());
-    l.push_back(std::accumulate(&in_l[first], &in_l[first] + (end - first), 0.0));
-  }
+  for (const Part& part : parts(keys, {})) l.push_back(part.l);
   const auto meet = [](int bits, std::size_t lane, std::size_t other) {
     return ((lane ^ other) & ~static_cast<std::size_t>(bits)) == 0;
   };
@@ -130,6 +132,7 @@ void PlanInputs::Sums::reduce_by(const PartLanes& lanes, std::size_t size) {
     weights[lane] = peaks[lane] > 0 ? l[lane] / peaks[lane] : 0;
   }
   double of_first = 0;
+  std::vector<double> shares(l.size());
   for (std::size_t lane = l.size(); lane-- > 0;) {
     double total = 0;
     for (std::size_t other = 0; other < l.size(); ++other) {
@@ -137,11 +140,9 @@ void PlanInputs::Sums::reduce_by(const PartLanes& lanes, std::size_t size) {
     }
     // O is divided by the l of lane 0, which the log-sum-exp has, too.
     of_first = total * peaks[0];
-    const double share = total > 0 && l[lane] > 0 ? weights[lane] / total / l[lane] : 0;
-    for (std::size_t i = lane * size; i < std::min((lane + 1) * size, in_o.size()); ++i) {
-      in_o[i] *= share;
-    }
+    shares[lane] = total > 0 && l[lane] > 0 ? weights[lane] / total / l[lane] : 0;
   }
+  for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= shares[keys.of(i)];
   for (double& term : in_o) term *= of_first;
   std::fill(in_l.begin(), in_l.end(), 0);
   l_besides = of_first;
@@ -328,13 +329,13 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   }
   divide(plan, own, sums);
   if (plan.combine != Combine::right) {
-    sums.combine_by(plan.combine, static_cast<std::size_t>(plan.part_keys), scores);
+    sums.combine_by(plan.combine, plan.part_keys, scores);
   }
   if (!plan.part_lanes.right()) {
-    sums.reduce_by(plan.part_lanes, static_cast<std::size_t>(plan.part_keys));
+    sums.reduce_by(plan.part_lanes, plan.part_keys);
   }
   if (!plan.part_powers.right()) {
-    sums.bring_by(plan.part_powers, static_cast<std::size_t>(plan.part_keys), scores);
+    sums.bring_by(plan.part_powers, plan.part_keys, scores);
   }
   return sums;
 }

@@ -42,12 +42,20 @@ struct PlanInputs::Sums {
   double last_alpha = 1;
   std::vector<double> brought;  ///< by tile: what takes its sums to m
 
-  /// Weighs the quotients of parts of `size` terms by another rule than their l.
-  void combine_by(Combine rule, std::size_t size, const std::vector<double>& scores);
-  /// Brings parts of `size` terms to the common maximum with other powers.
-  void bring_by(const PartPowers& powers, std::size_t size, const std::vector<double>& scores);
-  /// Puts parts of `size` terms together by lanes that do not all meet.
-  void reduce_by(const PartLanes& lanes, std::size_t size);
+  /// Weighs the quotients of parts of the terms by another rule than their l.
+  void combine_by(Combine rule, const PartKeys& keys, const std::vector<double>& scores);
+  /// Brings parts to the common maximum with other powers.
+  void bring_by(const PartPowers& powers, const PartKeys& keys, const std::vector<double>& scores);
+  /// Puts parts together by lanes that do not all meet.
+  void reduce_by(const PartLanes& lanes, const PartKeys& keys);
+
+ private:
+  /// What the terms of a part come to.
+  struct Part {
+    double l = 0, peak = -reference::infinity;
+  };
+  /// By number; `scores` may be empty, then no part has a peak.
+  std::vector<Part> parts(const PartKeys& keys, const std::vector<double>& scores) const;
 };
 
 }  // namespace lanescope

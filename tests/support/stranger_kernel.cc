@@ -149,6 +149,11 @@ struct Kernel {
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
     }
+    if (is("masks_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
+    if (causal && is("last_tile_masked_alone")) {
+      const std::int64_t end = p.visible_keys(std::min(p.len_q, (query / br + 1) * br) - 1);
+      if (tile_first_key + bc < end) return true;
+    }
     if (causal && (is("causal_of_key_with_bit_4") ? key | 4 : key) > last) return false;
     if (is("window") && key <= query + corner - 64) return false;
     if (is("window_unshifted") && key <= query - 41) return false;
@@ -224,7 +229,9 @@ struct Kernel {
     std::vector<std::vector<float>> ms, ls, os;
     for (int split = 0; split < 2; ++split) {
       std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 4);
-      for (std::int64_t t = split * size; t < std::min(tiles, (split + 1) * size); ++t) {
+      const bool turns = is("by_turns");
+      const std::int64_t begin = turns ? split : split * size, step = turns ? 2 : 1;
+      for (std::int64_t t = begin; t < (turns ? tiles : std::min(tiles, begin + size)); t += step) {
         tile(b, h, kv, kv, first, t, factor, in.type(), in.type(), in.type(), m, l, o, alpha, s,
              lanes);
       }
@@ -308,6 +315,11 @@ struct Kernel {
           std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
           q_misread.apply(row, q_col);
           k_misread.apply(k_row, k_col);
+          if (is("q_vectors_by_twos")) q_col = (i / 8 % 2 * (p.d / 16) + i / 16) * 8 + i % 8;
+          if (is("q_registers_of_tf32_exchanged")) {
+            row = row / 16 * 16 + row % 8 + i % 8 / 4 * 8;
+            q_col = i / 8 * 8 + i % 4 + query % 16 / 8 * 4;
+          }
           if (is("q_columns_by_fours")) q_col = i % 4 * (p.d / 4) + i / 4;
           const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
           const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
@@ -387,6 +399,9 @@ struct Kernel {
       }
       const float old = l[row];
       sums[row] = sum;
+      for (std::int64_t c = 0; is("l_of_two_warps") && c < bc; ++c) {
+        if (((t * bc + c) & 64) != 0) sum -= s[row * C + static_cast<std::size_t>(c)];
+      }
       if (is("l_without_last_key")) {
         for (std::int64_t c = 0; c < bc; ++c) {
           const bool last = t * bc + c == p.visible_keys(first + r) - 1;
@@ -444,6 +459,7 @@ struct Kernel {
         for (std::int64_t c = 0; c < bc; ++c) {
           std::int64_t key = v_tile * bc + c, col = i;
           if (is("v_row_plus_one")) key += 1;
+          if (is("v_rows_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
           if (is("v_of_key_mod_four")) key = v_tile * bc + c % 4;
           v_misread.apply(key, col);
           if (is("v_swizzled")) col ^= (c & 1) * 8;

@@ -138,6 +138,19 @@ TEST_CASE("known flaws: registers of an operand of tf32 that are exchanged", "[c
   CHECK(diagnosis.first->stage == Stage::qk);
 }
 
+TEST_CASE("known flaws: rows that see none of some keys say nothing of their maximum", "[causes]") {
+  Dump dump =
+      stranger_dump({1, 1, 1, 70, 70, 32, true}, ElementType::bf16, "random", 6, 32, 32, "");
+  for (Dump::Entry& named : dump.tensors) {
+    for (std::int64_t i = 0; named.name == "o_final" && i < 64 * 32; ++i) {
+      named.tensor.set(i, std::nan(""));  // rows that see no key whose bit 64 is set
+    }
+  }
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  CHECK(diagnose(dump, report).cause != Cause::incomplete_reduction);
+}
+
 // Kernels go through the tiles that the right mask needs: a wrong one lets nothing beyond them.
 TEST_CASE("known flaws: the mask lets a key more, but none of the tile behind the last",
           "[causes]") {

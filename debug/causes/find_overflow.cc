@@ -79,6 +79,7 @@ bool explains(const Subtracted& rule, double limit, std::size_t step,
   int lost = 0, held = 0;
   for (const Row& row : rows) {
     const double over = excess(rule, row.scores, step) - limit;
+    if (over == infinity) return false;  // the row sees none of the keys
     if (std::abs(over) < margin) continue;
     if (row.is_lost != (over > 0) || (over < 0 && !row.is_right)) return false;
     (over > 0 ? lost : held) += 1;

@@ -273,9 +273,15 @@ class StrangersTest(ProgramTest):
             self.assertEqual(self.json_of("diff", right, *shape)["verdict"], "match")
             self.assertEqual(self.json_of("check", right, *shape)["findings"], [])
         # An allocation that fails is no fault of the kernel's indices.
-        large = self.compile_cuda("large_cuda", *adds, (fill[0], "float* sums; cudaMalloc(&sums, 1ull << 50); const dim3 grid"))
-        self.refuses(ENVIRONMENT, r"large_cuda\.cu:\d+: .*; before that, an allocation of 1125899906842624 bytes had failed", "diff",
-                     large, *shape)
+        heads = fill[1].replace("bytes * 64)", "r.heads > 1 ? 1ll << 50 : bytes * 64)") % f"if (r.heads == 1) {{ {zeros} }}"
+        large = self.compile_cuda("large_cuda", *adds, (fill[0], heads))
+        failed = "an allocation of 1125899906842624 bytes had failed"
+        self.refuses(ENVIRONMENT, rf"large_cuda\.cu:\d+: .*; before that, {failed}", "diff", large, "fused", "--backend", "sim",
+                     "--shape", "h=2,s=70,d=64")
+        found = self.json_of("locate", large, "--backend", "sim")
+        self.assertEqual(found["verdict"], "clean")
+        for problem in ["several heads: ", "several heads, memory checker: ", "causal, heads that share keys: "]:
+            self.assertTrue(any(line.startswith(problem) and failed in line for line in found["not_tried"]), found["not_tried"])
         half = self.compile_cuda("half_filled_cuda", *adds, (fill[0], fill[1] % zeros.replace("r.lse, 0, bytes", "r.lse, 0, bytes / 2")))
         finding, = self.json_of("check", half, *shape, code=DIVERGED)["findings"]
         self.assertEqual((finding["kind"], finding["element"]), ("uninitialised read", "lse[batch 0][head 0][row 35]"))

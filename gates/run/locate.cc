@@ -259,9 +259,9 @@ class Search {
       }
       was_refused_ = true;
       return false;  // the kernel is not built for such a problem
-    } catch (const EnvironmentError&) {
+    } catch (const EnvironmentError& error) {  // no memory, or no module
       if (location_.runs.empty()) throw;
-      location_.not_tried.push_back(probe.about + ": its module is not built");
+      location_.not_tried.push_back(probe.about + ": " + error.what());
       return false;
     }
     const DiffReport report = diff_against_reference(dump, given_.threads);

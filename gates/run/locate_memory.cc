@@ -79,6 +79,10 @@ std::optional<CheckReport> ask_checker(const Probe& probe, Location& location) {
     }
     if (probe.about == as_given) throw;
     return std::nullopt;  // the kernel is not built for such a problem
+  } catch (const EnvironmentError& error) {
+    if (location.runs.empty()) throw;
+    location.not_tried.push_back(probe.about + ", memory checker: " + error.what());
+    return std::nullopt;
   }
 }
 

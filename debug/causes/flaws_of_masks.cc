@@ -285,34 +285,4 @@ void add_flaws_of_masks(const DumpInfo& info, Flaws& flaws) {
   add_masks_of_other_queries(info, flaws);
 }
 
-std::vector<Flaw> window_flaws(const DumpInfo& info) {
-  Flaws flaws;
-  const Problem p = info.problem;
-  const std::int64_t corner = p.len_kv - p.len_q;
-  const auto add = [&](const std::string& text, int choices, const auto& hides) {
-    flaws.push_back({Cause::sliding_window, Stage::qk, text, choices, [=](RowPlan& plan) {
-                       std::erase_if(plan.terms,
-                                     [&](const Term& term) { return hides(plan.query, term.key); });
-                     }});
-  };
-  for (std::int64_t window = 1; window < p.len_kv; ++window) {
-    const std::string before =
-        "in which a row does not see the keys more than " + std::to_string(window - 1);
-    const bool is_usual = window % 16 == 0 || window % 16 == 1;
-    add(before + " before its own", 3 - is_usual,
-        [=](std::int64_t query, std::int64_t key) { return key <= query + corner - window; });
-    if (corner != 0) {
-      add(before + " before its own, counted without skv - s", 3 - is_usual,
-          [=](std::int64_t query, std::int64_t key) { return key <= query - window; });
-    }
-    if (!p.causal) {
-      add(before + " before or behind its own", 3 - is_usual,
-          [=](std::int64_t query, std::int64_t key) {
-            return std::abs(query + corner - key) >= window;
-          });
-    }
-  }
-  return flaws;
-}
-
 }  // namespace lanescope

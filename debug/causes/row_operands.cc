@@ -1,0 +1,160 @@
+// The operands of a plan: rows of the inputs, as the plan reads them, and their scores.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "debug/causes/row_plan.h"
+
+namespace lanescope {
+
+const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
+                                           bool exchanged) {
+  std::vector<std::vector<double>>& rows = rows_[{&tensor, type, exchanged}];
+  if (rows.empty()) rows.resize(static_cast<std::size_t>(tensor.size() / tensor.dims.back() + 1));
+  std::vector<double>& values = row < 0 ? rows.back() : rows[static_cast<std::size_t>(row)];
+  if (!values.empty()) return values;
+  const std::int64_t d = problem().d;
+  values.assign(static_cast<std::size_t>(d), 0);
+  const std::int64_t length = tensor.dims.end()[-2], head = row / length;
+  for (std::int64_t i = 0; row >= 0 && i < d; ++i) {
+    const std::int64_t at =
+        exchanged ? (head * d + i) * length + row % length : row * tensor.dims.back() + i;
+    values[static_cast<std::size_t>(i)] = value_of(type, tensor.bits(at));
+  }
+  return values;
+}
+
+double PlanInputs::scale_of(const Tensor& scale, std::int64_t first_row,
+                            std::int64_t rows_per_head) const {
+  return inputs_.scaled() && first_row >= 0 ? scale.at(first_row / rows_per_head) : 1;
+}
+
+const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementType type,
+                                                 std::int64_t first, std::int64_t row,
+                                                 const RowPlan& plan, const TileMap& from,
+                                                 bool exchanged) {
+  if (row < 0 || !from || !plan.holds_in(row / plan.tile))
+    return this->row(tensor, type, row < 0 ? -1 : first + row, exchanged);
+  const std::int64_t d = problem().d, begin = row / plan.tile * plan.tile;
+  taken_.assign(static_cast<std::size_t>(d), 0);
+  for (std::int64_t col = 0; col < d; ++col) {
+    const ElementPlace place = from(row - begin, col);
+    const std::int64_t key = begin + place.row;
+    const bool in_tile = place.row >= 0 && place.row < plan.tile && place.col >= 0 && place.col < d;
+    if (!in_tile || key >= problem().len_kv) continue;
+    taken_[static_cast<std::size_t>(col)] =
+        this->row(tensor, type, first + key)[static_cast<std::size_t>(place.col)];
+  }
+  return taken_;
+}
+
+const Tensor& PlanInputs::tensor_of(InputTensor input) const {
+  return input == InputTensor::q ? inputs_.q : input == InputTensor::k ? inputs_.k : inputs_.v;
+}
+
+const std::vector<double>& PlanInputs::row_of(InputTensor input, ElementType type,
+                                              std::int64_t row) {
+  const Tensor& tensor = tensor_of(input);
+  return this->row(tensor, type, row < tensor.size() / tensor.dims.back() ? row : -1);
+}
+
+const std::vector<double>& PlanInputs::key_of_term(const RowPlan& plan, const RowPlan::Term& term) {
+  if (term.key_is != InputTensor::k) {
+    return row_of(term.key_is, plan.k_type, term.key < 0 ? -1 : plan.k_first + term.key);
+  }
+  return taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from,
+                   plan.k_exchanged);
+}
+
+const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
+                                                     const RowPlan::Term& term) {
+  if (term.value_is != InputTensor::v) {
+    return row_of(term.value_is, plan.v_type, term.value < 0 ? -1 : plan.v_first + term.value);
+  }
+  return taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from,
+                   plan.v_exchanged);
+}
+
+double PlanInputs::product_of(const RowPlan& plan, const std::vector<double>& q,
+                              std::int64_t k_row) {
+  std::vector<double>& known = products_[plan.q_row];
+  if (known.empty()) {
+    known.assign(static_cast<std::size_t>(inputs_.k.size() / inputs_.k.dims.back()),
+                 std::numeric_limits<double>::quiet_NaN());
+  }
+  double& product = known[static_cast<std::size_t>(k_row)];
+  if (std::isnan(product)) {
+    const std::vector<double>& k = row(inputs_.k, plan.k_type, k_row);
+    product = 0;
+    for (std::size_t i = 0; i < q.size(); ++i) product += q[i] * k[i];
+  }
+  return product;
+}
+
+std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
+  if (plan.q_is != InputTensor::q) return row_of(plan.q_is, plan.q_type, plan.q_row);
+  std::vector<double> q = row(inputs_.q, plan.q_type, plan.q_row, plan.q_exchanged);
+  if (plan.q_kept) std::transform(q.begin(), q.end(), q.begin(), plan.q_kept);
+  if (!plan.q_from || plan.q_row < 0) return q;
+  const std::int64_t br = info().br, in_tile = plan.query % br;
+  for (std::size_t col = 0; col < q.size(); ++col) {
+    const ElementPlace place = plan.q_from(in_tile, static_cast<std::int64_t>(col));
+    const std::int64_t query = plan.query - in_tile + place.row;
+    const bool exists = query < problem().len_q && place.col >= 0 && place.col < problem().d;
+    const std::int64_t from = exists ? plan.q_row - plan.query + query : -1;
+    q[col] = row(inputs_.q, plan.q_type, from)[exists ? static_cast<std::size_t>(place.col) : 0];
+  }
+  return q;
+}
+
+namespace {
+
+double dot(const RowPlan& plan, const std::vector<double>& q, const std::vector<double>& k) {
+  std::vector<double> sums(static_cast<std::size_t>(plan.dot_sums));
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    double& sum = sums[i % sums.size()];
+    sum += plan.depth[i] * q[i] * k[i];
+    if (plan.dot_kept) sum = plan.dot_kept(sum);
+  }
+  double all = 0;
+  for (const double sum : sums) all = plan.dot_kept ? plan.dot_kept(all + sum) : all + sum;
+  return all;
+}
+
+}  // namespace
+
+std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
+  const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
+                       scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
+  const std::vector<double> q = query_of(plan);
+  const bool as_they_are =
+      !plan.dot_kept && !plan.q_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 &&
+      !plan.q_from && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
+      plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
+      std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
+  std::vector<double> scores;
+  scores.reserve(plan.terms.size());
+  for (const RowPlan::Term& term : plan.terms) {
+    if (term.is_masked) {
+      scores.push_back(term.masked_score);
+      continue;
+    }
+    double s = 0;
+    if (as_they_are && term.key >= 0 && term.key_is == InputTensor::k) {
+      s = product_of(plan, q, plan.k_first + term.key);
+    } else {
+      s = dot(plan, q, key_of_term(plan, term));
+    }
+    s *= scale;
+    if (plan.tile_scale != 1 && plan.holds_in(std::ssize(scores) / plan.tile)) s *= plan.tile_scale;
+    const auto tile = static_cast<std::size_t>(plan.tile);
+    if (plan.scores_left != 0 && scores.size() >= tile) {
+      s += plan.scores_left * scores[scores.size() - tile];
+    }
+    if (plan.cap > 0) s = plan.cap * std::tanh(s / plan.cap);
+    scores.push_back(plan.score_kept ? plan.score_kept(s) : s);
+  }
+  return scores;
+}
+
+}  // namespace lanescope

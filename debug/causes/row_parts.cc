@@ -1,0 +1,109 @@
+// Parts of a row's keys that blocks of their own take, and how their results are put together.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "debug/causes/row_sums.h"
+
+namespace lanescope {
+
+std::vector<PlanInputs::Sums::Part> PlanInputs::Sums::parts(
+    const PartKeys& keys, const std::vector<double>& scores) const {
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < in_l.size(); ++i) {
+    parts.resize(std::max(parts.size(), keys.of(i) + 1));
+    Part& part = parts[keys.of(i)];
+    part.l += in_l[i];
+    if (!scores.empty()) part.peak = std::max(part.peak, scores[i]);
+  }
+  return parts;
+}
+
+void PlanInputs::Sums::combine_by(Combine rule, const PartKeys& keys,
+                                  const std::vector<double>& scores) {
+  const std::vector<Part> parts = this->parts(keys, scores);
+  std::vector<double> own(parts.size());  // l at the part's own maximum
+  for (std::size_t i = 0; i < in_o.size(); ++i) {
+    own[keys.of(i)] += weight(scores[i], parts[keys.of(i)].peak);
+  }
+  double total = 0, weights = 0, largest = 0;
+  std::vector<double> factors;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t other = rule == Combine::of_pair ? i ^ 1 : (i + 1) % parts.size();
+    const auto by = [&]() -> double {
+      switch (rule) {
+        case Combine::mean:
+          return 1;
+        case Combine::by_maximum:
+          return weight(parts[i].peak, m);
+        case Combine::by_sum:
+          return own[i];
+        case Combine::of_pair:
+        case Combine::of_next:
+          return other < parts.size() ? parts[other].l : 0;
+        case Combine::undivided:
+        case Combine::right:
+          break;
+      }
+      return parts[i].l;
+    };
+    total += parts[i].l;
+    largest = std::max(largest, parts[i].l);
+    weights += by();
+    factors.push_back(parts[i].l == 0 ? 0 : by() / parts[i].l);
+  }
+  if (rule == Combine::undivided) weights = largest;
+  for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= factors[keys.of(i)] * total / weights;
+}
+
+void PlanInputs::Sums::bring_by(const PartPowers& powers, const PartKeys& keys,
+                                const std::vector<double>& scores) {
+  std::vector<std::pair<double, double>> factors;  // of O and of l
+  for (const auto& [l, peak] : parts(keys, scores)) {
+    if (peak == -reference::infinity) {
+      factors.emplace_back(1, 1);
+      continue;
+    }
+    const double own_l = l / weight(peak, m);
+    factors.emplace_back(
+        std::exp((powers.in_o - 1) * (peak - m)) * std::pow(own_l, powers.sums_in_o),
+        std::exp((powers.in_l - 1) * (peak - m)));
+  }
+  for (std::size_t i = 0; i < in_o.size(); ++i) {
+    in_o[i] *= factors[keys.of(i)].first;
+    in_l[i] *= factors[keys.of(i)].second;
+  }
+}
+
+void PlanInputs::Sums::reduce_by(const PartLanes& lanes, const PartKeys& keys) {
+  std::vector<double> l;
+  for (const Part& part : parts(keys, {})) l.push_back(part.l);
+  const auto meet = [](int bits, std::size_t lane, std::size_t other) {
+    return ((lane ^ other) & ~static_cast<std::size_t>(bits)) == 0;
+  };
+  // The maximum that each lane goes by, and the sum that it divides by.
+  std::vector<double> weights(l.size()), peaks(l.size());
+  for (std::size_t lane = 0; lane < l.size(); ++lane) {
+    for (std::size_t other = 0; other < l.size(); ++other) {
+      if (meet(lanes.of_maximum, lane, other)) peaks[lane] = std::max(peaks[lane], l[other]);
+    }
+    weights[lane] = peaks[lane] > 0 ? l[lane] / peaks[lane] : 0;
+  }
+  double of_first = 0;
+  std::vector<double> shares(l.size());
+  for (std::size_t lane = l.size(); lane-- > 0;) {
+    double total = 0;
+    for (std::size_t other = 0; other < l.size(); ++other) {
+      if (meet(lanes.of_sum, lane, other)) total += weights[other];
+    }
+    // O is divided by the l of lane 0, which the log-sum-exp has, too.
+    of_first = total * peaks[0];
+    shares[lane] = total > 0 && l[lane] > 0 ? weights[lane] / total / l[lane] : 0;
+  }
+  for (std::size_t i = 0; i < in_o.size(); ++i) in_o[i] *= shares[keys.of(i)];
+  for (double& term : in_o) term *= of_first;
+  std::fill(in_l.begin(), in_l.end(), 0);
+  l_besides = of_first;
+}
+
+}  // namespace lanescope

@@ -93,6 +93,23 @@ TEST_CASE("of several findings the nearest before the first wrong value is the c
   CHECK(diagnose(report).evidence[0].starts_with("o_final: "));
 }
 
+TEST_CASE("a store of two blocks to one place: indices that collide, or a sum without an atomic") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::race, SiteId::o_final)};
+  report.items[0].region = "o";
+  simt::Finding& found = report.items[0].finding;
+  found.access = {true, 5, 6, 0};
+  found.earlier = {true, 5, 3, 0};
+  CHECK(diagnose(report).cause == Cause::written_twice);
+  CheckReport within = report;
+  within.items[0].finding.earlier.block = 6;
+  CHECK(diagnose(within).cause == Cause::race);
+  CheckReport sums = report;  // it reads what the other block may have written
+  sums.items.push_back(sums.items[0]);
+  sums.items[1].finding.access = {false, 4, 6, 0};
+  CHECK(diagnose(sums).cause == Cause::race);
+}
+
 /// A stage reads bytes of shared memory that nobody wrote.
 CheckReport unwritten_in(Stage stage, const char* line) {
   CheckReport report;

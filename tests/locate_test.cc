@@ -68,6 +68,10 @@ TEST_CASE("locate: the shortest option that the wrong runs have in common") {
   causal_ragged.match = true;
   CHECK(dependence_text({plain, causal, wrong_ragged, causal_ragged}) ==
         "wrong without --causal and with ragged, right otherwise, in 4 runs");
+  RunTraits wrong_causal = causal;
+  wrong_causal.match = false;
+  CHECK(dependence_text({plain, wrong_causal, wrong_ragged, both}) ==
+        "wrong with --causal or with ragged, right otherwise, in 4 runs");
   // No rule of two: the two runs that are most alike.
   const RunTraits rising{"--input rising", {"ragged", "several", "rising"}, true};
   const RunTraits seed{"--seed 1", {"seeded"}, false};

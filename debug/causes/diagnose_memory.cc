@@ -135,6 +135,20 @@ bool is_misplaced(const CheckReport& report, const CheckReport::Item& twice) {
   });
 }
 
+/// One store goes to the same place in two blocks, which nothing orders, and nobody reads there
+/// what another block wrote, as sums do that lack an atomic: indices collide, no barrier is
+/// missing.
+bool is_stored_by_two_blocks(const CheckReport& report, const CheckReport::Item& first) {
+  const simt::Finding& f = first.finding;
+  const bool collides = f.kind == Kind::race && f.access.write && f.earlier.write &&
+                        f.access.block != f.earlier.block && f.access.place == f.earlier.place;
+  return collides &&
+         std::none_of(report.items.begin(), report.items.end(), [&](const CheckReport::Item& item) {
+           return cause_of(item.finding.kind) == Cause::race && item.region == first.region &&
+                  !(item.finding.access.write && item.finding.earlier.write);
+         });
+}
+
 /// Rows that go to the place of others may do so because what says where was overwritten: races in
 /// other memory come before them.
 void put_races_first(std::vector<CheckReport::Item>& items) {
@@ -237,7 +251,9 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   const CheckReport::Item& first = diagnosis.memory.front();
   diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);
-  diagnosis.cause = misplaced ? Cause::misplaced : cause_of(first.finding.kind);
+  diagnosis.cause = misplaced                                ? Cause::misplaced
+                    : is_stored_by_two_blocks(report, first) ? Cause::written_twice
+                                                             : cause_of(first.finding.kind);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);

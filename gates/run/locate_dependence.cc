@@ -29,6 +29,14 @@ bool tells(const std::vector<RunTraits>& runs, const std::vector<TraitCondition>
   });
 }
 
+/// Whether the runs in which one of the two holds are the wrong ones.
+bool either_tells(const std::vector<RunTraits>& runs, const std::string& one,
+                  const std::string& other) {
+  return std::all_of(runs.begin(), runs.end(), [&](const RunTraits& run) {
+    return (has_trait(run, one) || has_trait(run, other)) != run.match;
+  });
+}
+
 /// The sides of "b=1,s=64,d=64"; of another word, itself.
 std::vector<std::string> parts_of(const std::string& word) {
   std::vector<std::string> parts;
@@ -137,6 +145,12 @@ std::string dependence_text(const std::vector<RunTraits>& runs) {
       const bool alike = one.lacks == other.lacks;
       return "wrong " + one.text() + " and " + (alike ? other.trait : other.text()) +
              ", right otherwise" + in_runs;
+    }
+  }
+  for (const TraitCondition& one : conditions) {
+    for (const TraitCondition& other : conditions) {
+      if (&one >= &other || !either_tells(runs, one.trait, other.trait)) continue;
+      return "wrong with " + one.trait + " or with " + other.trait + ", right otherwise" + in_runs;
     }
   }
   // No short rule: what the two that are most alike do not share.

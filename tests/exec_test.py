@@ -140,6 +140,7 @@ class ExecTest(ProgramTest):
         self.assertEqual(out, SAID)
         where = self.line_of("// no log")
         self.assertRegex(err, rf"launch 4: no_number<<<.*\nfirst NaN: \S+\.f32 at .*{where} of .*, block 0, warp 0, lane 0\n")
+        self.assertIn("checked, nothing found but numbers that are not finite; ", err)
         self.assertNotIn("first NaN", self.execute("", code=0)[1])
 
     def test_way_of_a_nan(self):

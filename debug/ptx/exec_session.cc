@@ -168,7 +168,8 @@ void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
       checker, [](std::int64_t) { return std::nullopt; }, report.found);
   if (program) report.notes = notes_of(grid, *program, report.clean());
   if (report.clean()) {
-    write(ExecEvent::clean, {});
+    const bool finite = !program || !grid.numbers || number_notes(*grid.numbers, *program).empty();
+    write(finite ? ExecEvent::clean : ExecEvent::infinite, {});
   } else {
     write(refused ? ExecEvent::refused : ExecEvent::finding, launch_json(report));
   }

@@ -37,11 +37,12 @@ struct ExecWish {
 
 /// The events that a line of the file begins with.
 enum class ExecEvent : char {
-  module = 'm',   ///< a module was loaded
-  clean = 'c',    ///< a launch in which nothing was found
-  finding = 'f',  ///< one in which something was; behind it the launch as JSON
-  work = 'w',     ///< behind it what launches have cost so far: instructions, CPU seconds
-  refused = 'r',  ///< the same where the machine does not execute the kernel
+  module = 'm',    ///< a module was loaded
+  clean = 'c',     ///< a launch in which nothing was found
+  infinite = 'i',  ///< the same, but it made a NaN or stored an infinity
+  finding = 'f',   ///< one in which something was; behind it the launch as JSON
+  work = 'w',      ///< behind it what launches have cost so far: instructions, CPU seconds
+  refused = 'r',   ///< the same where the machine does not execute the kernel
 };
 
 }  // namespace lanescope::ptx

@@ -68,6 +68,7 @@ void read_slice(const std::string& text, ptx::ExecWish& wish) {
 struct Tally {
   bool has_modules = false, refused = false;
   int launches = 0;
+  int infinite = 0;  ///< launches that made a NaN or stored an infinity, and no more was found
   ptx::Work work;
   std::vector<std::string> findings;  ///< launches in which something was found, as JSON
 };
@@ -87,7 +88,8 @@ Tally read_tally(const std::string& path) {
       continue;
     }
     ++tally.launches;
-    if (event == ptx::ExecEvent::clean) continue;
+    tally.infinite += event == ptx::ExecEvent::infinite;
+    if (event == ptx::ExecEvent::clean || event == ptx::ExecEvent::infinite) continue;
     tally.refused = tally.refused || event == ptx::ExecEvent::refused;
     tally.findings.push_back(line.substr(1));
   }
@@ -185,8 +187,9 @@ std::string work_text(const ptx::Work& work) {
 std::string summary_of(const Tally& tally, int status) {
   std::string text = std::to_string(tally.launches) +
                      (tally.launches == 1 ? " launch" : " launches") + " checked, ";
-  text += tally.findings.empty() ? "nothing found"
-                                 : std::to_string(tally.findings.size()) + " with findings";
+  const std::string clean =
+      tally.infinite > 0 ? "nothing found but numbers that are not finite" : "nothing found";
+  text += tally.findings.empty() ? clean : std::to_string(tally.findings.size()) + " with findings";
   return text + "; " + end_of(status) + work_text(tally.work);
 }
 

@@ -182,6 +182,31 @@ TEST_CASE("ptx: what nobody wrote is followed through branches, lanes and shared
             .empty());
 }
 
+TEST_CASE("ptx: matrices that are stored hold what nobody wrote of their registers", "[ptx]") {
+  // Of each warp the upper 16 lanes have it: rows 4 to 7 of a matrix; columns 4 to 7 of its
+  // transpose.
+  const std::string registers =
+      "and.b32 %r10, %r0, 31; setp.lt.u32 %p1, %r10, 16; @%p1 st.shared.u32 [%r9], %r0;\n"
+      "ld.shared.u32 %r1, [%r9]; bar.warp.sync -1;\n";
+  // Lane i of eight has the address of row i, 512 bytes from the registers' own.
+  const std::string rows =
+      "and.b32 %r11, %r0, 32; shl.b32 %r11, %r11, 2; add.u32 %r11, %r11, %r8;\n"
+      "and.b32 %r12, %r10, 7; shl.b32 %r12, %r12, 4; add.u32 %r12, %r12, %r11;\n";
+  const auto stored = [](const std::string& how) {
+    return "stmatrix.sync.aligned.m8n8.x1" + how + ".shared.b16 [%r12+512], {%r1};\n" +
+           "bar.warp.sync -1; shl.b32 %r13, %r10, 2; add.u32 %r13, %r13, %r11;\n"
+           "ld.shared.u32 %r3, [%r13+512];\n";
+  };
+  const std::string write = "st.global.u32 [%rd1], %r3; ret;";
+  const std::vector found{Kind::uninitialised_read};
+  CHECK(kinds_of(registers + rows + stored("") + "ret;").empty());
+  CHECK(kinds_of(registers + rows + stored("") + "@%p1 " + write).empty());
+  CHECK(kinds_of(registers + rows + stored("") + "@!%p1 " + write) == found);
+  const std::string columns = "and.b32 %r14, %r10, 2; setp.eq.u32 %p2, %r14, 0;\n";
+  CHECK(kinds_of(registers + rows + stored(".trans") + columns + "@%p2 " + write).empty());
+  CHECK(kinds_of(registers + rows + stored(".trans") + columns + "@!%p2 " + write) == found);
+}
+
 TEST_CASE("ptx: a product is unwritten in the rows and columns of what is", "[ptx]") {
   // Rows 8 to 15 of a lie in a1 and a3; b is written.
   const std::string a =

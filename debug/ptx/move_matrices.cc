@@ -31,6 +31,20 @@ void follow_matrix(Warp& warp, Place place, std::byte* const* rows) {
   warp.set_unwritten(place, ~0u, taken);
 }
 
+/// What nobody wrote of the registers goes to the elements of a matrix whose rows lie there.
+template <bool transposed>
+void note_matrix(Warp& warp, Place place, std::byte* const* rows) {
+  const Unwritten value = warp.unwritten(place);
+  for (int lane = 0; lane < 32; ++lane) {
+    const int row = lane / 4, col = lane % 4 * 2;
+    for (int half = 0; half < 2; ++half) {
+      if (value.but[static_cast<std::size_t>(half)] >> lane & 1) continue;
+      std::byte* at = transposed ? rows[col + half] + 2 * row : rows[row] + 2 * (col + half);
+      warp.note_stored(place, lane, at, 2);
+    }
+  }
+}
+
 /// Row r of matrix m lies where lane 8·m + r says. A register of lane t holds the elements
 /// (t / 4, 2·(t % 4) + {0, 1}) of its matrix, or of that transposed.
 template <bool transposed, bool loads>
@@ -75,6 +89,9 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
     }
     for (std::size_t row = 0; !loads && row < 8; ++row) {
       std::memcpy(pointers[static_cast<std::size_t>(8 * m) + row], matrix[row], 16);
+    }
+    if (!loads && warp.follows_unwritten()) {
+      note_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);
     }
   }
   return Flow::next;
@@ -133,9 +150,8 @@ void decode_matrices(Decoder& d, bool loads) {
     loads ? d.result_of(element, 32) : d.source_of(element, Type::b32);
   }
   if (loads) d.address(d.operand(1));
-  d.in.meets = true;
+  d.in.meets = d.in.carries = d.in.addresses = true;
   if (loads) {
-    d.in.carries = d.in.addresses = true;
     d.in.act = transposed ? move_matrices<true, true> : move_matrices<false, true>;
   } else {
     d.in.act = transposed ? move_matrices<true, false> : move_matrices<false, false>;

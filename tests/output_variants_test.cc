@@ -59,7 +59,8 @@ TEST_CASE("output variants: a bug of a kernel that rounds elsewhere is named", "
   };
   for (const Row& row :
        {Row{"q_rounded + lse_maximum_base_two", Cause::wrong_base, Stage::epilogue},
-        Row{"q_rounded + o_not_rescaled", Cause::not_rescaled, Stage::pv}}) {
+        Row{"q_rounded + o_not_rescaled", Cause::not_rescaled, Stage::pv},
+        Row{"q_rounded + o_not_rescaled_in_odd_tiles", Cause::not_rescaled, Stage::pv}}) {
     const Dump dump = stranger_dump(problems[0], ElementType::bf16, "random", 3, 32, 32, row.bugs);
     const DiffReport report = diff_against_reference(dump);
     const Diagnosis diagnosis = diagnose(dump, report);

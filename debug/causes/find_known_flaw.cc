@@ -69,7 +69,9 @@ class FlawSearch {
     }
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
     if (fitting_.empty() && !traced_) {
-      for (const Flaw& flaw : composed_flaws(info_)) attempt(flaw);
+      const std::vector<Flaw> composed = composed_flaws(info_);
+      for (const Flaw& flaw : composed) attempt(flaw);
+      if (fitting_.empty()) attempt_on_variant(composed);
     }
     if (fitting_.empty() && !traced_) {
       for (const Flaw& flaw : learned_flaws(inputs_, rows_)) attempt(flaw);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "debug/causes/diagnose.h"
+#include "debug/causes/flaw_trial.h"
 #include "debug/judge/diff.h"
 #include "tests/support/catch.h"
 #include "tests/support/stranger_kernel.h"
@@ -191,6 +192,28 @@ TEST_CASE("known flaws: of two bugs at once, both are named", "[causes]") {
       CHECK(named.cause != *named.other_cause);
     }
   }
+}
+
+// Of outputs that are off by little, few values tell: else all rows were gone over for each bug.
+TEST_CASE("known flaws: a bug is given up where what tells does not follow", "[causes]") {
+  const Dump dump = stranger_dump(problems[0], ElementType::f16, "random", 8, 32, 32, "");
+  PlanInputs inputs(dump);
+  const PlannedRow right = inputs.carry_out(inputs.right_plan(0, 0, 0));
+  OutputRow row{0, 0, 0, {}, {}};
+  for (const double o : right.o) row.o.push_back({o, o, 0, false});
+  row.o[3].got += 0.1;
+  row.telling = {3, 4, 5, 6};
+  row.wrong_values = 200;  // of which a few may not follow
+  const auto decisive_with = [&](double factor) {
+    const Flaw flaw{Cause::wrong_scale, Stage::qk, "", 0,
+                    [&](RowPlan& plan) { plan.scale *= factor; }};
+    return try_flaw(flaw, inputs, {row}).decisive;
+  };
+  CHECK(decisive_with(1) == 0);
+  // What follows is gone over.
+  row.o[3].got = right.o[3];
+  row.o[3].want += 0.1;
+  CHECK(decisive_with(1) == 1);
 }
 
 TEST_CASE("known flaws: what explains one output alone is suspected", "[causes]") {

@@ -129,7 +129,7 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
 
 }  // namespace
 
-Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
+Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) {
   Diagnosis diagnosis;
   diagnosis.first = report.first;
   if (report.rounded) {
@@ -156,7 +156,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report) {
     diagnosis.evidence = report.warnings;
     return diagnosis;
   }
-  const Scene scene(dump, *report.first);
+  const Scene scene(dump, *report.first, breadth);
   Findings findings = all_findings(scene);
   keep_what_lasts(dump, scene, findings);
   diagnosis.rivals = rivals_of(findings, scene);

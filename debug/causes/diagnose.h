@@ -65,7 +65,7 @@ bool may_be_unfilled(const Diagnosis& memory);
 void settle_unfilled(const CheckReport* whole, Diagnosis& memory);
 
 /// The cause of what `report`, a diff of `dump` that is no match, found first. Deterministic.
-Diagnosis diagnose(const Dump& dump, const DiffReport& report);
+Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth = Breadth::all);
 
 /// Takes back what would show in a run that is `right`: rivals, or the cause for the best of them.
 void refute(Diagnosis& diagnosis, const DumpInfo& right);

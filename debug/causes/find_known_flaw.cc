@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "debug/causes/detectors.h"
@@ -9,6 +11,7 @@
 #include "debug/causes/output_variants.h"
 #include "debug/causes/phrases.h"
 #include "debug/text/text.h"
+#include "reference/parallel.h"
 
 namespace lanescope {
 
@@ -53,29 +56,25 @@ class FlawSearch {
         traced_(traced),
         // Of a traced kernel, each output is judged by itself: the other may be right.
         rows_(output_rows(scene, traced ? std::optional(scene.site()) : std::nullopt)),
+        composes_(scene.breadth() == Breadth::all),
+        dump_(scene.dump()),
         inputs_(scene.dump()) {}
 
   void run(Findings& findings) {
     if (!may_be_explained(rows_)) return;
     const std::vector<Flaw> flaws = known_flaws(info_);
-    for (const Flaw& flaw : flaws) {
-      if (is_possible(flaw)) attempt(flaw);
-    }
+    attempt(flaws);
     // Errors that a rounding explains nearly whole need no other flaw.
     if (fitting_.empty() && !traced_ && find_nearest_rounding(flaws, 0.4, findings)) return;
     if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
-    if (fitting_.empty() && !traced_ && lse_is_right()) {
-      for (const Flaw& flaw : flaws_of_passes(flaws)) attempt(flaw);
-    }
+    if (fitting_.empty() && !traced_ && lse_is_right()) attempt(flaws_of_passes(flaws));
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
-    if (fitting_.empty() && !traced_) {
+    if (fitting_.empty() && !traced_ && composes_) {
       const std::vector<Flaw> composed = composed_flaws(info_);
-      for (const Flaw& flaw : composed) attempt(flaw);
+      attempt(composed);
       if (fitting_.empty()) attempt_on_variant(composed);
     }
-    if (fitting_.empty() && !traced_) {
-      for (const Flaw& flaw : learned_flaws(inputs_, rows_)) attempt(flaw);
-    }
+    if (fitting_.empty() && !traced_) attempt(learned_flaws(inputs_, rows_));
     if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, 0.6, findings);
     tell(findings);
   }
@@ -100,25 +99,43 @@ class FlawSearch {
                         [](const OutputRow& row) { return row.lse && row.lse->wrong(); });
   }
 
-  void attempt(const Flaw& flaw) {
-    const FlawTrial trial = try_flaw(flaw, inputs_, rows_);
-    if (!trial.explains()) return;
-    const std::string part = trial.wins() ? "" : trial.part(info_.br, info_.problem.d);
-    if (trial.wins() || !part.empty()) fitting_.push_back({flaw, trial, part});
+  void attempt(const std::vector<Flaw>& flaws) {
+    // Each core takes its own of them, with what it has computed of the inputs.
+    const auto cores = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    while (others_.size() + 1 < cores) others_.push_back(std::make_unique<PlanInputs>(dump_));
+    std::vector<FlawTrial> trials(flaws.size());
+    reference::parallel_for(static_cast<std::int64_t>(cores), 0, [&](std::int64_t core) {
+      const auto first = static_cast<std::size_t>(core);
+      PlanInputs& inputs = first == 0 ? inputs_ : *others_[first - 1];
+      for (std::size_t i = first; i < flaws.size(); i += cores) {
+        if (is_possible(flaws[i])) trials[i] = try_flaw(flaws[i], inputs, rows_);
+      }
+    });
+    for (std::size_t i = 0; i < flaws.size(); ++i) {
+      const FlawTrial& trial = trials[i];
+      if (!trial.explains()) continue;
+      const std::string part = trial.wins() ? "" : trial.part(info_.br, info_.problem.d);
+      if (trial.wins() || !part.empty()) fitting_.push_back({flaws[i], trial, part});
+    }
+  }
+
+  void all_go_by(const Recurrence& variant) {
+    go_by(variant, inputs_);
+    for (const auto& other : others_) go_by(variant, *other);
   }
 
   /// A kernel that rounds elsewhere, which is no fault, and has a flaw besides.
   void attempt_on_variant(const std::vector<Flaw>& flaws) {
     const std::vector<OutputRow> rows = rows_;
     for (const Recurrence& variant : variants_of_one_output(inputs_, rows)) {
-      go_by(variant, inputs_);
+      all_go_by(variant);
       rows_ = judged_by(inputs_, rows);
-      for (const Flaw& flaw : flaws) attempt(flaw);
+      attempt(flaws);
       if (fitting_.empty()) continue;
       variant_ = variant;
       return;
     }
-    go_by({}, inputs_);
+    all_go_by({});
     rows_ = rows;
   }
 
@@ -226,7 +243,10 @@ class FlawSearch {
   const DumpInfo& info_;
   bool traced_;
   std::vector<OutputRow> rows_;
+  bool composes_;
+  const Dump& dump_;
   PlanInputs inputs_;
+  std::vector<std::unique_ptr<PlanInputs>> others_;  ///< of the other cores
   std::vector<Fit> fitting_;
   std::optional<Recurrence> variant_;  ///< the kernel's, where it is known
 };

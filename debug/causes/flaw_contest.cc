@@ -92,10 +92,15 @@ std::optional<Flaw> FlawContest::find(const std::string& text) const {
   return like == by_words_.end() ? std::nullopt : std::optional(flaws_[like->second]);
 }
 
+const std::vector<OutputRow>& FlawContest::rows_of(const Divergence& first) {
+  if (rows_.empty()) rows_ = output_rows(Scene(dump_, first), std::nullopt);
+  return rows_;
+}
+
 std::optional<Finding> FlawContest::beside(const Finding& finding, const Divergence& first) {
   const std::optional<Flaw> one = find(finding.flaw);
   if (!one || finding.in_part) return std::nullopt;
-  const std::vector<OutputRow> rows = output_rows(Scene(dump_, first), std::nullopt);
+  const std::vector<OutputRow>& rows = rows_of(first);
   const Flaw* best = nullptr;
   FlawTrial of_best;
   bool only = true;
@@ -122,8 +127,7 @@ std::optional<Finding> FlawContest::beside(const Finding& finding, const Diverge
 }
 
 bool FlawContest::explains(const Finding& finding, const Divergence& first) {
-  const Scene scene(dump_, first);
-  const std::vector<OutputRow> rows = output_rows(scene, std::nullopt);
+  const std::vector<OutputRow>& rows = rows_of(first);
   if (explains_plainly(finding, rows)) return true;
   const auto variants = variants_of_one_output(inputs_, rows);
   const bool explained = std::any_of(variants.begin(), variants.end(), [&](const Recurrence& way) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ class FlawContest {
   explicit FlawContest(const Dump& dump);
 
   /// Whether the flaw of a finding makes the outputs of the dump what they are; `first`: where they
-  /// are wrong.
+  /// are wrong, the same in all calls.
   bool explains(const Finding& finding, const Divergence& first);
   /// The flaw that a kernel has besides that of a finding, where its outputs are those of both.
   /// Not certain where others do as well with as few choices.
@@ -33,12 +34,14 @@ class FlawContest {
   std::optional<Flaw> find(const std::string& text) const;
   /// `explains`, of a kernel that rounds as the plans of `inputs_` do.
   bool explains_plainly(const Finding& finding, const std::vector<OutputRow>& rows);
+  const std::vector<OutputRow>& rows_of(const Divergence& first);
   std::vector<PlannedRow> outputs_with(const Flaw* flaw);
   bool are_others(const std::vector<PlannedRow>& one, const std::vector<PlannedRow>& other) const;
 
   const Dump& dump_;
   PlanInputs inputs_;
   std::vector<Sample> samples_;
+  std::vector<OutputRow> rows_;
   std::vector<Flaw> flaws_;  ///< known ones first
   std::size_t known_ = 0;
   std::map<std::string, std::size_t> by_text_, by_words_;

@@ -221,8 +221,9 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
     }
     if (missed > most_missed) return true;
   }
-  // Errors that are within what may be off anyway show no flaw.
-  return looked_at > 0 && telling == 0;
+  // Errors that are within what may be off anyway show no flaw, and of few that are not most
+  // follow.
+  return looked_at > 0 && (telling == 0 || 2 * missed > telling);
 }
 
 }  // namespace

@@ -9,7 +9,12 @@ namespace lanescope {
 
 const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
                                            bool exchanged) {
-  std::vector<std::vector<double>>& rows = rows_[{&tensor, type, exchanged}];
+  const RowsKey key{&tensor, type, exchanged};
+  if (key != last_key_) {
+    last_key_ = key;
+    last_rows_ = &rows_[key];
+  }
+  std::vector<std::vector<double>>& rows = *last_rows_;
   if (rows.empty()) rows.resize(static_cast<std::size_t>(tensor.size() / tensor.dims.back() + 1));
   std::vector<double>& values = row < 0 ? rows.back() : rows[static_cast<std::size_t>(row)];
   if (!values.empty()) return values;

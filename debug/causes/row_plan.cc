@@ -202,8 +202,9 @@ void PlanInputs::add_values(const RowPlan& plan, const Sums& sums,
         row.magnitude[i] += std::abs(share);
       }
     }
+    if (!plan.o_kept) continue;
     const bool ends = (term + 1) % tile == 0 || term + 1 == plan.terms.size();
-    if (plan.o_kept && ends && sums.brought[term / tile] > 0) {
+    if (ends && sums.brought[term / tile] > 0) {
       // As the tile has it, relative to its maximum.
       for (double& o : row.o) {
         o = plan.o_kept(o / sums.brought[term / tile]) * sums.brought[term / tile];

@@ -244,7 +244,10 @@ class PlanInputs {
   const Dump& dump_;
   Inputs inputs_;
   /// The rows of a tensor as they are read; those behind the last are zeros.
-  std::map<std::tuple<const Tensor*, ElementType, bool>, std::vector<std::vector<double>>> rows_;
+  using RowsKey = std::tuple<const Tensor*, ElementType, bool>;
+  std::map<RowsKey, std::vector<std::vector<double>>> rows_;
+  RowsKey last_key_{};  ///< asked for last, most often once more
+  std::vector<std::vector<double>>* last_rows_ = nullptr;
   /// q·k by row of Q and row of K, NaN where it is not known, of inputs as they are.
   std::map<std::int64_t, std::vector<double>> products_;
   std::map<std::array<std::int64_t, 3>, RowPlan> right_plans_;

@@ -19,8 +19,12 @@ constexpr double slack = 0x1p-15;
 
 }  // namespace
 
-Scene::Scene(const Dump& dump, const Divergence& first)
-    : dump_(dump), judge_(dump), first_(first), reference_(judge_.reference_of(first.block)) {
+Scene::Scene(const Dump& dump, const Divergence& first, Breadth breadth)
+    : dump_(dump),
+      judge_(dump),
+      first_(first),
+      breadth_(breadth),
+      reference_(judge_.reference_of(first.block)) {
   judge_.judge(first.block / dump.info.splits,
                [&](SiteId id, std::int64_t block, std::int64_t tile, Judgement judgement,
                    const reference::Bounded& want) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -73,6 +74,10 @@ class FitCount {
   int decisive_ = 0, explained_ = 0, right_ = 0, predicted_ = 0;
 };
 
+/// How far the bug of a kernel is looked for that shows its outputs alone: those that are composed
+/// (known_flaws.h) take ten times as long as all others.
+enum class Breadth : std::uint8_t { all, but_composed };
+
 /// The scene of the fault: one site at its first failing block and tile, with everything that the
 /// stage received. Rows and columns are those of the tile; only rows that exist are looked at.
 class Scene {
@@ -80,12 +85,13 @@ class Scene {
   using Array = reference::Array;
 
   /// `dump` (a checked one) must outlive the scene; `first` is what a diff of it named first.
-  Scene(const Dump& dump, const Divergence& first);
+  Scene(const Dump& dump, const Divergence& first, Breadth breadth = Breadth::all);
 
   const Dump& dump() const { return dump_; }
   const DumpInfo& info() const { return dump_.info; }
   const Judge& judge() const { return judge_; }
   const Divergence& first() const { return first_; }
+  Breadth breadth() const { return breadth_; }
   SiteId site() const { return first_.site; }
   std::int64_t tile() const { return first_.tile; }
   std::int64_t block() const { return first_.block; }
@@ -141,6 +147,7 @@ class Scene {
   const Dump& dump_;
   Judge judge_;
   Divergence first_;
+  Breadth breadth_;
   reference::OnlineBlock reference_;
   reference::Bounded want_;
   Array got_;

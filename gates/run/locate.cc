@@ -285,7 +285,11 @@ class Search {
     }
     probe_failed_ = !(report.match || report.unsettled || variant);
     if (!probe_failed_) return false;
-    Diagnosis diagnosis = diagnose(dump, report);
+    // What no bug explains in so many problems, those that are composed do in no other.
+    constexpr int most_unexplained = 5;
+    Diagnosis diagnosis = diagnose(
+        dump, report, unexplained_ < most_unexplained ? Breadth::all : Breadth::but_composed);
+    unexplained_ += diagnosis.flaws.empty();
     for (const DumpInfo& right : right_) refute(diagnosis, right);
     const bool harmless = outputs_hold(report);
     // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
@@ -406,6 +410,7 @@ class Search {
   std::vector<RunTraits> traits_;
   std::vector<DumpInfo> right_;       ///< of the runs that match
   FailedRuns failed_runs_;            ///< of a kernel that is not traced
+  int unexplained_ = 0;               ///< runs in which no known flaw gives the outputs
   FlawRivals rivals_;                 ///< what its runs say of known flaws
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   Probe variant_probe_;               ///< the first with another recurrence

@@ -98,6 +98,36 @@ TEST_CASE("ptx cluster copy: st.async stores into another block", "[ptx]") {
   CHECK(wide.out[200] == 0x11223344 + 7);
 }
 
+TEST_CASE("ptx cluster copy: what signals a plain store of another block's memory", "[ptx]") {
+  const std::string plain = number + "st.shared::cluster.u32 [%r20+1024], %r1;\n",
+                    both = init("1") + expect("512") + meet + plain + store,
+                    arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r21];\n",
+                    by_all = init("128") + meet + plain;
+  for (const std::uint64_t schedule : {0, 1, 2, 3}) {
+    INFO("schedule " << schedule);
+    check_words_of_previous(run_cluster(by_all + arrive + wait + read_sent + meet, 2, schedule), 2);
+    // What arrives with the asynchronous store says nothing of the plain one.
+    CHECK(run_cluster(both + wait + read_sent + meet, 2, schedule).found(Kind::race));
+    check_words_of_previous(run_cluster(both + wait + meet + read_sent + meet, 2, schedule), 2);
+    // Nor does an arrival that orders nothing there, unless a fence does.
+    for (const char* const weak : {"", ".release.cta", ".relaxed.cluster"}) {
+      const std::string weakly =
+          std::string("mbarrier.arrive") + weak + ".shared::cluster.b64 _, [%r21];\n";
+      INFO(weakly);
+      CHECK(run_cluster(by_all + weakly + wait + read_sent + meet, 2, schedule).found(Kind::race));
+      check_words_of_previous(
+          run_cluster(by_all + "fence.acq_rel.cluster;\n" + weakly + wait + read_sent + meet, 2,
+                      schedule),
+          2);
+      // A tile that was read is given back like that.
+      const std::string give_back = init("128") + fill + meet +
+                                    "ld.shared::cluster.u32 %r1, [%r20];\n" + weakly + wait +
+                                    "st.shared.u32 [%r7], 7;\nst.global.u32 [%rd1], %r1;\n";
+      CHECK(run_cluster(give_back + meet, 2, schedule).kinds.empty());
+    }
+  }
+}
+
 TEST_CASE("ptx cluster copy: what is wrong with a st.async is said", "[ptx]") {
   // A barrier of the cluster waits for no asynchronous store.
   CHECK(run_cluster(ready + store + meet + read_back + wait + meet).found(Kind::missing_wait));

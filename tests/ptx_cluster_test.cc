@@ -132,6 +132,28 @@ TEST_CASE("ptx cluster: a multicast brings the same bytes to several blocks", "[
   CHECK(!early.kinds.empty());
 }
 
+TEST_CASE("ptx cluster: clusters of a cooperative grid wait for each other", "[ptx]") {
+  // Each block leaves the index of its neighbour in the cluster, and takes what the block of the
+  // same rank in the other cluster left.
+  const std::string exchange =
+      "mov.u32 %r13, %ctaid.x; st.shared.u32 [%r7], %r13; mov.u32 %r10, %cluster_ctarank;\n"
+      "xor.b32 %r11, %r10, 1; mapa.shared::cluster.u32 %r2, %r7, %r11;\n" +
+      meet +
+      "ld.shared::cluster.u32 %r14, [%r2]; mul.wide.u32 %rd6, %r13, 4; add.s64 %rd6, %rd0, %rd6;\n"
+      "@%p0 st.global.u32 [%rd6+2560], %r14;\n" +
+      meet +
+      "@%p0 red.release.gpu.global.add.u32 [%rd0+3584], 1;\n"
+      "G: ld.acquire.gpu.global.u32 %r15, [%rd0+3584]; setp.lt.u32 %p3, %r15, 4; @%p3 bra G;\n"
+      "xor.b32 %r16, %r13, 2; mul.wide.u32 %rd7, %r16, 4; add.s64 %rd7, %rd0, %rd7;\n"
+      "ld.global.u32 %r17, [%rd7+2560]; @%p0 st.global.u32 [%rd6], %r17;\n";
+  for (const std::uint64_t schedule : {0, 1, 2}) {
+    const Result result = run(exchange, false, schedule, {}, 2, 0, 2);
+    INFO("schedule " << schedule);
+    CHECK(result.fault.empty());
+    for (std::uint32_t block = 0; block < 4; ++block) CHECK(result.out[block] == (block ^ 2 ^ 1));
+  }
+}
+
 TEST_CASE("ptx cluster: what is wrong is said", "[ptx]") {
   CHECK_THAT(run_cluster("mapa.shared::cluster.u32 %r2, %r8, 5;\n", 2).fault,
              ContainsSubstring("rank 5 of a cluster of 2 blocks"));

@@ -31,6 +31,7 @@ Cause cause_of(Kind kind) {
     case Kind::never_written:
       return Cause::never_written;
     case Kind::missing_proxy_fence:
+    case Kind::missing_map_fence:
       return Cause::missing_proxy_fence;
     case Kind::operand_overwritten:
       return Cause::operand_overwritten;

@@ -47,6 +47,8 @@ const char* name_of(Kind kind) {
       return "unfinished copy";
     case Kind::double_arrival:
       return "double arrival";
+    case Kind::missing_map_fence:
+      return "missing tensor map fence";
     case Kind::missing_grid_wait:
       return "missing grid wait";
   }
@@ -112,6 +114,10 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::double_arrival:
       return "a thread arrived twice in a phase of an mbarrier, so that it completed without "
              "another one";
+    case Kind::missing_map_fence:
+      return "the kernel made this tensor map, and between that and the copy a "
+             "fence.proxy.tensormap is missing: a release behind the one, an acquire of the map "
+             "before the other";
     case Kind::missing_grid_wait:
       return "the grid before in the stream let this one start early, and may still use these "
              "bytes: no griddepcontrol.wait (cudaGridDependencySynchronize) stands before the "

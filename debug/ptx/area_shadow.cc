@@ -8,29 +8,6 @@ namespace lanescope::ptx {
 using simt::Kind;
 using simt::Party;
 
-void BlockOrder::join(Blocks& to, const Blocks& from) {
-  for (const auto& [block, time] : from) to[block] = std::max(to[block], time);
-}
-
-std::uint32_t BlockOrder::meet(const void* address, std::int64_t block) {
-  const std::lock_guard lock(mutex_);
-  used_ = true;
-  Blocks& known = known_[block];
-  Blocks& passed = passed_[address];
-  join(known, passed);
-  const std::uint32_t time = ++known[block];
-  join(passed, known);
-  return time;
-}
-
-bool BlockOrder::is_known(std::int64_t earlier, std::uint32_t time, std::int64_t later) const {
-  const std::lock_guard lock(mutex_);
-  const auto known = known_.find(later);
-  if (known == known_.end()) return false;
-  const auto at = known->second.find(earlier);
-  return at != known->second.end() && time < at->second;
-}
-
 AreaShadow::AreaShadow(std::size_t bytes, bool written)
     : pages_(std::make_unique<Page[]>(bytes / page_bytes + 1)) {
   if (written) note_write(0, bytes);
@@ -178,22 +155,25 @@ void AreaShadow::meet_last(const Page& page, std::size_t offset, std::size_t byt
 
 Kind AreaShadow::enter_cell(Cell& cell, const Visit& visit, const BlockOrder& order,
                             Party& earlier) {
-  const auto is_ordered = [&](const Use& use) {
+  const auto is_ordered = [&](const Use& use, bool read = false) {
     if (use.block < 0 || (use.orders && visit.orders)) return true;
+    if (use.sent) return order.has_come(use.time, visit.block);
     if (use.block == visit.block) return visit.past.holds(use.touch.epoch);
-    return order.holds(use.block, use.time, visit.block);
+    return read ? order.holds_read(use.block, use.time, visit.block)
+                : order.holds(use.block, use.time, visit.block);
   };
   const auto tell = [&](const Use& use, bool wrote) {
     earlier = {wrote, use.touch.place, use.block, simt::thread_of(use.touch.epoch)};
     // Of two blocks either may come first.
     return wrote || use.block != visit.block ? Kind::race : Kind::race_with_read;
   };
-  const Use me{visit.touch, static_cast<std::int32_t>(visit.block), visit.time, visit.orders};
+  const Use me{visit.touch, static_cast<std::int32_t>(visit.block), visit.time, visit.orders,
+               visit.sent};
   Kind kind = Kind::none;
   if (!visit.rewrites && !is_ordered(cell.write)) kind = tell(cell.write, true);
   if (visit.write) {
     for (const Use& read : cell.reads) {
-      if (kind == Kind::none && !is_ordered(read)) kind = tell(read, false);
+      if (kind == Kind::none && !is_ordered(read, true)) kind = tell(read, false);
     }
     // The lowest of several blocks is kept: what is found does not depend on which ran first.
     if (cell.write.block < 0 || me.block <= cell.write.block || is_ordered(cell.write)) {
@@ -207,9 +187,9 @@ Kind AreaShadow::enter_cell(Cell& cell, const Visit& visit, const BlockOrder& or
     return use.block == me.block && use.touch.epoch == me.touch.epoch;
   };
   if (is_me(a) || is_me(b)) return kind;
-  if (is_ordered(a)) {
+  if (is_ordered(a, true)) {
     a = me;
-  } else if (is_ordered(b) || a.block == b.block) {
+  } else if (is_ordered(b, true) || a.block == b.block) {
     b = me;
   }
   return kind;

@@ -1,47 +1,17 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
+#include "debug/ptx/block_order.h"
 #include "debug/simt/finding.h"
 #include "debug/simt/shadow.h"
 
 namespace lanescope::ptx {
-
-/// Which accesses of the blocks of a grid come before which: blocks meet at atomic accesses, and
-/// what a block did before it came there is before what others do that come there later. Of the
-/// lanes of a block it is taken that they all know of each other then: where no barrier orders
-/// them, races can be missed, and none is made up.
-class BlockOrder {
- public:
-  /// Around an access that orders and the `meet` of it: else one block could see what another left
-  /// before it has met it.
-  std::unique_lock<std::mutex> hold() { return std::unique_lock(accesses_); }
-  /// A block accesses `address` in a way that orders. Returns how often it has, which is the time
-  /// of what it does next.
-  std::uint32_t meet(const void* address, std::int64_t block);
-  /// Whether what `earlier` did at `time` is before what `later` does now.
-  bool holds(std::int64_t earlier, std::uint32_t time, std::int64_t later) const {
-    return used_ && is_known(earlier, time, later);
-  }
-
- private:
-  using Blocks = std::unordered_map<std::int64_t, std::uint32_t>;  ///< times of blocks: all before
-  static void join(Blocks& to, const Blocks& from);
-  bool is_known(std::int64_t earlier, std::uint32_t time, std::int64_t later) const;
-
-  std::atomic<bool> used_{false};  ///< most kernels order no blocks
-  std::mutex accesses_;
-  mutable std::mutex mutex_;
-  std::unordered_map<const void*, Blocks> passed_;  ///< by accesses of the address
-  std::unordered_map<std::int64_t, Blocks> known_;  ///< to each block
-};
 
 /// What the memory checker knows of an area of global memory that any lane may use: which bytes
 /// were ever written, and who used them in the launch that runs. Of that it keeps a cell per 4
@@ -69,6 +39,7 @@ class AreaShadow {
     bool write;
     bool rewrites;  ///< the bytes that lie there already
     bool orders;    ///< atomic, or volatile and the like: such do not race with each other
+    bool sent;      ///< to complete on an mbarrier: `time` is what BlockOrder::send gave
     std::int64_t block;
     std::uint32_t time;  ///< of the block (BlockOrder)
     bool after_last;     ///< all that the last launch did is before it
@@ -107,7 +78,7 @@ class AreaShadow {
     simt::Touch touch;
     std::int32_t block = -1;  ///< −1: nobody
     std::uint32_t time = 0;
-    bool orders = false;
+    bool orders = false, sent = false;  ///< as a Visit says
   };
   struct Cell {
     Use write;

@@ -86,10 +86,10 @@ bool Block::move_on() {
   return any;
 }
 
-void Block::meet_in_cluster(const void* what) {
+void Block::meet_in_cluster(const void* what, bool of_reads) {
   if (!cluster_shadow_) return;
-  const auto held = order_of_blocks_.hold();
-  time = order_of_blocks_.meet(what, block_);
+  const auto held = order().hold();
+  time = order().meet(what, block_, of_reads);
 }
 
 void Block::acknowledge(const simt::MbarrierState& barrier) {
@@ -103,7 +103,7 @@ void Block::acknowledge(const simt::MbarrierState& barrier) {
 void Block::learn_what_arrived(int thread) {
   if (acknowledgements_.empty() && known_to_arrive_.empty()) return;
   std::erase_if(acknowledgements_, [&](const Acknowledgement& a) {
-    if (!order_of_blocks_.holds(a.block, a.time, block_)) return false;
+    if (!order().holds(a.block, a.time, block_)) return false;
     std::uint32_t& known = known_to_arrive_[a.full];
     known = std::max(known, a.count);
     return true;

@@ -28,12 +28,12 @@ void each_lane_of(const Barrier::Arrival& arrival, F&& f) {
 
 }  // namespace
 
-Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order,
+Block::Block(const Grid& grid, const Program& program, simt::Sitting& sitting, GridOrder& order,
              Cluster& cluster, int rank)
     : grid_(grid),
       program_(program),
       sitting_(sitting),
-      order_of_blocks_(order),
+      order_of_grid_(order),
       cluster_(cluster),
       rank_(rank),
       shared_bytes_((program.shared_bytes + grid.dynamic_shared + 3) / 4 * 4) {

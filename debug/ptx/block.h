@@ -13,6 +13,7 @@
 
 #include "debug/ptx/machine.h"
 #include "debug/ptx/recording.h"
+#include "debug/ptx/tensor_map_order.h"
 #include "debug/ptx/warp.h"
 #include "debug/simt/async_block.h"
 #include "debug/simt/async_host.h"
@@ -46,7 +47,7 @@ class Cluster;
 /// Runs blocks of a grid, one after the other, as one of those of its cluster.
 class Block final : public simt::AsyncHost {
  public:
-  Block(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order,
+  Block(const Grid& grid, const Program& program, simt::Sitting& sitting, GridOrder& order,
         Cluster& cluster, int rank);
 
   // A block's run, as its cluster calls it. They throw Fault.
@@ -75,7 +76,8 @@ class Block final : public simt::AsyncHost {
   std::size_t shared_bytes() const override { return shared_bytes_; }
   simt::BlockChecker* checker() override { return checker_ ? &*checker_ : nullptr; }
   simt::Sitting& sitting() { return sitting_; }
-  BlockOrder& order() { return order_of_blocks_; }
+  BlockOrder& order() { return order_of_grid_.blocks; }
+  TensorMapOrder& maps() { return order_of_grid_.maps; }
   NumbersMade& numbers() { return numbers_; }
   NumberOrigins& origins() { return origins_; }
   Recording* recording() { return grid_.slice ? &recording_ : nullptr; }
@@ -98,8 +100,9 @@ class Block final : public simt::AsyncHost {
   /// What lanes of several blocks of the cluster did to the shared memory of this one; nullptr
   /// without a cluster or a checker.
   AreaShadow* cluster_shadow() { return cluster_shadow_ ? &*cluster_shadow_ : nullptr; }
-  /// What the block did before is before what blocks of the cluster do that come to `what` later.
-  void meet_in_cluster(const void* what);
+  /// What the block did before is before what blocks of the cluster do that come to `what` later;
+  /// `of_reads`: what it read alone.
+  void meet_in_cluster(const void* what, bool of_reads = false);
   /// A thread has waited for a phase of an mbarrier of the block: who knows that knows that what
   /// other blocks had sent there does not read their memory any more.
   void acknowledge(const simt::MbarrierState& barrier);
@@ -164,7 +167,7 @@ class Block final : public simt::AsyncHost {
   const Grid& grid_;
   const Program& program_;
   simt::Sitting& sitting_;
-  BlockOrder& order_of_blocks_;
+  GridOrder& order_of_grid_;
   Cluster& cluster_;
   const int rank_;
   NumbersMade numbers_;

@@ -94,6 +94,7 @@ Flow copy_tensor(Warp& warp, const Instruction& in, std::uint32_t mask) {
     const std::uint64_t map_at =
         warp.lanes<std::uint64_t>(in.s[1])[lane] + static_cast<std::uint64_t>(in.immediate2);
     const std::byte* map_bytes = warp.locate(Space::generic, map_at, 128, lane);
+    warp.check_map(map_bytes, lane);
     const auto map = read_tensor_map(map_bytes);
     if (!map) {
       warp.fail(lane, "the 128 bytes of the tensor map are not what cuTensorMapEncodeTiled wrote");
@@ -181,11 +182,10 @@ Flow send_bytes(Warp& warp, const Instruction& in, std::uint32_t mask) {
                                           warp.lanes<std::uint32_t>(in.s[2])[lane]);
     demand_other_block(warp, lane, at);
     const std::size_t from = warp.shared_offset(Space::shared, source, bytes, lane);
-    warp.check_sent(at.to, bytes, reduces, lane);
+    warp.check_sent(at.to, bytes, reduces, at.full, lane);
     warp.block().async().send(from, bytes, at.to.block->async(), at.to.offset, *at.full,
                               warp.caller(lane),
                               reduces ? reduction_of(update, {in.type, false}) : simt::Reduction());
-    warp.block().meet_in_cluster(at.full);
   });
   return Flow::next;
 }

@@ -1,10 +1,12 @@
 // What the memory checker is told of the accesses of a warp.
 
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/cluster.h"
+#include "debug/ptx/tensor_map.h"
 #include "debug/ptx/warp.h"
 
 namespace lanescope::ptx {
@@ -41,7 +43,8 @@ void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
   if (block_.checker()) check_ordering(Access::write, lane, at, bytes, held);
 }
 
-void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, int lane) {
+void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,
+                      int lane) {
   if (!block_.checker()) return;
   const std::byte* at = to.block->shared() + to.offset;
   if (updates && to.block->checker()->is_unwritten(at, bytes)) {
@@ -50,8 +53,10 @@ void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, in
                           simt::shared_region, static_cast<std::int64_t>(to.offset), bytes);
   }
   AreaShadow::Held held;
-  enter_cluster(*to.block, updates ? Access::update : Access::write, lane, at, bytes, updates,
-                held);
+  const auto sent =
+      block_.cluster_shadow() ? std::optional(block_.order().send(full)) : std::nullopt;
+  enter_cluster(*to.block, updates ? Access::update : Access::write, lane, at, bytes, updates, held,
+                sent);
 }
 
 void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes,
@@ -112,14 +117,37 @@ void Warp::enter_area(const GlobalMemory::Area& area, Access access, int lane,
 
 /// Within a block its checker orders the lanes; here it is told of what other blocks did.
 void Warp::enter_cluster(Block& owner, Access access, int lane, const std::byte* at,
-                         std::size_t bytes, bool orders, AreaShadow::Held& held) {
+                         std::size_t bytes, bool orders, AreaShadow::Held& held,
+                         std::optional<std::uint32_t> sent) {
   const simt::Party party{access != Access::read, place_number(), block_.index(), thread(lane)};
-  const AreaShadow::Verdict found =
-      owner.cluster_shadow()->enter(static_cast<std::size_t>(at - owner.shared()), bytes,
-                                    visit_of(access, party, orders), block_.order(), held);
+  AreaShadow::Visit visit = visit_of(access, party, orders);
+  visit.sent = sent.has_value();
+  if (sent) visit.time = *sent;
+  const AreaShadow::Verdict found = owner.cluster_shadow()->enter(
+      static_cast<std::size_t>(at - owner.shared()), bytes, visit, block_.order(), held);
   if (found.kind == simt::Kind::none || found.earlier.block == block_.index()) return;
   block_.checker()->add(found.kind, party, found.earlier, simt::shared_region,
                         static_cast<std::int64_t>(found.offset), bytes);
+}
+
+TensorMapOrder::Moment Warp::moment(int lane) {
+  const simt::Clocks& clocks = block_.checker()->clocks();
+  return {{false, place_number(), block_.index(), thread(lane)},
+          clocks.now(thread(lane)),
+          clocks.past(thread(lane)),
+          block_.time};
+}
+
+void Warp::check_map(const std::byte* map, int lane) {
+  if (!block_.checker()) return;
+  const TensorMapOrder::Moment me = moment(lane);
+  const auto address = std::bit_cast<std::uint64_t>(map);
+  const std::optional<simt::Party> writer = block_.maps().use(address, me, block_.order());
+  if (!writer) return;
+  const GlobalMemory::Area* area = find_area(address, sizeof(TensorMapBytes));
+  block_.checker()->add(
+      simt::Kind::missing_map_fence, me.party, *writer, area ? area->region : simt::nowhere,
+      area ? static_cast<std::int64_t>(address - area->begin) : 0, sizeof(TensorMapBytes));
 }
 
 AreaShadow::Visit Warp::visit_of(Access access, const simt::Party& party, bool orders) {
@@ -127,6 +155,7 @@ AreaShadow::Visit Warp::visit_of(Access access, const simt::Party& party, bool o
   return {party.write,
           access == Access::rewrite,
           orders,
+          false,
           party.block,
           block_.time,
           block_.is_after_last_grid(party.thread),

@@ -9,8 +9,7 @@ std::string ClusterBarrier::story() const {
          " threads have come";
 }
 
-Cluster::Cluster(const Grid& grid, const Program& program, simt::Sitting& sitting,
-                 BlockOrder& order)
+Cluster::Cluster(const Grid& grid, const Program& program, simt::Sitting& sitting, GridOrder& order)
     : grid_(grid), order_(order) {
   for (int rank = 0; rank < grid.blocks_of_cluster(); ++rank) {
     blocks_.push_back(std::make_unique<Block>(grid, program, sitting, order, *this, rank));
@@ -84,9 +83,9 @@ void Cluster::open_if_due() {
   ++barrier_.phase;
   if (grid_.checker && size() > 1) {
     // All that the blocks did before is before all that they do next.
-    const auto held = order_.hold();
+    const auto held = order_.blocks.hold();
     for (int time = 0; time < 2; ++time) {
-      for (const auto& block : blocks_) block->time = order_.meet(&barrier_, block->index());
+      for (const auto& block : blocks_) block->time = order_.blocks.meet(&barrier_, block->index());
     }
   }
   for (const auto& block : blocks_) block->open_cluster_barrier();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "debug/ptx/machine.h"
+#include "debug/ptx/tensor_map_order.h"
 #include "debug/simt/async_host.h"
 
 namespace lanescope::ptx {
@@ -26,7 +27,7 @@ struct ClusterBarrier final : simt::Waitable {
 /// clusters has one block in each.
 class Cluster {
  public:
-  Cluster(const Grid& grid, const Program& program, simt::Sitting& sitting, BlockOrder& order);
+  Cluster(const Grid& grid, const Program& program, simt::Sitting& sitting, GridOrder& order);
   ~Cluster();
 
   // The run of one. They throw Fault.
@@ -58,7 +59,7 @@ class Cluster {
   void open_if_due();
 
   const Grid& grid_;
-  BlockOrder& order_;
+  GridOrder& order_;
   std::vector<std::unique_ptr<Block>> blocks_;  ///< by rank
   std::array<std::uint32_t, 3> coordinates_{};
   ClusterBarrier barrier_;

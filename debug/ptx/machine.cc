@@ -81,7 +81,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   demand_row_tiles(grid, program);
   simt::note_pass();
   if (grid.checker) grid.checker->begin(grid.dynamic_shared + program.shared_bytes, grid.is_first);
-  BlockOrder order;
+  GridOrder order;
   std::mutex mutex;
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();

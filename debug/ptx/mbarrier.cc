@@ -38,7 +38,18 @@ Flow invalidate(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return Flow::next;
 }
 
-enum Arrives : std::uint8_t { arrives = 1, expects = 2, completes = 4 };
+enum Arrives : std::uint8_t { arrives = 1, expects = 2, completes = 4, of_cluster = 8 };
+
+/// What a lane comes to in the place of an mbarrier tells others of what it did. In another block
+/// of the cluster, an arrival does so that releases to the cluster, or has such a fence before it;
+/// one of the block's scope, which PTX takes where none is given, tells of reads alone: CUTLASS
+/// gives tiles back like that (ClusterBarrier::arrive), and what the lane wrote may come later.
+void tell_cluster(Warp& warp, const Instruction& in, simt::MbarrierState& barrier,
+                  const simt::Caller& caller) {
+  const bool releases = (in.kind & of_cluster) || (warp.fenced_lanes >> caller.thread % 32 & 1);
+  const bool of_reads = caller.from_outside && !((in.kind & arrives) && releases);
+  warp.block().meet_in_cluster(&barrier, of_reads);
+}
 
 /// s[1]: bytes or no_place, s[2]: the number of arrivals or no_place. The result is the phase that
 /// they are of: what a GPU leaves there nobody knows.
@@ -49,7 +60,7 @@ Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
     caller.from_outside = place.block != &warp.block();
     simt::AsyncBlock& async = place.block->async();
     simt::MbarrierState& barrier = async.barrier(place.offset, caller);
-    warp.block().meet_in_cluster(&barrier);
+    tell_cluster(warp, in, barrier, caller);
     const std::uint32_t phase = barrier.phase;
     const std::int64_t bytes = in.s[1] == no_place ? 0 : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (in.kind & expects) async.expect(barrier, bytes, caller);
@@ -107,6 +118,11 @@ Flow fence_init(Warp& warp, const Instruction&, std::uint32_t mask) {
   return Flow::next;
 }
 
+Flow fence_cluster(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  warp.fenced_lanes |= mask;
+  return fence_init(warp, in, mask);
+}
+
 /// How strong, between whom, and where the barrier lies.
 void take_words(Decoder& d) {
   d.modifiers.ignore({"release", "acquire", "relaxed", "cta", "cluster"});
@@ -121,6 +137,8 @@ void take_state(Decoder& d) {
 
 void decode_arrive(Decoder& d, std::uint8_t kind, bool has_state) {
   d.modifiers.take("noComplete");
+  const bool relaxed = d.modifiers.take("relaxed");
+  if (d.modifiers.take("cluster") && !relaxed) kind |= of_cluster;
   const bool with_bytes = (kind & (expects | completes)) != 0;
   take_words(d);
   const std::size_t first = has_state ? 1 : 0;
@@ -187,7 +205,9 @@ bool releases_cluster(std::string_view opcode) {
 void decode_fence(Decoder& d) {
   const std::string_view opcode = d.statement().opcode;
   while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
-  if (opcode.starts_with("fence.mbarrier_init") || releases_cluster(opcode)) {
+  if (releases_cluster(opcode)) {
+    d.in.act = fence_cluster;
+  } else if (opcode.starts_with("fence.mbarrier_init")) {
     d.in.act = fence_init;
   } else if (opcode.starts_with("fence.proxy.async.global")) {
     d.in.act = [](Warp&, const Instruction&, std::uint32_t) { return Flow::next; };

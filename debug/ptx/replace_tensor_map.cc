@@ -1,5 +1,5 @@
 // PTX ISA, tensormap.replace, tensormap.cp_fenceproxy and fence.proxy.tensormap: tensor maps that a
-// kernel makes. The order of what such a map's readers see is not checked.
+// kernel makes.
 
 #include <bit>
 #include <cstring>
@@ -15,6 +15,13 @@ namespace lanescope::ptx {
 namespace {
 
 constexpr std::size_t map_bytes = sizeof(TensorMapBytes);
+
+/// Tells the checker that a lane has written a map, which nobody uses where it is in shared memory.
+void note_map(Warp& warp, int lane, const std::byte* map, bool releases) {
+  simt::BlockChecker* checker = warp.block().checker();
+  if (!checker || checker->in_shared(map, map_bytes)) return;
+  warp.block().maps().write(std::bit_cast<std::uint64_t>(map), warp.moment(lane), releases);
+}
 
 enum class Field : std::uint8_t {
   global_address,
@@ -105,6 +112,7 @@ Flow replace_field(Warp& warp, const Instruction& in, std::uint32_t mask) {
                             : "its 128 bytes are neither a tensor map nor zeroes";
     if (fault) warp.fail(lane, std::string("the tensor map: ") + fault);
     std::memcpy(at, &map, map_bytes);
+    note_map(warp, lane, at, false);
   }
   check_map(warp, Warp::Access::write, mask, pointers);
   return Flow::next;
@@ -124,6 +132,28 @@ Flow copy_map(Warp& warp, const Instruction& in, std::uint32_t mask) {
   check_map(warp, Warp::Access::read, first, from);
   check_map(warp, Warp::Access::write, first, to);
   std::memcpy(to[static_cast<std::size_t>(lane)], from[static_cast<std::size_t>(lane)], map_bytes);
+  note_map(warp, lane, to[static_cast<std::size_t>(lane)], true);
+  return Flow::next;
+}
+
+Flow release_maps(Warp& warp, const Instruction&, std::uint32_t mask) {
+  if (!warp.block().checker()) return Flow::next;
+  for (; mask != 0; mask &= mask - 1) {
+    warp.block().maps().release(warp.moment(std::countr_zero(mask)), warp.block().order());
+  }
+  return Flow::next;
+}
+
+Flow acquire_map(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  Pointers pointers{};
+  warp.locate(in, mask, map_bytes, pointers);
+  if (!warp.block().checker()) return Flow::next;
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = std::countr_zero(mask);
+    const std::byte* map = pointers[static_cast<std::size_t>(lane)];
+    warp.block().maps().acquire(std::bit_cast<std::uint64_t>(map), warp.moment(lane),
+                                warp.block().order());
+  }
   return Flow::next;
 }
 
@@ -178,6 +208,21 @@ void decode_copy(Decoder& d) {
   d.in.act = copy_map;
 }
 
+void decode_fence(Decoder& d) {
+  d.modifiers.ignore({"proxy", "tensormap::generic", "cta", "cluster", "gpu", "sys"});
+  if (d.modifiers.take("release")) {
+    d.demand_operands(0);
+    d.in.act = release_maps;
+    return;
+  }
+  if (!d.modifiers.take("acquire")) d.fail(".release or .acquire is missing");
+  d.demand_operands(2);
+  if (d.integer(1, "the bytes of a tensor map") != map_bytes) d.fail("a tensor map has 128 bytes");
+  d.in.space = Space::generic;
+  d.address(d.operand(0));
+  d.in.act = acquire_map;
+}
+
 }  // namespace
 
 bool decode_tensor_map(Decoder& d) {
@@ -187,8 +232,7 @@ bool decode_tensor_map(Decoder& d) {
   } else if (opcode.starts_with("tensormap.cp_fenceproxy.")) {
     decode_copy(d);
   } else if (opcode.starts_with("fence.proxy.tensormap::generic.")) {
-    while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
-    d.in.act = [](Warp&, const Instruction&, std::uint32_t) { return Flow::next; };
+    decode_fence(d);
   } else {
     return false;
   }

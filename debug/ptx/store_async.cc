@@ -45,7 +45,7 @@ Flow store_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
     if (updates) demand_other_block(warp, lane, at);
     std::array<T, 4> numbers{};
     for (std::size_t i = 0; i < count; ++i) numbers[i] = warp.lanes<T>(places[i])[lane];
-    warp.check_sent(at.to, bytes, updates, lane);
+    warp.check_sent(at.to, bytes, updates, at.full, lane);
     at.to.block->async().receive(
         at.to.offset, bytes, *at.full, true, at.caller,
         [=, type = in.type, update = static_cast<Update>(in.kind - 1)](std::byte* to) {
@@ -53,7 +53,6 @@ Flow store_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
           updates ? update_elements(update, type, to, from, bytes, false)
                   : void(std::memcpy(to, from, bytes));
         });
-    warp.block().meet_in_cluster(at.full);
   }
   return Flow::next;
 }

@@ -32,6 +32,7 @@ void Warp::begin(std::uint32_t lanes) {
   starved_ = false;
   copies_.clear();
   groups_committed.fill(0);
+  fenced_lanes = 0;
   cluster_phase_.fill(0);
   if (block_.grid().numbers) {
     const std::size_t slots = slot_of(static_cast<Place>(program_.register_bytes)) + 1;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
 #include "debug/ptx/recording.h"
+#include "debug/ptx/tensor_map_order.h"
 #include "debug/simt/async_host.h"
 #include "debug/simt/block_checker.h"
 
@@ -183,8 +185,13 @@ class Warp {
   /// The same of a lane's atomic access, which orders in every memory.
   void check_atomic(int lane, const std::byte* at, std::size_t bytes);
   /// The same of bytes that a lane puts into shared memory of the cluster, to arrive later.
-  /// `updates`: what lies there is changed by them.
-  void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, int lane);
+  /// `updates`: what lies there is changed by them; `full`: the mbarrier that they complete on.
+  void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,
+                  int lane);
+  /// The lane, as the fences of tensor maps know it; under the memory checker.
+  TensorMapOrder::Moment moment(int lane);
+  /// A lane copies by the tensor map at `map`.
+  void check_map(const std::byte* map, int lane);
   /// Whether numbers that are not finite are followed.
   bool follows_numbers() const;
   /// A lane has loaded a register, or stores it.
@@ -204,6 +211,8 @@ class Warp {
   /// Returns whether there was anything.
   bool complete_copies(std::uint32_t mask, bool all, std::uint32_t pending);
   std::array<std::uint32_t, 32> groups_committed{};
+  /// Lanes that have executed a fence of the cluster's scope, or a wider one.
+  std::uint32_t fenced_lanes = 0;
 
  private:
   /// A cp.async: the copies into shared memory of its lanes that are under way.
@@ -242,7 +251,8 @@ class Warp {
   void check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes,
                       AreaShadow::Held& held);
   void enter_cluster(Block& owner, Access access, int lane, const std::byte* at, std::size_t bytes,
-                     bool orders, AreaShadow::Held& held);
+                     bool orders, AreaShadow::Held& held,
+                     std::optional<std::uint32_t> sent = std::nullopt);
   AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders, AreaShadow::Held& held);

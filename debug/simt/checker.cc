@@ -199,7 +199,7 @@ void Checker::take(std::int64_t block, std::vector<Finding> found) {
   const std::lock_guard lock(mutex_);
   for (Finding& finding : found) {
     if (finding.earlier.place != 0 && finding.earlier.block != block &&
-        finding.kind != Kind::missing_grid_wait) {
+        finding.kind != Kind::missing_grid_wait && finding.kind != Kind::missing_map_fence) {
       // Which of the two came second, and so how far it had come, is a matter of timing.
       if (finding.earlier.block > block) std::swap(finding.access, finding.earlier);
       finding.passed = {};

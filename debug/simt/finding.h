@@ -32,6 +32,7 @@ enum class Kind : std::uint8_t {
   barrier_overwritten,     ///< the bytes of an mbarrier
   unfinished_copy,         ///< the block ended before it
   double_arrival,          ///< of one thread in a phase of an mbarrier, in the place of another
+  missing_map_fence,       ///< a tensor map that a lane made, which copies may not see yet
   missing_grid_wait,       ///< what the grid before uses, which may not have ended yet
 };
 

@@ -49,10 +49,11 @@ struct Result {
 };
 
 /// 128 threads, in each of `blocks` that form a cluster; the input's words are 100, 101, ...,
-/// unless they are given. `type`: of the tensor's elements, a CUtensorMapDataType.
+/// unless they are given. `type`: of the tensor's elements, a CUtensorMapDataType. Of several
+/// `clusters` the grid is cooperative.
 inline Result run(const std::string& body, bool checked = false, std::uint64_t schedule = 0,
                   std::vector<std::uint32_t> words = {}, std::uint32_t blocks = 1,
-                  std::uint8_t type = 0) {
+                  std::uint8_t type = 0, std::uint32_t clusters = 1) {
   constexpr std::size_t count = 1024, guard = simt::guard_bytes;
   if (words.empty()) {
     for (std::uint32_t i = 0; i < count; ++i) words.push_back(100 + i);
@@ -86,7 +87,13 @@ inline Result run(const std::string& body, bool checked = false, std::uint64_t s
     kernel.use(memory);
     if (checked) kernel.grid.checker = &checker;
     kernel.grid.threads[0] = 128;
-    kernel.grid.blocks[0] = kernel.grid.cluster[0] = blocks;
+    kernel.grid.blocks[0] = blocks * clusters;
+    kernel.grid.cluster[0] = blocks;
+    if (clusters > 1) {
+      kernel.grid.workspace = address(memory.data());
+      kernel.grid.workers = 1;
+      kernel.grid.timeout_seconds = 2;
+    }
     kernel.grid.schedule = schedule;
     kernel.run({address(out), address(in), address(map)});
   } catch (const simt::Fault& fault) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ struct Sliced {
 
 /// Two warps; %rd0: an output of a word for each, %rd3: as many words of input and, 3584 bytes
 /// behind, a tensor map of the first 64 of them, %rd1 and %rd4: the lane's own of both, `box` an
-/// array in shared memory, %r9: the lane's word of it. The slice is of the output's `word`-th.
+/// array in shared memory, %r9: the lane's word of it; p2: the number of the launch. The slice is
+/// of the output's `word`-th.
 Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 1,
-              std::uint32_t threads = 64) {
+              std::uint32_t threads = 64, int launches = 1) {
   PtxKernel kernel(ptx_module(
       ".shared .align 16 .b8 box[4096]; .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b16 %h<8>;\n"
       ".reg .f32 %f<32>; .reg .b64 %rd<16>;\n"
@@ -34,7 +36,7 @@ Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 
       "mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd0, %rd2; add.s64 %rd4, %rd3, %rd2;\n"
       "shl.b32 %r9, %r0, 2; mov.u32 %r8, box; add.u32 %r9, %r9, %r8;\n" +
           body + "ret;",
-      2));
+      3));
   std::vector<std::uint32_t> out(256), in(1024);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = std::bit_cast<std::uint32_t>(1.5f);
   ptx::TensorMapBytes map;  // of four rows of 16 words of the input, behind its 3584th byte
@@ -54,7 +56,14 @@ Sliced sliced(const std::string& body, std::size_t word, std::uint32_t blocks = 
   kernel.grid.threads[0] = threads;
   kernel.grid.blocks[0] = blocks;
   kernel.grid.slice = &wish;
-  kernel.run({address(out.data()), address(in.data())});
+  ptx::History history;
+  kernel.grid.history = &history;
+  // The program stays whose it is.
+  const std::shared_ptr<const ptx::Program> program(std::shared_ptr<void>(), &kernel.program());
+  for (int launch = 0; launch < launches; ++launch) {
+    history.begin_launch(program);
+    kernel.run({address(out.data()), address(in.data()), static_cast<std::uint64_t>(launch)});
+  }
   Sliced result{wish.found, ""};
   for (const std::string& note : ptx::slice_notes(wish.found)) result.text += note + "\n";
   return result;
@@ -356,4 +365,49 @@ TEST_CASE("ptx slice: of several blocks the first that wrote it", "[ptx]") {
                                  "add.f32 %f9, %f1, %f1;\n@%p1 " + store_word,
                              0, 4);
   CHECK(last.slice.block == 2);
+}
+
+TEST_CASE("ptx slice: through what another block stored", "[ptx]") {
+  // Block 0 stores, block 1 waits for it and adds.
+  const std::string wait_for_first =
+      "mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra B;\n"
+      "ld.global.f32 %f1, [%rd4];\nmul.f32 %f2, %f1, %f1;\nst.global.f32 [%rd1+512], %f2;\n"
+      "bar.sync 0; setp.eq.u32 %p2, %r0, 0; @%p2 st.release.gpu.global.u32 [%rd0+1020], 1;\n"
+      "ret;\n"
+      "B: ld.acquire.gpu.global.u32 %r2, [%rd0+1020]; setp.ne.u32 %p2, %r2, 1; @%p2 bra B;\n"
+      "ld.global.f32 %f3, [%rd1+512];\nadd.f32 %f9, %f3, %f3;\n";
+  // What comes there later says nothing.
+  const std::string after = store_word +
+                            "bar.sync 0; mov.f32 %f4, 0f00000000;\n"
+                            "st.global.f32 [%rd1+512], %f4;\n";
+  const Sliced both = sliced(wait_for_first + after, 7, 2);
+  INFO(both.text);
+  CHECK(both.slice.block == 1);
+  REQUIRE(both.slice.earlier.size() == 1);
+  CHECK(both.slice.earlier[0].block == 0);
+  CHECK(both.slice.earlier[0].launch == 1);
+  CHECK(both.has("stored before by block 0 of kernel, launch 1:"));
+  CHECK(both.has("mul.f32; last 2.25; warp 0, lanes 7"));
+  CHECK(both.has("add.f32; last 4.5; warp 0, lanes 7"));
+  CHECK(both.has("from 4 bytes of a buffer of the test, between byte 28 and 31"));
+}
+
+TEST_CASE("ptx slice: through what a launch before stored", "[ptx]") {
+  // The first launch stores squares behind, the second stores what it finds there.
+  const std::string two =
+      "ld.param.u64 %rd5, [p2]; setp.ne.u64 %p1, %rd5, 0; @%p1 bra S;\n"
+      "ld.global.f32 %f1, [%rd4];\nmul.f32 %f2, %f1, %f1;\nst.global.f32 [%rd1+512], %f2;\n"
+      "ret;\nS: ld.global.f32 %f9, [%rd1+512];\n";
+  const Sliced last = sliced(two + store_word, 3, 1, 64, 2);
+  INFO(last.text);
+  REQUIRE(last.slice.earlier.size() == 1);
+  CHECK(last.slice.earlier[0].launch == 1);
+  CHECK(last.has("mul.f32; last 2.25; warp 0, lanes 3"));
+  CHECK(last.has("from 4 bytes of a buffer of the test, between byte 12 and 15"));
+  // Shared memory of a block before is not the block's.
+  const std::string left =
+      "ld.param.u64 %rd5, [p2]; setp.ne.u64 %p1, %rd5, 0; @%p1 bra S;\n"
+      "ld.global.f32 %f1, [%rd4];\nst.shared.f32 [%r9], %f1;\nret;\n"
+      "S: ld.shared.f32 %f9, [%r9];\n";
+  CHECK(sliced(left + store_word, 3, 1, 64, 2).slice.earlier.empty());
 }

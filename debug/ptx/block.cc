@@ -64,7 +64,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   last_grid_ = checker_ && grid_.beside_last ? checker_->add_agent(0) : 0;
   if (cluster_shadow_) cluster_shadow_->begin_launch();
   origins_.begin();
-  recording_.begin();
+  if (grid_.history) recording_.begin(grid_.history->clock());
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();
   row_tiles_.clear();
@@ -122,10 +122,8 @@ void Block::end() {
     fail("lanes meet more often than the memory checker can count");
   }
   if (async_) async_->finish();
-  if (grid_.slice && (slice_.lines.empty() || block_ < slice_.block)) {
-    Slice slice = slice_of(program_, recording_, grid_.slice->begin, grid_.slice->bytes, block_,
-                           *grid_.memory);
-    if (!slice.lines.empty()) slice_ = std::move(slice);
+  if (grid_.history) {
+    grid_.history->keep(block_, std::exchange(recording_, {}), shared_, shared_bytes_);
   }
   if (checker_) checker_->end();
   sitting_.end_block();

@@ -80,9 +80,7 @@ class Block final : public simt::AsyncHost {
   TensorMapOrder& maps() { return order_of_grid_.maps; }
   NumbersMade& numbers() { return numbers_; }
   NumberOrigins& origins() { return origins_; }
-  Recording* recording() { return grid_.slice ? &recording_ : nullptr; }
-  /// Of the first block so far that wrote what is to be followed.
-  const Slice& slice() const { return slice_; }
+  Recording* recording() { return grid_.history ? &recording_ : nullptr; }
   /// Which row tile a thread computes, as markers say it; as long as they do not, the one that has
   /// the block's index.
   std::int64_t row_tile(int thread) const {
@@ -150,7 +148,7 @@ class Block final : public simt::AsyncHost {
   bool access_global(simt::BlockChecker::Access access, const std::byte* at, std::size_t bytes,
                      const simt::Caller& caller) override;
   void note_written(std::size_t offset, std::size_t bytes) override;
-  bool follows_copies() const override { return grid_.slice != nullptr; }
+  bool follows_copies() const override { return grid_.history != nullptr; }
   void note_copied(const std::byte* to, const std::byte* from, std::size_t bytes, bool updates,
                    const simt::Caller& caller) override;
   void wake(int thread) override;
@@ -173,7 +171,6 @@ class Block final : public simt::AsyncHost {
   NumbersMade numbers_;
   NumberOrigins origins_;
   Recording recording_;
-  Slice slice_;
   Tally tally_;
   std::optional<AreaShadow> cluster_shadow_;
   int last_grid_ = 0;  ///< the agent that the grid before is to the checker; 0: it has ended

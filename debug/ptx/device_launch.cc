@@ -117,6 +117,8 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     fault = error.what();
   }
   if (slice) grid.slice = &*slice;
+  grid.history = history();
+  if (grid.history) grid.history->begin_launch(kernel.program);
   Outcome outcome = fault.empty() ? Outcome::refused_memory : Outcome::failed;
   if (!fault.empty()) {
     // It is told below.

@@ -25,6 +25,7 @@ void* Device::place(std::size_t bytes, std::size_t alignment, const std::string&
   GlobalMemory::Area& area = memory_.add(at, bytes, name, true);
   if (checks()) area.shadow = std::make_shared<AreaShadow>(bytes, written);
   blocks_[at] = std::move(block);
+  if (History* history = this->history()) history->note_host_write(at, nullptr, bytes);
   return at;
 }
 
@@ -61,6 +62,7 @@ bool Device::release(void* memory) {
 void Device::note_write(const void* to, const void* from, std::size_t bytes) {
   GlobalMemory::Area* area = memory_.find(to, bytes);
   if (!area) return;
+  if (History* history = this->history()) history->note_host_write(to, from, bytes);
   const GlobalMemory::Area* source = from ? memory_.find(from, bytes) : nullptr;
   const bool whole = reinterpret_cast<std::uint64_t>(to) == area->begin && bytes == area->bytes();
   if (from && whole) area->host = source ? source->host : static_cast<const std::byte*>(from);

@@ -26,6 +26,7 @@ class ExecSession {
   /// empty where there is none, or it has no markers.
   static std::string marked_ptx();
   bool tallies_accesses() const { return wish_.accesses; }
+  bool follows_back() const { return wish_.slice_of != 0; }
   /// What is to be followed back, where it is allocated. Throws UsageError where it is smaller.
   std::optional<SliceWish> slice_in(GlobalMemory& memory) const;
   void note_module() { write(ExecEvent::module, {}); }

@@ -108,10 +108,8 @@ std::int64_t launch(const Grid& grid, const Program& program) {
     if (made.nan.before(grid.numbers->nan)) grid.numbers->nan = made.nan;
     if (made.infinity.before(grid.numbers->infinity)) grid.numbers->infinity = made.infinity;
   }
-  for (const Block* block : blocks) {
-    if (!grid.slice || block->slice().lines.empty()) continue;
-    const Slice& kept = grid.slice->found;
-    if (kept.lines.empty() || block->slice().block < kept.block) grid.slice->found = block->slice();
+  if (grid.slice) {
+    grid.slice->found = slice_of(*grid.history, grid.slice->begin, grid.slice->bytes, *grid.memory);
   }
   if (grid.tally) {
     grid.tally->assign(program.code.size(), {});

@@ -72,6 +72,7 @@ struct Grid {
   Tally* tally = nullptr;              ///< where to count, if at all
   bool tallies_accesses = false;       ///< their costs too
   SliceWish* slice = nullptr;          ///< what to follow back, if anything
+  History* history = nullptr;          ///< of which the launch is the last; needed for a slice
   bool is_first = true;                ///< of several launches on the same buffers
   bool last_block_alone = false;       ///< or its cluster; those before it are not run
   bool beside_last = false;            ///< the grid before it may still run (griddepcontrol)

@@ -6,9 +6,6 @@
 namespace lanescope::ptx {
 namespace {
 
-/// Words of results that are kept of a block: 4 GiB, some ten million steps.
-constexpr std::size_t most_results = std::size_t{1} << 30;
-
 /// Moves what a step noted behind all that others did. Returns where it begins.
 template <class T>
 std::uint32_t take(std::vector<T>& all, std::vector<T>& of_step, std::uint32_t& count) {
@@ -22,7 +19,8 @@ std::uint32_t take(std::vector<T>& all, std::vector<T>& of_step, std::uint32_t& 
 
 }  // namespace
 
-void Recording::begin() {
+void Recording::begin(std::atomic<std::uint64_t>& clock) {
+  clock_ = &clock;
   drop();
   steps_.clear();
   pointers_.clear();
@@ -51,6 +49,7 @@ void Recording::add(const Program& program, const std::byte* registers, int warp
   whole_ = whole_ && results_.size() + std::size_t{32} * in.result_count <= most_results;
   if (!whole_) return drop();
   Step step;
+  step.when = (*clock_)++;
   step.instruction = instruction;
   step.mask = mask;
   step.warp = static_cast<std::uint16_t>(warp);
@@ -88,6 +87,7 @@ void Recording::add_landed(std::uint32_t instruction, int warp, const Copy& copy
                        steps_.back().instruction == instruction && steps_.back().warp == warp;
   if (!goes_on) {
     Step& step = steps_.emplace_back();
+    step.when = (*clock_)++;
     step.instruction = instruction;
     step.warp = static_cast<std::uint16_t>(warp);
     step.landed = true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,7 @@ class Recording {
 
   /// An instruction of a warp. Of what it noted `none`, or the begin of that.
   struct Step {
+    std::uint64_t when = 0;         ///< counted over all blocks
     std::uint32_t instruction = 0;  ///< in Program::code
     std::uint32_t mask = 0;         ///< lanes that did it
     std::uint16_t warp = 0;
@@ -58,8 +60,13 @@ class Recording {
     int row, col, thread;
   };
 
-  /// Of the block that begins.
-  void begin();
+  /// Words of results that are kept: 2 GiB, some four million steps.
+  static constexpr std::size_t most_results = std::size_t{1} << 29;
+
+  /// Of the block that begins; the clock counts what all of them do.
+  void begin(std::atomic<std::uint64_t>& clock);
+  /// Words of results.
+  std::size_t size() const { return results_.size(); }
   /// False once it has more steps than memory is for.
   bool whole() const { return whole_; }
 
@@ -105,6 +112,7 @@ class Recording {
   std::optional<Product> product_of_step_;
   std::uint32_t chosen_ = 0;
   bool whole_ = true;
+  std::atomic<std::uint64_t>* clock_ = nullptr;
 };
 
 }  // namespace lanescope::ptx

@@ -30,6 +30,12 @@ Device::Device() : session_(ExecSession::open()) {
   if (session_) settings = session_->settings();
 }
 
+History* Device::history() {
+  const bool wanted = session_ ? session_->follows_back() : settings.slice_bytes > 0;
+  if (wanted && !history_) history_.emplace();
+  return history_ ? &*history_ : nullptr;
+}
+
 void Device::fail(const std::string& what, bool refused) {
   if (!failure_.empty()) return;
   failure_ = what;
@@ -150,10 +156,9 @@ void Device::place_variables(LoadedModule& loaded) {
 
 void Device::decode_kernel(Kernel& kernel) {
   LoadedModule& loaded = modules_[static_cast<std::size_t>(kernel.module)];
-  if (!kernel.program) kernel.program = std::make_unique<Program>();
-  *kernel.program =
-      decode(*loaded.module, kernel.name, loaded.addresses,
-             settings.markers && settings.markers->injects, settings.checker != nullptr);
+  kernel.program = std::make_shared<Program>(decode(*loaded.module, kernel.name, loaded.addresses,
+                                                    settings.markers && settings.markers->injects,
+                                                    settings.checker != nullptr));
 }
 
 Device::Kernel& Device::find_kernel(int module, const std::string& name) {

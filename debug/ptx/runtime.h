@@ -12,6 +12,7 @@
 
 #include "debug/ptx/exec_session.h"
 #include "debug/ptx/global_memory.h"
+#include "debug/ptx/history.h"
 #include "debug/ptx/machine.h"
 #include "debug/ptx/program.h"
 #include "debug/ptx/runtime_entry.h"
@@ -66,7 +67,7 @@ class Device {
     int module = 0;
     std::uint32_t first_place = 0;  ///< of its instructions, for the memory checker; 0: none yet
     std::string name;
-    std::unique_ptr<Program> program;
+    std::shared_ptr<const Program> program;
     /// Bytes of dynamic shared memory that a launch may ask for.
     std::size_t most_dynamic_shared = 0;
   };
@@ -119,6 +120,8 @@ class Device {
   void refuse(const std::string& kernel, const std::string& why);
   void place_variables(LoadedModule& loaded);
   void decode_kernel(Kernel& kernel);
+  /// nullptr where nothing is to be followed back.
+  History* history();
   bool checks() const { return session_ || settings.checker; }
   void* place(std::size_t bytes, std::size_t alignment, const std::string& name, bool written);
   void watch_memory(simt::Checker& checker, bool beside_last);
@@ -147,6 +150,7 @@ class Device {
     std::string name;
   };
   std::map<const void*, VariableOf> variables_;
+  std::optional<History> history_;
   Work work_;
   std::string failure_, refusal_;
   bool refused_ = false;

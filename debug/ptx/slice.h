@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "debug/ptx/global_memory.h"
+#include "debug/ptx/history.h"
 #include "debug/ptx/recording.h"
 
 namespace lanescope::ptx {
@@ -32,7 +33,15 @@ struct SliceLine {
 /// or a wrong branch left out, shows in the lines that are there.
 struct Slice {
   std::int64_t block = -1;
-  std::vector<SliceLine> lines;        ///< the last that ran first
+  std::vector<SliceLine> lines;  ///< the last that ran first
+  /// Another block, of this launch or of one before, whose stores it went on through.
+  struct Earlier {
+    std::int64_t launch = 0;  ///< counted from 1
+    std::int64_t block = 0;
+    std::string kernel;
+    std::vector<SliceLine> lines;
+  };
+  std::vector<Earlier> earlier;        ///< the last that stored first
   std::vector<Recording::Mark> marks;  ///< values on the way that markers name, the first one first
   /// Memory that the block found as it is.
   struct Source {
@@ -45,10 +54,10 @@ struct Slice {
   std::vector<std::string> not_followed;
 };
 
-/// Follows the `bytes` at `begin` back through what a block did. Empty lines: it did not write
-/// them.
-Slice slice_of(const Program& program, const Recording& recording, const std::byte* begin,
-               std::size_t bytes, std::int64_t block, const GlobalMemory& memory);
+/// Follows the `bytes` at `begin` back through what was done, from the lowest block of the last
+/// launch on that wrote them. Empty lines: none did.
+Slice slice_of(const History& history, const std::byte* begin, std::size_t bytes,
+               const GlobalMemory& memory);
 
 /// The slice for another process, which `read_slice` reads: the last of several in a file counts.
 void write_slice(const Slice& slice, int file);

@@ -32,8 +32,8 @@ void Slicer::follow() {
   if (step_->copy_count > 0) return follow_copies();
   if (step_->product != Recording::none) return follow_warpgroup();
   if (step_->element_count > 0) return follow_elements();
-  const auto [at, is_new] = ways_.try_emplace(step_->instruction);
-  if (is_new) at->second = way_of(program_, step_->instruction);
+  const auto [at, is_new] = ways_.try_emplace({program_, step_->instruction});
+  if (is_new) at->second = way_of(*program_, step_->instruction);
   switch (at->second) {
     case Way::lane:
       return follow_lanes();
@@ -65,7 +65,7 @@ void Slicer::follow_lanes() {
 }
 
 void Slicer::follow_copies() {
-  const Recording::Copy* copies = recording_.copies(*step_);
+  const Recording::Copy* copies = recording_->copies(*step_);
   for (std::uint32_t i = step_->copy_count; i-- > 0;) {
     const Recording::Copy& copy = copies[i];
     for (std::size_t byte = 0; byte < copy.bytes; ++byte) {
@@ -79,7 +79,7 @@ void Slicer::follow_copies() {
 
 /// Of matrices whose elements said where they lie.
 void Slicer::follow_elements() {
-  const Recording::Element* elements = recording_.elements(*step_);
+  const Recording::Element* elements = recording_->elements(*step_);
   const bool loads = in_->result_count > 0;
   std::vector<std::uint32_t> taken(in_->result_count);
   for (int i = 0; i < in_->result_count; ++i) {
@@ -102,7 +102,7 @@ void Slicer::follow_elements() {
 
 void Slicer::follow_access(Way way) {
   if (step_->pointers == Recording::none) return;
-  const Recording::Pointers& pointers = recording_.pointers(*step_);
+  const Recording::Pointers& pointers = recording_->pointers(*step_);
   const auto bytes = static_cast<std::size_t>(bytes_of(in_->type));
   const auto at = [&](int lane, int i) {
     return pointers[static_cast<std::size_t>(lane)] + static_cast<std::size_t>(i) * bytes;
@@ -141,7 +141,7 @@ void Slicer::follow_access(Way way) {
 
 /// Lane t holds the elements (t / 4, t % 4 · 2 + {0, 1}), or those transposed.
 void Slicer::follow_matrices(Way way) {
-  const Recording::Pointers& pointers = recording_.pointers(*step_);
+  const Recording::Pointers& pointers = recording_->pointers(*step_);
   const bool loads = way == Way::load_matrix || way == Way::load_transposed;
   const bool transposed = way == Way::load_transposed || way == Way::store_transposed;
   for (int m = 0; m < in_->vector; ++m) {
@@ -199,7 +199,7 @@ void Slicer::follow_warp() {
   if (wanted == 0) return;
   hits_ = wanted;
   if (step_->lanes != Recording::none) {
-    const auto& from = recording_.lanes(*step_);
+    const auto& from = recording_->lanes(*step_);
     std::uint32_t lanes = 0;
     each_lane([&](int lane) {
       if (wanted >> lane & 1) lanes |= 1u << from[static_cast<std::size_t>(lane)];
@@ -212,7 +212,7 @@ void Slicer::follow_warp() {
 /// Element (row, column) of a product of a warpgroup is of that row of A, that column of B, and of
 /// what the accumulator was.
 void Slicer::follow_warpgroup() {
-  const auto& [what, shared] = recording_.product(*step_);
+  const auto& [what, shared] = recording_->product(*step_);
   std::bitset<16> rows;
   std::bitset<256> columns;
   const int packed = what.sums == simt::SumType::f16 ? 2 : 1;  // columns of a register

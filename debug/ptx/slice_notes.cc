@@ -17,11 +17,10 @@ std::string source_note(const Slice::Source& source) {
          std::to_string(source.last);
 }
 
-/// A line each of what it came through.
-std::vector<std::string> line_notes(const Slice& slice) {
+/// A line each of what it came through in a block.
+void add_line_notes(const std::vector<SliceLine>& lines, std::vector<std::string>& notes) {
   constexpr std::size_t most_warps = 4;
-  std::vector<std::string> notes;
-  for (const SliceLine& line : slice.lines) {
+  for (const SliceLine& line : lines) {
     std::string text = line.line + ": ";
     for (std::size_t i = 0; i < line.instructions.size(); ++i) {
       const auto& [opcode, times] = line.instructions[i];
@@ -39,6 +38,17 @@ std::vector<std::string> line_notes(const Slice& slice) {
               (all ? ", all lanes" : ", lanes " + simt::describe_lanes(line.lanes[i].lanes));
     }
     notes.push_back(text);
+  }
+}
+
+/// A line each of what it came through.
+std::vector<std::string> line_notes(const Slice& slice) {
+  std::vector<std::string> notes;
+  add_line_notes(slice.lines, notes);
+  for (const Slice::Earlier& earlier : slice.earlier) {
+    notes.push_back("stored before by block " + std::to_string(earlier.block) + " of " +
+                    earlier.kernel + ", launch " + std::to_string(earlier.launch) + ":");
+    add_line_notes(earlier.lines, notes);
   }
   return notes;
 }

@@ -93,7 +93,7 @@ TEST_CASE("of several findings the nearest before the first wrong value is the c
   CHECK(diagnose(report).evidence[0].starts_with("o_final: "));
 }
 
-TEST_CASE("a store of two blocks to one place: indices that collide, or a sum without an atomic") {
+TEST_CASE("stores of two blocks to one place: indices that collide, or a sum without an atomic") {
   CheckReport report;
   report.items = {item_of(simt::Kind::race, SiteId::o_final)};
   report.items[0].region = "o";
@@ -101,6 +101,10 @@ TEST_CASE("a store of two blocks to one place: indices that collide, or a sum wi
   found.access = {true, 5, 6, 0};
   found.earlier = {true, 5, 3, 0};
   CHECK(diagnose(report).cause == Cause::written_twice);
+  CheckReport unrolled = report;
+  unrolled.items[0].finding.earlier.place = 7;
+  CHECK(diagnose(unrolled).cause == Cause::written_twice);
+  CHECK(diagnose(unrolled).evidence[0].find("two blocks store to one place") != std::string::npos);
   CheckReport within = report;
   within.items[0].finding.earlier.block = 6;
   CHECK(diagnose(within).cause == Cause::race);

@@ -136,13 +136,12 @@ bool is_misplaced(const CheckReport& report, const CheckReport::Item& twice) {
   });
 }
 
-/// One store goes to the same place in two blocks, which nothing orders, and nobody reads there
-/// what another block wrote, as sums do that lack an atomic: indices collide, no barrier is
-/// missing.
+/// Two blocks, which nothing orders, store to one place, and nobody reads there what another block
+/// wrote, as sums do that lack an atomic: indices collide, no barrier is missing.
 bool is_stored_by_two_blocks(const CheckReport& report, const CheckReport::Item& first) {
   const simt::Finding& f = first.finding;
   const bool collides = f.kind == Kind::race && f.access.write && f.earlier.write &&
-                        f.access.block != f.earlier.block && f.access.place == f.earlier.place;
+                        f.access.block != f.earlier.block;
   return collides &&
          std::none_of(report.items.begin(), report.items.end(), [&](const CheckReport::Item& item) {
            return cause_of(item.finding.kind) == Cause::race && item.region == first.region &&

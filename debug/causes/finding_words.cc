@@ -59,9 +59,9 @@ const char* explanation_of(const simt::Finding& f) {
   switch (f.kind) {
     case Kind::race:
     case Kind::race_with_read:
-      if (f.access.place == f.earlier.place && f.access.block != f.earlier.block) {
-        return "one store goes to the same place in two blocks, which nothing orders: their "
-               "indices collide, or an atomic is missing";
+      if (f.access.write && f.earlier.write && f.access.block != f.earlier.block) {
+        return "two blocks store to one place, and nothing orders blocks: their indices collide, "
+               "or an atomic is missing";
       }
       if (f.access.place == f.earlier.place) {
         return "one store has two lanes at one place: their indices collide, or no barrier stands "

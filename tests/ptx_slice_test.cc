@@ -411,3 +411,15 @@ TEST_CASE("ptx slice: through what a launch before stored", "[ptx]") {
       "S: ld.shared.f32 %f9, [%r9];\n";
   CHECK(sliced(left + store_word, 3, 1, 64, 2).slice.earlier.empty());
 }
+
+TEST_CASE("ptx slice: blocks that did the same are told together", "[ptx]") {
+  ptx::Slice slice;
+  slice.earlier = {{1, 3, "partial", {{"x.cu:6", {{"st.global.f32", 1}}, {{0, 8}}, "2"}}},
+                   {1, 2, "partial", {{"x.cu:6", {{"st.global.f32", 1}}, {{0, 8}}, "2"}}},
+                   {1, 1, "partial", {{"x.cu:6", {{"st.global.f32", 1}}, {{0, 8}}, "4"}}}};
+  const std::vector<std::string> notes = ptx::slice_notes(slice);
+  REQUIRE(notes.size() == 4);
+  CHECK(notes[0] == "stored before by blocks 3, 2 of partial, launch 1:");
+  CHECK(notes[1] == "x.cu:6: st.global.f32; last 2; warp 0, lanes 3");
+  CHECK(notes[2] == "stored before by block 1 of partial, launch 1:");
+}

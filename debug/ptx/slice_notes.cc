@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "debug/ptx/slice.h"
 #include "debug/simt/describe.h"
 
@@ -45,10 +47,28 @@ void add_line_notes(const std::vector<SliceLine>& lines, std::vector<std::string
 std::vector<std::string> line_notes(const Slice& slice) {
   std::vector<std::string> notes;
   add_line_notes(slice.lines, notes);
+  // Blocks of a launch that did the same are told together.
+  struct Group {
+    std::string launch, blocks;
+    std::vector<std::string> notes;
+    int count = 0;
+  };
+  std::vector<Group> groups;
   for (const Slice::Earlier& earlier : slice.earlier) {
-    notes.push_back("stored before by block " + std::to_string(earlier.block) + " of " +
-                    earlier.kernel + ", launch " + std::to_string(earlier.launch) + ":");
-    add_line_notes(earlier.lines, notes);
+    const std::string launch =
+        " of " + earlier.kernel + ", launch " + std::to_string(earlier.launch) + ":";
+    std::vector<std::string> own;
+    add_line_notes(earlier.lines, own);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+      return other.launch == launch && other.notes == own;
+    });
+    if (group == groups.end()) group = groups.insert(groups.end(), {launch, "", own});
+    group->blocks += (group->count++ > 0 ? ", " : "") + std::to_string(earlier.block);
+  }
+  for (const Group& group : groups) {
+    notes.push_back((group.count > 1 ? "stored before by blocks " : "stored before by block ") +
+                    group.blocks + group.launch);
+    notes.insert(notes.end(), group.notes.begin(), group.notes.end());
   }
   return notes;
 }

@@ -92,6 +92,16 @@ class StrangersTest(ProgramTest):
                                  (stage, "o_final", cause, True), found["evidence"])
                 self.assertRegex(" ".join(found["evidence"]), words)
 
+    def test_a_bug_of_more_than_two_tiles(self):
+        """Two tiles are right, of which splits of whole tiles, each of several, cannot be made: they do not speak for
+        a lost split against a lost tile."""
+        module = self.compile("g++", "tile", ("const int keys", "int keys"), ("    std::vector<float> p(keys)", """
+            const int end = causal ? std::min(len_kv, row / 64 * 64 + 64 + len_kv - len_q) : len_kv;
+            if (end > 128) keys = std::min(keys, (end - 1) / 64 * 64);
+            std::vector<float> p(keys)"""))
+        found = self.json_of("locate", module, code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"], found["certain"]), ("qk", "tile_skipped", True), found["evidence"])
+
     def test_plain_kernel_that_crashes(self):
         module = self.compile("g++", "crash", ("float m = -INFINITY", "if (row == 33) *(volatile int*)8 = row; float m = -INFINITY"))
         done = self.call("diff", module, "fused", "--shape", "s=100,d=64", code=DIVERGED)

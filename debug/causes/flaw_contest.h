@@ -22,6 +22,8 @@ class FlawContest {
   /// The flaw that a kernel has besides that of a finding, where its outputs are those of both.
   /// Not certain where others do as well with as few choices.
   std::optional<Finding> beside(const Finding& finding, const Divergence& first);
+  /// Whether this problem can have the flaw: one of two tiles has no second of three splits.
+  bool can_have(const Finding& finding) const { return find(finding.flaw).has_value(); }
   /// Whether outputs would be wrong with it.
   bool shows(const Finding& finding);
   /// Whether outputs would be others with one than with the other.

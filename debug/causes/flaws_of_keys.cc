@@ -13,6 +13,23 @@ namespace {
 
 using Term = RowPlan::Term;
 
+/// Masks, the causal one and that of the end, that number the keys from elsewhere in their tile.
+void add_shifted_masks(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  for (std::int64_t by = 4; by < info.bc; by *= 2) {
+    for (const std::int64_t off : {by, -by}) {
+      flaws.push_back({Cause::mask_misaligned, Stage::qk,
+                       "whose masks take key j for key j " + std::string(off > 0 ? "+ " : "- ") +
+                           std::to_string(by),
+                       1, [=](RowPlan& plan) {
+                         const std::int64_t taken = plan.tiles * plan.tile;
+                         const std::int64_t end = p.visible_keys(plan.query) - off;
+                         see_keys(std::min(end, taken), p.len_kv, plan);
+                       }});
+    }
+  }
+}
+
 void add_tails(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   // The last keys are the end of the sequence for those rows alone whose mask reaches it.
@@ -160,6 +177,7 @@ void add_ends_of_loops(const DumpInfo& info, Flaws& flaws) {
 }  // namespace
 
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws) {
+  add_shifted_masks(info, flaws);
   add_tails(info, flaws);
   add_rows_behind(info, flaws);
   add_ends_of_loops(info, flaws);

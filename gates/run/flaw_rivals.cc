@@ -43,6 +43,44 @@ Dump inputs_of_run(const PreparedRun& run, const Dump& known) {
   return dump;
 }
 
+/// What the runs say of a flaw: how many wrong ones it explains; of each right one, whether its
+/// problem can have it, and whether it would be wrong with it.
+struct Standing {
+  std::ptrdiff_t explained = 0;
+  std::vector<bool> possible, refuted;
+
+  bool stands(const std::vector<bool>& counts) const {
+    for (std::size_t run = 0; run < refuted.size(); ++run) {
+      if (counts[run] && refuted[run]) return false;
+    }
+    return true;
+  }
+};
+
+/// The flaws that explain most runs and are refuted by none. A right run that none of those can
+/// have does not speak for them: bugs show under conditions, so what it alone refutes stands beside
+/// them.
+std::vector<std::size_t> best_of(const std::vector<Standing>& standing) {
+  std::vector<bool> counts(standing.front().refuted.size(), true);
+  std::ptrdiff_t most = 0;
+  for (const Standing& flaw : standing) {
+    if (flaw.stands(counts)) most = std::max(most, flaw.explained);
+  }
+  std::vector<std::size_t> best;
+  if (most == 0) return best;
+  std::vector<bool> spoken(counts.size(), false);
+  for (const Standing& flaw : standing) {
+    if (flaw.explained != most || !flaw.stands(counts)) continue;
+    for (std::size_t run = 0; run < spoken.size(); ++run) {
+      if (flaw.possible[run]) spoken[run] = true;
+    }
+  }
+  for (std::size_t i = 0; i < standing.size(); ++i) {
+    if (standing[i].explained >= most && standing[i].stands(spoken)) best.push_back(i);
+  }
+  return best;
+}
+
 }  // namespace
 
 void FlawRivals::add(Dump dump, const std::optional<Divergence>& first,
@@ -81,23 +119,22 @@ std::vector<Finding> FlawRivals::rivals() const {
 
 bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
   if (flaws_.empty()) return false;
-  std::vector<std::pair<std::ptrdiff_t, bool>> standing(flaws_.size(), {0, false});
+  std::vector<Standing> standing(flaws_.size());
   for (const Run& run : runs_) {
     FlawContest contest(run.dump);
     for (std::size_t i = 0; i < flaws_.size(); ++i) {
-      if (run.first) standing[i].first += contest.explains(flaws_[i], *run.first);
-      if (!run.first) standing[i].second = standing[i].second || contest.shows(flaws_[i]);
+      if (run.first) {
+        standing[i].explained += contest.explains(flaws_[i], *run.first);
+      } else {
+        standing[i].possible.push_back(contest.can_have(flaws_[i]));
+        standing[i].refuted.push_back(contest.shows(flaws_[i]));
+      }
     }
   }
-  std::ptrdiff_t most = 0;
-  for (const auto& [explained, refuted] : standing) {
-    if (!refuted) most = std::max(most, explained);
-  }
-  if (most == 0) return false;
+  const std::vector<std::size_t> best = best_of(standing);
+  if (best.empty()) return false;
   std::vector<Finding> kept;
-  for (std::size_t i = 0; i < flaws_.size(); ++i) {
-    if (standing[i].first == most && !standing[i].second) kept.push_back(flaws_[i]);
-  }
+  for (const std::size_t i : best) kept.push_back(flaws_[i]);
   flaws_ = std::move(kept);
   std::stable_sort(flaws_.begin(), flaws_.end(),
                    [](const Finding& a, const Finding& b) { return a.bits < b.bits; });

@@ -197,6 +197,8 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"masked_as_minus_million", "mask_value"},
       {"v_half_repeated", "wrong_source"},
       {"p_and_l_without_low_bits", "precision_lost"},
+      {"masks_eight_keys_early", "mask_misaligned"},
+      {"masks_sixteen_keys_late", "mask_misaligned"},
   };
   return bugs;
 }

@@ -149,6 +149,8 @@ struct Kernel {
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
     }
+    if (is("masks_eight_keys_early")) key += 8;
+    if (is("masks_sixteen_keys_late")) key -= 16;
     if (is("masks_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
     if (causal && is("last_tile_masked_alone")) {
       const std::int64_t end = p.visible_keys(std::min(p.len_q, (query / br + 1) * br) - 1);

@@ -258,7 +258,7 @@ class Search {
         refusals_.push_back(refused_);
       }
       was_refused_ = true;
-      return false;  // the kernel is not built for such a problem
+      return false;                            // the kernel is not built for such a problem
     } catch (const EnvironmentError& error) {  // no memory, or no module
       if (location_.runs.empty()) throw;
       location_.not_tried.push_back(probe.about + ": " + error.what());
@@ -408,19 +408,19 @@ class Search {
   std::string kernel_, module_name_;   ///< of the last run
   std::string marked_ptx_;             ///< of its module; empty: it has no markers
   std::vector<RunTraits> traits_;
-  std::vector<DumpInfo> right_;       ///< of the runs that match
-  FailedRuns failed_runs_;            ///< of a kernel that is not traced
-  int unexplained_ = 0;               ///< runs in which no known flaw gives the outputs
-  FlawRivals rivals_;                 ///< what its runs say of known flaws
-  const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
-  Probe variant_probe_;               ///< the first with another recurrence
-  Recurrence always_taken_;           ///< what runs that match show of who decides on m
+  std::vector<DumpInfo> right_;          ///< of the runs that match
+  FailedRuns failed_runs_;               ///< of a kernel that is not traced
+  int unexplained_ = 0;                  ///< runs in which no known flaw gives the outputs
+  FlawRivals rivals_;                    ///< what its runs say of known flaws
+  const Probe* unchecked_ = nullptr;     ///< the first one that the memory checker has not had
+  Probe variant_probe_;                  ///< the first with another recurrence
+  Recurrence always_taken_;              ///< what runs that match show of who decides on m
   std::optional<Diagnosis> truncation_;  ///< what a run shows whose values are all right
   std::string truncated_options_;        ///< its options
-  RunOptions failed_;                 ///< of the probe whose diagnosis it is
-  bool combines_ = false;             ///< the kernel has a combine pass
-  bool probe_failed_ = false;         ///< the last one
-  bool was_refused_ = false;          ///< the last one, by the kernel
+  RunOptions failed_;                    ///< of the probe whose diagnosis it is
+  bool combines_ = false;                ///< the kernel has a combine pass
+  bool probe_failed_ = false;            ///< the last one
+  bool was_refused_ = false;             ///< the last one, by the kernel
   bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early

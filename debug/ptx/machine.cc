@@ -87,8 +87,10 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
   const std::int64_t at_once = grid.is_cooperative() ? clusters : 1;
   const std::int64_t begin = grid.last_block_alone ? clusters - 1 : 0;
-  const std::optional<simt::Fault> first = simt::run_blocks(
-      begin / at_once, clusters / at_once, grid.workers, [&](simt::Sitting& sitting) {
+  // What is recorded stands in the order in which it was done: block by block, the same each time.
+  const int workers = grid.history ? 1 : grid.workers;
+  const std::optional<simt::Fault> first =
+      simt::run_blocks(begin / at_once, clusters / at_once, workers, [&](simt::Sitting& sitting) {
         std::vector<std::shared_ptr<Cluster>> own;
         for (std::int64_t i = 0; i < at_once; ++i) {
           own.push_back(std::make_shared<Cluster>(grid, program, sitting, order));

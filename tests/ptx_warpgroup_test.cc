@@ -159,6 +159,117 @@ TEST_CASE("ptx hopper: the registers and operands of a product under way", "[ptx
       ContainsSubstring("an operand leaves the block's shared memory"));
 }
 
+TEST_CASE("ptx hopper: copies of registers in flight get their values in the wait", "[ptx]") {
+  // Row r of A is r, row c of B is c + 1: each sum is 16·r·(c + 1).
+  static constexpr std::uint16_t digits[] = {0,      0x3c00, 0x4000, 0x4200, 0x4400,
+                                             0x4500, 0x4600, 0x4700, 0x4800};  // 0 to 8
+  const auto words = operand_words<std::uint16_t>(
+      [&](int row, int) { return digits[row < 64 ? row % 8 : row - 64 + 1]; });
+  const std::string before = ".reg .b16 %h<8>;\n" + init("1") + expect("2304") + operands + wait;
+  const std::string one = product("k16.f32.f16.f16", "1, 1, 0, 0");
+  const std::string issued = before + fence + one + commit;
+  const auto keep_these = [](const std::string& sums) {
+    return "mul.wide.u32 %rd9, %r0, 16; add.s64 %rd9, %rd9, %rd0;\nst.global.v4.f32 [%rd9], {" +
+           sums + "};\n";
+  };
+  const auto sum = [](int row, int col) { return static_cast<float>(16 * (row % 8) * (col + 1)); };
+  const auto check = [&](const std::string& body, auto&& want) {
+    for (const std::uint64_t schedule : {0, 1}) {
+      const Result result = run(body, true, schedule, words);
+      INFO(body);
+      CHECK(result.fault == "");
+      CHECK(result.kinds.empty());
+      for (int row = 0; row < 64; ++row) {
+        for (int col = 0; col < 8; ++col) REQUIRE(accumulator(result, row, col) == want(row, col));
+      }
+    }
+  };
+  const std::string copy =
+      "mov.f32 %f4, %f0; mov.b32 %f5, %f1; mov.b32 %f6, %f2; mov.f32 %f7, %f3;\n";
+  check(issued + copy + wait_all + keep_these("%f4, %f5, %f6, %f7"), sum);
+  check(issued + copy + "mov.f32 %f8, %f4; mov.f32 %f9, %f5;\n" + wait_all +
+            keep_these("%f8, %f9, %f6, %f3"),
+        sum);
+  // Halves, and two in one.
+  check(issued + "mov.b32 {%h0, %h1}, %f0; mov.b32 {%h2, %h3}, %f1; mov.b32 %f4, {%h0, %h1};\n" +
+            wait_all + "mov.b32 %f5, {%h2, %h3};\n" + keep_these("%f4, %f5, %f2, %f3"),
+        sum);
+  check(issued +
+            "mov.b64 %rd10, {%f0, %f1}; mov.b64 %rd11, {%f2, %f3}; mov.b64 {%f4, %f5}, %rd10;\n" +
+            wait_all + "mov.b64 {%f6, %f7}, %rd11;\n" + keep_these("%f4, %f5, %f6, %f7"),
+        sum);
+  // Sums of f16, which a compiler unpacks before the wait.
+  check(
+      before + fence +
+          "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r20, %r21}, %rd7, %rd8, %p3, 1, 1, "
+          "0, 0;\n" +
+          commit + "mov.b32 {%h0, %h1}, %r20; mov.b32 {%h2, %h3}, %r21;\n" + wait_all +
+          "cvt.f32.f16 %f0, %h0; cvt.f32.f16 %f1, %h1; cvt.f32.f16 %f2, %h2; cvt.f32.f16 %f3, "
+          "%h3;\n" +
+          keep,
+      sum);
+  // Two that change places, a copy that is overwritten, one of some lanes.
+  check(issued + "mov.f32 %f4, %f0; mov.f32 %f0, %f1; mov.f32 %f1, %f4;\n" + wait_all + keep,
+        [&](int row, int col) { return sum(row, row % 16 < 8 ? col ^ 1 : col); });
+  check(issued + copy + "mov.f32 %f4, 0f40A00000; add.f32 %f5, %f4, %f4;\n" + wait_all +
+            keep_these("%f4, %f5, %f6, %f7"),
+        [&](int row, int col) {
+          return row % 16 >= 8 ? sum(row, col) : col % 2 == 0 ? 5.f : 10.f;
+        });
+  check(issued + "mov.f32 %f4, 0f40A00000; and.b32 %r20, %r0, 4; setp.eq.u32 %p4, %r20, 0;\n" +
+            "@%p4 mov.f32 %f4, %f0;\n" + wait_all + keep_these("%f4, %f1, %f2, %f3"),
+        [&](int row, int col) {
+          const bool other = col % 2 == 0 && row % 16 < 8 && row % 2 == 1;
+          return other ? 5.f : sum(row, col);
+        });
+  // A product that goes on with the copies, while the first is in flight; its own sums stay.
+  const std::string on_copies =
+      "setp.eq.u32 %p3, 0, 0;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f4, %f5, %f6, "
+      "%f7}, %rd7, %rd8, %p3, 1, 1, 0, 0;\n";
+  check(issued + copy + on_copies + commit + wait_all + keep_these("%f4, %f5, %f6, %f7"),
+        [&](int row, int col) { return 2 * sum(row, col); });
+  check(issued + copy + on_copies + commit + wait_all + keep, sum);
+  check(issued + copy + "setp.eq.u32 %p3, 0, 0;\n" + one + commit + wait_all +
+            keep_these("%f4, %f5, %f2, %f3"),
+        [&](int row, int col) { return (row % 16 >= 8 ? 2 : 1) * sum(row, col); });
+  // Whoever uses a copy before the wait uses a register in flight.
+  for (const char* use : {"add.f32 %f9, %f4, %f4;\n", "st.shared.f32 [%r7], %f4;\n",
+                          "mov.b32 {%h0, %h1}, %f4; cvt.f32.f16 %f9, %h0;\n",
+                          "mov.f32 %f8, %f4; mov.f32 %f9, %f8; neg.f32 %f9, %f9;\n"}) {
+    INFO(use);
+    CHECK(
+        run(issued + copy + use + wait_all + keep, true, 0, words).found(Kind::register_in_flight));
+    CHECK(run(issued + copy + "wgmma.wait_group.sync.aligned 1;\n" + use + wait_all + keep, true, 0,
+              words)
+              .found(Kind::register_in_flight));
+    const auto later = run(issued + copy + wait_all + "bar.sync 0;\n" + use + keep, true, 0, words);
+    CHECK_FALSE(later.found(Kind::register_in_flight));
+  }
+}
+
+TEST_CASE("ptx hopper: registers accessed behind the fence of their product", "[ptx]") {
+  const std::string before = init("1") + expect("2304") + operands + wait;
+  const std::string one = product("k16.f32.f16.f16", "1, 1, 0, 0");
+  const std::string select = "selp.f32 %f0, 0f00000000, 0f3F800000, %p0;\n";
+  const Result late = run(before + fence + select + one + commit + wait_all + keep, true);
+  CHECK(late.fault == "");
+  CHECK(late.kinds == std::vector<Kind>{Kind::late_register_access});
+  CHECK(late.told.clean());
+  REQUIRE(late.told.notes.size() == 1);
+  CHECK_THAT(late.told.notes[0], ContainsSubstring("C7519"));
+  // The fence of the group before does not count, nor does one that its registers are behind.
+  CHECK(run(before + fence + one + commit + select + one + commit + wait_all + keep, true)
+            .found(Kind::missing_register_fence));
+  CHECK(
+      run(before + fence + one + commit + wait_all + select + one + commit + wait_all + keep, true)
+          .found(Kind::missing_register_fence));
+  const Result mended = run(
+      before + fence + one + commit + wait_all + select + fence + one + commit + wait_all + keep,
+      true);
+  CHECK(mended.kinds.empty());
+  CHECK(mended.told.notes.empty());
+}
+
 TEST_CASE("ptx hopper: what four warps did before a product is before its reads", "[ptx]") {
   // Each warp writes a part of B, fences, and issues: no barrier is needed between the four.
   const std::string before = init("1") + expect("2304") + operands + wait;

@@ -38,6 +38,7 @@ Cause cause_of(Kind kind) {
     case Kind::register_in_flight:
       return Cause::register_in_flight;
     case Kind::missing_register_fence:
+    case Kind::late_register_access:
       return Cause::missing_register_fence;
     case Kind::layout_disagrees:
       return Cause::layout_disagrees;

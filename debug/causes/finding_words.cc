@@ -35,6 +35,8 @@ const char* name_of(Kind kind) {
       return "register in flight";
     case Kind::missing_register_fence:
       return "missing register fence";
+    case Kind::late_register_access:
+      return "register accessed late";
     case Kind::layout_disagrees:
       return "layout disagrees";
     case Kind::wrong_expect_tx:
@@ -98,6 +100,9 @@ const char* explanation_of(const simt::Finding& f) {
       return "the register belongs to a wgmma that no wgmma.wait_group covers yet";
     case Kind::missing_register_fence:
       return "no wgmma.fence stands between the access to the register and the wgmma that uses it";
+    case Kind::late_register_access:
+      return "a register is accessed between the wgmma.fence and the wgmma that uses it: undefined "
+             "in PTX, but ptxas puts another fence behind the access (its note C7519)";
     case Kind::layout_disagrees:
       return "the matrix descriptor reads the tile in another layout (swizzle, leading or stride "
              "offset, box) than the tensor map stored it in";

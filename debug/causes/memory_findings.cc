@@ -137,6 +137,14 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
   }
 }
 
+/// What is no fault: "register accessed late: ...: the wgmma at x.py:183, the access at x.py:172".
+void add_note(const CheckReport::Item& item, std::vector<std::string>& notes) {
+  const std::string note = std::string(name_of(item.finding.kind)) + ": " +
+                           explanation_of(item.finding) + ": the wgmma at " + item.access_line +
+                           ", the access at " + item.earlier_line;
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+}
+
 }  // namespace
 
 std::optional<Stage> stage_named_in(const std::string& text) {
@@ -184,6 +192,10 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.access_line = lines[f.access.place];
     item.earlier_line = lines[f.earlier.place];
     item.used_line = lines[f.used.place];
+    if (f.kind == Kind::late_register_access) {
+      add_note(item, report.notes);
+      continue;
+    }
     item.stage = stage_of(item);
     if (f.region == simt::shared_region) item.region = "shared memory";
     if (f.region == simt::registers_region) item.region = "registers";

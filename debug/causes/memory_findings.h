@@ -34,7 +34,7 @@ struct CheckReport {
   std::vector<Site> sites;         ///< of the kernel
   bool knows_progress = true;      ///< whether lanes say which sites they have passed
   bool in_step = false;            ///< the lanes of a warp ran in step, as those of PTX do
-  std::vector<std::string> notes;  ///< simt::Checker::notes
+  std::vector<std::string> notes;  ///< simt::Checker::notes, and findings that are no faults
   simt::NanOrigin nan;             ///< the first NaN that the kernel made
 
   bool clean() const { return items.empty() && fault.empty(); }
@@ -48,7 +48,7 @@ struct SharedPlace {
 /// The element of shared memory at an offset; nothing where there is none.
 using SharedElement = std::function<std::optional<SharedPlace>(std::int64_t offset)>;
 
-/// Fills the items of `report` from what `checker` found.
+/// Fills the items of `report` from what `checker` found, and adds to its notes.
 void describe_findings(const simt::Checker& checker, const SharedElement& shared_element,
                        CheckReport& report);
 

@@ -60,6 +60,19 @@ std::vector<State> carry(const Followers& followers, State first, Step&& step, J
   return states;
 }
 
+bool is_product(const Statement& statement) {
+  return statement.opcode.starts_with("wgmma.mma_async");
+}
+
+/// The registers that a mov reads; none of another statement.
+std::vector<int> copied_by(const Statement& statement) {
+  std::vector<int> registers;
+  if (base_of(statement) == "mov" && statement.operands.size() == 2) {
+    add_registers(statement.operands[1], registers);
+  }
+  return registers;
+}
+
 }  // namespace
 
 std::string_view base_of(const Statement& statement) {
@@ -147,13 +160,40 @@ std::vector<Definition> definitions_of(const Function& function, std::uint32_t s
   return definitions;
 }
 
+std::vector<bool> copies_of_accumulators(const Function& function) {
+  const auto& statements = function.statements;
+  std::vector<bool> copies(statements.size());
+  std::vector<bool> holds(static_cast<std::size_t>(function.register_count()));
+  std::vector<int> open;
+  const auto reach = [&](const Statement& statement) {
+    for (const int reg : results_of(statement)) {
+      if (!holds[static_cast<std::size_t>(reg)]) open.push_back(reg);
+      holds[static_cast<std::size_t>(reg)] = true;
+    }
+  };
+  for (const Statement& statement : statements) {
+    if (is_product(statement)) reach(statement);
+  }
+  if (open.empty()) return copies;
+  std::map<int, std::vector<std::size_t>> readers;
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    for (const int reg : copied_by(statements[i])) readers[reg].push_back(i);
+  }
+  while (!open.empty()) {
+    const int reg = open.back();
+    open.pop_back();
+    for (const std::size_t i : readers[reg]) {
+      copies[i] = true;
+      reach(statements[i]);
+    }
+  }
+  return copies;
+}
+
 void demand_no_products_in_flight(const Module& module, const Function& function) {
   const auto& statements = function.statements;
   const auto any = [&](auto&& holds) {
     return std::any_of(statements.begin(), statements.end(), holds);
-  };
-  const auto is_product = [](const Statement& statement) {
-    return statement.opcode.starts_with("wgmma.mma_async");
   };
   if (!any(is_product) || !any([](const Statement& s) { return is_marker(s); })) return;
   // By register: how many groups were committed since its product was issued, itself counted.
@@ -168,9 +208,7 @@ void demand_no_products_in_flight(const Module& module, const Function& function
       const auto pending = static_cast<int>(statement.operands.at(0).bits);
       std::erase_if(state, [&](const auto& one) { return one.second > pending; });
     } else if (base_of(statement) == "mov" && statement.operands.size() == 2) {
-      std::vector<int> to, from;
-      add_registers(statement.operands[0], to);
-      add_registers(statement.operands[1], from);
+      const std::vector<int> to = results_of(statement), from = copied_by(statement);
       const auto held = from.empty() ? state.end() : state.find(from[0]);
       for (const int reg : to) {
         if (held == state.end()) {

@@ -33,6 +33,10 @@ struct Definition {
 /// to it, seen through copies, conversions and injections, in the order of the text.
 std::vector<Definition> definitions_of(const Function& function, std::uint32_t statement, int reg);
 
+/// Of each statement whether it copies registers, or parts of them, that may be accumulators of a
+/// wgmma.mma_async in flight: those, and copies of copies. All false without such a product.
+std::vector<bool> copies_of_accumulators(const Function& function);
+
 /// Throws UsageError where a marker names an accumulator of a wgmma.mma_async that no
 /// wgmma.wait_group has waited for: its value is not there yet.
 void demand_no_products_in_flight(const Module& module, const Function& function);

@@ -153,6 +153,8 @@ bool decode_compare(Decoder& decoder);
 bool decode_select(Decoder& decoder);
 bool decode_convert(Decoder& decoder);
 bool decode_move(Decoder& decoder);
+/// The registers that it copies may be a product's that is in flight (ptx/control_flow.h).
+void follow_sums(Decoder& decoder);
 /// mov of a special register.
 void decode_special(Decoder& decoder, std::string_view name, Type type);
 bool decode_memory(Decoder& decoder);

@@ -166,7 +166,11 @@ void ExecSession::note_launch(const std::string& kernel, const Grid& grid,
   report.found.fault = fault;
   describe_findings(
       checker, [](std::int64_t) { return std::nullopt; }, report.found);
-  if (program) report.notes = notes_of(grid, *program, report.clean());
+  report.notes = report.found.notes;
+  if (program) {
+    const std::vector<std::string> more = notes_of(grid, *program, report.clean());
+    report.notes.insert(report.notes.end(), more.begin(), more.end());
+  }
   if (report.clean()) {
     const bool finite = !program || !grid.numbers || number_notes(*grid.numbers, *program).empty();
     write(finite ? ExecEvent::clean : ExecEvent::infinite, {});

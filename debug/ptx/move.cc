@@ -5,6 +5,7 @@
 #include "debug/ptx/block.h"
 #include "debug/ptx/cluster.h"
 #include "debug/ptx/decoder.h"
+#include "debug/ptx/lanes.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
 
@@ -64,6 +65,9 @@ void decode_vector(Decoder& d, Type type) {
   const bool packs = d.operand(1).kind == Operand::Kind::vector;
   const std::size_t parts = d.elements(d.operand(packs ? 1 : 0)).size();
   const int bits = bits_of(type);
+  d.in.packs = true;
+  d.in.type = type;
+  d.in.vector = static_cast<std::uint8_t>(parts);
   if (bits == 32 && parts == 2) {
     d.in.halves = packs ? Halves::joined : Halves::parted;
     return set_pack<std::uint32_t, std::uint16_t>(d, Type::b32, Type::b16, packs);
@@ -90,6 +94,7 @@ void decode_mov(Decoder& d) {
   });
   if (!known) d.refuse("of this type");
   d.in.moves = true;
+  d.in.type = type;
   if (bits_of(type) == 32) d.in.halves = Halves::each;
 }
 
@@ -198,7 +203,31 @@ void decode_mapa(Decoder& d) {
   d.in.act = asks ? find_rank : map_address;
 }
 
+/// A copy of registers that may be in flight.
+Flow copy_sums(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  if (mask == 0) return Flow::next;
+  warp.do_lanes(in, mask);
+  const std::size_t bytes = static_cast<std::size_t>(bits_of(in.type)) / 8;
+  const std::size_t part = bytes / in.vector;
+  const bool joins = in.d2 == no_place;
+  const std::size_t to_bytes = joins ? bytes : part, from_bytes = joins ? part : bytes;
+  const Place to[] = {in.d, in.d2, in.d3, in.d4};
+  const auto half = [&](const Place* places, std::size_t width, std::size_t at) {
+    return simt::HalfRegister{warp.registers() + places[at / width] + at % width, width};
+  };
+  for (std::size_t at = 0; at < bytes; at += 2) {
+    if (to[at / to_bytes] < carry_place) continue;  // nobody reads it
+    warp.block().async().copy_register(warp.index(), half(to, to_bytes, at),
+                                       half(in.s, from_bytes, at), mask);
+  }
+  return Flow::next;
+}
+
 }  // namespace
+
+void follow_sums(Decoder& d) {
+  if (d.in.moves || d.in.packs) d.in.act = copy_sums;
+}
 
 bool decode_move(Decoder& d) {
   const std::string_view base = d.modifiers.base();

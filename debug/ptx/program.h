@@ -51,8 +51,8 @@ using WarpOperation = Flow (*)(Warp& warp, const Instruction& instruction, std::
 
 /// An instruction, ready to run.
 struct Instruction {
-  LaneOperation lanes = nullptr;  ///< one of the two is set
-  WarpOperation act = nullptr;
+  LaneOperation lanes = nullptr;
+  WarpOperation act = nullptr;  ///< where there are both, does `lanes` and more
   Place guard = no_place;
   bool guard_negated = false;
   std::uint8_t kind = 0;    ///< which one of its family
@@ -65,7 +65,8 @@ struct Instruction {
   bool carries = false;         ///< follows itself what of its operands nobody wrote
   bool addresses = false;       ///< s[0] is an address
   bool branches = false;        ///< to `target`
-  bool moves = false;           ///< copies registers
+  bool moves = false;           ///< copies a register
+  bool packs = false;           ///< copies registers into parts of another, or parts of one
   bool issues_product = false;  ///< a wgmma.mma_async
   bool exchanges = false;       ///< lanes get numbers of others in their results
   bool multiplies = false;      ///< a product of matrices whose results are all .f32

@@ -149,6 +149,7 @@ void ProgramBuilder::decode_function(const Function& function) {
                                 stage < stages.size() ? stages[stage] : std::uint8_t{0},
                                 statement.line, statement.location});
   };
+  const std::vector<bool> copies = copies_of_accumulators(function);
   std::map<std::uint32_t, Contraction> contractions;
   if (module_.contracts) contractions = find_contractions(function, injects_);
   for (std::uint32_t i = 0; i < function.statements.size(); ++i) {
@@ -179,6 +180,7 @@ void ProgramBuilder::decode_function(const Function& function) {
     const bool known = std::any_of(std::begin(families), std::end(families),
                                    [&](Family decode_family) { return decode_family(decoder); });
     if (!known) decoder.fail("the machine does not know this instruction");
+    if (copies[i]) follow_sums(decoder);
     for (const std::string_view word : decoder.modifiers.left()) {
       decoder.fail("." + printable(word) + " is not executed here");
     }

@@ -121,7 +121,7 @@ void Warp::execute(std::int64_t& turns) {
       const std::uint32_t guard = predicate(in.guard);
       mask &= in.guard_negated ? ~guard : guard;
     }
-    if (in.lanes) {
+    if (!in.act) {
       if (watched) {
         current_->pc = pc;
         do_watched(in, active, mask);
@@ -187,12 +187,16 @@ void Warp::do_watched(const Instruction& in, std::uint32_t active, std::uint32_t
   watch_operands(in, active, mask);
   if (mask == 0) return;
   if (recording_ && in.selects) recording_->note_chosen(predicate(in.s[2]));
+  do_lanes(in, mask);
+  if (recording_) recording_->add(program_, registers_, index_, pc(), mask);
+}
+
+void Warp::do_lanes(const Instruction& in, std::uint32_t mask) {
   if (follows_numbers() && (in.number_count != 0 || has_origins_)) {
     do_and_follow(in, mask);
   } else {
     in.lanes(registers_, in, mask);
   }
-  if (recording_) recording_->add(program_, registers_, index_, pc(), mask);
 }
 
 }  // namespace lanescope::ptx

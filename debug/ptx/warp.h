@@ -146,8 +146,11 @@ class Warp {
   /// An access of global memory at a lane's present instruction, checked.
   bool access_global(simt::BlockChecker::Access access, int lane, const std::byte* at,
                      std::size_t bytes);
+  /// What the instruction makes of each lane's registers.
+  void do_lanes(const Instruction& in, std::uint32_t mask);
   /// A product of the warpgroup has been issued that uses these registers, and is waited for.
   void note_product(const Place* accumulators, int count, const Place* fragment);
+  void note_products_committed() { fenced_since_commit_ = false; }
   void note_products_waited();
   void note_product_fence();
 
@@ -279,6 +282,8 @@ class Warp {
   void tell_use(Unwritten value, std::uint32_t mask, bool writes = false);
   /// Notes which registers of products an instruction accesses, and tells of those in flight.
   void begin_products();
+  /// Where the product in flight was issued whose sums an instruction copies; 0: it copies none.
+  std::uint32_t copied_product(const Instruction& in) const;
   void follow_products(const Instruction& in, std::uint32_t mask);
 
   std::vector<Copies> copies_;  ///< oldest first
@@ -322,12 +327,15 @@ class Warp {
   bool has_origins_ = false;  ///< some register has had one
   /// Registers of products, by slot_of; empty where there are none, or no checker.
   struct ProductRegister {
+    enum class Holds : std::uint8_t { sums, fragment, copy };
     bool is_one = false;
+    Holds holds = Holds::sums;  ///< of the product in flight; a copy of its sums gets them, too
     std::uint32_t issued = 0;   ///< where the product in flight was issued; 0: there is none
     std::uint32_t touched = 0;  ///< where it was accessed since the last wgmma.fence; 0: nowhere
   };
   std::vector<ProductRegister> product_registers_;
   std::vector<std::uint32_t> product_slots_;  ///< those that are one
+  bool fenced_since_commit_ = false;          ///< by wgmma.fence, since the last group's end
   std::vector<std::byte> storage_;
 };
 

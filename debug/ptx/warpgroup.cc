@@ -94,6 +94,7 @@ Flow commit(Warp& warp, const Instruction&, std::uint32_t) {
   if (const Flow flow = warp.converge_all(); flow != Flow::next) return flow;
   demand_whole(warp);
   warp.block().async().commit_products(warp.index());
+  warp.note_products_committed();
   return Flow::next;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -21,6 +22,12 @@ inline constexpr int registers_of_block = 65536;
 
 /// What registers hold while a product is under way: as what was never assigned.
 inline constexpr std::uint32_t in_flight_pattern = 0xfefefefe;
+/// Whether these 16 bits are of it.
+inline bool is_in_flight(const std::byte* half) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, half, sizeof bits);
+  return bits == static_cast<std::uint16_t>(in_flight_pattern);
+}
 
 /// Who came to a barrier, and where.
 struct Arrival {
@@ -87,13 +94,49 @@ struct RegisterArray {
   bool operator==(const RegisterArray&) const = default;
 };
 
+/// 16 bits of a register that all lanes have: those of lane 0, and how far they are from one lane's
+/// to the next one's.
+struct HalfRegister {
+  std::byte* first = nullptr;
+  std::size_t stride = 0;
+  std::byte* at(int lane) const { return first + static_cast<std::size_t>(lane) * stride; }
+  bool operator==(const HalfRegister&) const = default;
+};
+
+struct Accumulators;
+
+/// Where a half of an accumulator goes: of register `reg`, 0 the lower one, in these lanes.
+struct HalfTo {
+  int reg, half;
+  HalfRegister to;
+  std::uint32_t lanes;
+};
+/// Where a half of an accumulator comes from: it is that of `from`, as that is before the first
+/// product that adds to it.
+struct HalfFrom {
+  std::shared_ptr<Accumulators> from;
+  int from_reg, from_half;
+  int reg, half;
+  std::uint32_t lanes;
+};
+
 /// What products of a warp accumulate, while they are under way: n columns of 16 rows. Those of f16
 /// are floats here, of s32 there are their bits.
 struct Accumulators {
   int n;
   SumType sums;
   std::unique_ptr<float[][16]> x;
-  RegisterArray registers;
+  RegisterArray registers;          ///< none: they hold something else by now
+  std::vector<HalfTo> copies;       ///< of the registers, made while they were in flight
+  std::vector<HalfFrom> beginning;  ///< what they take over when the first product is carried out
+
+  /// The 32 bits of a lane's register.
+  std::uint32_t bits(int lane, int reg) const;
+  void set_bits(int lane, int reg, std::uint32_t bits);
+  /// The first product is carried out now.
+  void begin();
+  /// The registers get something else: what of them was copied does not.
+  void leave_registers();
 };
 
 /// A product of a warp that was issued: its quarter of the warpgroup's.
@@ -227,6 +270,12 @@ class AsyncBlock {
   /// warpgroup has not issued its part yet: `caller` is woken when one commits.
   bool wait_for_products(int warp, int pending, const Caller& caller);
   void fence_registers(int warp);
+  /// These lanes have copied 16 bits of a register. Where a product is under way that gives them,
+  /// the copy gets its value in the wait that covers the product, unless it is overwritten before:
+  /// so do compilers that move registers before the wait, and ptxas, which makes no instructions of
+  /// such moves (debug/simt/register_copies.cc).
+  void copy_register(int warp, const HalfRegister& to, const HalfRegister& from,
+                     std::uint32_t lanes);
 
   WarpProducts& products(int warp) { return products_[static_cast<std::size_t>(warp)]; }
   WarpgroupCalls& calls(int warp) { return calls_[static_cast<std::size_t>(warp / 4)]; }
@@ -267,6 +316,11 @@ class AsyncBlock {
                      int rows, const AsyncWork& work);
   std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,
                                                 const Product& what);
+  /// The products' that are under way.
+  std::vector<std::shared_ptr<Accumulators>> accumulators_in_flight(int warp);
+  /// A product takes these registers over from those that they are of, or are copies of.
+  static std::vector<HalfFrom> take_over(
+      const std::vector<std::shared_ptr<Accumulators>>& in_flight, const RegisterArray& d);
   void carry_out(int warp, const IssuedProduct& issued);
   void compute_until(int warp, std::uint32_t groups);
   void gather(std::uint64_t descriptor, bool transposed, int first_row, int rows,

@@ -26,6 +26,7 @@ enum class Kind : std::uint8_t {
   operand_overwritten,     ///< bytes that asynchronous work may still read
   register_in_flight,      ///< a register of a product that has not been waited for
   missing_register_fence,  ///< a register was accessed, then goes into a product: no wgmma.fence
+  late_register_access,    ///< the same, behind the wgmma.fence of the product: no fault
   layout_disagrees,        ///< a matrix descriptor that is not how the tile was stored
   wrong_expect_tx,         ///< a phase of an mbarrier completed before a copy into it
   unfenced_barrier,        ///< a copy completes on an mbarrier that its proxy may not see yet

@@ -135,42 +135,53 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
 
 namespace {
 
-/// Visits what lies in the accumulators' registers: visit(lane, register, which of two, row,
-/// column) (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts").
-template <class Visit>
-void for_each_sum(SumType sums, int n, Visit&& visit) {
-  const int columns = sums == SumType::f16 ? 2 : 1;  // of a register
-  for (int lane = 0; lane < 32; ++lane) {
-    for (int i = 0; i < n / 2; ++i) {
-      const int row = lane / 4 + i / 2 % 2 * 8, col = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      visit(lane, i / columns, i % columns, row, col);
-    }
-  }
+/// Where in the product a sum lies, the i-th of a lane: its row and column (PTX ISA, "Register
+/// Fragments and Shared Memory Matrix Layouts").
+std::pair<std::size_t, std::size_t> place_of_sum(int lane, int i) {
+  return {static_cast<std::size_t>(lane / 4 + i / 2 % 2 * 8),
+          static_cast<std::size_t>(i / 4 * 8 + lane % 4 * 2 + i % 2)};
 }
 
 }  // namespace
 
+std::uint32_t Accumulators::bits(int lane, int reg) const {
+  const auto sum = [&](int i) {
+    const auto [row, col] = place_of_sum(lane, i);
+    return x[col][row];
+  };
+  if (sums != SumType::f16) return std::bit_cast<std::uint32_t>(sum(reg));
+  const std::uint32_t high = f32_to_f16(sum(2 * reg + 1));
+  return high << 16 | f32_to_f16(sum(2 * reg));
+}
+
+void Accumulators::set_bits(int lane, int reg, std::uint32_t bits) {
+  const auto set = [&](int i, float sum) {
+    const auto [row, col] = place_of_sum(lane, i);
+    x[col][row] = sum;
+  };
+  if (sums != SumType::f16) return set(reg, std::bit_cast<float>(bits));
+  set(2 * reg, f16_to_f32(static_cast<std::uint16_t>(bits)));
+  set(2 * reg + 1, f16_to_f32(static_cast<std::uint16_t>(bits >> 16)));
+}
+
 /// Those of a product under way, else new ones.
 std::shared_ptr<Accumulators> AsyncBlock::accumulators_of(int warp, const RegisterArray& d,
                                                           const Product& what) {
-  for (const auto& group : products(warp).groups) {
-    for (const IssuedProduct& issued : group) {
-      if (issued.d->registers == d) return issued.d;
-    }
+  const auto in_flight = accumulators_in_flight(warp);
+  for (const auto& other : in_flight) {
+    if (other->registers == d && other->copies.empty()) return other;
   }
   auto own = std::make_shared<Accumulators>();
   own->n = what.n;
   own->sums = what.sums;
   own->x = std::make_unique<float[][16]>(static_cast<std::size_t>(what.n));
+  own->beginning = take_over(in_flight, d);
   own->registers = d;
-  for_each_sum(what.sums, what.n, [&](int lane, int i, int half, int row, int col) {
-    const std::uint32_t bits = *d.at(lane, i);
-    own->x[static_cast<std::size_t>(col)][row] =
-        what.sums == SumType::f16 ? f16_to_f32(static_cast<std::uint16_t>(bits >> 16 * half))
-                                  : std::bit_cast<float>(bits);
-  });
   for (int lane = 0; lane < 32; ++lane) {
-    for (int i = 0; i < what.registers(); ++i) *d.at(lane, i) = in_flight_pattern;
+    for (int i = 0; i < d.count; ++i) {
+      own->set_bits(lane, i, *d.at(lane, i));
+      *d.at(lane, i) = in_flight_pattern;
+    }
   }
   return own;
 }
@@ -204,6 +215,7 @@ void AsyncBlock::gather(std::uint64_t descriptor, bool transposed, int first_row
 
 void AsyncBlock::carry_out(int warp, const IssuedProduct& issued) {
   const Product& what = issued.what;
+  issued.d->begin();
   std::uint16_t a[16][16], rows_of_b[256][16];
   if (what.a_in_registers) {
     for (int lane = 0; lane < 32; ++lane) {
@@ -222,16 +234,17 @@ void AsyncBlock::carry_out(int warp, const IssuedProduct& issued) {
 namespace {
 
 void put_back(const Accumulators& d) {
-  for_each_sum(d.sums, d.n, [&](int lane, int i, int half, int row, int col) {
-    const float sum = d.x[static_cast<std::size_t>(col)][row];
-    std::uint32_t& bits = *d.registers.at(lane, i);
-    if (d.sums != SumType::f16) {
-      bits = std::bit_cast<std::uint32_t>(sum);
-    } else {
-      bits = (half == 0 ? 0 : bits & 0xffff) | static_cast<std::uint32_t>(f32_to_f16(sum))
-                                                   << 16 * half;
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < d.registers.count; ++i) *d.registers.at(lane, i) = d.bits(lane, i);
+  }
+  for (const HalfTo& copy : d.copies) {
+    for (std::uint32_t left = copy.lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      if (!is_in_flight(copy.to.at(lane))) continue;  // it was overwritten
+      const auto half = static_cast<std::uint16_t>(d.bits(lane, copy.reg) >> 16 * copy.half);
+      std::memcpy(copy.to.at(lane), &half, sizeof half);
     }
-  });
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/causes/memory_findings.h"
 #include "debug/ptx/tensor_map.h"
 #include "debug/simt/checker.h"
 #include "debug/simt/machine.h"
@@ -43,6 +44,7 @@ inline const std::string read_back = "ld.shared.u32 %r1, [%r7]; st.global.u32 [%
 struct Result {
   std::vector<std::uint32_t> out;
   std::vector<Kind> kinds;
+  CheckReport told;  ///< the same, as people read it
   std::string fault;
 
   bool found(Kind kind) const { return std::count(kinds.begin(), kinds.end(), kind) > 0; }
@@ -103,6 +105,9 @@ inline Result run(const std::string& body, bool checked = false, std::uint64_t s
   }
   result.out.resize(count);
   std::memcpy(result.out.data(), out, count * 4);
+  if (checked)
+    describe_findings(
+        checker, [](std::int64_t) { return std::nullopt; }, result.told);
   for (const simt::Finding& finding : checker.findings()) result.kinds.push_back(finding.kind);
   return result;
 }

@@ -64,6 +64,30 @@ TEST_CASE("ptx: names are those of the innermost braces", "[ptx]") {
   CHECK(out[0] == 36);
 }
 
+TEST_CASE("ptx: the paths of sources are those that the user has", "[ptx]") {
+  const auto file_of = [](const std::string& path) {
+    const ptx::Module module = ptx::parse(ptx_module("ret;") + "\n.file 1 \"" + path + "\"", "x");
+    return module.files.at(1);
+  };
+  CHECK(file_of("/tmp/k\\303\\266rnel x.cu") == "/tmp/k\303\266rnel x.cu");
+  CHECK(file_of("C:\\9\\30") == "C:\\9\\30");
+  CHECK(file_of("\\033[31m") == "?[31m");
+}
+
+TEST_CASE("ptx: directives need no blanks between them", "[ptx]") {
+  PtxKernel kernel(ptx_module(R"(
+    .reg.b64 %rd<2>; .shared.align 4 .b32 x; .local.b32 y;
+    {.reg.b32 a, b; mov.b32 a, 3; st.shared.b32 [x], a; ld.shared.b32 b, [x];
+     st.local.b32 [y], b; ld.local.b32 a, [y];
+     ld.param.u64 %rd0, [p0]; st.global.u32 [%rd0], a;}
+    ret;)"));
+  std::vector<std::uint32_t> out(1);
+  kernel.use(out);
+  kernel.grid.threads[0] = 1;
+  kernel.run({address(out.data()), 0, 0, 0});
+  CHECK(out[0] == 3);
+}
+
 TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
   CHECK_THAT(body_error("cp.reduce.async.bulk.add;"),
              ContainsSubstring("test.ptx:6: cp.reduce.async.bulk.add: not executed"));
@@ -75,6 +99,8 @@ TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
              ContainsSubstring("the register %r2 has 32 bits, where .u64 is taken"));
   CHECK_THAT(body_error("add.u32 %r1, %r2;"), ContainsSubstring("it has 2 operands, and takes 3"));
   CHECK_THAT(body_error("add.u32 %r1, %r2, %r9;"), ContainsSubstring("there is no register %r9"));
+  CHECK_THAT(error_of(ptx_module(".reg .b64 %rd1; mov.u64 %rd1, f;", 0, ".func f() { ret; }\n")),
+             ContainsSubstring("the address of the function f: neither calls through a register"));
   CHECK_THAT(body_error("bra NOWHERE;"), ContainsSubstring("there is no such label"));
   CHECK_THAT(body_error("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%rd1}, {%rd1}, {%rd1}, "
                         "{%rd1};"),

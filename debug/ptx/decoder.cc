@@ -170,6 +170,10 @@ std::vector<Operand> Decoder::elements(const Operand& operand) const {
 
 std::pair<Space, std::uint64_t> Decoder::locate(const Operand& operand) {
   const auto found = program_.locate(function_, operand);
+  if (!found && program_.module().find_function(operand.name)) {
+    fail("the address of the function " + printable(operand.name) +
+         ": neither calls through a register nor launches from a kernel are executed");
+  }
   if (!found) fail("there is no variable " + printable(operand.name));
   return *found;
 }

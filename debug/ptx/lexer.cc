@@ -89,6 +89,8 @@ Token Lexer::next(std::size_t& at, std::uint32_t& line, bool& inline_asm,
     token.kind = Token::Kind::word;
     ++at;
     while (at < text_.size()) {
+      // .reg.b32, as CUDA's headers have it, is .reg .b32.
+      if (c == '.' && text_[at] == '.') break;
       // ld.shared::cta: two colons are part of the word, one ends a label.
       if (text_[at] == ':' && behind() == ':') {
         at += 2;

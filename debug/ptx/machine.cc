@@ -9,6 +9,7 @@
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/cluster.h"
+#include "debug/ptx/exec_session.h"
 #include "debug/simt/checker.h"
 #include "debug/simt/last_words.h"
 #include "reference/error.h"
@@ -21,7 +22,8 @@ constexpr std::size_t most_shared = std::size_t{227} << 10;  // Technical Specif
 
 void demand_fits(const Grid& grid, const Program& program) {
   const auto refuse = [&](const std::string& what) {
-    throw LaunchError("the kernel " + program.kernel_name + " is launched with " + what);
+    throw LaunchError("the kernel " + readable_name(program.kernel_name) + " is launched with " +
+                      what);
   };
   for (int i = 0; i < 3; ++i) {
     const auto side = static_cast<std::size_t>(i);
@@ -39,9 +41,9 @@ void demand_fits(const Grid& grid, const Program& program) {
     refuse("clusters of " + std::to_string(grid.blocks_of_cluster()) +
            " blocks, and a GPU takes 16");
   }
+  if (grid.threads[2] > 64) refuse("more than 64 threads along z");
   const std::int64_t most = program.max_threads > 0 ? program.max_threads : most_threads;
-  if (grid.threads[0] > most_threads || grid.threads[1] > most_threads || grid.threads[2] > 64 ||
-      grid.thread_count() > std::min(most, most_threads)) {
+  if (grid.thread_count() > std::min(most, most_threads)) {
     refuse("blocks of " + std::to_string(grid.thread_count()) + " threads, and it takes " +
            std::to_string(most));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -10,6 +11,20 @@
 
 namespace lanescope::ptx {
 namespace {
+
+/// A path as nvcc writes it: bytes beyond ASCII are \303, three octal digits.
+std::string unescaped(std::string_view path) {
+  std::string text;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    unsigned byte = 0;
+    const char* digits = path.data() + i + 1;
+    const bool escaped = path[i] == '\\' && i + 3 < path.size() &&
+                         std::from_chars(digits, digits + 3, byte, 8).ptr == digits + 3;
+    text += escaped ? static_cast<char>(byte) : path[i];
+    if (escaped) i += 3;
+  }
+  return without_controls(text);
+}
 
 std::string location_key(int file, int line, int column) {
   return std::to_string(file) + " " + std::to_string(line) + " " + std::to_string(column);
@@ -132,7 +147,7 @@ void Parser::skip_section() {
 void Parser::read_file() {
   const auto index = static_cast<int>(lexer_.expect_integer("the number of a file"));
   if (lexer_.token().kind != Token::Kind::string) lexer_.fail("the name of a file is expected");
-  module_.files[index] = lexer_.take().text;
+  module_.files[index] = unescaped(lexer_.take().text);
   while (lexer_.accept(',')) lexer_.expect_integer("a time or a size");
 }
 

@@ -133,6 +133,14 @@ TEST_CASE("ptx tally: waits that wait for nothing, barriers that open without ex
             .waits()
             .empty());
   CHECK(tally_of("bar.sync 0;").waits().empty());
+  const auto crossed = tally_of(
+                           "setp.ge.u32 %p1, %r0, 32; @%p1 bra SECOND;\nbar.sync 0;\nbar.sync 0;\n"
+                           "bra END;\nSECOND:\nbar.sync 0;\nbar.sync 0;\nEND:\nbar.sync 0;")
+                           .waits();
+  REQUIRE(crossed.size() == 1);
+  CHECK_THAT(crossed[0],
+             ContainsSubstring("barrier: some warps waited in bar.sync at test.ptx:8 when") &&
+                 ContainsSubstring("others in bar.sync at test.ptx:12: the first such in 1 block"));
   for (const char* limit : {"32", "40"}) {
     const auto opened =
         tally_of("setp.ge.u32 %p1, %r0, " + std::string(limit) + "; @%p1 ret;\nbar.sync 0;")

@@ -69,6 +69,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   unwritten_shared.clear();
   row_tiles_.clear();
   time = 0;
+  crossed_ = false;
   for (Barrier& barrier : barriers_) barrier = {};
   cluster_arrivals_ = cluster_completed_ = {};
   async_.reset();
@@ -163,18 +164,26 @@ std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& ar
   return open(id);
 }
 
-/// Counts that a barrier of all threads opens without some that have exited.
+/// Counts that a barrier of all threads opens without some that have exited, or for warps that wait
+/// in different instructions.
 void Block::tally_opening(int id, const Barrier& barrier) {
+  if (tally_.empty() || barrier.expected != 0) return;
+  std::uint32_t first = UINT32_MAX, last = 0;
+  for (const Barrier::Arrival& arrival : barrier.arrivals) {
+    for (const Split& split : warps_[static_cast<std::size_t>(arrival.warp)]->splits()) {
+      if (split.barrier != id || (split.mask & arrival.mask) == 0) continue;
+      first = std::min(first, split.pc);
+      last = std::max(last, split.pc);
+    }
+  }
+  if (first > last) return;
+  InstructionTally& tally = tally_[first];
+  if (first != last && !std::exchange(crossed_, true)) {
+    ++tally.crossed;
+    tally.other = std::max(tally.other, last);
+  }
   const auto all = static_cast<int>(grid_.thread_count());
-  if (tally_.empty() || barrier.expected != 0 || barrier.arrived >= all) return;
-  const Barrier::Arrival& last = barrier.arrivals.back();
-  const auto& splits = warps_[static_cast<std::size_t>(last.warp)]->splits();
-  const auto split = std::find_if(splits.begin(), splits.end(), [&](const Split& s) {
-    return s.barrier == id && (s.mask & last.mask) != 0;
-  });
-  if (split == splits.end()) return;
-  InstructionTally& tally = tally_[split->pc];
-  if (tally.opened_short++ == 0) {
+  if (barrier.arrived < all && tally.opened_short++ == 0) {
     tally.came = barrier.arrived;
     tally.expected = all;
     tally.block = block_;

@@ -172,6 +172,7 @@ class Block final : public simt::AsyncHost {
   NumberOrigins origins_;
   Recording recording_;
   Tally tally_;
+  bool crossed_ = false;  ///< warps have waited in different instructions for one barrier
   std::optional<AreaShadow> cluster_shadow_;
   int last_grid_ = 0;  ///< the agent that the grid before is to the checker; 0: it has ended
   FaultKind fault_ = FaultKind::launch_failure;

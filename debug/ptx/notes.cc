@@ -109,6 +109,12 @@ std::vector<std::string> wait_notes(const Tally& tally, const Program& program) 
       notes.push_back("dead wait: " + program.describe(i) + " ran " + times(t.waits) +
                       ", and never had anything to wait for");
     }
+    if (t.crossed > 0) {
+      notes.push_back("barrier: some warps waited in " + program.describe(i) +
+                      " when it opened, others in " + program.describe(t.other) +
+                      ": the first such in " + std::to_string(t.crossed) +
+                      (t.crossed == 1 ? " block" : " blocks"));
+    }
     if (t.opened_short > 0) {
       notes.push_back("barrier: " + program.describe(i) + " opened " + times(t.opened_short) +
                       " without lanes that had exited: in block " + std::to_string(t.block) +

@@ -60,6 +60,8 @@ void InstructionTally::add(const InstructionTally& other) {
   waits += other.waits;
   awaited += other.awaited;
   opened_short += other.opened_short;
+  crossed += other.crossed;
+  this->other = std::max(this->other, other.other);
   if (other.block >= 0 && (block < 0 || other.block < block)) {
     came = other.came;
     expected = other.expected;

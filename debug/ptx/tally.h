@@ -42,6 +42,10 @@ struct InstructionTally {
   std::int64_t opened_short = 0;
   int came = 0, expected = 0;
   std::int64_t block = -1;
+  /// In how many blocks it was the first that opened while other warps waited in another
+  /// instruction, and in which: what crosses from there on follows from that.
+  std::int64_t crossed = 0;
+  std::uint32_t other = 0;
 
   void add(const InstructionTally& other);
 };

@@ -170,8 +170,29 @@ class ExecTest(ProgramTest):
         self.fails("much shared", "^cudaErrorInvalidValue", "102400 bytes of dynamic shared memory.*49152: cudaFuncSet")
         self.fails("many threads", "^cudaErrorInvalidConfiguration", "blocks of 2048 threads, and it takes 1024")
         self.fails("unknown", "^cudaErrorInvalidPtx", r"vabsdiff4\.u32\.u32\.u32: not executed: video instructions", code=USAGE)
+        out, err = self.execute("unknown beside others", code=USAGE)
+        self.assertEqual(out, "cudaErrorInvalidPtx cudaErrorInvalidPtx cudaSuccess\n" + SAID)
+        self.assertRegex(err, "4 launches checked, 1 with findings")
+        self.assertEqual(err.count("vabsdiff4"), 1)
         out, _ = self.execute("too many", code=7)
         self.assertRegex(out, "^cudaErrorCooperativeLaunchTooLarge")
+
+    def test_variables_that_the_host_uses_too(self):
+        source, program = self.folder / "managed.cu", self.folder / "managed"
+        source.write_text("""#include <cstdio>
+__managed__ float managed[2] = {3, 4};
+__global__ void add() { managed[1] += managed[0]; }
+int main() {
+  managed[0] += 2;
+  add<<<1, 1>>>();
+  float copied = 0;
+  cudaMemcpyFromSymbol(&copied, managed, 4, 4);
+  std::printf("%g %g\\n", managed[1], copied);
+}
+""")
+        subprocess.run(["nvcc", "-cudart", "shared", "-arch=compute_90", source, "-o", program], check=True)
+        done = self.result_of("exec", program)
+        self.assertEqual((done.returncode, done.stdout), (0, "9 9\n"), done.stderr)
 
     def test_units_of_the_gpu(self):
         """The bits that its units give, not those of rounding to nearest."""

@@ -30,7 +30,7 @@ void write_log(int count, const int* options, void** values) {
     if (options[i] == buffer) log = static_cast<char*>(values[i]);
     if (options[i] == bytes) room = reinterpret_cast<std::uintptr_t>(values[i]);
   }
-  if (log && room > 0) log[device()->failure().copy(log, room - 1)] = '\0';
+  if (log && room > 0) log[device()->refusal().copy(log, room - 1)] = '\0';
 }
 
 Error load(ModuleHandle* module, const void* image) {
@@ -104,7 +104,7 @@ std::vector<void*> arguments_in(const lanescope::ptx::Program& program, void** e
 Result launch_with(const LaunchWish& wish, Stream stream, void* const* arguments, void** extra) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(wish.function);
-  if (!kernel) return result_of(note(failure() != success ? failure() : invalid_handle));
+  if (!kernel) return result_of(no_kernel(wish.function, invalid_handle));
   if (arguments && extra) return invalid_value;
   if (arguments) return result_of(launch(wish, arguments, stream));
   const std::vector<void*> in_buffer = arguments_in(*kernel->program, extra);
@@ -203,7 +203,7 @@ Result cuFuncSetCacheConfig(const void*, int) { return success; }
 Result cuFuncGetAttribute(int* value, int attribute, const void* function) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return result_of(note(failure() != success ? failure() : invalid_handle));
+  if (!kernel) return result_of(no_kernel(function, invalid_handle));
   const lanescope::ptx::Program& program = *kernel->program;
   switch (attribute) {  // CUfunction_attribute
     case 0:

@@ -66,6 +66,9 @@ inline LockedDevice device() { return {}; }
 Error note(Error error);
 /// What the device's own failure is called; success where there is none.
 Error failure();
+/// What a call returns for whose function `find_kernel` has none: `otherwise` where the function
+/// stands for no kernel.
+Error no_kernel(const void* function, Error otherwise);
 /// The host waits for the device: what such a call returns.
 Error wait();
 

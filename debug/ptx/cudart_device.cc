@@ -150,7 +150,7 @@ Error cudaDeviceGetAttribute(int* value, int attribute, int id) {
 Error cudaFuncSetAttribute(const void* function, int attribute, int value) {
   const LockedDevice locked;
   Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  if (!kernel) return no_kernel(function, invalid_device_function);
   constexpr int max_dynamic_shared = 8;
   if (attribute != max_dynamic_shared) return success;  // hints
   if (value < 0 || value + static_cast<int>(kernel->program->shared_bytes) > shared_optin) {
@@ -163,7 +163,7 @@ Error cudaFuncSetCacheConfig(const void*, int) { return success; }
 Error cudaFuncGetName(const char** name, const void* function) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  if (!kernel) return no_kernel(function, invalid_device_function);
   *name = kernel->name.c_str();
   return success;
 }
@@ -175,7 +175,7 @@ Error cudaGetFuncBySymbol(const void** handle, const void* function) {
 Error cudaFuncGetAttributes(Attributes* attributes, const void* function) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  if (!kernel) return no_kernel(function, invalid_device_function);
   std::memset(attributes, 0, sizeof *attributes);
   attributes->shared_bytes = kernel->program->shared_bytes;
   attributes->local_bytes = kernel->program->local_bytes;
@@ -192,7 +192,7 @@ Error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* fun
                                                     std::size_t shared) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  if (!kernel) return no_kernel(function, invalid_device_function);
   if (threads <= 0) return note(invalid_value);
   constexpr int most_blocks = 32;
   constexpr std::size_t of_system = 1024;  // shared memory of each block
@@ -211,7 +211,7 @@ Error cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* 
                                                 int blocks, int) {
   const LockedDevice locked;
   const Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) return note(failure() != success ? failure() : invalid_device_function);
+  if (!kernel) return no_kernel(function, invalid_device_function);
   if (blocks <= 0) return note(invalid_value);
   constexpr std::size_t of_system = 1024;
   const std::size_t fixed = kernel->program->shared_bytes + of_system;

@@ -90,6 +90,11 @@ Error failure() {
   }
 }
 
+Error no_kernel(const void* function, Error otherwise) {
+  if (failure() != success) return note(failure());
+  return note(device()->has_kernel(function) ? invalid_ptx : otherwise);
+}
+
 Error wait() {
   device()->settle();
   return note(failure());

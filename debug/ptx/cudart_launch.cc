@@ -35,7 +35,7 @@ struct KeptArguments {
 Device::Kernel* kernel_of(const void* function, Error& error) {
   const LockedDevice locked;
   Device::Kernel* kernel = locked->find_kernel(function);
-  if (!kernel) error = note(failure() != success ? failure() : invalid_device_function);
+  if (!kernel) error = no_kernel(function, invalid_device_function);
   return kernel;
 }
 
@@ -65,7 +65,7 @@ Error launch_now(const LaunchWish& wish, void* const* arguments, Stream stream) 
       return note(invalid_value);
     default:
       // What a kernel does wrong is known when the host next waits for it.
-      return locked->refused() ? note(failure()) : success;
+      return locked->refused() ? note(invalid_ptx) : success;
   }
 }
 
@@ -116,6 +116,14 @@ void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, 
                        int) {
   device()->add_variable(static_cast<int>(reinterpret_cast<std::uintptr_t>(handle)) - 1, host,
                          name);
+}
+/// The host reads and writes it where it lies, so its module is read at once.
+void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, std::size_t,
+                              int, int) {
+  const LockedDevice locked;
+  const int module = static_cast<int>(reinterpret_cast<std::uintptr_t>(handle)) - 1;
+  *host = locked->find_variable(module, name).first;
+  locked->add_variable(module, *host, name);
 }
 
 unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, std::size_t shared, Stream stream) {

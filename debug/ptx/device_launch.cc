@@ -59,6 +59,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
                                std::size_t dynamic_shared, void* const* arguments,
                                const Manner& manner) {
   if (!failure_.empty()) return Outcome::failed;
+  refused_ = false;
   // What was decoded before this run was known takes no part in it.
   if ((settings.markers && settings.markers->injects != kernel.program->injects) ||
       (settings.checker && !kernel.program->names_accesses)) {

@@ -14,7 +14,8 @@ constexpr std::uint64_t most_variable_bytes = std::uint64_t{1} << 30;
 
 }  // namespace
 
-/// [.align n] [.v2] .type [.ptr ...] name[n][m] [= initial]; the space is read already.
+/// [.attribute(.managed)] [.align n] [.v2] .type [.ptr ...] name[n][m] [= initial]; the space is
+/// read already.
 Variable Parser::read_variable(Space space) {
   Variable variable;
   variable.space = space;
@@ -27,6 +28,10 @@ Variable Parser::read_variable(Space space) {
       if (!std::has_single_bit(align) || align > 1 << 16) {
         lexer_.fail("an alignment is a power of two up to 65536");
       }
+    } else if (word == ".attribute") {  // .managed: all memory is the host's, too
+      lexer_.expect('(');
+      lexer_.expect_word("an attribute");
+      lexer_.expect(')');
     } else if (word == ".v2" || word == ".v4") {
       vector = word == ".v2" ? 2 : 4;
     } else if (word == ".texref" || word == ".samplerref" || word == ".surfref") {

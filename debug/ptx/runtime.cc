@@ -38,8 +38,10 @@ History* Device::history() {
 
 void Device::fail(const std::string& what, bool refused) {
   if (!failure_.empty()) return;
-  failure_ = what;
   refused_ = refused;
+  if (refused) refusal_ = what;
+  if (refused && session_) return;
+  failure_ = what;
   if (denied_ > 0) {
     failure_ += "; before that, an allocation of " + std::to_string(denied_) +
                 " bytes had failed: there is no such room";
@@ -102,8 +104,15 @@ Module Device::read(const std::string& text, int index) {
 
 void Device::load(LoadedModule& loaded, int index) {
   if (loaded.module) return;
-  loaded.module = std::make_unique<Module>(read(ptx_of_fat_binary(loaded.fat_binary), index));
-  place_variables(loaded);
+  if (!loaded.refusal.empty()) throw UsageError(loaded.refusal);
+  try {
+    loaded.module = std::make_unique<Module>(read(ptx_of_fat_binary(loaded.fat_binary), index));
+    place_variables(loaded);
+  } catch (const Error& error) {
+    loaded.module.reset();
+    loaded.refusal = error.what();
+    throw;
+  }
 }
 
 int Device::load_image(const void* image) {
@@ -177,13 +186,18 @@ Device::Kernel* Device::find_kernel(const void* function) {
   if (at == kernels_.end()) return nullptr;
   Kernel& kernel = at->second;
   if (kernel.program) return &kernel;
+  if (!kernel.refusal.empty()) {  // and it was told
+    fail(kernel.refusal, true);
+    return nullptr;
+  }
   try {
     load(modules_[static_cast<std::size_t>(kernel.module)], kernel.module);
     decode_kernel(kernel);
     const std::size_t fixed = kernel.program->shared_bytes;
     kernel.most_dynamic_shared = shared_of_default - std::min(shared_of_default, fixed);
   } catch (const Error& error) {
-    refuse(kernel.name, error.what());
+    kernel.refusal = error.what();
+    refuse(kernel.name, kernel.refusal);
     return nullptr;
   }
   return &kernel;

@@ -28,9 +28,10 @@ class Device {
   /// Set before a module's code runs; under `lanescope exec` by the environment.
   RunSettings settings;
   /// What went wrong in a kernel, or before it could run; empty where nothing has. A device whose
-  /// kernel has failed takes no further ones, as with CUDA.
+  /// kernel has failed takes no further ones, as with CUDA. Under `lanescope exec` a kernel that
+  /// cannot be run is no such failure: the program's others can.
   const std::string& failure() const { return failure_; }
-  /// Whether it was the module or its launch that is at fault, not the kernel as it ran.
+  /// Whether it was the module or its launch that is at fault, not the last kernel as it ran.
   bool refused() const { return refused_; }
   /// Whether it failed behind an allocation that failed, whatever the program made of that.
   bool lacked_memory() const { return !failure_.empty() && denied_ > 0; }
@@ -54,7 +55,7 @@ class Device {
   int add_module(const void* fat_binary);
   /// A module that is given as PTX: its number.
   int add_module(Module module);
-  /// What a program gives as a module while it runs, read at once; -1: `failure` says why not.
+  /// What a program gives as a module while it runs, read at once; -1: `refusal` says why not.
   int load_image(const void* image);
   /// Whether there is a module of this number.
   bool has_module(int module) const;
@@ -70,12 +71,15 @@ class Device {
     std::shared_ptr<const Program> program;
     /// Bytes of dynamic shared memory that a launch may ask for.
     std::size_t most_dynamic_shared = 0;
+    std::string refusal;  ///< why it cannot be run
   };
   /// What stands for a kernel of a module, as a host function does; nullptr: it has none of that
   /// name.
   const void* handle_of(int module, const std::string& name);
+  /// Whether a host function stands for a kernel, one that cannot be run included.
+  bool has_kernel(const void* function) const { return kernels_.contains(function); }
   /// The kernel that stands behind a host function, decoded; nullptr where there is none, or it
-  /// cannot be run: `failure` says why then.
+  /// cannot be run: `failure`, under `lanescope exec` `refusal`, says why then.
   Kernel* find_kernel(const void* function);
   /// The same of a module that was given as PTX. Throws UsageError.
   Kernel& find_kernel(int module, const std::string& name);
@@ -103,7 +107,7 @@ class Device {
   /// The host has waited for the device, or given it something else to do: all launches so far end
   /// before those to come begin.
   void settle() { ending_.reset(); }
-  /// Why no device takes the last launch.
+  /// Why the last launch, or the last module, was not taken.
   const std::string& refusal() const { return refusal_; }
   /// What the failed kernel did.
   FaultKind fault() const { return fault_; }
@@ -113,6 +117,7 @@ class Device {
     const void* fat_binary = nullptr;  ///< nullptr: given as PTX, or gone
     std::unique_ptr<Module> module;
     std::vector<std::uint64_t> addresses;  ///< of its variables
+    std::string refusal;                   ///< why it is not read
   };
   Device();
   Module read(const std::string& text, int index);

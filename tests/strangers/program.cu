@@ -197,7 +197,19 @@ int main(int argc, char** argv) {
     std::printf("%d %d %d %d\n", attributes.own.ptxVersion, attributes.own.binaryVersion,
                 attributes.own.requiredClusterWidth, attributes.behind);
   }
-  if (mode == "unknown") unknown<<<1, 1>>>((unsigned*)y);
+  if (mode == "unknown") {
+    unknown<<<1, 1>>>((unsigned*)y);
+    CHECK(cudaGetLastError());
+  }
+  if (mode == "unknown beside others") {
+    cudaError_t of_launch[2];
+    for (cudaError_t& error : of_launch) {
+      unknown<<<1, 1>>>((unsigned*)y);
+      error = cudaGetLastError();
+    }
+    std::printf("%s %s %s\n", cudaGetErrorName(of_launch[0]), cudaGetErrorName(of_launch[1]),
+                cudaGetErrorName(cudaDeviceSynchronize()));
+  }
   if (mode == "texture") {
     cudaArray_t array;
     const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();

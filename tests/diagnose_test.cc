@@ -114,6 +114,27 @@ TEST_CASE("stores of two blocks to one place: indices that collide, or a sum wit
   CHECK(diagnose(sums).cause == Cause::race);
 }
 
+TEST_CASE("the stage of a race is that of who writes; the reader's alone is not certain") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::race, std::nullopt)};
+  CheckReport::Item& item = report.items[0];
+  item.finding.access = {false, 5, 0, 12};
+  item.finding.earlier = {true, 6, 0, 96};
+  item.access_line = "k.cu:75 in qk";
+  item.earlier_line = "k.cu:111";
+  item.stage = Stage::qk;
+  const Diagnosis of_reader = diagnose(report);
+  CHECK(of_reader.certain);
+  CHECK_FALSE(of_reader.stage_certain);
+  item.earlier_line = "k.cu:111 in load";
+  item.stage = Stage::load;
+  CHECK(diagnose(report).stage_certain);
+  item.earlier_line = "k.cu:111";
+  item.stage = Stage::qk;
+  item.site = SiteId::k_smem;  // the kernel says what lies there
+  CHECK(diagnose(report).stage_certain);
+}
+
 /// A stage reads bytes of shared memory that nobody wrote.
 CheckReport unwritten_in(Stage stage, const char* line) {
   CheckReport report;

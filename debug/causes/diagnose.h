@@ -19,6 +19,7 @@ struct Diagnosis {
               ///< that of the bug, where the site is an output that tells
   Cause cause = Cause::unexplained;
   bool certain = false;
+  bool stage_certain = true;     ///< of a cause that is: whether its stage is, too
   bool predicts = false;         ///< the values follow from the cause, one by one
   bool reads_unwritten = false;  ///< of the cause, as in Finding
   bool by_end = false;  ///< the cause is how the run ended: it yields to one that has a place

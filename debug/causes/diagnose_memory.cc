@@ -127,6 +127,16 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
                     -elements, item.site.value_or(SiteId{}));
 }
 
+/// Whether the stage of a race is that of the lane that reads: what the other one writes says
+/// nothing of its own.
+bool is_stage_of_reader(const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  if (item.site || !item.stage || f.earlier.place == 0 || f.access.write == f.earlier.write) {
+    return false;
+  }
+  return !stage_named_in(f.access.write ? item.access_line : item.earlier_line);
+}
+
 /// As many bytes of an output are never written as are written twice: its rows, or parts of them,
 /// are stored at the place of others.
 bool is_misplaced(const CheckReport& report, const CheckReport::Item& twice) {
@@ -258,6 +268,12 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);
+  if (is_stage_of_reader(first)) {
+    diagnosis.stage_certain = false;
+    diagnosis.evidence.push_back(
+        "the stage is that of the read; of which one the write is, its "
+        "numbers do not say");
+  }
   if (misplaced) {
     diagnosis.evidence.push_back("as many bytes of " + first.region +
                                  " are never written: what belongs there is stored in their place");

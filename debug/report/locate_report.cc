@@ -39,8 +39,15 @@ void write_runs(Page& page, const Location& location) {
   for (const std::string& line : location.not_tried) page.whole("  not tried  " + line);
 }
 
-void write_place(Page& page, const Divergence& at) {
-  page.field("stage", name_of(at.stage));
+/// "qk", or "qk (not certain)" where the cause is certain and its stage is not.
+std::string stage_text(Stage stage, const Diagnosis& diagnosis) {
+  const bool open = diagnosis.certain && !diagnosis.stage_certain;
+  return name_of(stage) + std::string(open ? " (not certain)" : "");
+}
+
+void write_place(Page& page, const Diagnosis& diagnosis) {
+  const Divergence& at = *diagnosis.first;
+  page.field("stage", stage_text(at.stage, diagnosis));
   page.field("site", name_of(at.site));
   page.field("block", std::to_string(at.block));
   if (at.tile >= 0) page.field("tile", std::to_string(at.tile));
@@ -53,9 +60,9 @@ void write_diagnosis(Page& page, const Location& location) {
   page.line();
   page.line("fault", Colour::bold);
   if (diagnosis.first) {
-    write_place(page, *diagnosis.first);
+    write_place(page, diagnosis);
   } else if (const std::optional<Stage> stage = diagnosis.stage()) {
-    page.field("stage", name_of(*stage));
+    page.field("stage", stage_text(*stage, diagnosis));
   }
   for (const std::string& place : location.source) {
     page.whole("  " + left(&place == location.source.data() ? "source" : "", 10) + place);
@@ -80,7 +87,7 @@ void write_diagnosis(Page& page, const Location& location) {
   for (const Diagnosis& other : location.others) {
     page.line();
     page.line("another fault, which does not follow from it", Colour::bold);
-    if (other.first) write_place(page, *other.first);
+    if (other.first) write_place(page, other);
     page.field("cause", std::string(name_of(other.cause)) + ": " + row_of(other.cause).explanation);
     for (const std::string& line : other.evidence) page.whole("  " + line);
   }
@@ -97,11 +104,11 @@ void write_diagnosis(Page& page, const Location& location) {
   }
 }
 
-/// "pv / o: not_rescaled (not certain)"
+/// "pv / o: not_rescaled (not certain)"; "qk (not certain) / o_final: race" where the race is.
 std::string fault_text(const Diagnosis& diagnosis) {
   std::string place;
   if (const std::optional<Stage> stage = diagnosis.stage()) {
-    place = name_of(*stage);
+    place = stage_text(*stage, diagnosis);
     if (diagnosis.first) place += std::string(" / ") + name_of(diagnosis.first->site);
     place += ": ";
   }
@@ -169,13 +176,14 @@ std::string location_json(const Location& location) {
   json["reg"] = index_json(at.reg);
   json["row"] = index_json(at.row);
   json["col"] = index_json(at.col);
-  json["cause"] = json["explanation"] = json["certain"] = nullptr;
+  json["cause"] = json["explanation"] = json["certain"] = json["stage_certain"] = nullptr;
   json["suspects"] = json["evidence"] = json["memory"] = json["runs"] = Json::array();
   if (location.diagnosis) {
     const Diagnosis& diagnosis = *location.diagnosis;
     json["cause"] = name_of(diagnosis.cause);
     json["explanation"] = row_of(diagnosis.cause).explanation;
     json["certain"] = diagnosis.certain;
+    json["stage_certain"] = diagnosis.certain && diagnosis.stage_certain;
     json["evidence"] = diagnosis.evidence;
     for (const CheckReport::Item& item : diagnosis.memory)
       json["memory"].push_back(item_json(item));

@@ -42,10 +42,10 @@ std::string location_text(const Location& location, const Style& style);
 
 /// For programs, one JSON object: {kernel, backend, verdict: "clean", "variant" (right outputs of
 /// another recurrence) or "fault", recurrence: [how it differs], not_tried: [string], stage, site,
-/// tile, block, warp, lane, reg, row, col, cause, explanation, certain, evidence: [string],
-/// suspects: [{cause, explained, evidence}], source: [string], warnings: [string], memory: [what
-/// `check` reports], options, runs: [{options, about, match, checked, variant}], others: [{stage,
-/// site, tile, block, cause, certain, evidence}]}; what does not apply is null.
+/// tile, block, warp, lane, reg, row, col, cause, explanation, certain, stage_certain, evidence:
+/// [string], suspects: [{cause, explained, evidence}], source: [string], warnings: [string],
+/// memory: [what `check` reports], options, runs: [{options, about, match, checked, variant}],
+/// others: [{stage, site, tile, block, cause, certain, evidence}]}; what does not apply is null.
 std::string location_json(const Location& location);
 
 }  // namespace lanescope

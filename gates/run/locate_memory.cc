@@ -308,11 +308,16 @@ void check_order(const RunOptions& failed, Location& location) {
     diagnosis.rivals.clear();
     diagnosis.cause = Cause::race;
     diagnosis.certain = true;
+    const bool shows_outputs_alone = std::ranges::all_of(location.shown, is_output);
+    if (diagnosis.first && shows_outputs_alone) diagnosis.stage_certain = false;
     diagnosis.evidence.insert(
         diagnosis.evidence.begin(),
         {std::to_string(count) + " values of O are others with --schedule " +
              std::to_string(schedule) + ": they depend on the order in which lanes come to memory",
          "a barrier is missing, or two lanes write to one place"});
+    if (shows_outputs_alone) {
+      diagnosis.evidence.push_back("of which stage that is, outputs alone do not say");
+    }
     return;
   }
 }

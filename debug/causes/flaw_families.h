@@ -49,6 +49,10 @@ void see_keys(std::int64_t end, std::int64_t len_kv, RowPlan& plan);
 /// P of a row is taken from where `from` says in its tile: also from rows that see more keys.
 void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan);
 
+/// The plan has an edit more in those columns of O whose number says that they are of the other of
+/// two rows 8 apart: odd ones of the upper row, even ones of the lower.
+void take_row_by_column(RowPlan& plan, std::function<void(RowPlan&)> edit);
+
 /// "1 key", "3 keys".
 std::string keys_text(std::int64_t count);
 std::int64_t rounded_up(std::int64_t x, std::int64_t step);

@@ -196,6 +196,58 @@ void add_masks_of_other_keys(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Masks that take the registers of an accumulator of mma.m16n8 for others: of a lane's four, those
+/// of odd number are of the odd column, the last two of the row 8 further on (PTX ISA).
+void add_masks_of_other_registers(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  if (!p.causal || info.br % 16 != 0) return;
+  const std::int64_t corner = p.len_kv - p.len_q;
+  const auto add = [&](const std::string& text, int choices, bool rows, bool columns) {
+    flaws.push_back(
+        {Cause::mask_misaligned, Stage::qk, "whose masks take " + text + " (layout of mma.m16n8)",
+         choices, [=](RowPlan& plan) {
+           const std::int64_t end = std::min(p.len_kv, plan.tiles * plan.tile);
+           plan.terms.clear();
+           for (std::int64_t key = 0; key < end; ++key) {
+             const std::int64_t row = rows ? (plan.query & ~8) | (key & 1) * 8 : plan.query;
+             const std::int64_t col = columns ? (key & ~1) | (plan.query / 8 & 1) : key;
+             plan.terms.push_back({.key = key,
+                                   .value = key,
+                                   .masked_score = -reference::infinity,
+                                   .is_masked = col >= p.len_kv || col > row + corner});
+           }
+         }});
+  };
+  add("odd columns for those of the row 8 further on", 0, true, false);
+  add("the row 8 further on for odd columns", 0, false, true);
+  add("odd columns and the row 8 further on for each other", 0, true, true);
+}
+
+/// Masks, the causal one and that of the end, that number the keys of some tiles as those of
+/// others: who takes turns at the tiles numbers them from the first of a round.
+void add_masks_of_other_tiles(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  const std::int64_t bc = info.bc;
+  for (const std::int64_t turns : {2, 3, 4, 8}) {
+    if (bc >= p.len_kv) return;
+    flaws.push_back({Cause::mask_misaligned, Stage::qk,
+                     "whose masks number the keys of each tile as those of the first of " +
+                         std::to_string(turns) + " tiles",
+                     1, [=](RowPlan& plan) {
+                       const std::int64_t end = plan.tiles * bc, seen = p.visible_keys(plan.query);
+                       plan.terms.clear();
+                       for (std::int64_t key = 0; key < end; ++key) {
+                         const std::int64_t number = key / (turns * bc) * turns * bc + key % bc;
+                         const std::int64_t row = key < p.len_kv ? key : -1;
+                         plan.terms.push_back({.key = row,
+                                               .value = row,
+                                               .masked_score = -reference::infinity,
+                                               .is_masked = number >= seen});
+                       }
+                     }});
+  }
+}
+
 /// Causal masks that count queries from elsewhere.
 void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
@@ -282,6 +334,8 @@ void add_flaws_of_masks(const DumpInfo& info, Flaws& flaws) {
   add_masks(info, flaws);
   add_mask_values(info, flaws);
   add_masks_of_other_keys(info, flaws);
+  add_masks_of_other_registers(info, flaws);
+  add_masks_of_other_tiles(info, flaws);
   add_masks_of_other_queries(info, flaws);
 }
 

@@ -75,10 +75,18 @@ void add_queries(const DumpInfo& info, Flaws& flaws) {
     add(Cause::operand_of_other_row, off > 0 ? "the next row" : "the row before", 0,
         [=](const RowPlan& plan) { return in_head(plan, plan.query + off); });
   }
-  for (const std::int64_t bit : {1, 2, 4, 8, 16, 32}) {
+  for (const std::int64_t bit : {1, 2, 4, 8, 16, 32, 64}) {
     if (bit >= info.br) continue;
     add(Cause::operand_of_other_row, "row i xor " + std::to_string(bit), 1,
         [=](const RowPlan& plan) { return in_head(plan, plan.query ^ bit); });
+  }
+  // Warps, or warpgroups, that all take the first one's rows.
+  for (const std::int64_t rows : {8, 16, 32, 64}) {
+    if (rows >= info.br) continue;
+    add(Cause::operand_of_other_row, "row i mod " + std::to_string(rows) + " of its block", 1,
+        [=, br = info.br](const RowPlan& plan) {
+          return in_head(plan, plan.query / br * br + plan.query % br % rows);
+        });
   }
   add(Cause::operand_of_other_row, "the block's first rows in every block", 0,
       [=, br = info.br](const RowPlan& plan) { return in_head(plan, plan.query % br); });

@@ -43,6 +43,25 @@ void add_divisions(const DumpInfo& info, Flaws& flaws) {
           plan.output = OutputRule::undivided;
         });
   }
+  for (const bool own_tiles : {true, false}) {
+    add(Cause::normalised_twice, Stage::pv,
+        std::string("whose O is divided by l after every tile") +
+            (own_tiles ? "" : ", those that the row does not see included") +
+            ", and not multiplied by it again before the next",
+        !own_tiles, [=](RowPlan& plan) {
+          if (own_tiles) plan.tiles = rounded_up(std::ssize(plan.terms), plan.tile) / plan.tile;
+          plan.p_divided = Division::all_sums;
+          plan.output = OutputRule::undivided;
+        });
+  }
+  if (info.br % 16 == 0) {
+    add(Cause::operand_of_other_row, Stage::epilogue,
+        "whose O is divided by l of the row 8 further on in odd columns, of its own in even ones "
+        "(layout of mma.m16n8)",
+        1, [](RowPlan& plan) {
+          take_row_by_column(plan, [](RowPlan& other) { other.divisor_row = 8; });
+        });
+  }
   for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
     if (distance >= info.br) continue;
     add(Cause::operand_of_other_row, Stage::epilogue,

@@ -98,11 +98,17 @@ void add_powers(const Splits& splits, Flaws& flaws) {
       {Cause::normalised_twice, "O are divided by their l, and weighted without it", {1, 1, -1}},
   };
   for (const auto& [cause, what, powers] : rules) {
-    flaws.push_back({cause, Stage::combine, "in which of " + splits.text + " the " + what, 1,
-                     [=, powers = powers](RowPlan& plan) {
-                       plan.part_powers = powers;
-                       plan.part_keys = splits.part_keys();
-                     }});
+    // Who has the first takes in the others.
+    for (const std::size_t first : {0, 1}) {
+      flaws.push_back({cause, Stage::combine,
+                       "in which of " + splits.text + (first > 0 ? ", but for the first," : "") +
+                           " the " + what,
+                       1 + static_cast<int>(first), [=, powers = powers](RowPlan& plan) {
+                         plan.part_powers = powers;
+                         plan.part_powers.first = first;
+                         plan.part_keys = splits.part_keys();
+                       }});
+    }
   }
 }
 

@@ -125,8 +125,25 @@ void add_uncleared_scores(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// The maximum that a tile leaves is its own, though larger ones came before: the next tile brings
+/// to it what is relative to another.
+void add_own_peaks(const Way& way, Flaws& flaws) {
+  for (const bool own_tiles : {true, false}) {
+    flaws.push_back({Cause::stale_operand, Stage::softmax,
+                     std::string("in which m after a tile is the tile's own maximum") +
+                         (own_tiles ? "" : ", tiles that the row does not see included") + way.text,
+                     way.choices + !own_tiles, [=](RowPlan& plan) {
+                       way.set(plan);
+                       if (own_tiles)
+                         plan.tiles = rounded_up(std::ssize(plan.terms), plan.tile) / plan.tile;
+                       plan.keeps_own_peak = true;
+                     }});
+  }
+}
+
 void add_recurrence(const DumpInfo& info, Flaws& flaws) {
   for (const Way& way : ways_of(info)) {
+    add_own_peaks(way, flaws);
     for (const Rule& rule : rescale_rules(info)) {
       add_rule(
           rule, way, "", 0, [](RowPlan&) {}, flaws);
@@ -141,6 +158,16 @@ void add_recurrence(const DumpInfo& info, Flaws& flaws) {
              plan.alpha_row = distance;
            }});
     }
+    if (info.br % 16 != 0) continue;
+    flaws.push_back(
+        {Cause::operand_of_other_row, Stage::pv,
+         "in which O is rescaled by alpha of the row 8 further on in odd columns alone, "
+         "of its own in even ones (layout of mma.m16n8)" +
+             way.text,
+         1 + way.choices, [=](RowPlan& plan) {
+           way.set(plan);
+           take_row_by_column(plan, [](RowPlan& other) { other.alpha_row = 8; });
+         }});
   }
 }
 
@@ -271,6 +298,25 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
                          }
                        }});
     }
+  }
+  // Components of vectors.
+  for (const std::size_t width : {std::size_t{4}, std::size_t{8}}) {
+    for (std::size_t own = 0; own < width && width < d; ++own) {
+      flaws.push_back({Cause::contribution_missing, Stage::qk,
+                       "whose q.k lacks the columns i with i mod " + std::to_string(width) + " = " +
+                           std::to_string(own),
+                       1, [=](RowPlan& plan) {
+                         for (std::size_t i = own; i < d; i += width) plan.depth[i] = 0;
+                       }});
+    }
+  }
+  // Lanes that have another key meet in the sum.
+  for (const std::int64_t bits : {1, 2, 3, 4, 7, 8, 15, 16}) {
+    if (bits >= info.problem.len_kv) continue;
+    flaws.push_back({Cause::reduction_too_wide, Stage::qk,
+                     "whose scores are sums over the keys whose numbers differ in the bits " +
+                         std::to_string(bits),
+                     1, [=](RowPlan& plan) { plan.score_keys = bits; }});
   }
   for (const std::size_t step : {std::size_t{16}, d / 2}) {
     if (step == 0 || step >= d) continue;

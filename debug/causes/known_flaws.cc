@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "debug/causes/flaw_families.h"
 
@@ -39,6 +40,19 @@ void add_scales(const DumpInfo& info, Flaws& flaws) {
                          std::to_string(static_cast<int>(cap)),
                      2, [=](RowPlan& plan) { plan.cap = cap; }});
   }
+  const std::int64_t heads = info.problem.heads;
+  for (const bool even : {false, true}) {
+    // Press, Smith and Lewis 2021: slopes 2^(-8 (h + 1) / heads).
+    flaws.push_back({Cause::wrong_formula, Stage::qk,
+                     std::string("whose scores have ALiBi's bias besides, ") +
+                         (even ? "-slope * |key - query|" : "slope * (key - query)") +
+                         " with the slopes 2^(-8 (h + 1) / heads)",
+                     even, [=](RowPlan& plan) {
+                       plan.slope = std::exp2(-8.0 * static_cast<double>(plan.head + 1) /
+                                              static_cast<double>(heads));
+                       plan.slope_is_even = even;
+                     }});
+  }
   flaws.push_back({Cause::wrong_formula, Stage::softmax,
                    "in which l counts one key more, whose score is 0 and whose value is none", 0,
                    [](RowPlan& plan) { plan.sink = 1; }});
@@ -59,6 +73,12 @@ std::vector<std::int64_t> tile_sizes(const DumpInfo& info) {
     if (size != info.bc && size < info.problem.len_kv) sizes.push_back(size);
   }
   return sizes;
+}
+
+void take_row_by_column(RowPlan& plan, std::function<void(RowPlan&)> edit) {
+  const std::int64_t own = plan.query / 8 & 1;
+  plan.in_columns = [=](std::int64_t col) { return (col & 1) != own; };
+  plan.edit_there = std::move(edit);
 }
 
 std::string size_text(const DumpInfo& info, std::int64_t size) {

@@ -128,6 +128,22 @@ double dot(const RowPlan& plan, const std::vector<double>& q, const std::vector<
 
 }  // namespace
 
+namespace {
+
+/// Each with those added whose numbers differ from its own in `bits` alone.
+std::vector<double> added_over(std::int64_t bits, const std::vector<double>& scores) {
+  std::vector<double> sums = scores;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    for (std::int64_t other = bits; other > 0; other = (other - 1) & bits) {
+      const std::size_t at = i ^ static_cast<std::size_t>(other);
+      if (at < scores.size() && std::isfinite(scores[at])) sums[i] += scores[at];
+    }
+  }
+  return sums;
+}
+
+}  // namespace
+
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
@@ -157,9 +173,14 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       s += plan.scores_left * scores[scores.size() - tile];
     }
     if (plan.cap > 0) s = plan.cap * std::tanh(s / plan.cap);
+    if (plan.slope != 0) {
+      const std::int64_t own = plan.query + problem().len_kv - problem().len_q;
+      const auto off = static_cast<double>(term.key - own);
+      s += plan.slope * (plan.slope_is_even ? -std::abs(off) : off);
+    }
     scores.push_back(plan.score_kept ? plan.score_kept(s) : s);
   }
-  return scores;
+  return plan.score_keys == 0 ? scores : added_over(plan.score_keys, scores);
 }
 
 }  // namespace lanescope

@@ -60,7 +60,7 @@ void PlanInputs::Sums::bring_by(const PartPowers& powers, const PartKeys& keys,
                                 const std::vector<double>& scores) {
   std::vector<std::pair<double, double>> factors;  // of O and of l
   for (const auto& [l, peak] : parts(keys, scores)) {
-    if (peak == -reference::infinity) {
+    if (peak == -reference::infinity || factors.size() < powers.first) {
       factors.emplace_back(1, 1);
       continue;
     }

@@ -108,6 +108,19 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     row.lse = carry_out(right_plan(batch, head, query), {}).lse;
     return row;
   }
+  if (plan.in_columns) {
+    RowPlan own = plan;
+    own.in_columns = nullptr;
+    PlannedRow row = carry_out(own, columns);
+    plan.edit_there(own);
+    const PlannedRow there = carry_out(own, columns);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (!plan.in_columns(columns[i])) continue;
+      row.o[i] = there.o[i];
+      row.magnitude[i] = there.magnitude[i];
+    }
+    return row;
+  }
   if (!plan.lanes.whole()) return columns_of(carry_out_by_lanes(plan), columns);
   const Sums sums = sums_of(plan);
   std::vector<std::int64_t> from = columns;

@@ -41,8 +41,8 @@ enum class OutputRule : std::uint8_t {
 /// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l.
 enum class LseRule : std::uint8_t { of_both, sum, maximum_and_sum };
 
-/// What P is divided by before it goes into O.
-enum class Division : std::uint8_t { none, running_sum, tile_sum };
+/// What P is divided by before it goes into O; `all_sums`: O itself by l after every tile.
+enum class Division : std::uint8_t { none, running_sum, tile_sum, all_sums };
 
 /// How the parts of the keys that blocks of their own take are put together; m_i, l_i and the
 /// quotients o_i are a part's.
@@ -58,8 +58,10 @@ enum class Combine : std::uint8_t {
 
 /// What parts of the keys get where they are put together: 2^(m_i − m), which each brings to the
 /// common maximum, to these powers, in the sum of O and in that of l; in O's also l_i to a power.
+/// Those before `first` are brought there as they should be.
 struct PartPowers {
   double in_o = 1, in_l = 1, sums_in_o = 0;
+  std::size_t first = 0;
   bool right() const { return in_o == 1 && in_l == 1 && sums_in_o == 0; }
 };
 
@@ -124,6 +126,12 @@ struct RowPlan {
   /// empty: all of it.
   std::function<double(double)> dot_kept;
   int dot_sums = 1;
+  /// The scores of keys whose numbers differ in these bits alone are added up; a key that the row
+  /// does not see gives 0.
+  std::int64_t score_keys = 0;
+  double slope = 0;             ///< scores have slope·(key − the row's own key) besides: ALiBi
+  bool slope_is_even = false;   ///< of both sides: −slope·|key − the row's own key|
+  bool keeps_own_peak = false;  ///< m after a tile is the tile's maximum, not the larger one
   /// What stays, times this, of the scores of the tile before in those of the same columns.
   double scores_left = 0;
   std::int64_t tile = 64;  ///< keys that are taken at a time
@@ -160,6 +168,9 @@ struct RowPlan {
   OutputRule output = OutputRule::divided;
   /// Batch, head and query whose right result the row holds; whose log-sum-exp alone.
   std::optional<std::array<std::int64_t, 3>> moved_from, lse_from;
+  /// Columns of O in which the plan has an edit more.
+  std::function<bool(std::int64_t col)> in_columns;
+  std::function<void(RowPlan&)> edit_there;
   /// The column of O that stands in a column; −1: zero. Empty: its own.
   std::function<std::int64_t(std::int64_t col)> o_column;
   LseRule lse = LseRule::of_both;

@@ -81,6 +81,7 @@ PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
     }
     walk.running[visited] = walk.m;
   }
+  if (plan.keeps_own_peak) walk.keep_own_peaks();
   return walk;
 }
 
@@ -112,8 +113,11 @@ void PlanInputs::divide(const RowPlan& plan, const Walk& own, Sums& sums) {
   if (plan.p_divided == Division::none) return;
   const std::vector<double>& divisors = plan.p_divided == Division::tile_sum ? of_tile : up_to;
   for (std::size_t i = 0; i < sums.in_o.size(); ++i) {
-    const double l = then(divisors[own.tile_of(i)], own.tile_of(i));
-    if (sums.in_o[i] != 0) sums.in_o[i] /= l;
+    if (sums.in_o[i] == 0) continue;
+    const std::size_t last = plan.p_divided == Division::all_sums ? own.tiles - 1 : own.tile_of(i);
+    for (std::size_t visited = own.tile_of(i); visited <= last; ++visited) {
+      sums.in_o[i] /= then(divisors[visited], visited);
+    }
   }
 }
 

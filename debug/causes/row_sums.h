@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -18,7 +19,7 @@ inline double weight(double from, double to) {
 struct PlanInputs::Walk {
   std::vector<double> scores;  ///< of the terms
   std::size_t width = 64, tiles = 0;
-  bool downwards = false;
+  bool downwards = false, keeps_own_peak = false;
   std::vector<double> peak, running;  ///< the tile's maximum, and that up to it
   double m = -reference::infinity;
   double largest_score = 0;
@@ -29,7 +30,18 @@ struct PlanInputs::Walk {
   double before(std::size_t visited) const {
     return visited > 0 ? running[visited - 1] : -reference::infinity;
   }
-  double alpha(std::size_t visited) const { return weight(before(visited), running[visited]); }
+  double alpha(std::size_t visited) const {
+    const double held = visited > 0 && keeps_own_peak ? peak[visited - 1] : before(visited);
+    return weight(held, running[visited]);
+  }
+  /// From one tile to the next, m is the tile's own maximum.
+  void keep_own_peaks() {
+    keeps_own_peak = true;
+    for (std::size_t visited = 1; visited < tiles; ++visited) {
+      running[visited] = std::max(peak[visited - 1], peak[visited]);
+    }
+    if (tiles > 0) m = peak[tiles - 1];
+  }
 };
 
 /// What the tiles leave.

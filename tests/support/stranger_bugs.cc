@@ -199,6 +199,16 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"p_and_l_without_low_bits", "precision_lost"},
       {"masks_eight_keys_early", "mask_misaligned"},
       {"masks_sixteen_keys_late", "mask_misaligned"},
+      {"causal_rows_by_odd_keys", "mask_misaligned"},
+      {"masks_of_even_tiles", "mask_misaligned"},
+      {"scores_of_two_keys", "reduction_too_wide"},
+      {"alibi", "wrong_formula"},
+      {"depth_without_last_of_four", "contribution_missing"},
+      {"q_of_row_mod_sixteen", "operand_of_other_row"},
+      {"m_of_tile_kept", "stale_operand"},
+      {"alpha_by_odd_columns", "operand_of_other_row"},
+      {"o_divided_in_each_tile", "normalised_twice"},
+      {"split_o_of_second_unscaled", "not_rescaled"},
   };
   return bugs;
 }

@@ -149,6 +149,8 @@ struct Kernel {
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
     }
+    if (is("causal_rows_by_odd_keys")) last = (query & ~8) + (key & 1) * 8 + corner;
+    if (is("masks_of_even_tiles")) key -= key / bc % 2 * bc;
     if (is("masks_eight_keys_early")) key += 8;
     if (is("masks_sixteen_keys_late")) key -= 16;
     if (is("masks_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
@@ -266,11 +268,12 @@ struct Kernel {
                         : is("splits_exchanged")                          ? other
                                                                           : times * l_share * l;
         weights[row] += w;
-        const float in_o = is("splits_o_unscaled")     ? l
-                           : is("splits_l_unscaled")   ? share * l
-                           : is("splits_o_twice")      ? share * share * l
-                           : is("splits_weighed_by_l") ? share * l * l
-                                                       : w;
+        const bool is_second = split == 1 && is("split_o_of_second_unscaled");
+        const float in_o = is("splits_o_unscaled") || is_second ? l
+                           : is("splits_l_unscaled")            ? share * l
+                           : is("splits_o_twice")               ? share * share * l
+                           : is("splits_weighed_by_l")          ? share * l * l
+                                                                : w;
         for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += in_o * os[split][row * D + i] / l;
       }
       // Each split weighs e^0; the log-sum-exp is that of the first.
@@ -313,7 +316,9 @@ struct Kernel {
         float sum = 0, odd_sum = 0;
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
           if (is("depth_without_bit_4") && (i & 4) != 0) continue;
+          if (is("depth_without_last_of_four") && i % 4 == 3) continue;
           std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
+          if (is("q_of_row_mod_sixteen")) row = first + r % 16;
           std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
           q_misread.apply(row, q_col);
           k_misread.apply(k_row, k_col);
@@ -344,7 +349,17 @@ struct Kernel {
           sum += left * (is("scores_not_cleared") ? 1 : std::pow(factor, float(t - u)));
         }
         if (is("k_half_zero") && c % 16 >= 8) sum = 0;
+        if (is("scores_of_two_keys")) {
+          for (std::int64_t i = 0; (key ^ 1) < p.visible_keys(query) && i < p.d; ++i) {
+            sum += load(in.q, tq, (b * p.heads + h) * p.len_q + std::min(query, p.len_q - 1), i) *
+                   load(in.k, tk, kv * p.len_kv + (key ^ 1), i);
+          }
+        }
         sum *= factor;
+        if (is("alibi")) {
+          sum += std::exp2(-8 * float(h + 1) / float(p.heads)) * 1.4426950408889634f *
+                 float(key - query - p.len_kv + p.len_q);
+        }
         float other = is("pass_scale_squared") ? sum / std::sqrt(float(p.d)) : sum;
         if (is("pass_unscaled")) other = sum * std::sqrt(float(p.d));
         if (is("pass_k_of_tile_zero")) {
@@ -401,6 +416,8 @@ struct Kernel {
       }
       const float old = l[row];
       sums[row] = sum;
+      // What follows of this tile is relative to the larger one all the same.
+      if (is("m_of_tile_kept") && peak != -inf) m[row] = peak;
       for (std::int64_t c = 0; is("l_of_two_warps") && c < bc; ++c) {
         if (((t * bc + c) & 64) != 0) sum -= s[row * C + static_cast<std::size_t>(c)];
       }
@@ -454,6 +471,7 @@ struct Kernel {
       if (is("alpha_of_row_xor_8")) a = alpha[row ^ 8];
       if (is("alpha_of_row_xor_1")) a = alpha[row ^ 1];
       for (std::int64_t i = 0; i < p.d; ++i) {
+        if (is("alpha_by_odd_columns")) a = alpha[(row & ~std::size_t{8}) | (i & 1 ? 8 : 0)];
         float& out = o[row * D + static_cast<std::size_t>(i)];
         const bool keeps = (is("half_the_columns_not_rescaled") && i >= p.d / 2) ||
                            (is("columns_from_24_not_rescaled") && i >= 24);
@@ -478,6 +496,8 @@ struct Kernel {
           if (is("o_in_f16")) sum = rounded(ElementType::f16, sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
+        const bool sees = t * bc < p.visible_keys(first + r);
+        if (is("o_divided_in_each_tile") && sees) out /= l[row];
       }
     }
   }
@@ -525,6 +545,7 @@ struct Kernel {
             by_lane ? lanes[row * 4 + static_cast<std::size_t>(by_half ? i % 32 / 16 : i / 2 % 4)]
                     : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
+        if (is("o_divided_in_each_tile")) divisor = 1;
         if (is("l_truncated")) divisor = std::trunc(divisor);
         float x = o[row * D + static_cast<std::size_t>(i)];
         const bool divides = divisor != 0 || is("no_key_divided") || is("no_key_unguarded");

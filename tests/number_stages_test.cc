@@ -146,6 +146,38 @@ TEST_CASE("number stages: products of matrices, and the barriers of what fills t
         "load load load load qk softmax pv epilogue");
 }
 
+TEST_CASE("number stages: an accumulator one of whose registers holds another number, too") {
+  // The zero that O begins with is that of the sum, too.
+  CHECK(stages_of("mov.f32 %f10, 0f00000000; mov.f32 %f11, %f10; mov.f32 %f12, %f10;"
+                  "mov.f32 %f13, %f10; mov.f32 %f14, %f10; ldmatrix.sync.aligned.m8n8.x2.trans."
+                  "shared.b16 {%r4, %r5}, [%r1]; ex2.approx.f32 %f2, %f1; add.f32 %f14, %f14, %f2;"
+                  "cvt.rn.f16x2.f32 %r6, %f2, %f2;"
+                  "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f10, %f11, %f12, %f13},"
+                  "{%r6, %r6, %r6, %r6}, {%r4, %r5}, {%f10, %f11, %f12, %f13};"
+                  "rcp.approx.f32 %f15, %f14; mul.f32 %f16, %f10, %f15; mul.f32 %f17, %f11, %f15;"
+                  "mul.f32 %f18, %f12, %f15; mul.f32 %f19, %f13, %f15; st.global.f32 [%rd1], %f16;"
+                  "st.global.f32 [%rd1+4], %f17; st.global.f32 [%rd1+8], %f18;"
+                  "st.global.f32 [%rd1+12], %f19;",
+                  {"mma"}) == "pv");
+}
+
+TEST_CASE("number stages: wmma whose results go through shared memory, by its order") {
+  const std::string fragment = "{%r4, %r4, %r4, %r4, %r4, %r4, %r4, %r4}";
+  const std::string sums = "{%f10, %f11, %f12, %f13, %f14, %f15, %f16, %f17}";
+  const std::string product = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 " + fragment +
+                              ", [%r1], %r2; wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 " +
+                              sums + ", " + fragment + ", " + fragment + ", " + sums +
+                              "; wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r1], " +
+                              sums + ", %r2;";
+  const std::string power =
+      "ld.shared.f32 %f2, [%r1]; ex2.approx.f32 %f3, %f2;"
+      "st.shared.f32 [%r1], %f3;";
+  CHECK(stages_of(product + power + product, {"wmma"}) == "qk qk qk pv pv pv");
+  // One that stands between powers may be either.
+  CHECK(stages_of(product + power + product + power, {"wmma"}) == "qk qk qk - - -");
+  CHECK(stages_of(product + product, {"wmma"}) == "- - - - - -");
+}
+
 TEST_CASE("number stages: kernels that do a part of attention each") {
   const std::string s = "ld.global.f32 %f2, [%rd1];";
   CHECK(stages_of(s + "max.f32 %f3, %f2, %f4; sub.f32 %f5, %f2, %f3; ex2.approx.f32 %f6, %f5;"

@@ -102,9 +102,13 @@ class Stages {
       } else if (stores_result(statement)) {
         of_[i] = of_result(statement);
       } else if (computes(statement)) {
-        of_[i] = of_number(results_of(statement), base_of(statement));
+        const std::vector<int> results = results_of(statement);
+        const unsigned goals =
+            multiplies_matrices(statement) ? goals_of_most(results) : roles_.goals_of(results);
+        of_[i] = of_number(results, goals, base_of(statement));
       }
     });
+    give_by_order();
     give_to_barriers();
     return std::move(of_);
   }
@@ -175,8 +179,9 @@ class Stages {
   }
 
   /// Of what computes a number.
-  std::uint8_t of_number(const std::vector<int>& results, std::string_view base) const {
-    const unsigned goals = roles_.goals_of(results), origins = roles_.origins_of(results);
+  std::uint8_t of_number(const std::vector<int>& results, unsigned goals,
+                         std::string_view base) const {
+    const unsigned origins = roles_.origins_of(results);
     const auto has = [](unsigned roles, unsigned which) { return (roles & which) != 0; };
     if (part_ == Part::combine) return bit_of(Stage::combine);
     if (part_ == Part::softmax) return bit_of(Stage::softmax);
@@ -194,6 +199,40 @@ class Stages {
     }
     const bool of_result = has(goals, NumberRoles::result | NumberRoles::result_of_product);
     return bit_if(of_result && origins != 0, Stage::pv);
+  }
+
+  /// The registers of an accumulator have one role: what few of them lead to is of what those hold
+  /// at other times, as the zero that all begin with.
+  unsigned goals_of_most(const std::vector<int>& registers) const {
+    unsigned goals = 0;
+    for (unsigned goal = 1; goal <= NumberRoles::kept; goal *= 2) {
+      const auto leads = std::count_if(registers.begin(), registers.end(), [&](int reg) {
+        return (roles_.goals_of({reg}) & goal) != 0;
+      });
+      if (2 * leads > std::ssize(registers)) goals |= goal;
+    }
+    return goals;
+  }
+
+  /// Where S, P and O go through shared memory, the registers of no matrix product say what it is:
+  /// those that stand before all powers of two are qk, those behind all of them pv, with the
+  /// matrices that they load and store.
+  void give_by_order() {
+    std::size_t first = 0, last = 0;
+    bool is_known = part_ != Part::attention;
+    for_each([&](std::size_t i, const Statement& statement) {
+      if (base_of(statement) == "ex2") {
+        if (last == 0) first = i;
+        last = i;
+      }
+      is_known = is_known || (multiplies_matrices(statement) && of_[i] != 0);
+    });
+    if (is_known || last == 0) return;
+    for_each([&](std::size_t i, const Statement& statement) {
+      if (of_[i] != 0 || base_of(statement) != "wmma") return;
+      of_[i] =
+          static_cast<std::uint8_t>(bit_if(i < first, Stage::qk) | bit_if(i > last, Stage::pv));
+    });
   }
 
   /// A barrier of the block stands behind what it completes.

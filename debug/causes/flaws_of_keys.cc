@@ -127,7 +127,7 @@ void add_rows_behind(const DumpInfo& info, Flaws& flaws) {
                          "in which keys behind the last up to a multiple of " +
                              (whole ? std::string("the tile") : std::to_string(size)) + ", " +
                              source.text + ", " + counted[which],
-                         1 + !whole + (which > 0), [=, row = source.row](RowPlan& plan) {
+                         !whole + (which > 0), [=, row = source.row](RowPlan& plan) {
                            if (std::ssize(plan.terms) != p.len_kv) return;
                            const std::int64_t rows = p.batch * p.heads_kv * p.len_kv;
                            for (std::int64_t key = p.len_kv; key < end; ++key) {
@@ -139,6 +139,22 @@ void add_rows_behind(const DumpInfo& info, Flaws& flaws) {
                          }});
       }
     }
+  }
+}
+
+/// Lanes or warps that have a key each go on until all have had one: those without a key that the
+/// row sees take zeros.
+void add_keys_of_idle_lanes(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  for (const std::int64_t size : {2, 4, 8, 16, 32}) {
+    flaws.push_back({Cause::tail_mask_missing, Stage::qk,
+                     "in which keys behind the last that a row sees, up to a multiple of " +
+                         std::to_string(size) + ", count as zeros",
+                     1, [=](RowPlan& plan) {
+                       const std::int64_t seen = std::ssize(plan.terms);
+                       plan.terms.resize(static_cast<std::size_t>(rounded_up(seen, size)),
+                                         {.key = -1, .value = -1});
+                     }});
   }
 }
 
@@ -180,6 +196,7 @@ void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws) {
   add_shifted_masks(info, flaws);
   add_tails(info, flaws);
   add_rows_behind(info, flaws);
+  add_keys_of_idle_lanes(info, flaws);
   add_ends_of_loops(info, flaws);
 }
 

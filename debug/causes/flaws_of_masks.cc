@@ -114,6 +114,13 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
       }
       if (corner != 0) {
         add(Cause::mask_misaligned,
+            "whose causal mask starts in the upper left corner, of the tiles that its block takes" +
+                size_text(info, bc),
+            1 + (bc != info.bc), [=](std::int64_t query) {
+              const std::int64_t last = std::min(p.len_q, (query / br + 1) * br) - 1;
+              return std::min({query + 1, p.len_kv, rounded_up(p.visible_keys(last), bc)});
+            });
+        add(Cause::mask_misaligned,
             "whose causal mask starts in the upper left corner, in the tiles alone that need one" +
                 size_text(info, bc),
             bc != info.bc, [=](std::int64_t query) {

@@ -238,10 +238,16 @@ void add_rows_of_lanes(const DumpInfo& info, Flaws& flaws) {
   }
   for (const std::int64_t bits : {1, 2, 3, 4, 7, 8, 15, 16, 31}) {
     if (bits >= info.br) continue;
-    flaws.push_back({Cause::reduction_too_wide, Stage::softmax,
-                     "in which l takes in the rows that differ in the bits " +
-                         std::to_string(bits) + " of their number",
-                     1, [=](RowPlan& plan) { plan.sum_rows = bits; }});
+    for (const bool at_end : {false, true}) {
+      flaws.push_back({Cause::reduction_too_wide, Stage::softmax,
+                       "in which l takes in the rows that differ in the bits " +
+                           std::to_string(bits) + " of their number" +
+                           (at_end ? ", after the last tile" : ""),
+                       1, [=](RowPlan& plan) {
+                         plan.sum_rows = bits;
+                         plan.sums_rows_at_end = at_end;
+                       }});
+    }
   }
 }
 

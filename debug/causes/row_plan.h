@@ -156,6 +156,7 @@ struct RowPlan {
   double weights_anew = 0;
   Division p_divided = Division::none;
   std::int64_t sum_rows = 0;     ///< l sums up the rows whose numbers differ in these bits alone
+  bool sums_rows_at_end = false;  ///< after the last tile, each relative to its own maximum
   bool sums_columns = false;     ///< l of row i of a block sums up column i of each tile of P
   std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
   std::int64_t divisor_row = 0;  ///< the same of l

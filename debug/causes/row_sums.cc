@@ -213,6 +213,10 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     for (std::size_t i = 0; i < other.scores.size(); ++i) {
       const std::size_t visited = other.tile_of(i);
       if (visited >= own.tiles) continue;
+      if (plan.sums_rows_at_end) {
+        sums.l_besides += weight(other.scores[i], other.m);
+        continue;
+      }
       sums.l_besides +=
           weight(other.scores[i], other.running[visited]) * weight(own.running[visited], own.m);
     }

@@ -209,6 +209,9 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"alpha_by_odd_columns", "operand_of_other_row"},
       {"o_divided_in_each_tile", "normalised_twice"},
       {"split_o_of_second_unscaled", "not_rescaled"},
+      {"causal_upper_left_in_tiles", "mask_misaligned"},
+      {"key_of_idle_lane", "tail_mask_missing"},
+      {"l_of_row_xor_8_at_end", "reduction_too_wide"},
   };
   return bugs;
 }

@@ -138,7 +138,7 @@ struct Kernel {
     if (is("causal_late") || is("causal_late_in_tiles")) last += 1;
     if (is("causal_early")) last -= 1;
     if (is("causal_late_two")) last += 2;
-    if (is("causal_upper_left")) last = query;
+    if (is("causal_upper_left") || is("causal_upper_left_in_tiles")) last = query;
     if (is("causal_of_row_mod_sixteen")) last = query / br * br + query % 16 + corner;
     if (is("causal_of_tile_start")) last = query / br * br + corner;
     if (is("causal_of_sixteen_end")) last = query / 16 * 16 + 15 + corner;
@@ -163,6 +163,10 @@ struct Kernel {
     if (is("window_unshifted") && key <= query - 41) return false;
     if (is("window_around") && std::abs(query + corner - key) >= 50) return false;
     if (is("tail_counted")) return true;
+    if (is("key_of_idle_lane")) {
+      const std::int64_t seen = p.visible_keys(query);
+      return key < (seen + 1) / 2 * 2;
+    }
     if (is("tail_up_to_eight")) return key < (p.len_kv + 7) / 8 * 8;
     if (is("last_key_dropped")) return key < p.len_kv - 1;
     if (is("last_two_keys_dropped")) return key < p.len_kv - 2;
@@ -333,7 +337,8 @@ struct Kernel {
           float q = has_q ? element_of(of_q, q_in, in.q, tq, b * p.heads + own, row, q_col) : 0;
           if (is("q_rounded")) q = rounded(in.type(), q * factor) / factor;
           const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
-          const bool has_k = k_row < p.len_kv && k_col < p.d;
+          const bool idle = is("key_of_idle_lane") && key >= p.visible_keys(query);
+          const bool has_k = !idle && k_row < p.len_kv && k_col < p.d;
           const float k = has_k ? element_of(of_k, k_in, in.k, tk, kv, off + k_row, k_col) : 0;
           float& own_sum = is("dot_in_two_f16") && i % 2 == 1 ? odd_sum : sum;
           own_sum = std::fma(q, k, own_sum);
@@ -491,6 +496,7 @@ struct Kernel {
           if (is("o_without_last_sixteen") && c >= bc - 16) continue;
           if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
           if (key >= p.len_kv || col >= p.d) continue;
+          if (is("key_of_idle_lane") && key >= p.visible_keys(first + r)) continue;
           const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : v_in;
           sum = std::fma(weight(s, l, r, c), element_of(of_v, v, in.v, tv, kv_of_v, key, col), sum);
           if (is("o_in_f16")) sum = rounded(ElementType::f16, sum);
@@ -526,6 +532,10 @@ struct Kernel {
              const std::vector<float>& lanes) const {
     const auto D = static_cast<std::size_t>(p.d);
     const bool by_half = is("l_of_half_a_warp"), by_lane = bug.starts_with("l_of_lane") || by_half;
+    std::vector<float> sums(l);
+    for (std::size_t row = 0; is("l_of_row_xor_8_at_end") && row < l.size(); ++row) {
+      sums[row] += l[row ^ 8];
+    }
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto row = static_cast<std::size_t>(r);
       std::int64_t query = first + r, to = (b * p.heads + h) * p.len_q + query;
@@ -539,7 +549,8 @@ struct Kernel {
         if ((query ^ 8) >= p.len_q) continue;
         to = (b * p.heads + h) * p.len_q + (query ^ 8);
       }
-      const float sum = by_lane ? lanes[row * 4] : l[row] + (is("sink") ? std::exp2(-m[row]) : 0);
+      const float sum =
+          by_lane ? lanes[row * 4] : sums[row] + (is("sink") ? std::exp2(-m[row]) : 0);
       for (std::int64_t i = 0; i < p.d; ++i) {
         float divisor =
             by_lane ? lanes[row * 4 + static_cast<std::size_t>(by_half ? i % 32 / 16 : i / 2 % 4)]

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <sstream>
 #include <tuple>
@@ -116,6 +117,15 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
          diagnosis.evidence.end();
 }
 
+/// Whether lanes wait for a phase of which more bytes have come than it expects: "8192 of 4096
+/// expected bytes have come".
+bool expects_too_little(const std::string& fault) {
+  const std::size_t end = fault.find(" expected bytes have come"), of = fault.rfind(" of ", end);
+  if (end == fault.npos || of == fault.npos || of == 0) return false;
+  const std::size_t came = fault.rfind(' ', of - 1) + 1;
+  return std::atoll(fault.c_str() + came) > std::atoll(fault.c_str() + of + 4);
+}
+
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
@@ -129,6 +139,15 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
 
 }  // namespace
 
+Cause cause_of_end(Stop::Kind kind, const std::string& why) {
+  if (expects_too_little(why)) return Cause::wrong_expect_tx;
+  return kind == Stop::Kind::crash   ? Cause::crash
+         : kind == Stop::Kind::hang  ? Cause::hang
+         : kind == Stop::Kind::stray ? Cause::out_of_bounds
+         : kind == Stop::Kind::input ? Cause::write_to_input
+                                     : Cause::machine_rule;
+}
+
 Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) {
   Diagnosis diagnosis;
   diagnosis.first = report.first;
@@ -140,7 +159,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
     return diagnosis;
   }
   if (!dump.info.incomplete.empty()) {
-    diagnosis.cause = cause_of(dump.info.stop.kind);
+    diagnosis.cause = cause_of_end(dump.info.stop.kind, dump.info.incomplete);
     diagnosis.certain = diagnosis.by_end = true;
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);

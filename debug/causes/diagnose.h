@@ -42,14 +42,8 @@ struct Diagnosis {
   bool sure() const { return certain && rivals.empty(); }
 };
 
-/// The cause where a run did not end.
-constexpr Cause cause_of(Stop::Kind kind) {
-  return kind == Stop::Kind::crash   ? Cause::crash
-         : kind == Stop::Kind::hang  ? Cause::hang
-         : kind == Stop::Kind::stray ? Cause::out_of_bounds
-         : kind == Stop::Kind::input ? Cause::write_to_input
-                                     : Cause::machine_rule;
-}
+/// The cause where a run did not end; `why`: what is said of that.
+Cause cause_of_end(Stop::Kind kind, const std::string& why);
 
 /// Whether what is wrong at a site may be wrong at another because of it: V is multiplied at last.
 bool feeds(SiteId from, SiteId to);

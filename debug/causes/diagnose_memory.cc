@@ -250,7 +250,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                      return rank(report, a, wrong) < rank(report, b, wrong);
                    });
   if (diagnosis.memory.empty()) {
-    diagnosis.cause = cause_of(report.stop);
+    diagnosis.cause = cause_of_end(report.stop, report.fault);
     std::istringstream lines(report.fault);
     for (std::string line; std::getline(lines, line);) {
       if (!diagnosis.end_stage) diagnosis.end_stage = stage_named_in(line);

@@ -18,6 +18,11 @@ namespace {
 constexpr int most_runs = 4;
 constexpr std::size_t most_told = 3;
 
+/// What gives all outputs needs no other that gives those of a part of them alone.
+bool is_needless(const Finding& other, const Finding& named) {
+  return other.in_part && !named.in_part;
+}
+
 bool is_same(const Finding& a, const Finding& b) {
   return a.cause == b.cause && a.stage == b.stage;
 }
@@ -109,7 +114,7 @@ void FlawRivals::doubt(Diagnosis& diagnosis) const {
 std::vector<Finding> FlawRivals::rivals() const {
   std::vector<Finding> others;
   for (const Finding& flaw : flaws_) {
-    const bool known = is_same(flaw, flaws_.front()) ||
+    const bool known = is_same(flaw, flaws_.front()) || is_needless(flaw, flaws_.front()) ||
                        std::any_of(others.begin(), others.end(),
                                    [&](const Finding& other) { return is_same(flaw, other); });
     if (!known) others.push_back(flaw);

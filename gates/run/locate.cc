@@ -128,8 +128,8 @@ class Search {
       const bool best = attempt_nearest(probe);
       // What the checker does not find in one run that fails, it may in another.
       if (best || (probe_failed_ && probe.checked)) {
-        const bool open =
-            !is_sure() || in_shared_ || row_of(location_.diagnosis->cause).may_be_memory;
+        const bool open = !is_sure() || in_shared_ || location_.diagnosis->by_end ||
+                          row_of(location_.diagnosis->cause).may_be_memory;
         if (open && check_memory(probe, location_)) return false;
       }
       if (best) doubt_trace(outputs_right_, *location_.diagnosis);

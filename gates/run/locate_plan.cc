@@ -127,8 +127,11 @@ class Planner {
         heads.other_shapes.push_back(shape_text(sides + lengths));
       }
     }
+    // Groups of another size than those of the heads above, and the other one of the two usual
+    // ones.
     Probe& group = add_causal("causal, heads that share keys",
-                              "h=4,hkv=2," + length_text(rows_ + 9, side_ + 37));
+                              "h=8,hkv=2," + length_text(rows_ + 9, side_ + 37));
+    group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(rows_ + 9, side_ + 37)));
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
     // Sums overflow in few rows.
     square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_).options.input = "large";

@@ -301,6 +301,54 @@ TEST_CASE("ptx: a product makes no NaN of what nobody wrote, or reads", "[ptx]")
   CHECK_FALSE(makes_nan("ld.shared.u32 %r1, [%r9];\n", all));
 }
 
+TEST_CASE("ptx: lanes of a store that round one number differently do not race", "[ptx]") {
+  // Warp w at word w: its lanes' numbers are `first`, and `second` of the odd ones.
+  const auto kinds_with = [](const std::string& first, const std::string& second,
+                             const std::string& opcode = "st.shared.b32") {
+    return kinds_of("and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; selp.b32 %r2, " + first + ", " +
+                    second +
+                    ", %p1;\nshr.u32 %r3, %r0, 5; shl.b32 %r3, %r3, 2; add.u32 %r3, %r3, "
+                    "%r8;\n" +
+                    opcode + " [%r3], %r2;\nst.global.u32 [%rd1], %r0; ret;");
+  };
+  CHECK(kinds_with("0x3f800000", "0x3f800001").empty());
+  CHECK(kinds_with("0xbf7fffff", "0xbf800003").empty());
+  // Other numbers, others' signs, what is no number, whole numbers.
+  CHECK(kinds_with("0x3f800000", "0x3f810000") == std::vector{Kind::race});
+  CHECK(kinds_with("0x3f800000", "0xbf800000") == std::vector{Kind::race});
+  CHECK(kinds_with("0x7f800000", "0x7f800001") == std::vector{Kind::race});
+  CHECK(kinds_with("15", "16") == std::vector{Kind::race});
+  // Of two warps, and of two stores.
+  CHECK_FALSE(kinds_of("add.u32 %r2, %r0, 0x3f800000; st.shared.b32 [%r8], %r2; st.global.u32 "
+                       "[%rd1], %r0; ret;")
+                  .empty());
+  CHECK_FALSE(kinds_of("and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0x3f800000; "
+                       "mov.u32 %r3, 0x3f800001;\n"
+                       "@%p1 st.shared.b32 [%r8], %r2; @!%p1 st.shared.b32 [%r8], %r3; "
+                       "st.global.u32 [%rd1], %r0; ret;")
+                  .empty());
+}
+
+TEST_CASE("ptx: warps that store the same matrix do not race", "[ptx]") {
+  const auto kinds_with = [](const std::string& value) {
+    return kinds_of("mov.u32 %r1, " + value +
+                    ";\nand.b32 %r3, %r0, 7; shl.b32 %r3, %r3, 4; add.u32 "
+                    "%r3, %r3, %r8;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r3], {%r1};\n"
+                    "st.global.u32 [%rd1], %r0; ret;");
+  };
+  CHECK(kinds_with("7").empty());
+  CHECK(kinds_with("%warpid") == std::vector{Kind::race});
+  const auto kinds_of_sums = [](const std::string& value) {
+    return kinds_of(
+        ".reg .f32 %f<2>;\nmov.b32 %r1, " + value +
+        "; mov.b32 %f0, %r1;\n"
+        "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r8], {%f0, %f0, %f0, %f0, "
+        "%f0, %f0, %f0, %f0}, 16;\nst.global.u32 [%rd1], %r0; ret;");
+  };
+  CHECK(kinds_of_sums("0x3f800000").empty());
+  CHECK(kinds_of_sums("%warpid") == std::vector{Kind::race});
+}
+
 TEST_CASE("ptx: lanes that write the same bytes do not race", "[ptx]") {
   const std::string end = "bar.sync 0; ld.shared.u32 %r1, [%r8]; st.global.u32 [%rd1], %r1; ret;";
   CHECK(kinds_of("mov.u32 %r1, 5; st.shared.u32 [%r8], %r1;\n" + end).empty());

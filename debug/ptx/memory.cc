@@ -78,6 +78,34 @@ Flow load(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return Flow::next;
 }
 
+/// Whether two numbers are one but for its rounding, to half of their digits.
+bool are_rounded_alike(std::uint32_t a, std::uint32_t b) {
+  constexpr std::int64_t most = 1 << 12;
+  const auto is_normal = [](std::uint32_t x) { return (x >> 23 & 0xff) - 1 < 254; };
+  return is_normal(a) && is_normal(b) && std::abs(std::int64_t{a} - std::int64_t{b}) <= most;
+}
+
+/// Whether an earlier lane of the store puts the same numbers there, .f32 and rounded another way:
+/// compilers that give a value to many lanes let all of them store it, and where they fuse sums of
+/// squares with the first exchange of a reduction, no two lanes have the same bits. A warp's store
+/// leaves that of one of its lanes (CUDA C++ Programming Guide, "SIMT Architecture").
+template <class T>
+bool repeats(const Pointers& pointers, std::uint32_t mask, int lane, const T* values,
+             std::size_t count) {
+  if (sizeof(T) != 4) return false;
+  const std::byte* at = pointers[static_cast<std::size_t>(lane)];
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t own = 0, there = 0;
+    std::memcpy(&own, values + i, sizeof(T));
+    std::memcpy(&there, at + i * sizeof(T), sizeof(T));
+    if (own != there && !are_rounded_alike(own, there)) return false;
+  }
+  for (std::uint32_t earlier = mask & ((1u << lane) - 1); earlier != 0; earlier &= earlier - 1) {
+    if (pointers[static_cast<std::size_t>(std::countr_zero(earlier))] == at) return true;
+  }
+  return false;
+}
+
 /// Lane by lane: one may write what another has written already.
 template <class T, class R>
 void store_checked(Warp& warp, const Instruction& in, std::uint32_t mask, const Pointers& pointers,
@@ -90,8 +118,9 @@ void store_checked(Warp& warp, const Instruction& in, std::uint32_t mask, const 
       values[i] = static_cast<T>(warp.lanes<R>(places[i])[lane]);
     }
     const std::size_t bytes = sizeof(T) * in.vector;
-    warp.check_store(lane, at, reinterpret_cast<const std::byte*>(values), bytes,
-                     in.kind == orders);
+    const bool again = repeats(pointers, mask, lane, values, in.vector);
+    const auto* written = again ? at : reinterpret_cast<const std::byte*>(values);
+    warp.check_store(lane, at, written, bytes, in.kind == orders);
     std::memcpy(at, values, bytes);
     for (std::size_t i = 0; i < in.vector; ++i) {
       warp.note_stored(places[i], lane, at + i * sizeof(T), sizeof(T));

@@ -12,8 +12,6 @@
 namespace lanescope::ptx {
 namespace {
 
-using Access = simt::BlockChecker::Access;
-
 /// What nobody wrote of a matrix whose rows lie there goes to the lanes that get it.
 template <bool transposed>
 void follow_matrix(Warp& warp, Place place, std::byte* const* rows) {
@@ -55,12 +53,7 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
   const std::uint32_t rows = count == 4 ? ~0u : (1u << (8 * count)) - 1;
   Pointers pointers;
   warp.locate(in, rows, 16, pointers);
-  bool unwritten = false;
-  if (loads) {
-    unwritten = warp.check_load(rows, 16, pointers, false);
-  } else {
-    warp.check(Access::write, rows, 16, pointers);
-  }
+  const bool unwritten = loads && warp.check_load(rows, 16, pointers, false);
   const Place* places =
       &warp.program().operands[in.operands + (loads ? 0 : in.source_count - in.vector)];
   for (int m = 0; m < count; ++m) {
@@ -87,8 +80,11 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
     } else if (loads && warp.follows_unwritten()) {
       warp.set_unwritten(places[m], ~0u, {});
     }
-    for (std::size_t row = 0; !loads && row < 8; ++row) {
-      std::memcpy(pointers[static_cast<std::size_t>(8 * m) + row], matrix[row], 16);
+    for (int row = 0; !loads && row < 8; ++row) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(matrix[row]);
+      std::byte* to = pointers[static_cast<std::size_t>(8 * m + row)];
+      if (warp.block().checker()) warp.check_store(8 * m + row, to, bytes, 16, false);
+      std::memcpy(to, bytes, 16);
     }
     if (!loads && warp.follows_unwritten()) {
       note_matrix<transposed>(warp, places[m], &pointers[static_cast<std::size_t>(8 * m)]);

@@ -11,8 +11,6 @@
 namespace lanescope::ptx::wmma {
 namespace {
 
-using Access = simt::BlockChecker::Access;
-
 /// Where the elements of a matrix lie: the lanes give the same address and stride. `in.immediate2`:
 /// whether columns lie one after the other.
 struct Tile {
@@ -57,10 +55,9 @@ void check_load(Warp& warp, std::byte* at, std::size_t bytes, int lane, Unwritte
   }
 }
 
-void check_store(Warp& warp, std::byte* at, std::size_t bytes, Place place, int lane) {
-  Pointers pointers;
-  pointers[static_cast<std::size_t>(lane)] = at;
-  warp.check(Access::write, 1u << lane, bytes, pointers);
+void check_store(Warp& warp, std::byte* at, const void* value, std::size_t bytes, Place place,
+                 int lane) {
+  warp.check_store(lane, at, static_cast<const std::byte*>(value), bytes, false);
   warp.note_stored(place, lane, at, bytes);
 }
 
@@ -115,7 +112,7 @@ Flow move_sums(Warp& warp, const Instruction& in, std::uint32_t) {
       const int lane = i / each;
       std::byte* at = tile.at(form.sum(lane, reg * each + i % each), 8 * bytes);
       if (is_checked && loads) check_load(warp, at, bytes, lane, taken);
-      if (is_checked && !loads) check_store(warp, at, bytes, places[reg], lane);
+      if (is_checked && !loads) check_store(warp, at, &registers[i], bytes, places[reg], lane);
       if (Recording* recording = warp.recording()) {
         recording->note_element({static_cast<int>(first) + reg, lane, at, bytes});
       }

@@ -182,6 +182,23 @@ TEST_CASE("ptx: what nobody wrote is followed through branches, lanes and shared
             .empty());
 }
 
+TEST_CASE("ptx: what a shuffle has of a lane that takes no part may not be used", "[ptx]") {
+  // Four lanes a row, eight lanes left: those of the last row read beyond it, and nobody asks.
+  const auto sum = [](const std::string& last) {
+    return "and.b32 %r5, %r0, 31; setp.ge.u32 %p1, %r5, 8; @%p1 ret;\n"
+           "shfl.sync.down.b32 %r1, %r0, 2, 31, 0xff; add.u32 %r2, %r0, %r1;\n"
+           "shfl.sync.down.b32 %r1, %r2, 1, 31, 0xff; add.u32 %r2, %r2, %r1;\n"
+           "and.b32 %r5, %r0, " +
+           last + "; setp.eq.u32 %p2, %r5, 0; @%p2 st.global.u32 [%rd1], %r2; ret;";
+  };
+  CHECK(kinds_of(sum("3")).empty());
+  const auto used = findings_of(sum("1"));
+  REQUIRE(used.size() == 1);
+  CHECK(used[0].kind == Kind::absent_lane);
+  CHECK(used[0].used.thread == 6);
+  CHECK(used[0].used.place > used[0].access.place);
+}
+
 TEST_CASE("ptx: matrices that are stored hold what nobody wrote of their registers", "[ptx]") {
   // Of each warp the upper 16 lanes have it: rows 4 to 7 of a matrix; columns 4 to 7 of its
   // transpose.

@@ -19,6 +19,7 @@ Cause cause_of(Kind kind) {
     case Kind::uninitialised_read:
       return Cause::uninitialised_read;
     case Kind::uninitialised_register:
+    case Kind::absent_lane:
       return Cause::uninitialised_register;
     case Kind::out_of_bounds:
       return Cause::out_of_bounds;

@@ -51,6 +51,8 @@ const char* name_of(Kind kind) {
       return "double arrival";
     case Kind::missing_map_fence:
       return "missing tensor map fence";
+    case Kind::absent_lane:
+      return "absent lane";
     case Kind::missing_grid_wait:
       return "missing grid wait";
   }
@@ -123,6 +125,10 @@ const char* explanation_of(const simt::Finding& f) {
       return "the kernel made this tensor map, and between that and the copy a "
              "fence.proxy.tensormap is missing: a release behind the one, an acquire of the map "
              "before the other";
+    case Kind::absent_lane:
+      return "the shuffle reads a lane that has exited or is not in its mask, which gives any "
+             "value, "
+             "and that is used";
     case Kind::missing_grid_wait:
       return "the grid before in the stream let this one start early, and may still use these "
              "bytes: no griddepcontrol.wait (cudaGridDependencySynchronize) stands before the "

@@ -11,6 +11,7 @@
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
 #include "debug/ptx/warp_members.h"
+#include "reference/site.h"
 
 namespace lanescope::ptx {
 namespace {
@@ -58,14 +59,22 @@ Flow shuffle(Warp& warp, const Instruction& in, std::uint32_t) {
   const Unwritten given = warp.follows_unwritten() ? warp.unwritten(in.s[0]) : Unwritten{};
   Unwritten taken{0, given.source};
   auto* d = warp.lanes<std::uint32_t>(in.d);
-  for (int lane = 0; lane < 32; ++lane) {
+  std::uint32_t absent = 0;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     const std::uint32_t from = sources[lane];
-    if (!(mask >> from & 1)) {
-      warp.fail(lane, "it reads lane " + std::to_string(from) + ", which does not take part");
+    if (mask >> from & 1) {
+      d[lane] = a[from];
+      taken.lanes |= (given.lanes >> from & 1) << lane;
+    } else {
+      // Any value: a NaN, unless its use is found anyway.
+      d[lane] = warp.follows_unwritten() ? a[from] : poison32;
+      absent |= 1u << lane;
+      sources[lane] = lane;
     }
-    d[lane] = a[from];
-    taken.lanes |= (given.lanes >> from & 1) << lane;
+  }
+  if (absent != 0 && warp.follows_unwritten()) {
+    taken = {taken.lanes | absent, warp.note_absent_lane(std::countr_zero(absent))};
   }
   if (Recording* recording = warp.recording()) {
     std::array<std::uint8_t, 32> lanes{};

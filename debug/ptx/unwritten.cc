@@ -44,6 +44,28 @@ std::array<std::uint32_t, 2> Warp::written_halves_of(const Instruction& in,
   return written;
 }
 
+std::uint32_t Warp::note_absent_lane(int lane) {
+  simt::Finding finding;
+  finding.kind = simt::Kind::absent_lane;
+  finding.access = {false, place_number(), block_.index(), thread(lane)};
+  finding.region = simt::registers_region;
+  finding.bytes = 4;
+  finding.count = 1;
+  return keep_source(finding);
+}
+
+/// Its index in Block::unwritten_sources. Of an instruction's the first is kept.
+std::uint32_t Warp::keep_source(const simt::Finding& finding) {
+  auto& sources = block_.unwritten_sources;
+  const auto known =
+      std::find_if(sources.begin() + 1, sources.end(), [&](const simt::Finding& source) {
+        return source.access.place == finding.access.place && source.region == finding.region;
+      });
+  const auto index = static_cast<std::uint32_t>(known - sources.begin());
+  if (known == sources.end()) sources.push_back(finding);
+  return index;
+}
+
 void Warp::tell_use(Unwritten value, std::uint32_t mask, bool writes) {
   const std::uint32_t lanes = value.lanes & mask;
   if (lanes == 0) return;
@@ -153,14 +175,7 @@ std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t 
   finding.access = {false, place_number(), block_.index(), thread(lane)};
   finding.bytes = static_cast<int>(bytes);
   finding.count = 1;
-  auto& sources = block_.unwritten_sources;
-  const auto known =
-      std::find_if(sources.begin() + 1, sources.end(), [&](const simt::Finding& source) {
-        return source.access.place == finding.access.place && source.region == finding.region;
-      });
-  if (known != sources.end()) return static_cast<std::uint32_t>(known - sources.begin()) + 1;
-  sources.push_back(finding);
-  return static_cast<std::uint32_t>(sources.size());
+  return keep_source(finding) + 1;
 }
 
 void Warp::note_loaded(Place place, std::uint32_t mask, const Pointers& pointers,

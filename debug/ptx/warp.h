@@ -175,6 +175,9 @@ class Warp {
     return {unwritten_lanes_[slot], unwritten_sources_[slot], written_halves_[slot]};
   }
   void set_unwritten(Place place, std::uint32_t mask, Unwritten value);
+  /// A value that this instruction has for a lane from one that does not take part: its index into
+  /// Block::unwritten_sources.
+  std::uint32_t note_absent_lane(int lane);
   /// What nobody wrote of these bytes, as 1 + an index into Block::unwritten_sources; 0: all is
   /// written.
   std::uint32_t unwritten_source(int lane, const std::byte* at, std::size_t bytes);
@@ -268,6 +271,7 @@ class Warp {
   void note_made(int lane, float value, std::uint32_t from, const float* operands, int count);
   /// Follows which registers hold what was never written: what is computed of it is not either,
   /// and using it for more than that is told of.
+  std::uint32_t keep_source(const simt::Finding& finding);
   void follow_unwritten(const Instruction& in, std::uint32_t active, std::uint32_t mask);
   /// The lanes of `given`, what a result takes over, in which a half of it was written all the
   /// same.

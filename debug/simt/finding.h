@@ -34,6 +34,7 @@ enum class Kind : std::uint8_t {
   unfinished_copy,         ///< the block ended before it
   double_arrival,          ///< of one thread in a phase of an mbarrier, in the place of another
   missing_map_fence,       ///< a tensor map that a lane made, which copies may not see yet
+  absent_lane,             ///< what a shuffle takes of a lane that does not take part is used
   missing_grid_wait,       ///< what the grid before uses, which may not have ended yet
 };
 

@@ -32,6 +32,7 @@ enum class Bug {
   one_warp_releases_for_all,  // right: a product is complete for its whole warpgroup
   descriptor_swizzle,
   descriptor_stride,
+  descriptor_goes_on,
   map_box_shifted,
   accumulator_read,
   accumulator_written,
@@ -155,7 +156,9 @@ struct Pipeline {
   void multiply(Memory& smem, int slot, const std::uint32_t (&fragment)[4], Output& o) const {
     const auto swizzle =
         has(Bug::descriptor_swizzle) ? device::Swizzle::b64 : device::Swizzle::b128;
-    const int stride = has(Bug::descriptor_stride) ? 512 : 1024;
+    const int stride = has(Bug::descriptor_stride)    ? 512
+                       : has(Bug::descriptor_goes_on) ? 2048
+                                                      : 1024;
     for (int k = 0; k < cols; k += 16) {
       const auto at = [&](Tile& tile) {
         return device::matrix_descriptor(device::shared_address(&tile.x[0][0][k]), 16, stride,
@@ -268,6 +271,7 @@ TEST_CASE("async checker: one thing wrong is found, and called by its name") {
       {Bug::tile_released_twice, Kind::double_arrival},
       {Bug::descriptor_swizzle, Kind::layout_disagrees},
       {Bug::descriptor_stride, Kind::layout_disagrees},
+      {Bug::descriptor_goes_on, Kind::layout_disagrees},
       {Bug::map_box_shifted, Kind::layout_disagrees},
       {Bug::accumulator_read, Kind::register_in_flight},
       {Bug::accumulator_written, Kind::register_in_flight},

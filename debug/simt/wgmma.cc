@@ -113,6 +113,12 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     const std::size_t at = address - host_.shared_address();
     // Of the rows of other warps, which tell of it themselves.
     if (at > host_.shared_bytes() || at + 16 > host_.shared_bytes()) return;
+    // What a copy brought is whole: the operand goes on where no copy put anything.
+    if (first && checker.is_unwritten(host_.shared_memory() + at, 16)) {
+      if (!disagrees) checker.add_shared(Kind::layout_disagrees, work, false, {}, at, 16);
+      disagrees = true;
+      return;
+    }
     checker.read_async(at, 16, work);
     const Origin* origin = checker.origin_of(at);
     if (!origin) return;

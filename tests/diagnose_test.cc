@@ -135,6 +135,37 @@ TEST_CASE("the stage of a race is that of who writes; the reader's alone is not 
   CHECK(diagnose(report).stage_certain);
 }
 
+TEST_CASE("two lanes of a block store to one place, and a place is left out: indices collide") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::race, std::nullopt),
+                  item_of(simt::Kind::uninitialised_read, std::nullopt)};
+  report.items[0].region = report.items[1].region = "shared memory";
+  simt::Finding& found = report.items[0].finding;
+  found.access = {true, 5, 0, 64};
+  found.earlier = {true, 5, 0, 16};
+  CHECK(diagnose(report).cause == Cause::written_twice);
+  CheckReport alone = report;
+  alone.items.pop_back();
+  CHECK(diagnose(alone).cause == Cause::race);
+  found.earlier.place = 6;
+  CHECK(diagnose(report).cause == Cause::race);
+}
+
+TEST_CASE("few bytes that nobody wrote between others: a row's padding") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::uninitialised_read, std::nullopt)};
+  simt::Finding& found = report.items[0].finding;
+  found.region = simt::shared_region;
+  found.unwritten_run = 16;
+  CHECK(diagnose(report).cause == Cause::wrong_stride);
+  CHECK_FALSE(diagnose(report).certain);
+  found.unwritten_run = 64;
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+  found.unwritten_run = 16;
+  report.items[0].site = SiteId::k_smem;  // the kernel says what lies there
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+}
+
 /// A stage reads bytes of shared memory that nobody wrote.
 CheckReport unwritten_in(Stage stage, const char* line) {
   CheckReport report;

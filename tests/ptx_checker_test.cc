@@ -1,5 +1,6 @@
 // Kernels given as PTX under the memory checker.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,21 @@ TEST_CASE("ptx: what nobody wrote is told of where it is used", "[ptx]") {
   CHECK(used[0].used.thread == 32);
   CHECK(used[0].used.write);
   CHECK(used[0].used.place > used[0].access.place);
+  // Lanes that ran in step race, and some read what nobody wrote: that does not follow.
+  const auto kinds = kinds_of(
+      "and.b32 %r4, %r0, 1; setp.eq.u32 %p1, %r4, 0; @%p1 st.shared.u32 [%r9], %r0;\n"
+      "xor.b32 %r5, %r9, 4; ld.shared.u32 %r1, [%r5]; add.u32 %r3, %r1, 1;\n" +
+      store);
+  CHECK(std::count(kinds.begin(), kinds.end(), Kind::uninitialised_read) == 1);
+  CHECK(std::count(kinds.begin(), kinds.end(), Kind::race) == 1);
+  // How many such bytes lie side by side.
+  CHECK(used[0].unwritten_run == 64);
+  const auto padding = findings_of(
+      "st.shared.u32 [%r9], %r0; st.shared.u32 [%r9+260], %r0;\n"
+      "bar.sync 0; ld.shared.u32 %r3, [%r9+4];\n" +
+      store);
+  REQUIRE(padding.size() == 1);
+  CHECK(padding[0].unwritten_run == 4);
   // As an address, in a loop, in an atomic.
   CHECK(kinds_of("st.global.u32 [%rd1], %r0;\n" + half + load +
                  "mul.wide.u32 %rd3, %r1, 0; add.s64 %rd3, %rd3, %rd1;\n" +

@@ -161,6 +161,26 @@ bool is_stored_by_two_blocks(const CheckReport& report, const CheckReport::Item&
          });
 }
 
+/// Few bytes of shared memory that nobody wrote, between others that were: padding behind a row.
+bool reads_padding(const CheckReport::Item& item) {
+  constexpr int most = 16;  // of what is in use
+  const simt::Finding& f = item.finding;
+  return f.kind == Kind::uninitialised_read && f.region == simt::shared_region && !item.site &&
+         f.unwritten_run > 0 && f.unwritten_run <= most;
+}
+
+/// Two lanes store to one place between two barriers, and what others should have stored is read
+/// though nobody wrote it: their indices collide.
+bool collides_in_block(const CheckReport& report, const CheckReport::Item& first) {
+  const simt::Finding& f = first.finding;
+  const bool stores = f.kind == Kind::race && f.access.write && f.earlier.write &&
+                      f.access.block == f.earlier.block && f.access.place == f.earlier.place;
+  return stores && !is_hidden_by_step(report, first) &&
+         std::any_of(report.items.begin(), report.items.end(), [&](const CheckReport::Item& item) {
+           return item.finding.kind == Kind::uninitialised_read && item.region == first.region;
+         });
+}
+
 /// Rows that go to the place of others may do so because what says where was overwritten: races in
 /// other memory come before them.
 void put_races_first(std::vector<CheckReport::Item>& items) {
@@ -263,9 +283,11 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   const CheckReport::Item& first = diagnosis.memory.front();
   diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);
-  diagnosis.cause = misplaced                                ? Cause::misplaced
-                    : is_stored_by_two_blocks(report, first) ? Cause::written_twice
-                                                             : cause_of(first.finding.kind);
+  const bool collides = is_stored_by_two_blocks(report, first) || collides_in_block(report, first);
+  diagnosis.cause = misplaced              ? Cause::misplaced
+                    : collides             ? Cause::written_twice
+                    : reads_padding(first) ? Cause::wrong_stride
+                                           : cause_of(first.finding.kind);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);
@@ -274,6 +296,14 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     diagnosis.evidence.push_back(
         "the stage is that of the read; of which one the write is, its "
         "numbers do not say");
+  }
+  if (diagnosis.cause == Cause::wrong_stride) {
+    diagnosis.certain = false;
+    diagnosis.evidence.push_back(
+        "not certain: these " + std::to_string(first.finding.unwritten_run) +
+        " bytes lie alone between others that were written, as the padding of a row does: who "
+        "reads "
+        "them takes rows to lie at another distance, or they were left out");
   }
   if (misplaced) {
     diagnosis.evidence.push_back("as many bytes of " + first.region +

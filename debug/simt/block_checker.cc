@@ -109,6 +109,15 @@ bool BlockChecker::is_unwritten(const void* address, std::size_t bytes) const {
   return false;
 }
 
+int BlockChecker::unwritten_run(const void* address) const {
+  constexpr std::size_t most = 64;
+  const std::size_t at = number(address) - number(shared_);
+  std::size_t begin = at, end = at;
+  while (end < shared_bytes_ && end - at < most && cells_.at(end).write.epoch == 0) ++end;
+  while (begin > 0 && end - begin < most && cells_.at(begin - 1).write.epoch == 0) --begin;
+  return static_cast<int>(end - begin);
+}
+
 void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access access, Epoch flag,
                                 const void* pc, int thread) {
   const bool write = access != Access::read;

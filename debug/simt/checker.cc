@@ -52,9 +52,13 @@ void read_all(int file, void* data, std::size_t bytes) {
 
 /// A lane that reads before another has written, with nothing between, meets either the old bytes
 /// or none, as the order has it: where the race is found, the uninitialised read says no more.
+/// Lanes that run in step, as where the use of such a read is known, have no such order within a
+/// warp.
 bool is_consequence(const Finding& finding, const std::vector<Finding>& all) {
   if (finding.kind != Kind::uninitialised_read) return false;
+  const bool in_step = finding.used.place != 0;
   return std::any_of(all.begin(), all.end(), [&](const Finding& other) {
+    if (in_step && is_within_warp(other)) return false;
     return (other.kind == Kind::race || other.kind == Kind::race_with_read ||
             other.kind == Kind::missing_wait || other.kind == Kind::operand_overwritten) &&
            other.region == finding.region &&

@@ -63,6 +63,9 @@ struct Finding {
   std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
   int bytes = 0;            ///< of the access
   std::int64_t count = 0;   ///< instances with the same kind and places, within a warp or not
+  /// Of a read of bytes of shared memory that nobody wrote: how many lie side by side, at most 64;
+  /// 0: it is not known.
+  int unwritten_run = 0;
   Party used = {};          ///< who used what was read of bytes that nobody wrote; place 0: unknown
   const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
   std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin

@@ -177,6 +177,18 @@ class ExecTest(ProgramTest):
         out, _ = self.execute("too many", code=7)
         self.assertRegex(out, "^cudaErrorCooperativeLaunchTooLarge")
 
+    def test_damaged_fat_binaries(self):
+        whole = bytearray(self.own.read_bytes())
+        at = whole.rindex((0xba55ed50).to_bytes(4, "little") + b"\x01\x00\x10\x00")  # the container's header
+        damaged = self.folder / "damaged"
+        for field, value in [(8, 1 << 40), (8, 80), (6, 3), (16 + 4, 1 << 31), (16 + 8, (1 << 64) - 64)]:
+            size = {4: 2, 6: 2, 8: 8, 20: 4, 24: 8}[field]
+            damaged.write_bytes(whole[:at + field] + value.to_bytes(size, "little") + whole[at + field + size:])
+            damaged.chmod(0o755)
+            done = self.result_of("exec", damaged, "", 0)
+            self.assertEqual(done.returncode, USAGE, f"{field} {done.stdout}{done.stderr}")
+            self.assertRegex(done.stderr, "the module's fat binary (is damaged|holds no PTX)")
+
     def test_variables_that_the_host_uses_too(self):
         source, program = self.folder / "managed.cu", self.folder / "managed"
         source.write_text("""#include <cstdio>

@@ -1,8 +1,10 @@
 #include "debug/ptx/fat_binary.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -114,22 +116,55 @@ std::string text_of(const Entry& entry, const std::byte* data) {
   return text.substr(0, text.find('\0'));
 }
 
+/// The bytes from an address to the end of what was loaded of a program or library; SIZE_MAX for
+/// one that lies in neither.
+std::size_t loaded_bytes(const std::byte* from) {
+  struct Search {
+    std::uint64_t from;
+    std::size_t bytes = SIZE_MAX;
+  } search{std::bit_cast<std::uint64_t>(from)};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& sought = *static_cast<Search*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& segment = info->dlpi_phdr[i];
+          const std::uint64_t offset = sought.from - info->dlpi_addr - segment.p_vaddr;
+          if (segment.p_type == PT_LOAD && offset < segment.p_memsz) {
+            sought.bytes = segment.p_memsz - offset;
+          }
+        }
+        return 0;
+      },
+      &search);
+  return search.bytes;
+}
+
 /// The newest PTX of the container at `at`, which is then behind it; nothing where it holds none.
 std::optional<std::string> take_container(const std::byte*& at) {
   Container container;
   std::memcpy(&container, at, sizeof container);
   const std::byte* best = nullptr;
   Entry best_entry{};
+  const std::size_t most = loaded_bytes(at);
+  if (container.header_bytes < sizeof container || container.header_bytes > most ||
+      container.bytes > most - container.header_bytes) {
+    refuse("is damaged");
+  }
   const std::byte* end = at + container.header_bytes + container.bytes;
   for (at += container.header_bytes; at < end;) {
     Entry entry;
+    const auto left = static_cast<std::size_t>(end - at);
+    if (left < sizeof entry) refuse("is damaged");
     std::memcpy(&entry, at, sizeof entry);
+    if (entry.header_bytes < sizeof entry || entry.header_bytes > left ||
+        entry.bytes > left - entry.header_bytes) {
+      refuse("is damaged");
+    }
     const bool newer = !best || entry.architecture > best_entry.architecture;
     if (entry.kind == kind_ptx && entry.architecture <= newest_architecture && newer) {
       best = at + entry.header_bytes;
       best_entry = entry;
     }
-    if (entry.header_bytes < sizeof entry) refuse("is damaged");
     at += entry.header_bytes + entry.bytes;
   }
   at = end;

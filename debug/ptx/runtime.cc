@@ -217,15 +217,15 @@ std::pair<void*, std::size_t> Device::find_variable(const void* host) {
 }
 
 std::pair<void*, std::size_t> Device::find_variable(int module, const std::string& name) {
+  LoadedModule& loaded = modules_[static_cast<std::size_t>(module)];
   try {
-    LoadedModule& loaded = modules_[static_cast<std::size_t>(module)];
     load(loaded, module);
     const Variable* variable = loaded.module->find_variable(name);
     if (!variable) return {nullptr, 0};
     const auto index = static_cast<std::size_t>(variable - loaded.module->variables.data());
     return {std::bit_cast<void*>(loaded.addresses[index]), variable->bytes};
   } catch (const Error& error) {
-    fail(error.what(), true);
+    if (!std::exchange(loaded.variable_refused, true)) refuse("a module", error.what());
     return {nullptr, 0};
   }
 }

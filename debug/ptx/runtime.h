@@ -118,6 +118,7 @@ class Device {
     std::unique_ptr<Module> module;
     std::vector<std::uint64_t> addresses;  ///< of its variables
     std::string refusal;                   ///< why it is not read
+    bool variable_refused = false;         ///< that was told where a variable of it was wanted
   };
   Device();
   Module read(const std::string& text, int index);

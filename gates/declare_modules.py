@@ -140,7 +140,6 @@ def kernels_of(choices, names, extras, specimens):
             "seen_by_diff": cause not in MEMORY_CAUSES,
             "shown": Specimen(f"{name}+{specimen}", "-" if stage == "clean" else "check" if cause in MEMORY_CAUSES else "diff",
                               shape_options(options)),
-            "seen_by_check": cause in MEMORY_CAUSES or stage == "clean" or ",check=" in options,
         }
     return kernels
 
@@ -151,13 +150,13 @@ def tiles_of(choice, dtype):
 
 
 def is_tested(choice, gate, dtype, d, tile, backend, variant):
-    """Whether a test runs it: every tile at d = 64, and what is chosen where no tile is named."""
+    """Whether a test runs it: every tile at d = 64, and what is chosen where no tile is named; of bugs `fused` as
+    locate and check run it, and the gates that diff is asked for."""
     first = next(one for one in tiles_of(choice, dtype) if one[2:] in ([], [d])) == tile
     if backend != "sim" or d > 128:
         return False
     if choice["patch"] != "-":
-        seen = choice["seen_by_diff"] if variant == "traced" else choice["seen_by_check"] and gate == "fused"
-        return d == 64 and seen
+        return d == 64 and (gate == "fused" or variant == "traced" and choice["seen_by_diff"])
     return {"traced": d == 64 or first,
             "untraced": d == 64 and dtype == "f16" and first,
             "checked": d == 64 and first}[variant]

@@ -103,12 +103,12 @@ std::uint32_t round_to(ElementType type, double value) {
   if (std::isinf(value)) return sign | overflow;
   if (value == 0) return sign;
 
-  // Counting in steps of the spacing at `exponent` makes nearbyint the only rounding; a carry out
-  // of the fraction moves into the exponent bits by itself.
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  exponent = std::max(exponent - 1, format.min_exponent);
-  const double steps = std::nearbyint(std::ldexp(std::abs(value), format.fraction_bits - exponent));
+  // Counting in steps of the spacing at `exponent` makes the sum with 2^52, whose spacing is one
+  // step, the only rounding; a carry out of the fraction moves into the exponent bits by itself.
+  const auto biased = static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52 & 0x7ff);
+  const int exponent = std::max(biased - 1023, format.min_exponent);
+  const auto per_step = static_cast<std::uint64_t>(1023 + format.fraction_bits - exponent) << 52;
+  const double steps = std::abs(value) * std::bit_cast<double>(per_step) + 0x1p52 - 0x1p52;
   const std::int64_t bits = (std::int64_t{exponent - format.min_exponent} << format.fraction_bits) +
                             static_cast<std::int64_t>(steps);
   return sign | (bits > format.max_bits ? overflow : static_cast<std::uint32_t>(bits));

@@ -64,9 +64,8 @@ inline bool breaks_off(const Specimen& s) { return s.cause == "crash" || s.cause
 /// Those that show in values.
 inline std::vector<Specimen> specimens() {
   auto shown = all_specimens();
-  std::erase_if(shown, [](const Specimen& s) {
-    return s.stage == "clean" || s.of_memory || breaks_off(s);
-  });
+  std::erase_if(
+      shown, [](const Specimen& s) { return s.stage == "clean" || s.of_memory || breaks_off(s); });
   return shown;
 }
 

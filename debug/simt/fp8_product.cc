@@ -12,85 +12,100 @@ namespace {
 
 constexpr int kept_bits = 13;  // fraction bits of terms, and of an fp32
 
-enum class ByteKind : std::uint8_t { finite, infinite, nan };
+constexpr int none = -4096;  // the exponent of a zero, whose products are not the largest
 
-/// value = significand · 2^(exponent − the format's fraction bits).
-struct Byte {
-  int significand, exponent;
-  ByteKind kind;
+/// The numbers of a row; the exponents of their leading bits, subnormals with that of the least
+/// normal number.
+struct Row {
+  float value[32];
+  int exponent[32];
+  bool finite;
+};
+
+/// Of every byte of a format.
+struct Numbers {
+  float value[256];
+  int exponent[256];
 };
 template <Fp8 format>
-Byte split_byte(std::uint8_t bits) {
+Numbers numbers_of() {
   constexpr int fraction = format == Fp8::e4m3 ? 3 : 2, most = (1 << (7 - fraction)) - 1;
-  const int biased = bits >> fraction & most, low = bits & ((1 << fraction) - 1);
-  const int magnitude = low | (biased != 0 ? 1 << fraction : 0);
-  ByteKind kind = ByteKind::finite;
-  if (format == Fp8::e4m3 && (bits & 0x7f) == 0x7f) kind = ByteKind::nan;
-  if (format == Fp8::e5m2 && biased == most) kind = low == 0 ? ByteKind::infinite : ByteKind::nan;
-  return {bits >> 7 ? -magnitude : magnitude, (biased == 0 ? 1 : biased) - (most >> 1), kind};
+  Numbers numbers;
+  for (int bits = 0; bits < 256; ++bits) {
+    const int biased = bits >> fraction & most, low = bits & ((1 << fraction) - 1);
+    const int magnitude = low | (biased != 0 ? 1 << fraction : 0);
+    const int exponent = std::max(biased, 1) - (most >> 1);
+    float size = std::ldexp(static_cast<float>(magnitude), exponent - fraction);
+    if (format == Fp8::e4m3 && (bits & 0x7f) == 0x7f) size = NAN;
+    if (format == Fp8::e5m2 && biased == most) size = low == 0 ? INFINITY : NAN;
+    numbers.value[bits] = bits >> 7 ? -size : size;
+    numbers.exponent[bits] = magnitude == 0 ? none : exponent;
+  }
+  return numbers;
 }
-constexpr int fraction_bits(Fp8 format) { return format == Fp8::e4m3 ? 3 : 2; }
 
-/// x · 2^by, truncated toward zero to a whole number.
-std::int64_t shifted(std::int64_t x, int by) {
-  if (by >= 0) return x << by;
-  const std::int64_t size = by < -62 ? 0 : (x < 0 ? -x : x) >> -by;
-  return x < 0 ? -size : size;
+template <Fp8 format>
+Row row_of(const std::uint8_t* bytes) {
+  static const Numbers numbers = numbers_of<format>();
+  Row row;
+  row.finite = true;
+  for (int k = 0; k < 32; ++k) {
+    row.value[k] = numbers.value[bytes[k]];
+    row.exponent[k] = numbers.exponent[bytes[k]];
+    row.finite = row.finite && std::isfinite(row.value[k]);
+  }
+  return row;
 }
 
 /// What IEEE arithmetic makes of a row in which something is not finite.
-float add_plainly(const Byte (&x)[32], const Byte (&y)[32], float c) {
+float add_plainly(const Row& x, const Row& y, float c) {
   double sum = c;
-  const auto value = [](const Byte& byte) {
-    if (byte.kind == ByteKind::nan) return static_cast<double>(NAN);
-    const double size = byte.kind == ByteKind::infinite ? INFINITY : 1;
-    return byte.kind == ByteKind::finite ? byte.significand : byte.significand < 0 ? -size : size;
-  };
   for (int k = 0; k < 32; ++k) {
-    if (x[k].kind != ByteKind::finite || y[k].kind != ByteKind::finite)
-      sum += value(x[k]) * value(y[k]);
+    if (!std::isfinite(x.value[k]) || !std::isfinite(y.value[k])) {
+      sum += static_cast<double>(x.value[k]) * y.value[k];
+    }
   }
   return canonical(static_cast<float>(sum));
 }
 
+double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);
+}
+
+/// Of the leading bit of a normal number; of the others that of the least normal number.
+int exponent_of(float x) {
+  return std::max(static_cast<int>(std::bit_cast<std::uint32_t>(x) >> 23 & 255), 1) - 127;
+}
+
 /// The sum, size · 2^unit, as an fp32 of its leading bit and the kept bits behind it.
-float cut_to_f32(std::int64_t sum, int unit) {
-  const std::uint64_t size = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
+float cut_to_f32(std::int32_t sum, int unit) {
+  const auto size = static_cast<std::uint32_t>(sum < 0 ? -sum : sum);
   const int extra = std::max(0, static_cast<int>(std::bit_width(size)) - 1 - kept_bits);
-  const auto cut = static_cast<double>(size >> extra << extra);
-  return sum == 0 ? 0.0F : static_cast<float>(std::ldexp(sum < 0 ? -cut : cut, unit));
+  const double cut = (size >> extra << extra) * power_of_two(unit);
+  return static_cast<float>(sum < 0 ? -cut : cut);
 }
 
 /// The same rounded to f16, nearest even: a sum is exact in an fp32.
-float round_to_f16(std::int64_t sum, int unit) {
-  const auto exact = static_cast<float>(std::ldexp(static_cast<double>(sum), unit));
-  return sum == 0 ? 0.0F : f16_to_f32(f32_to_f16(exact));
+float round_to_f16(std::int32_t sum, int unit) {
+  return f16_to_f32(f32_to_f16(static_cast<float>(sum * power_of_two(unit))));
 }
 
-template <Fp8 a_format, Fp8 b_format, bool to_f16>
-float add_row(const std::uint8_t* a, const std::uint8_t* b, float c) {
-  constexpr int none = -4096, units = fraction_bits(a_format) + fraction_bits(b_format);
+/// Terms are cut to whole numbers of 2^(top - kept_bits), top being the largest sum of a product's
+/// two exponents, or that of c. A product is less than four times 2^top: 33 terms fit 21 bits.
+template <bool to_f16>
+float add_row(const Row& x, const Row& y, float c) {
+  if (!(x.finite && y.finite && std::isfinite(c))) return add_plainly(x, y, c);
   int top = none;
-  Byte x[32], y[32];
-  bool finite = std::isfinite(c);
-  for (int k = 0; k < 32; ++k) {
-    x[k] = split_byte<a_format>(a[k]);
-    y[k] = split_byte<b_format>(b[k]);
-    finite = finite && x[k].kind == ByteKind::finite && y[k].kind == ByteKind::finite;
-    if (x[k].significand * y[k].significand != 0)
-      top = std::max(top, x[k].exponent + y[k].exponent);
-  }
-  if (!finite) return add_plainly(x, y, c);
-  const auto bits = std::bit_cast<std::uint32_t>(c);
-  const int biased = static_cast<int>(bits >> 23 & 255);
-  const std::int64_t magnitude = (bits & 0x7fffff) | (biased != 0 ? 0x800000 : 0);
-  const int exponent = (biased == 0 ? 1 : biased) - 127;
-  if (magnitude != 0) top = std::max(top, exponent);
-  if (top == none) return 0;
-  std::int64_t sum = shifted(bits >> 31 ? -magnitude : magnitude, kept_bits - 23 + exponent - top);
-  for (int k = 0; k < 32; ++k) {
-    const std::int64_t product = std::int64_t{x[k].significand} * y[k].significand;
-    sum += shifted(product, kept_bits - units + x[k].exponent + y[k].exponent - top);
+  for (int k = 0; k < 32; ++k) top = std::max(top, x.exponent[k] + y.exponent[k]);
+  const bool adds = top > none / 2;  // a product that is not zero
+  if (c != 0) top = std::max(top, exponent_of(c));
+  if (c == 0 && !adds) return 0;
+  auto sum = static_cast<std::int32_t>(c * power_of_two(kept_bits - top));
+  if (adds) {
+    const auto scale = static_cast<float>(power_of_two(kept_bits - top));
+    for (int k = 0; k < 32; ++k) {
+      sum += static_cast<std::int32_t>(x.value[k] * y.value[k] * scale);
+    }
   }
   return to_f16 ? round_to_f16(sum, top - kept_bits) : cut_to_f32(sum, top - kept_bits);
 }
@@ -98,8 +113,11 @@ float add_row(const std::uint8_t* a, const std::uint8_t* b, float c) {
 template <Fp8 a_format, Fp8 b_format, bool to_f16>
 void add_all(const std::uint8_t (&a)[16][32], const std::uint8_t (*b)[32], int count,
              float (*c)[16]) {
+  Row left[16];
+  for (int i = 0; i < 16; ++i) left[i] = row_of<a_format>(a[i]);
   for (int n = 0; n < count; ++n) {
-    for (int i = 0; i < 16; ++i) c[n][i] = add_row<a_format, b_format, to_f16>(a[i], b[n], c[n][i]);
+    const Row right = row_of<b_format>(b[n]);
+    for (int i = 0; i < 16; ++i) c[n][i] = add_row<to_f16>(left[i], right, c[n][i]);
   }
 }
 

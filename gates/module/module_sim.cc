@@ -30,6 +30,7 @@ bool locate(SharedMemory& memory, std::int64_t offset, const char** tile, int* r
       return first <= offset && offset < first + static_cast<std::int64_t>(sizeof element);
     };
     memory.name_tiles([&](const char* name, auto& x) {
+      if (found || !holds(x)) return;
       const auto try_element = [&](const auto& element, int i, int j) {
         if (found || !holds(element)) return;
         *tile = name;

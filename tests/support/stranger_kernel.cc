@@ -10,8 +10,21 @@
 namespace lanescope::testing {
 namespace {
 
+/// Those of all 2^16 bit patterns.
+std::vector<float> numbers_of(ElementType type) {
+  std::vector<float> numbers;
+  for (std::uint32_t bits = 0; bits < 1u << 16; ++bits) {
+    numbers.push_back(static_cast<float>(value_of(type, bits)));
+  }
+  return numbers;
+}
+
 float load(const Tensor& tensor, ElementType as, std::int64_t row, std::int64_t col) {
-  return static_cast<float>(value_of(as, tensor.bits(row * tensor.dims.back() + col)));
+  static const std::vector<float> f16 = numbers_of(ElementType::f16);
+  static const std::vector<float> bf16 = numbers_of(ElementType::bf16);
+  const std::uint32_t bits = tensor.bits(row * tensor.dims.back() + col);
+  if (size_of(as) != 2) return static_cast<float>(value_of(as, bits));
+  return (as == ElementType::f16 ? f16 : bf16)[bits];
 }
 
 float rounded(ElementType type, float x) {

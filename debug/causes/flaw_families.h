@@ -13,6 +13,8 @@ using Flaws = std::vector<Flaw>;
 
 /// Which keys a row sees.
 void add_flaws_of_masks(const DumpInfo& info, Flaws& flaws);
+/// Masks that go by the numbers of other keys, registers, tiles and queries; of the former.
+void add_misplaced_masks(const DumpInfo& info, Flaws& flaws);
 /// Which keys a row takes at the end of the sequence; tiles left out or taken twice.
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 /// Which tensors, heads, rows and types the operands are.
@@ -27,6 +29,8 @@ std::vector<Flaw> flaws_of_two_fragments(const DumpInfo& info);
 void add_flaws_of_lanes(const DumpInfo& info, Flaws& flaws);
 /// What m, l and O are summed up from, tile by tile and lane by lane.
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
+/// Over which lanes, warps and rows m and l are reduced; of the former.
+void add_flaws_of_reductions(const DumpInfo& info, Flaws& flaws);
 /// What blocks of their own for parts of the keys take, and how their results are put together.
 void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws);
 /// How O and the log-sum-exp are made of the sums, and where they are stored.

@@ -144,8 +144,7 @@ void add_rows_behind(const DumpInfo& info, Flaws& flaws) {
 
 /// Lanes or warps that have a key each go on until all have had one: those without a key that the
 /// row sees take zeros.
-void add_keys_of_idle_lanes(const DumpInfo& info, Flaws& flaws) {
-  const Problem p = info.problem;
+void add_keys_of_idle_lanes(Flaws& flaws) {
   for (const std::int64_t size : {2, 4, 8, 16, 32}) {
     flaws.push_back({Cause::tail_mask_missing, Stage::qk,
                      "in which keys behind the last that a row sees, up to a multiple of " +
@@ -196,7 +195,7 @@ void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws) {
   add_shifted_masks(info, flaws);
   add_tails(info, flaws);
   add_rows_behind(info, flaws);
-  add_keys_of_idle_lanes(info, flaws);
+  add_keys_of_idle_lanes(flaws);
   add_ends_of_loops(info, flaws);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "debug/ptx/fat_binary.h"
 #include "debug/ptx/marked_text.h"

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "debug/causes/flaw_families.h"
-#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {

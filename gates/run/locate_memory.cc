@@ -121,8 +121,8 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   const bool upstream =
       !memory.first || !have_place(values) || feeds(memory.first->site, values.first->site);
   // What is read in the wrong place may be what nobody wrote: that follows from it.
-  const bool reads_unwritten = !memory.memory.empty() &&
-                               memory.memory.front().finding.kind == simt::Kind::uninitialised_read;
+  const bool reads_unwritten =
+      memory.cause == Cause::uninitialised_read || memory.cause == Cause::wrong_stride;
   const bool follows = reads_unwritten &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));

@@ -224,6 +224,16 @@ class StrangersTest(ProgramTest):
                                                "box[threadIdx.x] = l; l = box[threadIdx.x ^ 32];"))
         done = self.call("check", race, "fused", *shape, code=DIVERGED)
         self.assertRegex(done.stdout, r"race, \d+ times[^\n]*\n  read +.*race_cuda\.cu:\d+")
+        # Also in a process that has loaded it with CUDA's own runtime, as one has that ran it on a GPU before.
+        cuda = pathlib.Path(shutil.which("nvcc")).resolve().parent.parent / "lib64"
+        keeper = self.folder / "keeper.so"
+        (self.folder / "keeper.c").write_text('#include <dlfcn.h>\n#include <stdlib.h>\n'
+            '__attribute__((constructor)) void keep(void) { if (!dlopen(getenv("KEPT"), RTLD_NOW)) abort(); }\n')
+        subprocess.run(["g++", "-x", "c++", "-shared", "-fPIC", self.folder / "keeper.c", "-o", keeper], check=True)
+        if (cuda / "libcudart.so.13").exists():
+            again = self.call("check", race, "fused", *shape, code=DIVERGED, LD_PRELOAD=str(keeper), KEPT=str(race),
+                              LD_LIBRARY_PATH=str(cuda))
+            self.assertEqual(done.stdout, again.stdout)
         unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b32 r; mov.b32 r, %0; '
                                                      'vabsdiff4.u32.u32.u32 r, r, r, r; mov.b32 %0, r;}" : "+f"(s));'))
         self.refuses(USAGE, r"\.ptx:\d+: vabsdiff4\.u32\.u32\.u32: not executed: video instructions", "diff", unknown, "fused", *shape)

@@ -155,11 +155,11 @@ struct RowPlan {
   /// m and l are those of the right row; these scores s weigh V as e^(this·(s − m)). 0: no such.
   double weights_anew = 0;
   Division p_divided = Division::none;
-  std::int64_t sum_rows = 0;     ///< l sums up the rows whose numbers differ in these bits alone
+  std::int64_t sum_rows = 0;      ///< l sums up the rows whose numbers differ in these bits alone
   bool sums_rows_at_end = false;  ///< after the last tile, each relative to its own maximum
-  bool sums_columns = false;     ///< l of row i of a block sums up column i of each tile of P
-  std::int64_t alpha_row = 0;    ///< o takes alpha of the row whose number in the tile is xor this
-  std::int64_t divisor_row = 0;  ///< the same of l
+  bool sums_columns = false;      ///< l of row i of a block sums up column i of each tile of P
+  std::int64_t alpha_row = 0;     ///< o takes alpha of the row whose number in the tile is xor this
+  std::int64_t divisor_row = 0;   ///< the same of l
   Combine combine = Combine::right;
   PartPowers part_powers;
   PartLanes part_lanes;

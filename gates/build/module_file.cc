@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "gates/build/module_trial.h"
+#include "gates/build/needed_libraries.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -39,9 +40,12 @@ class StdoutToStderr {
 bool is_ptx_path(const std::string& path) { return path.ends_with(".ptx"); }
 
 ModuleFile::ModuleFile(const std::filesystem::path& path, bool on_machine) {
-  try_module(path);
+  const std::string file = on_machine && needs_cuda_runtime(path)
+                               ? on_machine_runtime(path)
+                               : std::filesystem::absolute(path).string();
+  try_module(path, file);
   const StdoutToStderr quiet;
-  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     throw EnvironmentError("cannot load the module " + path.string() + ": " + dlerror());
   }

@@ -199,7 +199,7 @@ void demand_library(const std::filesystem::path& path, const std::string& about)
 
 }  // namespace
 
-void try_module(const std::filesystem::path& path, double seconds) {
+void try_module(const std::filesystem::path& path, const std::string& file, double seconds) {
   const std::string about = "the module " + path.string() + ": ";
   demand_library(path, about);
   Finding finding;
@@ -210,7 +210,7 @@ void try_module(const std::filesystem::path& path, double seconds) {
   const std::string breakdown =
       try_in_child({std::as_writable_bytes(std::span(&finding, 1))}, seconds, [&] {
         try {
-          load(std::filesystem::absolute(path).string());
+          load(file);
         } catch (const Error& error) {
           note(error.code(), error.what());
         } catch (const std::exception& error) {

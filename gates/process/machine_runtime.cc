@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "gates/build/needed_libraries.h"
 #include "gates/machine_headers.h"
 #include "gates/module/ptx_module.h"
 #include "gates/process/child.h"
@@ -42,7 +43,7 @@ std::string ask(const std::filesystem::path& path,
 
 void load_machine_runtime(const std::filesystem::path& path) {
   if (loaded) return;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(on_machine_runtime(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   void* entry = library ? dlsym(library, "lanescope_runtime") : nullptr;
   if (!entry) {
     throw EnvironmentError(std::string("cannot load the SIMT machine's CUDA runtime: ") +

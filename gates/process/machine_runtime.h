@@ -10,8 +10,8 @@
 
 namespace lanescope {
 
-/// From now on what this process loads that is linked with libcudart finds the SIMT machine's
-/// runtime, the file `path`: the loader takes the library of that name which is there already.
+/// From now on what this process loads by on_machine_runtime (gates/build/needed_libraries.h) finds
+/// the SIMT machine's runtime, the file `path`.
 /// Throws EnvironmentError where it cannot be loaded, MismatchError where
 /// it is of a build with other headers.
 void load_machine_runtime(const std::filesystem::path& path);

@@ -20,12 +20,12 @@ using Catch::Matchers::ContainsSubstring;
 using testing::write_bytes;
 
 /// A descriptor that becomes readable when `stop` is called.
-struct Stop {
+struct StopPipe {
   int ends[2];
-  Stop() { REQUIRE(pipe(ends) == 0); }
-  Stop(const Stop&) = delete;
-  Stop& operator=(const Stop&) = delete;
-  ~Stop() { close(ends[0]), close(ends[1]); }
+  StopPipe() { REQUIRE(pipe(ends) == 0); }
+  StopPipe(const StopPipe&) = delete;
+  StopPipe& operator=(const StopPipe&) = delete;
+  ~StopPipe() { close(ends[0]), close(ends[1]); }
   void stop() const { REQUIRE(write(ends[1], "x", 1) == 1); }
 };
 
@@ -35,7 +35,7 @@ TEST_CASE("watch: a file that is rewritten, replaced or saved several times is o
   write_bytes(a, "1");
   write_bytes(b, "1");
   SourceWatch watch({a, b});
-  const Stop stop;
+  const StopPipe stop;
   using Paths = std::vector<std::filesystem::path>;
 
   std::ofstream(a) << "in place";
@@ -56,7 +56,7 @@ TEST_CASE("watch: a file that is rewritten, replaced or saved several times is o
 }
 
 TEST_CASE("watch: a program's words, codes and end") {
-  const Stop stop;
+  const StopPipe stop;
   const ProgramOutcome outcome =
       run_program({"sh", "-c", "echo out; echo err >&2; exit 3"}, stop.ends[0]);
   CHECK(outcome.code == 3);

@@ -250,8 +250,8 @@ class StrangersTest(ProgramTest):
         right = self.compile_cuda("step_cuda", ("s *= scale;", "s *= scale; " + box))
         done = self.call("check", right, "fused", "--backend", "sim", "--shape", "s=100,d=64", code=DIVERGED)
         self.assertRegex(done.stdout, r"race, \d+ times: two lanes of a warp, and no __syncwarp\(\) orders them")
-        found = self.json_of("locate", right, "--backend", "sim", code=DIVERGED)
-        self.assertEqual((found["cause"], found["certain"]), ("race", True))
+        verdict = self.call("locate", right, "--backend", "sim", code=DIVERGED).stdout.splitlines()[-1]
+        self.assertRegex(verdict, r"race within a warp; values are right in \d\d runs$")
         # Values that are wrong all the same are so for another reason.
         unscaled = self.compile_cuda("unscaled_step_cuda", ("s *= scale;", box))
         found = self.json_of("locate", unscaled, "--backend", "sim", code=DIVERGED)

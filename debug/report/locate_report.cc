@@ -112,7 +112,18 @@ std::string fault_text(const Diagnosis& diagnosis) {
     if (diagnosis.first) place += std::string(" / ") + name_of(diagnosis.first->site);
     place += ": ";
   }
-  return place + name_of(diagnosis.cause) + (diagnosis.certain ? "" : " (not certain)");
+  return place + name_of(diagnosis.cause) + (diagnosis.hidden_by_step ? " within a warp" : "") +
+         (diagnosis.certain ? "" : " (not certain)");
+}
+
+/// "; values are right in 14 runs" where the memory checker alone finds a fault.
+std::string right_values_text(const Location& location) {
+  const auto is_of_values = [](const LocateRun& run) { return !run.checked; };
+  const auto values = std::ranges::count_if(location.runs, is_of_values);
+  const bool right = std::ranges::all_of(
+      location.runs, [](const LocateRun& run) { return run.checked || run.match; });
+  if (values == 0 || !right) return "";
+  return "; values are right in " + std::to_string(values) + (values == 1 ? " run" : " runs");
 }
 
 }  // namespace
@@ -147,7 +158,7 @@ std::string location_text(const Location& location, const Style& style) {
   }
   std::string verdict = "fault: " + fault_text(*location.diagnosis);
   for (const Diagnosis& other : location.others) verdict += "; also " + fault_text(other);
-  page.whole(verdict, Colour::red);
+  page.whole(verdict + right_values_text(location), Colour::red);
   return page.text();
 }
 

@@ -11,8 +11,9 @@ struct WgmmaConsumer : WgmmaSteps<G, Stages, Seam> {
   using Steps = WgmmaSteps<G, Stages, Seam>;
   using Work = WorkOf<typename Stages::Element>;
   using Steps::a, Steps::item, Steps::l, Steps::m, Steps::o, Steps::own_factor, Steps::q;
+  using Steps::begin_weights, Steps::clear, Steps::finish_output, Steps::finish_scores;
   using Steps::by_sums, Steps::is_scaled, Steps::queries, Steps::smem, Steps::warpgroup;
-  using Steps::clear, Steps::finish_output, Steps::finish_scores, Steps::pass_keys;
+  using Steps::finish_weights, Steps::pass_keys;
   using Steps::leave_item, Steps::leave_queries, Steps::next_item, Steps::pass_values;
   using Steps::raise_maximum, Steps::set_maximum, Steps::settle, Steps::show_unseen;
   using Steps::start_output, Steps::start_scores, Steps::tell_sums, Steps::wait_for_keys;
@@ -35,9 +36,9 @@ struct WgmmaConsumer : WgmmaSteps<G, Stages, Seam> {
   }
   /// The online softmax over the tiles of an item whose first scores are there, up to the last
   /// P·V, which is issued; tiles of K that the warpgroup does not see go by. Q·Kᵀ of a tile and P·V
-  /// of the one before are issued together, so that P·V runs while the softmax does. Whether m has
-  /// to follow in the tile before is seen between the two: by then all warps have told, and nobody
-  /// waits.
+  /// of the one before are issued together, so that P·V runs while the softmax begins. Whether m
+  /// has to follow in the tile before is seen between the two: by then all warps have told, and
+  /// nobody waits.
   LANESCOPE_DEVICE void run_tiles(const Work& work, const Seam& seam) {
     const int tiles = seen_tiles(work);
     if constexpr (is_scaled) own_factor = score_factor(a, work);
@@ -57,8 +58,9 @@ struct WgmmaConsumer : WgmmaSteps<G, Stages, Seam> {
       device::wgmma_wait<groups_of_output>();
       finish_scores(seam, range, tile);
       raise_maximum();
+      begin_weights();
       finish_output(seam, tile - 1);
-      weigh();
+      finish_weights();
       tell_sums(tile);
     }
     if constexpr (by_sums) Turn::meet(warpgroup);

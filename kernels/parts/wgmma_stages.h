@@ -149,27 +149,39 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
     return top;
   }
 
-  /// Σ P_j, P_j = 2^(c · S_j − m), over the columns of the lane; keep(i, P) is called for each.
-  template <class Keep>
-  LANESCOPE_DEVICE static Rows lane_sums(float scale_log2, const Scores& s, const Rows& m,
-                                         const Keep& keep) {
+  /// Sums of P over columns of the lane, two for each row.
+  using Chains = device::Registers<float, 2 * Base::rows>;
+  /// P_j = 2^(c · S_j − m) of the elements from First up to End, in S's registers and added to
+  /// sums.
+  template <int First, int End>
+  LANESCOPE_DEVICE static void weigh(float scale_log2, Scores& s, const Rows& m, Chains& sums) {
     const float shift[] = {shift_of(m[0]), shift_of(m[1])};
-    float sum[] = {0.0f, 0.0f, 0.0f, 0.0f};  // two chains per row
     LANESCOPE_UNROLL
-    for (int i = 0; i < Scores::count; ++i) {
-      const float p = device::ex2(device::fma(s[i], scale_log2, -shift[row_of_element(i)]));
-      sum[i % 4] = sum[i % 4] + p;
-      keep(i, p);
+    for (int i = First; i < End; ++i) {
+      s[i] = device::ex2(device::fma(s[i], scale_log2, -shift[row_of_element(i)]));
+      sums[i % 4] = sums[i % 4] + s[i];
     }
-    Rows sums;
+  }
+  /// Elements of P that are made while the product of the tile before still reads P's registers.
+  static constexpr int early_weights = transposes_values ? 0 : Scores::count / 4;
+
+  /// Σ P_j over the columns of the lane.
+  LANESCOPE_DEVICE static Rows lane_sums(const Chains& sums) {
+    Rows all;
     LANESCOPE_UNROLL
-    for (int r = 0; r < Base::rows; ++r) sums[r] = sum[2 * r] + sum[2 * r + 1];
-    return sums;
+    for (int r = 0; r < Base::rows; ++r) all[r] = sums[2 * r] + sums[2 * r + 1];
+    return all;
+  }
+  /// The same, of scores whose P is not wanted.
+  LANESCOPE_DEVICE static Rows lane_sums(float scale_log2, Scores s, const Rows& m) {
+    Chains sums;
+    sums.fill(0.0f);
+    weigh<0, Scores::count>(scale_log2, s, m, sums);
+    return lane_sums(sums);
   }
 
-  /// P, in S's registers and as the operand of P·V, and the lane's sums.
-  LANESCOPE_DEVICE static Rows weigh(float scale_log2, Scores& s, const Rows& m, Weights& p) {
-    const Rows sums = lane_sums(scale_log2, s, m, [&](int i, float x) { s[i] = x; });
+  /// P, in S's registers, as the operand of P·V.
+  LANESCOPE_DEVICE static void pack(const Scores& s, Weights& p) {
     LANESCOPE_UNROLL
     for (int nt = 0; nt < Bc / 8; ++nt) {
       LANESCOPE_UNROLL
@@ -181,7 +193,6 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
         }
       }
     }
-    return sums;
   }
 
   /// In which rows of a lane m follows.

@@ -36,6 +36,7 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
   Scores s;
   Weights p;
   Rows m, alpha, sum, l;  ///< sum: of P, of this tile; both sums of the lane's columns
+  typename Stages::Chains sums;  ///< of which sum is made
   Output o;
   bool rescales;     ///< O of a row of the warp, at this tile
   bool is_steep;     ///< m of the item had to follow
@@ -89,7 +90,7 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
           Stages::rises_over(by_sums ? Stages::sure_threshold : Stages::rescale.above, top, m);
       if (!rises.any()) return;
       if constexpr (by_sums) {
-        rises = Stages::rises_by_sums(Stages::lane_sums(factor(), s, m, [](int, float) {}), m);
+        rises = Stages::rises_by_sums(Stages::lane_sums(factor(), s, m), m);
       }
       rescales = true;
       device::wgmma_wait<0>();
@@ -97,9 +98,30 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
       Stages::raise(top, rises, m, alpha, l);
     }
   }
-  /// P, as long as m need not follow.
+  /// P, as long as m need not follow: begun beside P·V of the tile before, which reads P's
+  /// registers. A wait for its V, which is there: without a branch between the two, ptxas would
+  /// have the wait for P·V come first.
+  LANESCOPE_DEVICE void begin_weights() {
+    if constexpr (runs<G, Stage::softmax>) {
+      sums.fill(0.0f);
+      Stages::template weigh<0, Stages::early_weights>(factor(), s, m, sums);
+    }
+    if constexpr (Stages::early_weights > 0) wait_for_values();
+  }
+  LANESCOPE_DEVICE void finish_weights() {
+    if constexpr (runs<G, Stage::softmax>) {
+      Stages::template weigh<Stages::early_weights, Scores::count>(factor(), s, m, sums);
+      Stages::pack(s, p);
+      sum = Stages::lane_sums(sums);
+    }
+  }
+  /// The same where no product runs.
   LANESCOPE_DEVICE void weigh() {
-    if constexpr (runs<G, Stage::softmax>) sum = Stages::weigh(factor(), s, m, p);
+    if constexpr (runs<G, Stage::softmax>) {
+      sums.fill(0.0f);
+      Stages::template weigh<0, Stages::early_weights>(factor(), s, m, sums);
+      finish_weights();
+    }
   }
   /// Tells the other warps of the warpgroup whether m has to follow in a row of this one.
   LANESCOPE_DEVICE void tell_sums(int tile) {

@@ -3,6 +3,7 @@
 #include "debug/judge/diff.h"
 #include "tests/support/catch.h"
 #include "tests/support/stranger_kernel.h"
+#include "tests/support/synthetic_dump.h"
 
 namespace lanescope::testing {
 namespace {
@@ -125,6 +126,16 @@ TEST_CASE("flaw contest: the bug that a kernel has besides a known one", "[cause
     CHECK(other->cause == one.other);
     CHECK(other->certain());
   }
+}
+
+TEST_CASE("flaw contest: zeros say of no bug that it is there besides a known one", "[causes]") {
+  Dump dump = dump_of(full, "scale_squared");
+  for (std::int64_t i = 0; i < full.d; ++i) tensor_of(dump, SiteId::o_final).set(i, 0);
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  FlawContest contest(dump);
+  CHECK_FALSE(contest.explains(squared, *report.first));
+  CHECK_FALSE(contest.beside(squared, *report.first));
 }
 
 }  // namespace lanescope::testing

@@ -92,6 +92,8 @@ TEST_CASE("locate's plan: rows that see no key, of a tile or at all") {
     REQUIRE(probe);
     CHECK(problem_of(*probe).visible_keys(0) == 0);
   }
+  // A block without keys passes other barriers.
+  CHECK(find(probes, "causal, rows that see no key")->checked);
 }
 
 TEST_CASE("locate's plan: scores that rise steeply are for kernels of which nothing is known") {

@@ -114,7 +114,8 @@ inline constexpr CauseRow cause_table[] = {
      "a grid that starts before the one before it has ended uses its bytes without a "
      "griddepcontrol.wait"},
     {Cause::wrong_expect_tx, "wrong_expect_tx",
-     "a phase of an mbarrier completes before the copies into it: its bytes are counted wrongly"},
+     "a phase of an mbarrier completes before the copies into it, or never: its bytes are counted "
+     "wrongly"},
     {Cause::layout_disagrees, "layout_disagrees",
      "a matrix descriptor reads a tile in another layout than its tensor map stored it in"},
     {Cause::register_in_flight, "register_in_flight",

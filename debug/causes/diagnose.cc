@@ -117,13 +117,19 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
          diagnosis.evidence.end();
 }
 
-/// Whether lanes wait for a phase of which more bytes have come than it expects: "8192 of 4096
-/// expected bytes have come".
-bool expects_too_little(const std::string& fault) {
-  const std::size_t end = fault.find(" expected bytes have come"), of = fault.rfind(" of ", end);
-  if (end == fault.npos || of == fault.npos || of == 0) return false;
-  const std::size_t came = fault.rfind(' ', of - 1) + 1;
-  return std::atoll(fault.c_str() + came) > std::atoll(fault.c_str() + of + 4);
+/// Whether lanes wait for a phase of which other bytes have come than it expects, though all that
+/// arrive have: "1 of 1 arrivals and 8192 of 4096 expected bytes have come". None came where the
+/// copy is missing.
+bool expects_other_bytes(const std::string& fault) {
+  const auto before = [&](const std::string& words) {
+    const std::size_t end = fault.find(words), of = fault.rfind(" of ", end);
+    if (end == fault.npos || of == fault.npos || of == 0) return std::pair(0LL, 0LL);
+    const std::size_t came = fault.rfind(' ', of - 1) + 1;
+    return std::pair(std::atoll(fault.c_str() + came), std::atoll(fault.c_str() + of + 4));
+  };
+  const auto [came, expected] = before(" expected bytes have come");
+  const auto [arrived, count] = before(" arrivals and ");
+  return came > expected || (came > 0 && came < expected && arrived == count);
 }
 
 /// What is wrong is `finding`.
@@ -140,7 +146,7 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
 }  // namespace
 
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
-  if (expects_too_little(why)) return Cause::wrong_expect_tx;
+  if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
   return kind == Stop::Kind::crash   ? Cause::crash
          : kind == Stop::Kind::hang  ? Cause::hang
          : kind == Stop::Kind::stray ? Cause::out_of_bounds

@@ -17,6 +17,7 @@ struct View {
   const char* what;
   Cause cause = Cause::permuted;
   std::function<Key(const Element&)> of_got, of_want;
+  bool rows = false;  ///< the groups are rows
 };
 
 std::vector<View> views_of(const Scene& scene) {
@@ -35,6 +36,7 @@ std::vector<View> views_of(const Scene& scene) {
                      }});
     views.push_back(both("column", [](const Element& e) { return Key{e.col, e.row}; }));
     views.push_back(both("row", [](const Element& e) { return Key{e.row, e.col}; }));
+    views.back().rows = true;
   }
   if (!scene.elements().empty() && scene.elements()[0].holder.reg >= 0) {
     views.push_back(both("register", [](const Element& e) {
@@ -112,6 +114,11 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
   const bool exchanged = std::all_of(
       map.begin(), map.end(), [&](const auto& pair) { return displaced.contains(pair.second); });
   if (!exchanged) finding.bits += free_number_bits;
+  // Rows of the outputs that hold another's, which is in its own place too, are of its operands.
+  if (!exchanged && scene.at_end() && view.rows) {
+    finding.cause = Cause::operand_of_other_row;
+    finding.explained = std::min(finding.explained, 0.97);
+  }
   if (view.cause == Cause::transposed) {
     finding.evidence = {std::string("row and column are exchanged in the ") + view.what};
   } else {

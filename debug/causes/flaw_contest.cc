@@ -60,6 +60,16 @@ std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
   return numbers;
 }
 
+/// Whether what is wrong says by which of many rules: zeros, infinities and NaN do not.
+bool says_which(const std::vector<OutputRow>& rows) {
+  const auto says = [](const OutputValue& value) {
+    return value.wrong() && !value.unwritten && std::isfinite(value.got) && value.got != 0;
+  };
+  return std::any_of(rows.begin(), rows.end(), [&](const OutputRow& row) {
+    return std::any_of(row.o.begin(), row.o.end(), says) || (row.lse && says(*row.lse));
+  });
+}
+
 }  // namespace
 
 FlawContest::FlawContest(const Dump& dump)
@@ -101,6 +111,10 @@ std::optional<Finding> FlawContest::beside(const Finding& finding, const Diverge
   const std::optional<Flaw> one = find(finding.flaw);
   if (!one || finding.in_part) return std::nullopt;
   const std::vector<OutputRow>& rows = rows_of(first);
+  std::vector<OutputRow> left = rows;
+  std::erase_if(left,
+                [&](const OutputRow& row) { return try_flaw(*one, inputs_, {row}).explains(); });
+  if (!says_which(left)) return std::nullopt;
   const Flaw* best = nullptr;
   FlawTrial of_best;
   bool only = true;

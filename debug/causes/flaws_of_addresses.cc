@@ -115,10 +115,13 @@ void add_query_tiles(const DumpInfo& info, Flaws& flaws) {
     add("i with its bit " + std::to_string(bit), 1,
         [=](std::int64_t query) { return query | bit; });
   }
-  for (const std::int64_t rows : {4, 8, 16, 32}) {
-    if (rows >= br) continue;
-    add("i mod " + std::to_string(rows) + " of its block", 1,
-        [=](std::int64_t query) { return query / br * br + query % rows; });
+  for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
+    // A warp's first row in the place of each of its own, or the block's.
+    if (rows > br) continue;
+    if (rows < br) {
+      add("i mod " + std::to_string(rows) + " of its block", 1,
+          [=](std::int64_t query) { return query / br * br + query % rows; });
+    }
     add("i / " + std::to_string(rows) + " * " + std::to_string(rows), 1,
         [=](std::int64_t query) { return query / rows * rows; });
   }

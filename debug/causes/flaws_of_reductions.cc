@@ -21,6 +21,14 @@ void add_reductions_of_lanes(const DumpInfo& info, Flaws& flaws) {
     if (bc % 32 != 0) continue;
     for (const bool side_by_side : {false, true}) {
       if (side_by_side && p.d < 64) continue;
+      // After the last tile it comes to the same, but for roundings.
+      flaws.push_back({Cause::incomplete_reduction, Stage::softmax,
+                       "in which lanes divide by what shuffles down left in them of l, which only "
+                       "the first lane has whole",
+                       1 + (bc != info.bc), [=](RowPlan& plan) {
+                         plan.tile = bc;
+                         plan.lanes = {.side_by_side = side_by_side, .sums_down = true};
+                       }});
       for (const auto& [distances, text] : steps) {
         for (const int which : {0, 1, 2}) {
           const char* const what[] = {"m and l are", "m is", "l is"};

@@ -31,6 +31,8 @@ std::vector<Rule> rescale_rules(const DumpInfo& info) {
       {Rescale::power, Cause::wrong_formula, "rescaled by the square root of alpha", 0.5},
       {Rescale::power, Cause::wrong_formula, "divided by alpha: the maxima are exchanged", -1},
       {Rescale::power, Cause::wrong_scale, "rescaled by alpha of scores without their scale", root},
+      {Rescale::power, Cause::wrong_scale, "rescaled by 2^x of scores without their scale",
+       root * std::numbers::ln2},
       {Rescale::power, Cause::wrong_scale, "rescaled by alpha of scores that are scaled twice",
        1 / root},
       {Rescale::all, Cause::rescaled_twice, "rescaled together with this tile's share"},

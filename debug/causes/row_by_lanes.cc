@@ -14,6 +14,16 @@ std::size_t first_of(std::size_t lane, int distances) {
   return lane & ~static_cast<std::size_t>(distances);
 }
 
+/// What shuffles down leave in each lane.
+void reduce_down(ByLane& sums) {
+  for (std::size_t step = sums.size() / 2; step > 0; step /= 2) {
+    const ByLane before = sums;
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+      sums[lane] += before[lane + step < sums.size() ? lane + step : lane];
+    }
+  }
+}
+
 }  // namespace
 
 PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
@@ -21,7 +31,7 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
   const auto d = static_cast<std::size_t>(problem().d), tile = static_cast<std::size_t>(plan.tile);
   const LaneReductions& lanes = plan.lanes;
   const auto count = static_cast<std::size_t>(lanes.lanes);
-  const bool is_quad = count == 4;
+  const bool is_quad = count == 4, by_itself = lanes.sums_at_end || lanes.sums_down;
   const auto lane_of = [&](std::size_t col) {
     return is_quad ? col / 2 % 4 : lanes.side_by_side ? col * count / d : col % count;
   };
@@ -51,19 +61,21 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
     for (std::size_t i = first; i < end; ++i) {
       const std::size_t lane = lane_of_key(i);
       const double p = weight(scores[i], m[lane]);
-      sum[lanes.sums_at_end ? lane : first_of(lane, lanes.of_sum)] += p;
+      sum[by_itself ? lane : first_of(lane, lanes.of_sum)] += p;
       const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
       for (std::size_t col = 0; col < d; ++col) {
         row.o[col] += p * v[col];
         row.magnitude[col] += std::abs(p * v[col]);
       }
     }
+    if (lanes.sums_down && !lanes.sums_at_end) reduce_down(sum);
     for (std::size_t lane = 0; lane < count; ++lane) {
-      l[lane] =
-          l[lane] * alpha[lane] + sum[lanes.sums_at_end ? lane : first_of(lane, lanes.of_sum)];
+      l[lane] = l[lane] * alpha[lane] + sum[by_itself ? lane : first_of(lane, lanes.of_sum)];
     }
   }
-  if (lanes.sums_at_end) {
+  if (lanes.sums_at_end && lanes.sums_down) {
+    reduce_down(l);
+  } else if (lanes.sums_at_end) {
     ByLane all{};
     for (std::size_t lane = 0; lane < count; ++lane) all[first_of(lane, lanes.of_sum)] += l[lane];
     for (std::size_t lane = 0; lane < count; ++lane) l[lane] = all[first_of(lane, lanes.of_sum)];

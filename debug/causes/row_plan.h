@@ -95,7 +95,10 @@ struct LaneReductions {
   int of_maximum = 31, of_sum = 31;
   bool side_by_side = false;  ///< a lane of a warp has neighbouring columns of O, not every 32nd
   bool sums_at_end = false;   ///< the parts of l are put together after the last tile
-  bool whole() const { return of_maximum == lanes - 1 && of_sum == lanes - 1; }
+  /// l is what `shfl.down` by 16, 8, 4, 2 and 1 leaves in each lane: whole in the first alone.
+  /// Lanes behind the last give their own once more.
+  bool sums_down = false;
+  bool whole() const { return of_maximum == lanes - 1 && of_sum == lanes - 1 && !sums_down; }
 };
 
 /// An input of attention, as where a row is taken from.

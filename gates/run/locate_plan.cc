@@ -115,7 +115,9 @@ class Planner {
     square(ragged, 2 * side_).checked = true;
     ragged.broad = true;
     add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32));
-    add_causal("causal, rows that see no key", length_text(side_ + 32, side_)).broad = true;
+    // Where a block has no keys it comes to fewer barriers.
+    Probe& keyless = add_causal("causal, rows that see no key", length_text(side_ + 32, side_));
+    keyless.broad = keyless.checked = true;
     add_causal("causal, rows that see no key of a tile that others see",
                length_text(side_ + br_ + br_ / 2, side_));
     // Heads of Q are as far apart as they have rows, those of K and V as they have keys.

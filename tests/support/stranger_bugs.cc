@@ -212,6 +212,9 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"causal_upper_left_in_tiles", "mask_misaligned"},
       {"key_of_idle_lane", "tail_mask_missing"},
       {"l_of_row_xor_8_at_end", "reduction_too_wide"},
+      {"alpha_of_raw_scores", "wrong_scale"},
+      {"l_of_shuffle_down", "incomplete_reduction"},
+      {"q_of_first_row", "operand_of_other_row"},
   };
   return bugs;
 }

@@ -1,6 +1,7 @@
 #include "tests/support/stranger_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -204,7 +205,7 @@ struct Kernel {
     const std::int64_t first = q_tile * br, rows = std::min(br, p.len_q - first);
     const auto R = static_cast<std::size_t>(br), C = static_cast<std::size_t>(bc),
                D = static_cast<std::size_t>(p.d);
-    std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 4);
+    std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 32);
     std::int64_t last_key = p.causal && !is("causal_dropped")
                                 ? std::min(p.len_kv, first + rows + corner + 2)
                                 : p.len_kv;
@@ -246,10 +247,10 @@ struct Kernel {
     const auto R = static_cast<std::size_t>(br), C = static_cast<std::size_t>(bc),
                D = static_cast<std::size_t>(p.d);
     const std::int64_t size = ((p.len_kv + bc - 1) / bc + 1) / 2;
-    std::vector<float> top(R, -inf), all_l(R), all_o(R * D), weights(R), unused(R * 4);
+    std::vector<float> top(R, -inf), all_l(R), all_o(R * D), weights(R), unused(R * 32);
     std::vector<std::vector<float>> ms, ls, os;
     for (int split = 0; split < 2; ++split) {
-      std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 4);
+      std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 32);
       const bool turns = is("by_turns");
       const std::int64_t begin = turns ? split : split * size, step = turns ? 2 : 1;
       for (std::int64_t t = begin; t < (turns ? tiles : std::min(tiles, begin + size)); t += step) {
@@ -336,6 +337,7 @@ struct Kernel {
           if (is("depth_without_last_of_four") && i % 4 == 3) continue;
           std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
           if (is("q_of_row_mod_sixteen")) row = first + r % 16;
+          if (is("q_of_first_row")) row = first;
           std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
           q_misread.apply(row, q_col);
           k_misread.apply(k_row, k_col);
@@ -418,8 +420,9 @@ struct Kernel {
       const float before = m[row];
       m[row] = std::fmax(before, peak);
       const float shift = m[row] == -inf ? 0 : m[row];
-      alpha[row] =
-          std::exp2((before - shift) * (is("alpha_of_base_two") ? 0.6931471805599453f : 1));
+      alpha[row] = std::exp2((before - shift) * (is("alpha_of_base_two")     ? 0.6931471805599453f
+                                                 : is("alpha_of_raw_scores") ? 1 / factor
+                                                                             : 1));
       float sum = 0;
       float share[4] = {};
       for (std::int64_t c = 0; c < bc; ++c) {
@@ -456,13 +459,25 @@ struct Kernel {
                : is("l_rescaled_after")    ? alpha[row] * (old + sum)
                : is("l_counts_four_times") ? alpha[row] * old + 4 * sum
                                            : alpha[row] * old + sum;
-      for (std::size_t i = 0; i < 4; ++i) {
-        float& lane = lanes[row * 4 + i];
+      for (std::size_t i = 0; i < 4 && !is("l_of_shuffle_down"); ++i) {
+        float& lane = lanes[row * 32 + i];
         const float own = is("l_of_lane") || is("l_of_half_a_warp") ? share[i]
                           : is("l_of_lane_pair")                    ? share[i] + share[i ^ 1]
                           : is("l_of_lane_pair2")                   ? share[i] + share[i ^ 2]
                                                                     : 0;
         lane = alpha[row] * lane + own;
+      }
+      if (is("l_of_shuffle_down")) {
+        std::array<float, 32> down{};
+        for (std::size_t c = 0; c < C; ++c) down[c % 32] += s[row * C + c];
+        for (std::size_t step = 16; step > 0; step /= 2) {
+          const std::array<float, 32> before_step = down;
+          for (std::size_t i = 0; i < 32; ++i) down[i] += before_step[i + step < 32 ? i + step : i];
+        }
+        for (std::size_t i = 0; i < 32; ++i) {
+          float& lane = lanes[row * 32 + i];
+          lane = alpha[row] * lane + down[i];
+        }
       }
     }
     for (std::int64_t r = 0; is("l_of_columns") && r < br; ++r) {
@@ -544,7 +559,8 @@ struct Kernel {
              const std::vector<float>& m, const std::vector<float>& l, const std::vector<float>& o,
              const std::vector<float>& lanes) const {
     const auto D = static_cast<std::size_t>(p.d);
-    const bool by_half = is("l_of_half_a_warp"), by_lane = bug.starts_with("l_of_lane") || by_half;
+    const bool by_half = is("l_of_half_a_warp"), down = is("l_of_shuffle_down"),
+               by_lane = bug.starts_with("l_of_lane") || by_half || down;
     std::vector<float> sums(l);
     for (std::size_t row = 0; is("l_of_row_xor_8_at_end") && row < l.size(); ++row) {
       sums[row] += l[row ^ 8];
@@ -563,11 +579,12 @@ struct Kernel {
         to = (b * p.heads + h) * p.len_q + (query ^ 8);
       }
       const float sum =
-          by_lane ? lanes[row * 4] : sums[row] + (is("sink") ? std::exp2(-m[row]) : 0);
+          by_lane ? lanes[row * 32] : sums[row] + (is("sink") ? std::exp2(-m[row]) : 0);
       for (std::int64_t i = 0; i < p.d; ++i) {
-        float divisor =
-            by_lane ? lanes[row * 4 + static_cast<std::size_t>(by_half ? i % 32 / 16 : i / 2 % 4)]
-                    : sum;
+        float divisor = by_lane ? lanes[row * 32 + static_cast<std::size_t>(by_half ? i % 32 / 16
+                                                                            : down  ? i % 32
+                                                                                    : i / 2 % 4)]
+                                : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
         if (is("o_divided_in_each_tile")) divisor = 1;
         if (is("l_truncated")) divisor = std::trunc(divisor);

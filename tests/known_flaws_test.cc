@@ -194,6 +194,18 @@ TEST_CASE("known flaws: of two bugs at once, both are named", "[causes]") {
   }
 }
 
+TEST_CASE("known flaws: heads of K and V that lie as far apart as rows of Q are one bug",
+          "[causes]") {
+  const Dump dump =
+      stranger_dump(problems[1], ElementType::f16, "random", 7, 32, 32, "k_and_v_at_len_q");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  REQUIRE_FALSE(diagnosis.flaws.empty());
+  CHECK(diagnosis.flaws.front().cause == Cause::wrong_head);
+  CHECK_FALSE(diagnosis.flaws.front().other_cause);
+}
+
 // Of outputs that are off by little, few values tell: else all rows were gone over for each bug.
 TEST_CASE("known flaws: a bug is given up where what tells does not follow", "[causes]") {
   const Dump dump = stranger_dump(problems[0], ElementType::f16, "random", 8, 32, 32, "");

@@ -147,14 +147,16 @@ void add_tensors(const DumpInfo& info, Flaws& flaws) {
     }
   }
   if (p.len_q == p.len_kv) return;
-  for (const bool of_v : {true, false}) {
-    flaws.push_back({Cause::wrong_head, Stage::load,
-                     std::string("in which a head of ") + (of_v ? "V" : "K") +
-                         " begins where it would if it had as many rows as one of Q",
-                     0, [=](RowPlan& plan) {
-                       std::int64_t& first = of_v ? plan.v_first : plan.k_first;
-                       first = first / p.len_kv * p.len_q;
-                     }});
+  for (const char* const which : {"K and V", "V", "K"}) {
+    const std::string text = which;
+    flaws.push_back(
+        {Cause::wrong_head, Stage::load,
+         "in which a head of " + text + " begins where it would if it had as many rows as one of Q",
+         0, [=](RowPlan& plan) {
+           const auto move = [&](std::int64_t& first) { first = first / p.len_kv * p.len_q; };
+           if (text != "V") move(plan.k_first);
+           if (text != "K") move(plan.v_first);
+         }});
   }
 }
 

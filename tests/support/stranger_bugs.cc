@@ -215,6 +215,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"alpha_of_raw_scores", "wrong_scale"},
       {"l_of_shuffle_down", "incomplete_reduction"},
       {"q_of_first_row", "operand_of_other_row"},
+      {"k_and_v_at_len_q", "wrong_head"},
   };
   return bugs;
 }

@@ -351,7 +351,8 @@ struct Kernel {
           const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
           float q = has_q ? element_of(of_q, q_in, in.q, tq, b * p.heads + own, row, q_col) : 0;
           if (is("q_rounded")) q = rounded(in.type(), q * factor) / factor;
-          const std::int64_t off = is("k_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
+          const std::int64_t off =
+              is("k_at_len_q") || is("k_and_v_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
           const bool idle = is("key_of_idle_lane") && key >= p.visible_keys(query);
           const bool has_k = !idle && k_row < p.len_kv && k_col < p.d;
           const float k = has_k ? element_of(of_k, k_in, in.k, tk, kv, off + k_row, k_col) : 0;
@@ -525,6 +526,7 @@ struct Kernel {
           if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
           if (key >= p.len_kv || col >= p.d) continue;
           if (is("key_of_idle_lane") && key >= p.visible_keys(first + r)) continue;
+          if (is("k_and_v_at_len_q")) key += kv * (p.len_q - p.len_kv);
           const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : v_in;
           sum = std::fma(weight(s, l, r, c), element_of(of_v, v, in.v, tv, kv_of_v, key, col), sum);
           if (is("o_in_f16")) sum = rounded(ElementType::f16, sum);

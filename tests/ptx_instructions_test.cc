@@ -35,7 +35,8 @@ const char* const executed[] = {
     "testp.finite.f32 %p0, %r1", "copysign.f32 %r0, %r1, %r2", "fma.rn.f32 %r0, %r1, %r2, %r3",
     "rcp.approx.f32 %r0, %r1", "sqrt.rn.f64 %d0, %d1", "rsqrt.approx.f32 %r0, %r1",
     "sin.approx.f32 %r0, %r1", "cos.approx.f32 %r0, %r1", "lg2.approx.f32 %r0, %r1",
-    "ex2.approx.f32 %r0, %r1", "tanh.approx.f32 %r0, %r1",
+    "ex2.approx.f32 %r0, %r1", "tanh.approx.f32 %r0, %r1", "rcp.approx.ftz.f64 %d0, %d1",
+    "rsqrt.approx.f64 %d0, %d1", "rsqrt.approx.ftz.f64 %d0, %d1",
     // Comparison, logic, shifts.
     "set.lt.u32.f32 %r0, %r1, %r2", "setp.lt.f32 %p0|%p1, %r1, %r2",
     "setp.lt.f16x2 %p0|%p1, %r1, %r2", "selp.b32 %r0, %r1, %r2, %p0",
@@ -115,7 +116,6 @@ const Refused refused[] = {
      "no GPU before sm_100"},
     {"mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0}, %r1, 0",
      "sparse matrices"},
-    {"rsqrt.approx.f64 %d0, %d1", "not known"},
     {"frobnicate.b32 %r0, %r1", "does not know"}};
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "debug/ptx/decoder.h"
+#include "debug/ptx/double_nan.h"
 #include "debug/simt/branch_free.h"
 #include "debug/simt/numerics.h"
 
@@ -72,6 +73,31 @@ struct Tanh {
   static float apply(float x) { return simt::tanh(x); }
 };
 
+struct RcpOfDouble {
+  static double apply(double x) { return simt::rcp(x); }
+};
+struct RsqrtOfDouble {
+  static double apply(double x) { return simt::rsqrt(x); }
+};
+/// Without .ftz: ptxas 13 refines what the unit gives, of subnormals scaled.
+struct RefinedRsqrt {
+  static double apply(double x) {
+    if (!(std::fabs(x) < INFINITY) || x == 0) return of_special(x);
+    if (x < 0) return std::bit_cast<double>(0xfff8000000000000u);
+    return x < 0x1p-1022 ? refine(x * 0x1p54) * 0x1p27 : refine(x);
+  }
+  static double refine(double x) {
+    const double first = simt::rsqrt(x);
+    const double rest = __builtin_fma(x, -(first * first), 1.0);
+    return __builtin_fma(__builtin_fma(rest, 0.375, 0.5), first * rest, first);
+  }
+  static double of_special(double x) {
+    if (x == 0) return std::copysign(INFINITY, x);
+    if (x != x) return quiet(x);
+    return x > 0 ? 0 : std::bit_cast<double>(0xfff8000000000000u);
+  }
+};
+
 /// What ptxas 13 puts in the place of an approximation of a number that it knows: the exact value,
 /// rounded to nearest.
 struct Exact {
@@ -109,11 +135,21 @@ bool decode_known(Decoder& d) {
   return true;
 }
 
+void decode_double_unit(Decoder& d) {
+  d.modifiers.take("approx");
+  const bool ftz = d.modifiers.take("ftz"), is_rcp = d.modifiers.base() == "rcp";
+  const Type type = d.demand_type();
+  if (is_rcp && !ftz) d.fail("of .f64 there is .approx.ftz alone");
+  const auto set = [&](auto op) { d.set_lanes<decltype(op), double, double>(type, {type}); };
+  if (is_rcp) return set(RcpOfDouble{});
+  ftz ? set(RsqrtOfDouble{}) : set(RefinedRsqrt{});
+}
+
 template <template <bool> class Op>
 void decode_unit(Decoder& d) {
   if (!d.modifiers.take("approx")) d.fail(".approx is missing");
   const bool ftz = d.modifiers.take("ftz");
-  if (d.demand_type() != Type::f32) d.refuse("of this type: its bits on a GPU are not known");
+  if (d.demand_type() != Type::f32) d.fail("there is no such instruction of this type");
   ftz ? d.set_lanes<Op<true>, float, float>(Type::f32, {Type::f32})
       : d.set_lanes<Op<false>, float, float>(Type::f32, {Type::f32});
 }
@@ -134,7 +170,9 @@ bool decode_approximate(Decoder& d) {
   const auto& words = d.modifiers.left();
   const bool approx = std::find(words.begin(), words.end(), "approx") != words.end();
   if (approx && *type == Type::f32 && decode_known(d)) return true;
-  if (base == "ex2") {
+  if (approx && *type == Type::f64 && (base == "rcp" || base == "rsqrt")) {
+    decode_double_unit(d);
+  } else if (base == "ex2") {
     decode_unit<Ex2>(d);
   } else if (base == "lg2") {
     decode_unit<Lg2>(d);

@@ -233,16 +233,5 @@ TEST_CASE("a race in other memory comes before what is stored at the place of ot
   CHECK(diagnose(report, SiteId::o_final).cause == Cause::written_twice);
 }
 
-TEST_CASE("lanes that wait for bytes in vain: their number is wrong, or no copy brings any") {
-  const auto cause_of = [](const std::string& arrived) {
-    return cause_of_end(Stop::Kind::none, "block 0: deadlock: of its phase 2 (parity 0) " +
-                                              arrived + " expected bytes have come");
-  };
-  CHECK(cause_of("1 of 1 arrivals and 8192 of 4096") == Cause::wrong_expect_tx);
-  CHECK(cause_of("1 of 1 arrivals and 2048 of 6144") == Cause::wrong_expect_tx);
-  CHECK(cause_of("1 of 1 arrivals and 0 of 6144") == Cause::machine_rule);
-  CHECK(cause_of("0 of 1 arrivals and 2048 of 6144") == Cause::machine_rule);
-}
-
 }  // namespace
 }  // namespace lanescope

@@ -158,17 +158,20 @@ TEST_CASE("locate: a broken rule of the machine is a cause by itself") {
   CHECK(diagnosis.certain);
 }
 
-TEST_CASE("locate: a phase that more bytes come in than it expects") {
+TEST_CASE("locate: a phase that other bytes come in than it expects, though all arrive") {
   Dump dump = synthetic_dump({.problem = one_tile});
-  const auto cause_with = [&](const char* bytes) {
+  const auto cause_with = [&](const std::string& arrivals_and_bytes) {
     dump.info.incomplete =
-        std::string("block 0: deadlock\n  warp 4 waits for v_full: of its phase ") +
-        "0 (parity 0) 1 of 1 arrivals and " + bytes + " have come";
+        "block 0: deadlock\n  warp 4 waits for v_full: of its phase 0 (parity 0) " +
+        arrivals_and_bytes + " have come";
     return diagnosis_of(dump).cause;
   };
-  CHECK(cause_with("8192 of 4096 expected bytes") == Cause::wrong_expect_tx);
-  CHECK(cause_with("4096 of 8192 expected bytes") == Cause::machine_rule);
-  CHECK(cause_with("all") == Cause::machine_rule);
+  CHECK(cause_with("1 of 1 arrivals and 8192 of 4096 expected bytes") == Cause::wrong_expect_tx);
+  CHECK(cause_with("1 of 1 arrivals and 4096 of 8192 expected bytes") == Cause::wrong_expect_tx);
+  // No copy brings any, or who would arrive does not.
+  CHECK(cause_with("1 of 1 arrivals and 0 of 8192 expected bytes") == Cause::machine_rule);
+  CHECK(cause_with("0 of 1 arrivals and 4096 of 8192 expected bytes") == Cause::machine_rule);
+  CHECK(cause_with("1 of 1 arrivals and all") == Cause::machine_rule);
 }
 
 }  // namespace

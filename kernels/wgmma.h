@@ -135,9 +135,9 @@ struct Wgmma : WgmmaStages<T, D, Br, Bc> {
       device::prefetch(a.q_map);
       device::prefetch(a.k_map);
       device::prefetch(a.v_map);
-      smem.init_barriers();
+      smem.set_up();
     }
-    device::block_sync();  // the barriers are there
+    device::block_sync();  // barriers and flags are there
   }
 
   template <class Trace>

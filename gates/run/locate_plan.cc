@@ -135,8 +135,10 @@ class Planner {
                               "h=8,hkv=2," + length_text(rows_ + 9, side_ + 37));
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(rows_ + 9, side_ + 37)));
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
-    // Sums overflow in few rows.
-    square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_).options.input = "large";
+    // Sums overflow in few rows, whose warps tell others of it where m follows for several at once.
+    Probe& large = square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_);
+    large.options.input = "large";
+    large.checked = true;
     // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
     if (is_module_path(given_.kernel)) {
       square(of_keys("the maximum rises steeply", rows_, 3 * side_ / bc_), 3 * side_)

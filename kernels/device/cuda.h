@@ -150,6 +150,11 @@ LANESCOPE_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 /// to += x as one access, whoever else adds to it (CUDA C++ Programming Guide, atomicAdd). The
 /// order in which lanes come is not specified.
 LANESCOPE_DEVICE void atomic_add(float& to, float x) { atomicAdd(&to, x); }
+/// to = x in shared memory, whoever else stores so at the same time: one of these values stays, and
+/// who meets them afterwards reads it (PTX ISA, st.relaxed).
+LANESCOPE_DEVICE void store_relaxed(std::uint32_t& to, std::uint32_t x) {
+  asm volatile("st.relaxed.cta.shared.u32 [%0], %1;" ::"r"(shared_address(&to)), "r"(x) : "memory");
+}
 /// 0, 1, ... in the order in which lanes of the whole grid ask, once each: `all` times in a launch,
 /// so that the next launch starts from 0 again (CUDA C++ Programming Guide, atomicInc).
 LANESCOPE_DEVICE int next_ticket(int all) {

@@ -8,7 +8,7 @@
 //   async copies   copy_async_16() commit_copies() wait_copies<N>()
 //   matrices       ldmatrix_x4() ldmatrix_x4_trans() mma_m16n8k16<T>()
 //   wmma           load_matrix_sync() mma_sync() store_matrix_sync()
-//   the grid       atomic_add() next_ticket()
+//   shared by all  atomic_add() store_relaxed() next_ticket()
 //   numbers        widen() narrow<T>() pack<T>() pack_e4m3() e4m3x2_to_f16x2() fma() max() ex2()
 //                  lg2()
 //   bits           permute_bytes()

@@ -141,6 +141,11 @@ LANESCOPE_DEVICE void atomic_add(float& to, float x) {
   do sum = seen + x;
   while (!__atomic_compare_exchange(&to, &seen, &sum, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
+/// to = x in shared memory, whoever else stores so at the same time: one of these values stays, and
+/// who meets them afterwards reads it (PTX ISA, st.relaxed).
+LANESCOPE_DEVICE void store_relaxed(std::uint32_t& to, std::uint32_t x) {
+  __atomic_store_n(&to, x, __ATOMIC_RELAXED);
+}
 /// 0, 1, ... in the order in which lanes of the whole grid ask, once each: `all` times in a launch.
 LANESCOPE_DEVICE int next_ticket(int all) { return simt::next_ticket(all); }
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).

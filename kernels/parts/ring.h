@@ -17,6 +17,11 @@ struct Ring {
       parity ^= 1;
     }
   }
+  LANESCOPE_DEVICE Ring next() const {
+    Ring then = *this;
+    then.advance();
+    return then;
+  }
 };
 
 /// The calling warp is done with what `empty` is of.

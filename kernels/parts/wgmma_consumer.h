@@ -13,12 +13,12 @@ struct WgmmaConsumer : WgmmaSteps<G, Stages, Seam> {
   using Steps::a, Steps::item, Steps::l, Steps::m, Steps::o, Steps::own_factor, Steps::q;
   using Steps::begin_weights, Steps::clear, Steps::finish_output, Steps::finish_scores;
   using Steps::by_sums, Steps::is_scaled, Steps::queries, Steps::smem, Steps::warpgroup;
-  using Steps::finish_weights, Steps::pass_keys;
+  using Steps::finish_weights, Steps::hear_sums, Steps::pass_keys, Steps::wait_for_values;
   using Steps::leave_item, Steps::leave_queries, Steps::next_item, Steps::pass_values;
   using Steps::raise_maximum, Steps::set_maximum, Steps::settle, Steps::show_unseen;
   using Steps::start_output, Steps::start_scores, Steps::tell_sums, Steps::wait_for_keys;
   using Steps::Steps;
-  using Steps::wait_for_queries, Steps::weigh;
+  using Steps::wait_for_queries, Steps::waits_ahead, Steps::weigh;
   using typename Steps::Item;
   using typename Steps::Range;
   using typename Steps::Turn;
@@ -48,9 +48,11 @@ struct WgmmaConsumer : WgmmaSteps<G, Stages, Seam> {
     finish_scores(seam, range, 0);
     set_maximum();
     weigh();
+    if constexpr (waits_ahead) wait_for_values();
     for (int tile = 1; tile < tiles; ++tile) {
       wait_for_keys();
       Turn::take(warpgroup);
+      hear_sums(tile - 1);
       start_scores(seam, tile);
       settle(seam, range, tile - 1, true);
       start_output(seam, tile - 1);
@@ -64,6 +66,7 @@ struct WgmmaConsumer : WgmmaSteps<G, Stages, Seam> {
       tell_sums(tile);
     }
     if constexpr (by_sums) Turn::meet(warpgroup);
+    hear_sums(tiles - 1);
     settle(seam, range, tiles - 1, false);
     if constexpr (!Stages::holds_queries) leave_queries();
     start_output(seam, tiles - 1);

@@ -55,8 +55,8 @@ struct WgmmaMemory
   device::Mbarrier v_full[places_of_v], v_empty[places_of_v];
   device::Mbarrier item_full[2], item_empty[2];
   Item item[2];  ///< that the block works on, and the next
-  /// Of each warp, whether its sums of P are too large, of tiles by turns.
-  std::uint32_t l_too_large[2][Stages::warps];
+  /// Of each warpgroup, whether a lane's sum of P is too large, of tiles by turns; 0 until one is.
+  std::uint32_t l_too_large[2][Stages::warps / 4];
 
   /// Tells the memory checker the names of its tiles.
   template <class Visit>
@@ -90,7 +90,9 @@ struct WgmmaMemory
   }
 
   /// By one lane, before any other comes to them.
-  LANESCOPE_DEVICE void init_barriers() {
+  LANESCOPE_DEVICE void set_up() {
+    LANESCOPE_UNROLL
+    for (int i = 0; i < Stages::warps / 4; ++i) l_too_large[0][i] = l_too_large[1][i] = 0;
     constexpr int consumers = Stages::warps;
     init(q_full, 1, q_empty, consumers);
     if constexpr (Stages::transposes_values) {

@@ -162,8 +162,9 @@ struct WgmmaStages : MmaStages<T, D, Br, Bc, Br / 16> {
       sums[i % 4] = sums[i % 4] + s[i];
     }
   }
-  /// Elements of P that are made while the product of the tile before still reads P's registers.
-  static constexpr int early_weights = transposes_values ? 0 : Scores::count / 4;
+  /// Elements of P that are made while the product of the tile before still reads P's registers. Of
+  /// three warpgroups another's are made then, and a few are best.
+  static constexpr int early_weights = transposes_values ? 0 : Br == 192 ? 2 : Scores::count / 4;
 
   /// Σ P_j over the columns of the lane.
   LANESCOPE_DEVICE static Rows lane_sums(const Chains& sums) {

@@ -20,8 +20,11 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
   using Turn = Turns<Stages::threads / 128>;
   using Supply::k, Supply::kept, Supply::v, Supply::q, Supply::smem;
   using Supply::leave_keys, Supply::leave_values, Supply::wait_for_keys, Supply::wait_for_values;
+  using Supply::wait_for_next_values;
   static constexpr int Bc = Stages::bc;
   static constexpr bool by_sums = Stages::rescale.by_sums;
+  /// V of a tile is waited for among its exponentials.
+  static constexpr bool waits_ahead = Stages::early_weights > 0;
   static constexpr bool is_scaled = sizeof(typename Stages::Element) == 1;
 
   /// What the warpgroup's rows see.
@@ -35,12 +38,13 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
   typename Stages::QueryFragments queries;
   Scores s;
   Weights p;
-  Rows m, alpha, sum, l;  ///< sum: of P, of this tile; both sums of the lane's columns
+  Rows m, alpha, sum, l;         ///< sum: of P, of this tile; both sums of the lane's columns
   typename Stages::Chains sums;  ///< of which sum is made
   Output o;
-  bool rescales;     ///< O of a row of the warp, at this tile
-  bool is_steep;     ///< m of the item had to follow
-  float own_factor;  ///< the item's, where heads have scales
+  bool rescales;       ///< O of a row of the warp, at this tile
+  bool is_steep;       ///< m of the item had to follow
+  std::uint32_t told;  ///< of the tile before, whether a lane of the warpgroup has too large a sum
+  float own_factor;    ///< the item's, where heads have scales
 
   LANESCOPE_DEVICE WgmmaSteps(const Attention& attention, typename Supply::Memory& memory,
                               int own_warpgroup)
@@ -99,14 +103,14 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
     }
   }
   /// P, as long as m need not follow: begun beside P·V of the tile before, which reads P's
-  /// registers. A wait for its V, which is there: without a branch between the two, ptxas would
-  /// have the wait for P·V come first.
+  /// registers. Then a wait for the tile's own V, which is there by now, so that its product begins
+  /// without; and without a branch here, ptxas would have the wait for P·V come first.
   LANESCOPE_DEVICE void begin_weights() {
     if constexpr (runs<G, Stage::softmax>) {
       sums.fill(0.0f);
       Stages::template weigh<0, Stages::early_weights>(factor(), s, m, sums);
     }
-    if constexpr (Stages::early_weights > 0) wait_for_values();
+    if constexpr (waits_ahead) wait_for_next_values();
   }
   LANESCOPE_DEVICE void finish_weights() {
     if constexpr (runs<G, Stage::softmax>) {
@@ -123,20 +127,26 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
       finish_weights();
     }
   }
-  /// Tells the other warps of the warpgroup whether m has to follow in a row of this one.
+  /// Tells the warpgroup where m has to follow in a row of the lane.
   LANESCOPE_DEVICE void tell_sums(int tile) {
     if constexpr (runs<G, Stage::softmax> && by_sums) {
-      const bool any = Stages::rises_by_lane(sum, m).any();
-      if (device::lane() == 0) smem.l_too_large[tile % 2][device::warp()] = any;
+      const typename Stages::Rises rises = Stages::rises_by_lane(sum, m);
+      if (rises.row[0] || rises.row[1]) {
+        device::store_relaxed(smem.l_too_large[tile % 2][warpgroup], 1);
+      }
     }
   }
-  LANESCOPE_DEVICE bool has_to_follow(int tile) {
-    const int warp = warpgroup * 4 + device::lane() % 4;
-    return device::ballot(smem.l_too_large[tile % 2][warp] != 0) != 0;
+  /// What all its lanes have told, once they have met.
+  LANESCOPE_DEVICE void hear_sums(int tile) {
+    if constexpr (runs<G, Stage::softmax> && by_sums) {
+      told = smem.l_too_large[tile % 2][warpgroup];
+    }
   }
   /// The softmax of a tile once more, m following in the rows that need it; wgmma being of the
   /// whole warpgroup, all of it does so.
   LANESCOPE_DEVICE void follow(const Seam& seam, const Range& range, int tile) {
+    Turn::meet(warpgroup);  // all have heard
+    if (device::thread() % 128 == 0) smem.l_too_large[tile % 2][warpgroup] = 0;
     if constexpr (runs<G, Stage::qk>) {
       device::wgmma_wait<0>();
       multiply_keys(kept.slot);
@@ -155,7 +165,7 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
   /// registers are taken by the next tile's scores, which are started again where they are needed.
   LANESCOPE_DEVICE void settle(const Seam& seam, const Range& range, int tile, bool next_started) {
     if constexpr (runs<G, Stage::softmax>) {
-      if (by_sums && tile > 0 && has_to_follow(tile)) {
+      if (by_sums && tile > 0 && device::ballot(told != 0) != 0) {
         follow(seam, range, tile);
         if (next_started) multiply_keys(k.slot);
       }
@@ -173,7 +183,7 @@ struct WgmmaSteps : WgmmaSupply<G, Stages> {
   }
   /// Issues O = O + P·V.
   LANESCOPE_DEVICE void start_output(const Seam& seam, int tile) {
-    wait_for_values();
+    if constexpr (!waits_ahead) wait_for_values();
     auto& values = smem.values(v.slot);
     seam(tile, site::v_smem(values));
     if constexpr (runs<G, Stage::pv>) Stages::start_pv(p, values, o);

@@ -46,6 +46,13 @@ struct WgmmaSupply {
   LANESCOPE_DEVICE void wait_for_values() {
     if constexpr (runs<G, Stage::pv>) device::mbarrier_wait(smem.values_full(v.slot), v.parity);
   }
+  /// The tile of V behind the one at hand.
+  LANESCOPE_DEVICE void wait_for_next_values() {
+    if constexpr (runs<G, Stage::pv>) {
+      const auto then = v.next();
+      device::mbarrier_wait(smem.values_full(then.slot), then.parity);
+    }
+  }
   LANESCOPE_DEVICE void leave_values() {
     if constexpr (runs<G, Stage::pv>) {
       release(smem.values_empty(v.slot));

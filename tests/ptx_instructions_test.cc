@@ -31,6 +31,14 @@ const char* const executed[] = {
     "dp2a.lo.u32.u32 %r0, %r1, %r2, %r3", "add.cc.u32 %r0, %r1, %r2", "addc.u32 %r0, %r1, %r2",
     "sub.cc.u32 %r0, %r1, %r2", "subc.u32 %r0, %r1, %r2", "mad.lo.cc.u32 %r0, %r1, %r2, %r3",
     "madc.hi.u32 %r0, %r1, %r2, %r3",
+    // Bytes and halves.
+    "vadd2.u32.u32.u32.sat %r0.h1, %r1.h30, %r2, %r3", "vsub2.s32.s32.s32 %r0, %r1, %r2, %r3",
+    "vavrg2.s32.s32.s32.add %r0, %r1, %r2, %r3", "vabsdiff2.u32.u32.u32 %r0, %r1, %r2, %r3",
+    "vmin2.s32.s32.s32 %r0, %r1, %r2, %r3", "vmax2.s32.s32.s32 %r0, %r1, %r2, %r3",
+    "vset2.u32.u32.ge %r0, %r1, %r2, %r3", "vadd4.u32.u32.u32 %r0, %r1, %r2, %r3",
+    "vsub4.s32.u32.s32.sat %r0.b20, %r1.b7210, %r2, %r3", "vavrg4.u32.u32.u32 %r0, %r1, %r2, %r3",
+    "vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3", "vmin4.s32.s32.s32 %r0, %r1, %r2, %r3",
+    "vmax4.s32.s32.s32 %r0, %r1, %r2, %r3", "vset4.s32.s32.ne.add %r0, %r1, %r2, %r3",
     // Floats.
     "testp.finite.f32 %p0, %r1", "copysign.f32 %r0, %r1, %r2", "fma.rn.f32 %r0, %r1, %r2, %r3",
     "rcp.approx.f32 %r0, %r1", "sqrt.rn.f64 %d0, %d1", "rsqrt.approx.f32 %r0, %r1",
@@ -100,10 +108,6 @@ const Refused refused[] = {
     {"suld.b.1d.b32.trap %r0, [%d0, {%r1}]", "textures"},
     {"txq.width.b32 %r0, [%d0]", "textures"},
     {"istypep.texref %p0, %d0", "textures"},
-    {"vadd4.u32.u32.u32 %r0, %r1, %r2, %r3", "video instructions"},
-    {"vabsdiff2.u32.u32.u32 %r0, %r1, %r2, %r3", "video instructions"},
-    {"vmad.u32.u32.u32 %r0, %r1, %r2, %r3", "video instructions"},
-    {"vset.u32.u32.lt %r0, %r1, %r2", "video instructions"},
     {"multimem.red.global.add.u32 [%d0], %r0", "several GPUs"},
     {"alloca.u32 %r0, %r1", "a stack"},
     {"stacksave.u32 %r0", "a stack"},
@@ -116,6 +120,8 @@ const Refused refused[] = {
      "no GPU before sm_100"},
     {"mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0}, %r1, 0",
      "sparse matrices"},
+    {"vmad.u32.u32.u32 %r0, %r1, %r2, %r3", "scalar video instructions"},
+    {"vset.u32.u32.lt %r0, %r1, %r2", "scalar video instructions"},
     {"frobnicate.b32 %r0, %r1", "does not know"}};
 
 }  // namespace

@@ -145,6 +145,7 @@ bool decode_integer_product(Decoder& decoder);
 bool decode_bits(Decoder& decoder);
 bool decode_fields(Decoder& decoder);
 bool decode_masks(Decoder& decoder);
+bool decode_video(Decoder& decoder);
 bool decode_approximate(Decoder& decoder);
 bool decode_float(Decoder& decoder);
 bool decode_double(Decoder& decoder);

@@ -20,7 +20,8 @@ struct NotExecuted {
 
 bool decode_not_executed(Decoder& d) {
   constexpr const char* textures = "textures and surfaces";
-  constexpr const char* video = "video instructions, which no GPU since sm_30 has a unit for";
+  constexpr const char* video =
+      "scalar video instructions, which no GPU since sm_30 has a unit for";
   constexpr const char* newer = "no GPU before sm_100 has it: compile for sm_90a or older";
   constexpr const char* stack = "a stack that grows while a function runs";
   constexpr NotExecuted all[] = {
@@ -33,9 +34,8 @@ bool decode_not_executed(Decoder& d) {
       {"stackrestore", stack}, {"vadd", video},
       {"vsub", video},         {"vabsdiff", video},
       {"vmin", video},         {"vmax", video},
-      {"vavrg", video},        {"vshl", video},
-      {"vshr", video},         {"vmad", video},
-      {"vset", video},
+      {"vshl", video},         {"vshr", video},
+      {"vmad", video},         {"vset", video},
   };
   const std::string_view opcode = d.statement().opcode;
   const auto* known = std::find_if(std::begin(all), std::end(all), [&](const NotExecuted& its) {

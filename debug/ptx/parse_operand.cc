@@ -147,6 +147,18 @@ Operand Parser::read_name(std::string_view name) {
     operand.kind = Operand::Kind::reg;
     return operand;
   }
+  if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) {
+    if (const int base = find_register(name.substr(0, dot)); base >= 0) {
+      operand.kind = Operand::Kind::reg;
+      operand.index = base;
+      operand.name = name.substr(0, dot);
+      Operand part;
+      part.kind = Operand::Kind::part;
+      part.name = name.substr(dot + 1);
+      part.parts.push_back(std::move(operand));
+      return part;
+    }
+  }
   if (name[0] == '%' || name == "WARP_SZ") {
     if (!is_special(name)) lexer_.fail("there is no register " + printable(name));
     operand.kind = Operand::Kind::special;

@@ -170,13 +170,13 @@ void ProgramBuilder::decode_function(const Function& function) {
     }
     using Family = bool (*)(Decoder&);
     constexpr Family families[] = {
-        decode_integer,     decode_integer_product, decode_bits,      decode_fields,
-        decode_masks,       decode_approximate,     decode_float,     decode_double,
-        decode_half,        decode_compare,         decode_select,    decode_convert,
-        decode_move,        decode_mbarriers,       decode_bulk_copy, decode_tensor_map,
-        decode_memory,      decode_atomic,          decode_control,   decode_barrier,
-        decode_warp,        decode_matrix,          decode_warpgroup, decode_marker,
-        decode_not_executed};
+        decode_integer, decode_integer_product, decode_bits,      decode_fields,
+        decode_masks,   decode_approximate,     decode_float,     decode_double,
+        decode_half,    decode_compare,         decode_select,    decode_convert,
+        decode_move,    decode_mbarriers,       decode_bulk_copy, decode_tensor_map,
+        decode_memory,  decode_atomic,          decode_control,   decode_barrier,
+        decode_warp,    decode_matrix,          decode_warpgroup, decode_marker,
+        decode_video,   decode_not_executed};
     const bool known = std::any_of(std::begin(families), std::end(families),
                                    [&](Family decode_family) { return decode_family(decoder); });
     if (!known) decoder.fail("the machine does not know this instruction");

@@ -208,7 +208,7 @@ void decode_copy(Decoder& d) {
   d.in.act = copy_map;
 }
 
-void decode_fence(Decoder& d) {
+void decode_map_fence(Decoder& d) {
   d.modifiers.ignore({"proxy", "tensormap::generic", "cta", "cluster", "gpu", "sys"});
   if (d.modifiers.take("release")) {
     d.demand_operands(0);
@@ -232,7 +232,7 @@ bool decode_tensor_map(Decoder& d) {
   } else if (opcode.starts_with("tensormap.cp_fenceproxy.")) {
     decode_copy(d);
   } else if (opcode.starts_with("fence.proxy.tensormap::generic.")) {
-    decode_fence(d);
+    decode_map_fence(d);
   } else {
     return false;
   }

@@ -62,6 +62,7 @@ struct Operand {
     targets,   ///< index into Function::target_lists
     vector,    ///< {a, b}; or (a, b) of a call
     pair,      ///< a|b
+    part,      ///< %r1.h10 of a video instruction: parts[0], the part's name
     address,   ///< [base + offset], base: parts[0] of kind reg, symbol, variable or integer; more
                ///< parts are what stands behind it
   };

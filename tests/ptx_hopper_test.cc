@@ -309,6 +309,27 @@ TEST_CASE("ptx hopper: lanes of a warp that issue the same store do not race", "
             .found(Kind::race));
 }
 
+TEST_CASE("ptx hopper: a matrix is stored once all lanes have waited for a copy", "[ptx]") {
+  // Lane 5 of a warp takes away what all have stored, and waits before all store the next.
+  const std::string store = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r10], {%r0};\n";
+  const auto stored_again = [&](const std::string& wait_for_it, const std::string& next) {
+    return run(
+        "setp.ge.u32 %p4, %r0, 32; shl.b32 %r10, %r0, 4; add.u32 %r10, %r10, %r8;\n"
+        "setp.eq.u32 %p5, %r0, 5; @%p4 bra END;\n" +
+            store +
+            "fence.proxy.async; bar.warp.sync -1;\n"
+            "@%p5 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r8], 128;\n"
+            "@%p5 cp.async.bulk.commit_group;\n" +
+            wait_for_it + next + "@%p5 cp.async.bulk.wait_group 0;\nEND:\n",
+        true);
+  };
+  const std::string waits = "@%p5 cp.async.bulk.wait_group.read 0;\n";
+  CHECK(stored_again(waits, store).kinds.empty());
+  CHECK(stored_again("", store).found(Kind::operand_overwritten));
+  // A lane's own store waits for nobody.
+  CHECK(stored_again(waits, "st.shared.u32 [%r7], %r0;\n").found(Kind::operand_overwritten));
+}
+
 TEST_CASE("ptx hopper: what a fence orders", "[ptx]") {
   const std::string copied = expect("512") + load + wait + read_back;
   // Between the first thread's mbarrier.init and the copy.

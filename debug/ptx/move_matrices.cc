@@ -53,6 +53,9 @@ Flow move_matrices(Warp& warp, const Instruction& in, std::uint32_t) {
   const std::uint32_t rows = count == 4 ? ~0u : (1u << (8 * count)) - 1;
   Pointers pointers;
   warp.locate(in, rows, 16, pointers);
+  // No byte is stored before all lanes have come here: a copy that one of them has waited for has
+  // read what it reads. Their other accesses it does not order.
+  if (!loads && warp.block().checker()) warp.share_waits();
   const bool unwritten = loads && warp.check_load(rows, 16, pointers, false);
   const Place* places =
       &warp.program().operands[in.operands + (loads ? 0 : in.source_count - in.vector)];

@@ -177,6 +177,14 @@ void Parser::read_location() {
       module_.locations.push_back({file, line, column, -1});
     }
   }
+  // What a compiler puts in itself has no line: it is said of the line before it, of the kernel's
+  // own.
+  if (location.line == 0 && location.inlined_at < 0) {
+    for (int at = location_; at >= 0;
+         at = module_.locations[static_cast<std::size_t>(at)].inlined_at) {
+      location.inlined_at = at;
+    }
+  }
   location_ = static_cast<int>(module_.locations.size());
   module_.locations.push_back(location);
   location_index_[location_key(location.file, location.line, location.column)] = location_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
@@ -140,6 +141,12 @@ void Warp::order_accesses(std::uint32_t mask) {
     if (mask >> lane & 1) met.push_back(thread(lane));
   }
   block_.checker()->meet(met);
+}
+
+void Warp::share_waits() {
+  std::array<int, 32> lanes{};
+  std::iota(lanes.begin(), lanes.end(), thread(0));
+  block_.checker()->clocks().share_waits(lanes);
 }
 
 bool decode_warp(Decoder& d) {

@@ -109,6 +109,8 @@ class Warp {
   void write_vote(const Instruction& in, std::uint32_t mask, const Vote& vote);
   /// What these lanes did before is seen by all of them behind.
   void order_accesses(std::uint32_t mask);
+  /// What one of all lanes has waited for has ended for all behind.
+  void share_waits();
   /// Wakes what waits with bar.warp.sync for these members elsewhere.
   void release_waiting(std::uint32_t mask);
 

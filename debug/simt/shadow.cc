@@ -66,6 +66,14 @@ void Clocks::meet(std::span<const int> threads) {
   for (const int thread : threads) advance(thread);
 }
 
+void Clocks::share_waits(std::span<const int> threads) {
+  for (std::size_t agent = threads_; agent < columns_; ++agent) {
+    std::uint32_t latest = 0;
+    for (const int thread : threads) raise(latest, seen_[index(thread, static_cast<int>(agent))]);
+    for (const int thread : threads) seen_[index(thread, static_cast<int>(agent))] = latest;
+  }
+}
+
 void Clocks::give(Carried& carried, int thread) {
   join(carried.seen, &seen_[index(thread, 0)], columns_);
   if (!fenced_.empty()) join(carried.fenced, &fenced_[index(thread, 0)], columns_);

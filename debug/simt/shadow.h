@@ -55,6 +55,8 @@ class Clocks {
   Past past(int thread) const { return Past(&seen_[index(thread, 0)]); }
   /// All that the lanes did before is before all that they do next.
   void meet(std::span<const int> threads);
+  /// Asynchronous work that one of the lanes has waited for is done before what they do next.
+  void share_waits(std::span<const int> threads);
   /// An arrival, and the end of a wait for those that `carried` holds.
   void give(Carried& carried, int thread);
   void take(const Carried& carried, int thread);

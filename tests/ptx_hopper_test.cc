@@ -384,6 +384,15 @@ TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]"
   CHECK_FALSE(released("barrier.cluster.arrive.relaxed.aligned;" + cluster_wait));
   CHECK_FALSE(released("fence.acq_rel.cta;\n"));
   CHECK(run(one + expect("512") + load + read_back, true).found(Kind::missing_wait));
+  // A try_wait may return before the phase has completed: its result has to be looked at.
+  const std::string ignored =
+      "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r9], 0;\nselp.u32 %r11, 1, 0, %p1; "
+      "mov.u32 %r12, %r11;\n";
+  CHECK(run(one + expect("512") + load + ignored + read_back, true).found(Kind::missing_wait));
+  CHECK(run(one + expect("512") + load + ignored + "setp.ne.u32 %p2, %r12, 1; @%p2 trap;\n" +
+                read_back,
+            true)
+            .kinds.empty());
   const std::string halves =
       "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], [%rd3], 256, "
       "[%r9];\n@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r8+256], "

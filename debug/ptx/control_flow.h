@@ -41,4 +41,8 @@ std::vector<bool> copies_of_accumulators(const Function& function);
 /// wgmma.wait_group has waited for: its value is not there yet.
 void demand_no_products_in_flight(const Module& module, const Function& function);
 
+/// Whether nothing comes of a register: no branch, guard, store or the like depends on it, nor on
+/// what is copied, chosen or compared with it.
+bool is_unused(const Function& function, int reg);
+
 }  // namespace lanescope::ptx

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "debug/ptx/block.h"
+#include "debug/ptx/control_flow.h"
 #include "debug/ptx/decoder.h"
 #include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
@@ -151,6 +152,14 @@ void decode_arrive(Decoder& d, std::uint8_t kind, bool has_state) {
   d.in.act = arrive;
 }
 
+/// A wait whose result nobody looks at: a GPU may return from it before the phase has completed,
+/// and so does the machine.
+Flow wait_for_nothing(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  each_lane(mask, [&](int lane) { barrier_of(warp, in, warp.caller(lane)); });
+  warp.predicate(in.d) &= ~mask;
+  return Flow::next;
+}
+
 void decode_wait(Decoder& d) {
   const bool parity = d.modifiers.take("parity");
   take_words(d);
@@ -160,7 +169,10 @@ void decode_wait(Decoder& d) {
   d.address(d.operand(1));
   d.in.kind = parity ? 0 : by_state;
   d.in.may_fail = true;
-  d.in.act = try_wait;
+  const Operand& result = d.operand(0);
+  const bool looked_at =
+      result.kind != Operand::Kind::reg || !is_unused(d.function(), result.index);
+  d.in.act = looked_at ? try_wait : wait_for_nothing;
 }
 
 void decode_mbarrier(Decoder& d) {

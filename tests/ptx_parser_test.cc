@@ -88,6 +88,31 @@ TEST_CASE("ptx: directives need no blanks between them", "[ptx]") {
   CHECK(out[0] == 3);
 }
 
+TEST_CASE("ptx: calls through a register are refused in the kernel that makes them", "[ptx]") {
+  const std::string other =
+      ".func (.param .b32 r) f(.param .b32 x) { ret; }\n.global .align 8 .u64 table[1] = {f};\n"
+      ".visible .entry other() { .reg .b64 %rd<2>; .param .b32 a; .param .b32 b;\n"
+      "mov.u64 %rd1, table; ld.global.u64 %rd0, [%rd1];\n"
+      "prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+      "call (b), %rd0, (a), prototype_0;\nret; }\n";
+  const std::string body =
+      ".reg .b64 %rd0; .reg .b32 %r0; ld.param.u64 %rd0, [p0]; mov.u32 %r0, 5; st.global.u32 "
+      "[%rd0], %r0; ret;";
+  PtxKernel kernel(ptx_module(body, 1, other));
+  std::vector<std::uint32_t> out(1);
+  kernel.use(out);
+  kernel.grid.threads[0] = 1;
+  kernel.run({address(out.data())});
+  CHECK(out[0] == 5);
+  CHECK_THROWS_WITH(PtxKernel(ptx_module(body, 1, other), "other", {4096}),
+                    ContainsSubstring("call: not executed: calls through a register"));
+  // Functions that call each other are refused before anything runs.
+  CHECK_THROWS_WITH(PtxKernel(ptx_module("call a, (); ret;", 0,
+                                         ".func b();\n.func a() { call b, (); ret; }\n"
+                                         ".func b() { call a, (); ret; }\n")),
+                    ContainsSubstring("it calls itself: recursion is not executed"));
+}
+
 TEST_CASE("ptx: what is not executed is an error with its line", "[ptx]") {
   CHECK_THAT(body_error("cp.reduce.async.bulk.add;"),
              ContainsSubstring("test.ptx:6: cp.reduce.async.bulk.add: not executed"));

@@ -173,8 +173,10 @@ void Parser::read_label(std::string_view name) {
     } while (lexer_.accept(','));
     return lexer_.expect(';');
   }
-  if (lexer_.token().is_word(".callprototype") || lexer_.token().is_word(".calltargets")) {
-    lexer_.fail("calls through a register are not executed");
+  // Calls through a register are refused in the kernels that make them; others of the module run.
+  if (lexer_.accept(".callprototype") || lexer_.accept(".calltargets")) {
+    while (!lexer_.token().is(';') && lexer_.token().kind != Token::Kind::end) lexer_.take();
+    return lexer_.expect(';');
   }
   const auto next = static_cast<std::uint32_t>(function_->statements.size());
   if (!scope.labels.emplace(name, next).second) {

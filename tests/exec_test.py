@@ -169,11 +169,11 @@ class ExecTest(ProgramTest):
     def test_launches_that_do_not_begin(self):
         self.fails("much shared", "^cudaErrorInvalidValue", "102400 bytes of dynamic shared memory.*49152: cudaFuncSet")
         self.fails("many threads", "^cudaErrorInvalidConfiguration", "blocks of 2048 threads, and it takes 1024")
-        self.fails("unknown", "^cudaErrorInvalidPtx", r"vabsdiff4\.u32\.u32\.u32: not executed: video instructions", code=USAGE)
+        self.fails("unknown", "^cudaErrorInvalidPtx", r"multimem\.red\.relaxed\.sys\.global\.add\.u32: not executed: .*several GPUs", code=USAGE)
         out, err = self.execute("unknown beside others", code=USAGE)
         self.assertEqual(out, "cudaErrorInvalidPtx cudaErrorInvalidPtx cudaSuccess\n" + SAID)
         self.assertRegex(err, "4 launches checked, 1 with findings")
-        self.assertEqual(err.count("vabsdiff4"), 1)
+        self.assertEqual(err.count("multimem"), 1)
         out, _ = self.execute("too many", code=7)
         self.assertRegex(out, "^cudaErrorCooperativeLaunchTooLarge")
 

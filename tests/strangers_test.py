@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import unittest
+from unittest import mock
 
 from support.program import DIVERGED, ENVIRONMENT, MISMATCH, ROOT, USAGE, ProgramTest, lines_of_readme, take_arguments
 
@@ -144,6 +145,18 @@ class StrangersTest(ProgramTest):
         done = self.call("check", module, "fused", "--backend", "sim", "--shape", "s=70,d=64")
         self.assertRegex(done.stdout, "clean: nothing found")
 
+    def test_plain_cuda_kernel_that_is_linked_with_the_driver(self):
+        """Kernels that copy by tensor maps are: the machine has the driver's functions in its runtime."""
+        calls = ("  my_attention<<<", '  if (cuInit(0) != CUDA_SUCCESS) return "no driver";\n  my_attention<<<')
+        self.compile_cuda()  # there is nvcc
+        stubs = pathlib.Path(shutil.which("nvcc")).resolve().parents[1] / "lib64" / "stubs"
+        with mock.patch.dict(os.environ, NVCC_APPEND_FLAGS=f"-L{stubs} -lcuda"):
+            module = self.compile_cuda("driver", ("#include <cuda_fp16.h>", "#include <cuda.h>\n#include <cuda_fp16.h>"), calls)
+        needed = subprocess.run(["readelf", "-d", module], capture_output=True, text=True).stdout
+        self.assertIn("[libcuda.so.1]", needed)
+        words = ["diff", module, "fused", "--backend", "sim", "--shape", "s=65,d=64"]
+        self.assertEqual(self.json_of(*words)["verdict"], "match")
+
     def test_runtime_of_the_machine_that_is_missing(self):
         """Only what is linked with CUDA's runtime needs it."""
         shape = ["--backend", "sim", "--shape", "s=64,d=64"]
@@ -235,13 +248,13 @@ class StrangersTest(ProgramTest):
                               LD_LIBRARY_PATH=str(cuda))
             self.assertEqual(done.stdout, again.stdout)
         unknown = self.compile_cuda("unknown_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b32 r; mov.b32 r, %0; '
-                                                     'vabsdiff4.u32.u32.u32 r, r, r, r; mov.b32 %0, r;}" : "+f"(s));'))
-        self.refuses(USAGE, r"\.ptx:\d+: vabsdiff4\.u32\.u32\.u32: not executed: video instructions", "diff", unknown, "fused", *shape)
+                                                     'multimem.red.relaxed.sys.global.add.u32 [%1], r;}" : "+f"(s) : "l"(lse));'))
+        self.refuses(USAGE, r"\.ptx:\d+: multimem\.red\.relaxed\.sys\.global\.add\.u32: not executed: of memory that several GPUs share", "diff", unknown, "fused", *shape)
         # Where nothing can be run, each reason is said, not the last one alone.
         picky = self.compile_cuda("picky_cuda", ("s *= scale;", 's *= scale; asm("{.reg .b32 r; mov.b32 r, %0; '
-                                  'vabsdiff4.u32.u32.u32 r, r, r, r; mov.b32 %0, r;}" : "+f"(s));'),
+                                  'multimem.red.relaxed.sys.global.add.u32 [%1], r;}" : "+f"(s) : "l"(lse));'),
                                   ("const dim3 grid", 'if (r.len_q != r.len_kv) return "not that"; const dim3 grid'))
-        self.refuses(USAGE, r"nothing could be run: .*not that; .*vabsdiff4\.u32\.u32\.u32: not executed: video instructions", "locate", picky,
+        self.refuses(USAGE, r"nothing could be run: .*not that; .*multimem\.red\.relaxed\.sys\.global\.add\.u32: not executed: of memory that several GPUs share", "locate", picky,
                      "--backend", "sim")
 
     def test_plain_cuda_kernel_whose_lanes_run_in_step(self):

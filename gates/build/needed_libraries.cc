@@ -48,6 +48,7 @@ std::uint64_t offset_of(const std::vector<Elf64_Phdr>& segments, std::uint64_t a
 /// What an ELF file tells the loader, and where the strings of that lie in it.
 struct Dynamic {
   std::vector<Elf64_Dyn> entries;
+  std::uint64_t at = 0;  ///< where they lie
   std::uint64_t strings = UINT64_MAX, bytes = 0;
 };
 
@@ -61,6 +62,7 @@ Dynamic dynamic_of(std::ifstream& file) {
   const auto segments = read_table<Elf64_Phdr>(file, head[0].e_phoff, head[0].e_phnum);
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
+    dynamic.at = segment.p_offset;
     dynamic.entries =
         read_table<Elf64_Dyn>(file, segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn));
   }
@@ -91,6 +93,25 @@ void own_unique_symbols(std::ifstream& file, std::string& bytes) {
         info = static_cast<char>(ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(type)));
       }
     }
+  }
+}
+
+/// Has the library ask for CUDA's runtime where it asks for CUDA's driver: the machine has both in
+/// one.
+void take_driver_of_runtime(const Dynamic& dynamic, std::string_view strings, std::string& bytes) {
+  const auto names = [&](const Elf64_Dyn& entry, std::string_view name) {
+    const std::size_t at = std::min<std::size_t>(entry.d_un.d_val, strings.size());
+    return entry.d_tag == DT_NEEDED && strings.substr(at).starts_with(std::string(name) + '\0');
+  };
+  const auto& all = dynamic.entries;
+  const auto runtime = std::find_if(all.begin(), all.end(), [&](const Elf64_Dyn& entry) {
+    return names(entry, ptx::runtime_library);
+  });
+  for (std::size_t i = 0; runtime != all.end() && i < all.size(); ++i) {
+    const std::uint64_t at = dynamic.at + i * sizeof(Elf64_Dyn);
+    const bool is_there = at < bytes.size() && bytes.size() - at >= sizeof(Elf64_Dyn);
+    if (!is_there || !names(all[i], ptx::driver_library)) continue;
+    std::memcpy(&bytes[at], &*runtime, sizeof(Elf64_Dyn));
   }
 }
 
@@ -144,6 +165,7 @@ std::string on_machine_runtime(const std::filesystem::path& path) {
   const std::string_view all = bytes;
   const std::uint64_t first = std::min<std::uint64_t>(dynamic.strings, bytes.size());
   const std::string_view strings = all.substr(first, dynamic.bytes);
+  take_driver_of_runtime(dynamic, strings, bytes);
   const std::string whole = '\0' + std::string(name) + '\0';
   for (std::size_t at = strings.find(whole); at != strings.npos; at = strings.find(whole, at + 1)) {
     bytes.replace(first + at + 1, name.size(), other);

@@ -4,6 +4,24 @@
 #include <utility>
 
 namespace lanescope::simt {
+namespace {
+
+/// Raises `count` clocks to others. They are below 2^31, and compilers compare eight numbers with a
+/// sign at once.
+void raise_all(std::uint32_t* __restrict clocks, const std::uint32_t* __restrict others,
+               std::size_t count) {
+  constexpr std::size_t chunk = 8;
+  std::size_t i = 0;
+  for (; i + chunk <= count; i += chunk) {
+    for (std::size_t j = i; j < i + chunk; ++j) {
+      const auto a = static_cast<std::int32_t>(clocks[j]), b = static_cast<std::int32_t>(others[j]);
+      clocks[j] = static_cast<std::uint32_t>(a > b ? a : b);
+    }
+  }
+  for (; i < count; ++i) clocks[i] = std::max(clocks[i], others[i]);
+}
+
+}  // namespace
 
 Clocks::Clocks(int threads)
     : threads_(static_cast<std::size_t>(threads)),
@@ -51,7 +69,7 @@ void Clocks::advance(int thread) {
 
 void Clocks::join(std::vector<std::uint32_t>& into, const std::uint32_t* from, std::size_t count) {
   into.resize(count);
-  for (std::size_t i = 0; i < count; ++i) raise(into[i], from[i]);
+  raise_all(into.data(), from, count);
 }
 
 void Clocks::meet(std::span<const int> threads) {

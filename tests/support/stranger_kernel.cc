@@ -307,6 +307,84 @@ struct Kernel {
     store(b, h, first, rows, factor, top, all_l, all_o, unused);
   }
 
+  /// The rows of Q of a block as they are read, [br, d].
+  std::vector<float> queries_of(std::int64_t b, std::int64_t h, std::int64_t first, float factor,
+                                ElementType type) const {
+    std::vector<float> tile;
+    const std::int64_t head = b * p.heads + (is("q_of_next_head") ? (h + 1) % p.heads : h);
+    for (std::int64_t query = first; query < first + br; ++query) {
+      for (std::int64_t i = 0; i < p.d; ++i) {
+        std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query, col = i;
+        if (is("q_of_row_mod_sixteen")) row = first + (query - first) % 16;
+        if (is("q_of_first_row")) row = first;
+        q_misread.apply(row, col);
+        if (is("q_vectors_by_twos")) col = (i / 8 % 2 * (p.d / 16) + i / 16) * 8 + i % 8;
+        if (is("q_registers_of_tf32_exchanged")) {
+          row = row / 16 * 16 + row % 8 + i % 8 / 4 * 8;
+          col = i / 8 * 8 + i % 4 + query % 16 / 8 * 4;
+        }
+        if (is("q_columns_by_fours")) col = i % 4 * (p.d / 4) + i / 4;
+        const bool is_read = query < p.len_q && row < p.len_q && col < p.d;
+        const float q = is_read ? element_of(of_q, q_in, in.q, type, head, row, col) : 0;
+        tile.push_back(is("q_rounded") ? rounded(in.type(), q * factor) / factor : q);
+      }
+    }
+    return tile;
+  }
+
+  /// The rows of a tile of K as they are read, [bc, d].
+  std::vector<float> keys_of(std::int64_t kv, std::int64_t number, ElementType type) const {
+    std::vector<float> tile;
+    const std::int64_t off =
+        is("k_at_len_q") || is("k_and_v_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
+    for (std::int64_t key = number * bc; key < (number + 1) * bc; ++key) {
+      for (std::int64_t i = 0; i < p.d; ++i) {
+        std::int64_t row = key, col = is("k_of_even_columns") ? i / 2 * 2 : i;
+        k_misread.apply(row, col);
+        const bool is_read = row < p.len_kv && col < p.d;
+        tile.push_back(is_read ? element_of(of_k, k_in, in.k, type, kv, off + row, col) : 0);
+      }
+    }
+    return tile;
+  }
+
+  /// An element of a tile of V: as it is read, and of which key.
+  struct Element {
+    float value = 0;
+    std::int64_t key = 0;
+    bool is_read = false;
+  };
+  /// Those of the tile `number` as the tile `t` of P takes them, [bc, d].
+  std::vector<Element> values_of(std::int64_t kv, std::int64_t kv_of_v, std::int64_t t,
+                                 std::int64_t number, ElementType type) const {
+    std::vector<Element> tile;
+    const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : v_in;
+    for (std::int64_t c = 0; c < bc; ++c) {
+      for (std::int64_t i = 0; i < p.d; ++i) {
+        Element& own = tile.emplace_back();
+        std::int64_t key = number * bc + c, col = i;
+        if (is("v_row_plus_one")) key += 1;
+        if (is("v_rows_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
+        if (is("v_of_key_mod_four")) key = number * bc + c % 4;
+        v_misread.apply(key, col);
+        if (is("v_swizzled")) col ^= (c & 1) * 8;
+        if (is("v_half_repeated")) col &= ~(p.d / 2);
+        if (is("v_stride_unpadded")) {
+          key = number * bc + (c * p.d + i) / (p.d + 8);
+          col = (c * p.d + i) % (p.d + 8);
+        }
+        if (is("o_without_last_sixteen") && c >= bc - 16) continue;
+        if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
+        if (key >= p.len_kv || col >= p.d) continue;
+        own.key = key;
+        own.is_read = true;
+        if (is("k_and_v_at_len_q")) key += kv * (p.len_q - p.len_kv);
+        own.value = element_of(of_v, v, in.v, type, kv_of_v, key, col);
+      }
+    }
+    return tile;
+  }
+
   void tile(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t kv_of_v,
             std::int64_t first, std::int64_t t, float factor, ElementType tq, ElementType tk,
             ElementType tv, std::vector<float>& m, std::vector<float>& l, std::vector<float>& o,
@@ -324,43 +402,31 @@ struct Kernel {
     if (is("depth_last_sixteen")) depth_end = p.d - 16;
     if (is("depth_first_sixteen")) depth_begin = 16;
     std::vector<float> masked(static_cast<std::size_t>(br) * C);
+    const std::vector<float> q_tile = queries_of(b, h, first, factor, tq);
+    const std::vector<float> k_rows = keys_of(kv, k_tile, tk);
+    const std::vector<float> none(D);
     // Scores as a pass for O alone computes them again.
     const bool passes = bug.starts_with("pass_");
     std::vector<float> again(masked.size());
+    const bool of_idle_lane = is("key_of_idle_lane"), without_bit_4 = is("depth_without_bit_4"),
+               without_last_of_four = is("depth_without_last_of_four"),
+               takes_turns = is("dot_in_two_f16"), sums_in_f16 = bug.starts_with("dot_in_");
     for (std::int64_t r = 0; r < br; ++r) {
       const std::int64_t query = first + r;
       for (std::int64_t c = 0; c < bc; ++c) {
         const std::int64_t key = k_tile * bc + c;
         float sum = 0, odd_sum = 0;
+        const float* const q = q_tile.data() + static_cast<std::size_t>(r) * D;
+        const bool idle = of_idle_lane && key >= p.visible_keys(query);
+        const float* const k = idle ? none.data() : k_rows.data() + static_cast<std::size_t>(c) * D;
         for (std::int64_t i = depth_begin; i < depth_end; ++i) {
-          if (is("depth_without_bit_4") && (i & 4) != 0) continue;
-          if (is("depth_without_last_of_four") && i % 4 == 3) continue;
-          std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query;
-          if (is("q_of_row_mod_sixteen")) row = first + r % 16;
-          if (is("q_of_first_row")) row = first;
-          std::int64_t q_col = i, k_row = key, k_col = is("k_of_even_columns") ? i / 2 * 2 : i;
-          q_misread.apply(row, q_col);
-          k_misread.apply(k_row, k_col);
-          if (is("q_vectors_by_twos")) q_col = (i / 8 % 2 * (p.d / 16) + i / 16) * 8 + i % 8;
-          if (is("q_registers_of_tf32_exchanged")) {
-            row = row / 16 * 16 + row % 8 + i % 8 / 4 * 8;
-            q_col = i / 8 * 8 + i % 4 + query % 16 / 8 * 4;
-          }
-          if (is("q_columns_by_fours")) q_col = i % 4 * (p.d / 4) + i / 4;
-          const std::int64_t own = is("q_of_next_head") ? (h + 1) % p.heads : h;
-          const bool has_q = query < p.len_q && row < p.len_q && q_col < p.d;
-          float q = has_q ? element_of(of_q, q_in, in.q, tq, b * p.heads + own, row, q_col) : 0;
-          if (is("q_rounded")) q = rounded(in.type(), q * factor) / factor;
-          const std::int64_t off =
-              is("k_at_len_q") || is("k_and_v_at_len_q") ? kv * (p.len_q - p.len_kv) : 0;
-          const bool idle = is("key_of_idle_lane") && key >= p.visible_keys(query);
-          const bool has_k = !idle && k_row < p.len_kv && k_col < p.d;
-          const float k = has_k ? element_of(of_k, k_in, in.k, tk, kv, off + k_row, k_col) : 0;
-          float& own_sum = is("dot_in_two_f16") && i % 2 == 1 ? odd_sum : sum;
-          own_sum = std::fma(q, k, own_sum);
-          if (bug.starts_with("dot_in_")) own_sum = rounded(ElementType::f16, own_sum);
+          if (without_bit_4 && (i & 4) != 0) continue;
+          if (without_last_of_four && i % 4 == 3) continue;
+          float& own_sum = takes_turns && i % 2 == 1 ? odd_sum : sum;
+          own_sum = std::fma(q[i], k[i], own_sum);
+          if (sums_in_f16) own_sum = rounded(ElementType::f16, own_sum);
         }
-        if (is("dot_in_two_f16")) sum = rounded(ElementType::f16, sum + odd_sum);
+        if (takes_turns) sum = rounded(ElementType::f16, sum + odd_sum);
         for (std::int64_t u = t; bug.starts_with("scores_not_cleared") && u-- > 0;) {
           float left = 0;
           for (std::int64_t i = 0; i < p.d; ++i) {
@@ -491,6 +557,9 @@ struct Kernel {
         l[static_cast<std::size_t>(r)] += sums[static_cast<std::size_t>(r ^ bits)];
       }
     }
+    const std::vector<Element> values = values_of(kv, kv_of_v, t, v_tile, tv);
+    const bool o_in_f16 = is("o_in_f16");
+    std::vector<float> weights(C);
     const bool needs_mask = (t + 1) * bc > p.visible_keys(first);
     for (std::int64_t r = 0; r < br; ++r) {
       const auto row = static_cast<std::size_t>(r);
@@ -504,32 +573,19 @@ struct Kernel {
       if (is("o_rescaled_by_root")) a = std::sqrt(a);
       if (is("alpha_of_row_xor_8")) a = alpha[row ^ 8];
       if (is("alpha_of_row_xor_1")) a = alpha[row ^ 1];
+      for (std::size_t c = 0; c < C; ++c)
+        weights[c] = weight(s, l, r, static_cast<std::int64_t>(c));
       for (std::int64_t i = 0; i < p.d; ++i) {
         if (is("alpha_by_odd_columns")) a = alpha[(row & ~std::size_t{8}) | (i & 1 ? 8 : 0)];
         float& out = o[row * D + static_cast<std::size_t>(i)];
         const bool keeps = (is("half_the_columns_not_rescaled") && i >= p.d / 2) ||
                            (is("columns_from_24_not_rescaled") && i >= 24);
         float sum = is("o_rescaled_after") || keeps ? out : a * out;
-        for (std::int64_t c = 0; c < bc; ++c) {
-          std::int64_t key = v_tile * bc + c, col = i;
-          if (is("v_row_plus_one")) key += 1;
-          if (is("v_rows_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
-          if (is("v_of_key_mod_four")) key = v_tile * bc + c % 4;
-          v_misread.apply(key, col);
-          if (is("v_swizzled")) col ^= (c & 1) * 8;
-          if (is("v_half_repeated")) col &= ~(p.d / 2);
-          if (is("v_stride_unpadded")) {
-            key = v_tile * bc + (c * p.d + i) / (p.d + 8);
-            col = (c * p.d + i) % (p.d + 8);
-          }
-          if (is("o_without_last_sixteen") && c >= bc - 16) continue;
-          if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
-          if (key >= p.len_kv || col >= p.d) continue;
-          if (is("key_of_idle_lane") && key >= p.visible_keys(first + r)) continue;
-          if (is("k_and_v_at_len_q")) key += kv * (p.len_q - p.len_kv);
-          const Tensor& v = is("v_is_k_later") && t > 0 ? in.k : v_in;
-          sum = std::fma(weight(s, l, r, c), element_of(of_v, v, in.v, tv, kv_of_v, key, col), sum);
-          if (is("o_in_f16")) sum = rounded(ElementType::f16, sum);
+        for (std::size_t c = 0; c < C; ++c) {
+          const Element& v = values[c * D + static_cast<std::size_t>(i)];
+          if (!v.is_read || (of_idle_lane && v.key >= p.visible_keys(first + r))) continue;
+          sum = std::fma(weights[c], v.value, sum);
+          if (o_in_f16) sum = rounded(ElementType::f16, sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
         const bool sees = t * bc < p.visible_keys(first + r);

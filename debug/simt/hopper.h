@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -57,7 +56,8 @@ struct TensorMap {
   /// From one row of the box to the next in shared memory: a row that is shorter than one of the
   /// swizzle's pattern has as much room.
   int pitch() const {
-    return swizzle == Swizzle::none ? row_bytes() : std::max(row_bytes(), bytes_of(swizzle));
+    const int own = row_bytes(), of_pattern = bytes_of(swizzle);
+    return swizzle == Swizzle::none || own > of_pattern ? own : of_pattern;
   }
   /// What the box takes up in shared memory.
   int span_bytes() const { return box_bytes() / row_bytes() * pitch(); }

@@ -47,8 +47,8 @@ struct Number {
 /// `x` with errors as Bounded has them: those that grew too large say so.
 inline Bounded settled(Bounded x) {
   for (Index i = 0; i < x.value.size(); ++i) {
-    double& error = x.error(i);
-    if (!std::isfinite(x.value(i))) {
+    double& error = x.error.data()[i];
+    if (!std::isfinite(x.value.data()[i])) {
       error = 0;
     } else if (!(error <= any_number)) {
       error = error < anything ? any_number : anything;

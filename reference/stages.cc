@@ -1,7 +1,9 @@
 #include "reference/stages.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "reference/elementary.h"
@@ -182,6 +184,28 @@ Softmax softmax(const Bounded& s, const Factor& factor, const Bounded& m_prev,
   return out;
 }
 
+namespace {
+
+/// alpha·o_prev, before it is rounded. Element by element in one go: an Array per operation would
+/// take most of the time of a walk whose tiles are narrow.
+Bounded rescaled(const Bounded& o_prev, const Bounded& alpha) {
+  const Index rows = o_prev.value.rows(), cols = o_prev.value.cols();
+  Bounded o{Array(rows, cols), Array(rows, cols)};
+  const double *factor = alpha.value.data(), *factor_error = alpha.error.data();
+  const double *value = o_prev.value.data(), *error = o_prev.error.data();
+  double *to = o.value.data(), *to_error = o.error.data();
+  for (Index col = 0; col < cols; ++col) {
+    for (Index row = 0; row < rows; ++row, ++value, ++error) {
+      *to++ = *value * factor[row];
+      *to_error++ =
+          *error * (factor[row] + factor_error[row]) + std::abs(*value) * factor_error[row];
+    }
+  }
+  return o;
+}
+
+}  // namespace
+
 // Errors of the operands carry over; the rescaling is one fp32 multiplication (in gamma(2)), and
 // the accumulation starts from the rescaled o_prev: f·T with T = |alpha·o_prev| + Σ |weight|·|v|.
 Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const Bounded& o_prev,
@@ -189,21 +213,24 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
   const Accumulation& products = arithmetic.products;
   const double more = arithmetic.any_softmax ? more_of_sum : 0;
   const double f = products.relative_error(v.rows()) + gamma(2) + more;
-  Bounded o;
-  o.value = o_prev.value * alpha.value;
-  o.error = o_prev.error * (alpha.value + alpha.error) + o_prev.value.abs() * alpha.error;
-  const Bounded start = o;
-  o.error += f * (o.value.abs() + o.error) + dot_flush;
-  o.value += product(weights.value, v);
+  const Bounded start = rescaled(o_prev, alpha);
+  const Array product_of_values = product(weights.value, v);
   const Array v_magnitude = products.magnitude(v, arithmetic.operands);
   const Array terms = f * (products.magnitude(weights.value, arithmetic.p_type) + weights.error);
   const Array v_abs = v.abs();
-  if ((v_magnitude == v_abs).all()) {
-    o.error += product(weights.error + terms, v_abs);
-  } else {  // what the weights are wrong by multiplies the numbers themselves
-    o.error += product(weights.error, v_abs);
-    o.error += product(terms, v_magnitude);
+  // What the weights are wrong by multiplies the numbers themselves.
+  const bool are_numbers = (v_magnitude == v_abs).all();
+  const Array of_weights = product(are_numbers ? weights.error + terms : weights.error, v_abs);
+  Bounded o{Array(start.value.rows(), start.value.cols()),
+            Array(start.value.rows(), start.value.cols())};
+  bool is_small = true;
+  for (Index i = 0; i < o.value.size(); ++i) {
+    const double value = start.value.data()[i], error = start.error.data()[i];
+    o.value.data()[i] = value + product_of_values.data()[i];
+    o.error.data()[i] = error + (f * (std::abs(value) + error) + dot_flush) + of_weights.data()[i];
+    is_small = is_small && std::abs(value) < f32_overflow / 4;
   }
+  if (!are_numbers) o.error += product(terms, v_magnitude);
   if (products.keeps_few_bits()) {
     const Array given = start.error + product(weights.error, v_abs) + dot_flush +
                         gamma(2) * (start.value.abs() + start.error);
@@ -212,19 +239,33 @@ Bounded pv(const Bounded& weights, const Bounded& alpha, const Array& v, const B
         products.magnitude(weights.value, arithmetic.p_type) + weights.error, v, v_magnitude);
     o.error = o.error.min(given + lost + gamma(2) * (o.value.abs() + given + lost));
   }
-  const Array rescaled = (o_prev.value * alpha.value).abs();
-  if (!((rescaled < f32_overflow / 4).all() &&
-        (v_magnitude < f32_overflow / (4 * static_cast<double>(v.rows() + 1))).all())) {
-    overflow(o, rescaled + product(weights.value, v_magnitude), f);
+  if (!(is_small && (v_magnitude < f32_overflow / (4 * static_cast<double>(v.rows() + 1))).all())) {
+    overflow(o, start.value.abs() + product(weights.value, v_magnitude), f);
   }
-  const Mask open = (alpha.error >= anything).replicate(o.error.cols());
-  o.error = (open || o_prev.error >= anything).select(anything, o.error);
-  return settled(o);
+  const Index rows = o.error.rows();
+  for (Index first = 0; first < o.error.size(); first += rows) {
+    for (Index row = 0; row < rows; ++row) {
+      const bool open =
+          alpha.error.data()[row] >= anything || o_prev.error.data()[first + row] >= anything;
+      if (open) o.error.data()[first + row] = anything;
+    }
+  }
+  return settled(std::move(o));
 }
 
 Bounded shifted(const Bounded& x, const Array& shift) {
   const Array growth = shift.map([](double e) { return std::fmin(spread(0, 1, e), any_number); });
-  return settled({x.value, (x.value.abs() + x.error) * growth + x.error});
+  Bounded held = x;
+  const Index period = growth.cols() == 1 ? growth.rows() : growth.size();
+  assert(growth.rows() == x.value.rows() && period * x.value.cols() >= x.value.size());
+  for (Index first = 0; first < x.error.size(); first += period) {
+    const double* value = x.value.data() + first;
+    double* error = held.error.data() + first;
+    for (Index i = 0; i < period; ++i) {
+      error[i] = (std::abs(value[i]) + error[i]) * growth.data()[i] + error[i];
+    }
+  }
+  return settled(std::move(held));
 }
 
 }  // namespace lanescope::reference

@@ -9,11 +9,10 @@ namespace {
 
 using reference::Bounded;
 
-/// What the block leaves at the scene's site after its own tiles and `extra`.
-std::optional<Bounded> left_after(const Scene& scene, std::int64_t extra) {
+/// What `block`, which has gone over its own tiles, leaves at the scene's site after `extra`.
+std::optional<Bounded> left_after(const Scene& scene, reference::OnlineBlock block,
+                                  std::int64_t extra) {
   if (scene.info().key_of(scene.place(), extra) >= scene.info().problem.len_kv) return std::nullopt;
-  reference::OnlineBlock block = scene.reference();
-  for (std::int64_t tile = 0; tile <= scene.last_tile(); ++tile) block.step(tile);
   block.step(extra);
   switch (scene.site()) {
     case SiteId::o_partial:
@@ -36,8 +35,10 @@ std::optional<Bounded> left_after(const Scene& scene, std::int64_t extra) {
 void find_extra_tile(const Scene& scene, Findings& findings) {
   if (scene.first().stage != Stage::epilogue) return;
   const Formulas fits(scene, findings);
+  reference::OnlineBlock block = scene.reference();
+  for (std::int64_t tile = 0; tile <= scene.last_tile(); ++tile) block.step(tile);
   const auto attempt = [&](std::int64_t extra, const std::string& text) {
-    if (const auto left = left_after(scene, extra)) {
+    if (const auto left = left_after(scene, block, extra)) {
       fits(Cause::contribution_repeated, text, left->value, 0, left->error);
     }
   };

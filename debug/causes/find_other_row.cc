@@ -62,6 +62,37 @@ std::vector<RowRule> row_rules(Index rows) {
 
 /// Rows with wrong values that a finding explains: of one or two, a rule says nothing.
 constexpr std::size_t fewest_rows = 3;
+/// Wrong values that tell another row from the own one, and the share of them that must follow.
+constexpr int fewest_decisive = 4;
+constexpr double least_explained = 0.9;
+
+bool is_decisive(const Scene& scene, const Element& e) {
+  return e.wrong && (e.unwritten || !scene.fits(e.row, e.col, e.got, e.want));
+}
+
+std::vector<const Element*> decisive_elements(const Scene& scene) {
+  std::vector<const Element*> decisive;
+  for (const Element& e : scene.elements()) {
+    if (is_decisive(scene, e)) decisive.push_back(&e);
+  }
+  return decisive;
+}
+
+/// Whether enough of what tells follows from the rule, of which most do not: they are given up
+/// before all elements are gone over.
+bool may_fit(const Scene& scene, const std::vector<const Element*>& decisive, const RowRule& rule,
+             const Predict& predict) {
+  int known = 0, explained = 0;
+  for (const Element* e : decisive) {
+    const Index other = rule.other(e->row);
+    if (other < 0 || other >= scene.rows()) continue;
+    ++known;
+    if (e->unwritten) continue;
+    const double value = predict(e->row, other, e->col);
+    explained += !std::isnan(value) && scene.fits(e->row, e->col, e->got, value);
+  }
+  return known >= fewest_decisive && !(explained < least_explained * known);
+}
 
 /// How well a rule fits those elements whose other row is one of the tile's; `known`: how many of
 /// the wrong ones these are.
@@ -75,7 +106,7 @@ Fit fit_of_known_rows(const Scene& scene, const std::vector<double>& values,
     known += e.wrong;
     const bool hit =
         !e.unwritten && !std::isnan(values[i]) && scene.fits(e.row, e.col, e.got, values[i]);
-    count.add(e.wrong && (e.unwritten || !scene.fits(e.row, e.col, e.got, e.want)), hit);
+    count.add(is_decisive(scene, e), hit);
   }
   return count.fit();
 }
@@ -88,8 +119,10 @@ std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
   // What the row's own operand gives as well, as it is held, no other row explains.
   if (scene.fit(own).explained >= 0.9) return std::nullopt;
   const std::vector<RowRule> rules = row_rules(scene.rows());
+  const std::vector<const Element*> decisive = decisive_elements(scene);
   std::optional<Finding> best;
   for (const RowRule& rule : rules) {
+    if (!may_fit(scene, decisive, rule, predict)) continue;
     std::vector<double> values;
     std::vector<bool> is_known;
     std::vector<std::int64_t> rows;
@@ -104,7 +137,10 @@ std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
     if (rows.size() < fewest_rows) continue;
     int known = 0;
     const Fit fit = fit_of_known_rows(scene, values, is_known, known);
-    if (fit.decisive < 4 || fit.explained < 0.9 || 2 * known < scene.wrong_count()) continue;
+    if (fit.decisive < fewest_decisive || fit.explained < least_explained ||
+        2 * known < scene.wrong_count()) {
+      continue;
+    }
     Finding finding{Cause::operand_of_other_row, fit.explained, fit.consistent, true};
     finding.bits += std::log2(static_cast<double>(rules.size()));
     finding.evidence = {text + " is that of another row: " + rule.text};

@@ -7,17 +7,27 @@
 
 namespace lanescope {
 
-const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
-                                           bool exchanged) {
+PlanInputs::Rows& PlanInputs::rows_of(const Tensor& tensor, ElementType type, bool exchanged) {
   const RowsKey key{&tensor, type, exchanged};
   if (key != last_key_) {
     last_key_ = key;
     last_rows_ = &rows_[key];
   }
-  std::vector<std::vector<double>>& rows = *last_rows_;
+  Rows& rows = *last_rows_;
   if (rows.empty()) rows.resize(static_cast<std::size_t>(tensor.size() / tensor.dims.back() + 1));
+  return rows;
+}
+
+const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
+                                           bool exchanged) {
+  Rows& rows = rows_of(tensor, type, exchanged);
   std::vector<double>& values = row < 0 ? rows.back() : rows[static_cast<std::size_t>(row)];
-  if (!values.empty()) return values;
+  if (values.empty()) read_row(tensor, type, row, exchanged, values);
+  return values;
+}
+
+void PlanInputs::read_row(const Tensor& tensor, ElementType type, std::int64_t row, bool exchanged,
+                          std::vector<double>& values) const {
   const std::int64_t d = problem().d;
   values.assign(static_cast<std::size_t>(d), 0);
   const std::int64_t length = tensor.dims.end()[-2], head = row / length;
@@ -26,7 +36,6 @@ const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType typ
         exchanged ? (head * d + i) * length + row % length : row * tensor.dims.back() + i;
     values[static_cast<std::size_t>(i)] = value_of(type, tensor.bits(at));
   }
-  return values;
 }
 
 double PlanInputs::scale_of(const Tensor& scale, std::int64_t first_row,
@@ -80,15 +89,14 @@ const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
                    plan.v_exchanged);
 }
 
-double PlanInputs::product_of(const RowPlan& plan, const std::vector<double>& q,
-                              std::int64_t k_row) {
-  std::vector<double>& known = products_[plan.q_row];
+double PlanInputs::product_of(const RowPlan& plan, std::vector<double>& known, std::int64_t k_row) {
   if (known.empty()) {
     known.assign(static_cast<std::size_t>(inputs_.k.size() / inputs_.k.dims.back()),
                  std::numeric_limits<double>::quiet_NaN());
   }
   double& product = known[static_cast<std::size_t>(k_row)];
   if (std::isnan(product)) {
+    const std::vector<double>& q = row(inputs_.q, plan.q_type, plan.q_row);
     const std::vector<double>& k = row(inputs_.k, plan.k_type, k_row);
     product = 0;
     for (std::size_t i = 0; i < q.size(); ++i) product += q[i] * k[i];
@@ -115,13 +123,18 @@ std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
 namespace {
 
 double dot(const RowPlan& plan, const std::vector<double>& q, const std::vector<double>& k) {
+  double all = 0;
+  if (plan.dot_sums == 1 && !plan.dot_kept) {
+    for (std::size_t i = 0; i < q.size(); ++i) all += plan.depth[i] * q[i] * k[i];
+    return all;
+  }
   std::vector<double> sums(static_cast<std::size_t>(plan.dot_sums));
-  for (std::size_t i = 0; i < q.size(); ++i) {
-    double& sum = sums[i % sums.size()];
+  for (std::size_t i = 0, turn = 0; i < q.size(); ++i) {
+    double& sum = sums[turn];
     sum += plan.depth[i] * q[i] * k[i];
     if (plan.dot_kept) sum = plan.dot_kept(sum);
+    if (++turn == sums.size()) turn = 0;
   }
-  double all = 0;
   for (const double sum : sums) all = plan.dot_kept ? plan.dot_kept(all + sum) : all + sum;
   return all;
 }
@@ -147,12 +160,15 @@ std::vector<double> added_over(std::int64_t bits, const std::vector<double>& sco
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
-  const std::vector<double> q = query_of(plan);
   const bool as_they_are =
       !plan.dot_kept && !plan.q_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 &&
       !plan.q_from && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
       plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
+  const bool are_scaled_alone = plan.tile_scale == 1 && plan.scores_left == 0 && plan.cap == 0 &&
+                                plan.slope == 0 && !plan.score_kept;
+  std::vector<double>* const known = as_they_are ? &products_[plan.q_row] : nullptr;
+  std::vector<double> q;  // where it is asked for
   std::vector<double> scores;
   scores.reserve(plan.terms.size());
   for (const RowPlan::Term& term : plan.terms) {
@@ -161,26 +177,32 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       continue;
     }
     double s = 0;
-    if (as_they_are && term.key >= 0 && term.key_is == InputTensor::k) {
-      s = product_of(plan, q, plan.k_first + term.key);
+    if (known && term.key >= 0 && term.key_is == InputTensor::k) {
+      s = product_of(plan, *known, plan.k_first + term.key);
     } else {
+      if (q.empty()) q = query_of(plan);
       s = dot(plan, q, key_of_term(plan, term));
     }
     s *= scale;
-    if (plan.tile_scale != 1 && plan.holds_in(std::ssize(scores) / plan.tile)) s *= plan.tile_scale;
-    const auto tile = static_cast<std::size_t>(plan.tile);
-    if (plan.scores_left != 0 && scores.size() >= tile) {
-      s += plan.scores_left * scores[scores.size() - tile];
-    }
-    if (plan.cap > 0) s = plan.cap * std::tanh(s / plan.cap);
-    if (plan.slope != 0) {
-      const std::int64_t own = plan.query + problem().len_kv - problem().len_q;
-      const auto off = static_cast<double>(term.key - own);
-      s += plan.slope * (plan.slope_is_even ? -std::abs(off) : off);
-    }
-    scores.push_back(plan.score_kept ? plan.score_kept(s) : s);
+    scores.push_back(are_scaled_alone ? s : changed_score(plan, term, s, scores));
   }
   return plan.score_keys == 0 ? scores : added_over(plan.score_keys, scores);
+}
+
+double PlanInputs::changed_score(const RowPlan& plan, const RowPlan::Term& term, double s,
+                                 const std::vector<double>& before) const {
+  if (plan.tile_scale != 1 && plan.holds_in(std::ssize(before) / plan.tile)) s *= plan.tile_scale;
+  const auto tile = static_cast<std::size_t>(plan.tile);
+  if (plan.scores_left != 0 && before.size() >= tile) {
+    s += plan.scores_left * before[before.size() - tile];
+  }
+  if (plan.cap > 0) s = plan.cap * std::tanh(s / plan.cap);
+  if (plan.slope != 0) {
+    const std::int64_t own = plan.query + problem().len_kv - problem().len_q;
+    const auto off = static_cast<double>(term.key - own);
+    s += plan.slope * (plan.slope_is_even ? -std::abs(off) : off);
+  }
+  return plan.score_kept ? plan.score_kept(s) : s;
 }
 
 }  // namespace lanescope

@@ -204,10 +204,20 @@ void PlanInputs::add_values(const RowPlan& plan, const Sums& sums,
                             const std::vector<std::int64_t>& from, PlannedRow& row) {
   if (plan.o_sums > 0) return add_values_by_key(plan, sums, from, row);
   const auto tile = static_cast<std::size_t>(plan.tile);
+  // As they are, for most plans.
+  const Rows* const rows =
+      plan.v_from ? nullptr : &rows_of(inputs_.v, plan.v_type, plan.v_exchanged);
+  const auto values_of = [&](const RowPlan::Term& term) -> const std::vector<double>& {
+    if (rows && term.value >= 0 && term.value_is == InputTensor::v) {
+      const std::vector<double>& own = (*rows)[static_cast<std::size_t>(plan.v_first + term.value)];
+      if (!own.empty()) return own;
+    }
+    return value_of_term(plan, term);
+  };
   for (std::size_t term = 0; term < plan.terms.size(); ++term) {
     const double weight = sums.in_o[term];
     if (weight != 0) {
-      const std::vector<double>& v = value_of_term(plan, plan.terms[term]);
+      const std::vector<double>& v = values_of(plan.terms[term]);
       for (std::size_t i = 0; i < from.size(); ++i) {
         if (from[i] < 0) continue;
         const double share = weight * v[static_cast<std::size_t>(from[i])];

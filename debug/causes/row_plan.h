@@ -224,6 +224,11 @@ class PlanInputs {
  private:
   struct Walk;
   struct Sums;
+  using Rows = std::vector<std::vector<double>>;
+  /// Those of all heads, and behind the last zeros; empty ones are not read yet.
+  Rows& rows_of(const Tensor& tensor, ElementType type, bool exchanged);
+  void read_row(const Tensor& tensor, ElementType type, std::int64_t row, bool exchanged,
+                std::vector<double>& values) const;
   /// Row `row` of those of all heads; −1: zeros. `exchanged`: the heads are read as [d, length].
   const std::vector<double>& row(const Tensor& tensor, ElementType type, std::int64_t row,
                                  bool exchanged = false);
@@ -240,8 +245,11 @@ class PlanInputs {
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
   const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
-  /// q·k of rows as they are; known ones are not computed again.
-  double product_of(const RowPlan& plan, const std::vector<double>& q, std::int64_t k_row);
+  /// q·k of rows as they are; `known`, those of the row of Q, are not computed again.
+  double product_of(const RowPlan& plan, std::vector<double>& known, std::int64_t k_row);
+  /// What else a plan makes of a score s, behind those `before`.
+  double changed_score(const RowPlan& plan, const RowPlan::Term& term, double s,
+                       const std::vector<double>& before) const;
   Walk walk(const RowPlan& plan);
   /// The walk of the right row `in_tile` of the plan's block, tile by tile as the plan goes.
   Walk walk_of_row(const RowPlan& plan, std::int64_t in_tile);
@@ -260,9 +268,9 @@ class PlanInputs {
   Inputs inputs_;
   /// The rows of a tensor as they are read; those behind the last are zeros.
   using RowsKey = std::tuple<const Tensor*, ElementType, bool>;
-  std::map<RowsKey, std::vector<std::vector<double>>> rows_;
+  std::map<RowsKey, Rows> rows_;
   RowsKey last_key_{};  ///< asked for last, most often once more
-  std::vector<std::vector<double>>* last_rows_ = nullptr;
+  Rows* last_rows_ = nullptr;
   /// q·k by row of Q and row of K, NaN where it is not known, of inputs as they are.
   std::map<std::int64_t, std::vector<double>> products_;
   std::map<std::array<std::int64_t, 3>, RowPlan> right_plans_;

@@ -58,13 +58,19 @@ PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
   // A term that stands for no key of the inputs lies behind the last.
   walk.tiles = std::max(static_cast<std::size_t>(plan.tiles),
                         scores.empty() ? 0 : (scores.size() - 1) / walk.width + 1);
+  walk.tile_of.reserve(scores.size());
+  for (std::size_t tile = 0; walk.tile_of.size() < scores.size(); ++tile) {
+    walk.tile_of.insert(walk.tile_of.end(),
+                        std::min(walk.width, scores.size() - walk.tile_of.size()),
+                        walk.visit(tile));
+  }
   walk.peak.assign(walk.tiles, -infinity);
   walk.running.assign(walk.tiles, -infinity);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (std::isfinite(scores[i])) {
       walk.largest_score = std::max(walk.largest_score, std::abs(scores[i]));
     }
-    double& own = walk.peak[walk.tile_of(i)];
+    double& own = walk.peak[walk.tile_of[i]];
     own = std::max(own, scores[i]);
   }
   // The maximum follows from one tile to the next as the kernel declares it.
@@ -97,7 +103,7 @@ PlanInputs::Walk PlanInputs::walk_of_row(const RowPlan& plan, std::int64_t in_ti
 /// l as the visits find and leave it, and P that is divided by it.
 void PlanInputs::divide(const RowPlan& plan, const Walk& own, Sums& sums) {
   std::vector<double> of_tile(own.tiles);
-  for (std::size_t i = 0; i < sums.in_l.size(); ++i) of_tile[own.tile_of(i)] += sums.in_l[i];
+  for (std::size_t i = 0; i < sums.in_l.size(); ++i) of_tile[own.tile_of[i]] += sums.in_l[i];
   std::vector<double> up_to = of_tile;
   for (std::size_t visited = 1; visited < own.tiles; ++visited) {
     up_to[visited] += up_to[visited - 1];
@@ -114,8 +120,8 @@ void PlanInputs::divide(const RowPlan& plan, const Walk& own, Sums& sums) {
   const std::vector<double>& divisors = plan.p_divided == Division::tile_sum ? of_tile : up_to;
   for (std::size_t i = 0; i < sums.in_o.size(); ++i) {
     if (sums.in_o[i] == 0) continue;
-    const std::size_t last = plan.p_divided == Division::all_sums ? own.tiles - 1 : own.tile_of(i);
-    for (std::size_t visited = own.tile_of(i); visited <= last; ++visited) {
+    const std::size_t last = plan.p_divided == Division::all_sums ? own.tiles - 1 : own.tile_of[i];
+    for (std::size_t visited = own.tile_of[i]; visited <= last; ++visited) {
       sums.in_o[i] /= then(divisors[visited], visited);
     }
   }
@@ -164,10 +170,15 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   };
   const std::vector<double> o_carried = carried_by(plan.o_rescale),
                             l_carried = carried_by(plan.l_rescale);
-  const auto by = [&](Rescale rule, const std::vector<double>& factors, double share, double score,
-                      std::size_t visited) {
-    const double sum =
-        added(rule_at(rule, visited), share, score, own.peak[visited], alphas[visited]);
+  // The rules of each visit.
+  std::vector<Rescale> o_rules, l_rules;
+  for (std::size_t visited = 0; visited < own.tiles; ++visited) {
+    o_rules.push_back(rule_at(plan.o_rescale, visited));
+    l_rules.push_back(rule_at(plan.l_rescale, visited));
+  }
+  const auto by = [&](const std::vector<Rescale>& rules, const std::vector<double>& factors,
+                      double share, double score, std::size_t visited) {
+    const double sum = added(rules[visited], share, score, own.peak[visited], alphas[visited]);
     return sum == 0 ? 0 : sum * factors[visited];
   };
   std::map<std::int64_t, Walk> others;  // by row of the block
@@ -176,11 +187,13 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     if (known != others.end()) return known->second;
     return others.emplace(number, walk_of_row(plan, number)).first->second;
   };
+  sums.in_o.reserve(scores.size());
+  sums.in_l.reserve(scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const RowPlan::Term& term = plan.terms[i];
-    const std::size_t visited = own.tile_of(i);
+    const std::size_t visited = own.tile_of[i];
     const double share = weight(scores[i], own.running[visited]);
-    double in_o = by(plan.o_rescale, o_carried, share, scores[i], visited);
+    double in_o = by(o_rules, o_carried, share, scores[i], visited);
     if (plan.alpha_row > 0) {
       const Walk& other = row(in_tile ^ plan.alpha_row);
       in_o = weight(scores[i], own.running[visited]) *
@@ -204,14 +217,13 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     }
     sums.in_o.push_back(term.in_o * in_o);
     sums.in_l.push_back(
-        term.in_l *
-        (plan.sums_kept ? in_o : by(plan.l_rescale, l_carried, share, scores[i], visited)));
+        term.in_l * (plan.sums_kept ? in_o : by(l_rules, l_carried, share, scores[i], visited)));
   }
   for (std::int64_t bits = plan.sum_rows; bits > 0; bits = (bits - 1) & plan.sum_rows) {
     if ((in_tile ^ bits) >= info().br) continue;
     const Walk& other = row(in_tile ^ bits);
     for (std::size_t i = 0; i < other.scores.size(); ++i) {
-      const std::size_t visited = other.tile_of(i);
+      const std::size_t visited = other.tile_of[i];
       if (visited >= own.tiles) continue;
       if (plan.sums_rows_at_end) {
         sums.l_besides += weight(other.scores[i], other.m);

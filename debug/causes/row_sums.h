@@ -17,7 +17,8 @@ inline double weight(double from, double to) {
 
 /// A row's way over its tiles, which count as they are visited.
 struct PlanInputs::Walk {
-  std::vector<double> scores;  ///< of the terms
+  std::vector<double> scores;        ///< of the terms
+  std::vector<std::size_t> tile_of;  ///< the visit of each term
   std::size_t width = 64, tiles = 0;
   bool downwards = false, keeps_own_peak = false;
   std::vector<double> peak, running;  ///< the tile's maximum, and that up to it
@@ -25,7 +26,6 @@ struct PlanInputs::Walk {
   double largest_score = 0;
 
   std::size_t visit(std::size_t tile) const { return downwards ? tiles - 1 - tile : tile; }
-  std::size_t tile_of(std::size_t term) const { return visit(term / width); }
   /// m before a visit.
   double before(std::size_t visited) const {
     return visited > 0 ? running[visited - 1] : -reference::infinity;

@@ -34,6 +34,7 @@ Scene::Scene(const Dump& dump, const Divergence& first, Breadth breadth)
                  }
                });
   got_ = Array::Constant(rows(), cols(), not_a_number);
+  set_tolerance();
   if (is_output(first.site)) {
     add_output();
   } else {
@@ -87,16 +88,19 @@ bool Scene::wrong(reference::Index row, reference::Index col) const {
   return !compare(got_(row, col), want_.value(row, col), want_.error(row, col)).holds;
 }
 
+void Scene::set_tolerance() {
+  const SiteSlots* slots = judge_.slots(site());
+  const Format format = format_of(slots ? slots->site().type : dump_.find(name_of(site()))->type);
+  const double rounding = std::ldexp(1.0, -format.fraction_bits - 1);
+  relative_tolerance_ = slack + 2 * rounding;
+  absolute_tolerance_ = std::ldexp(1.0, format.min_exponent - format.fraction_bits);
+}
+
 double Scene::tolerance(reference::Index row, reference::Index col, double value) const {
   if (site() <= SiteId::v_smem) return 0;
   const double bound = want_.error(row, col);
-  const ElementType type =
-      judge_.slots(site()) ? judge_.slots(site())->site().type : dump_.find(name_of(site()))->type;
-  const double rounding = std::ldexp(1.0, -format_of(type).fraction_bits - 1);
-  const double smallest =
-      std::ldexp(1.0, format_of(type).min_exponent - format_of(type).fraction_bits);
-  return (std::isfinite(bound) ? 2 * bound : 0) + (slack + 2 * rounding) * std::abs(value) +
-         smallest;
+  return (std::isfinite(bound) ? 2 * bound : 0) + relative_tolerance_ * std::abs(value) +
+         absolute_tolerance_;
 }
 
 bool Scene::fits(reference::Index row, reference::Index col, double got, double value) const {

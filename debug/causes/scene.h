@@ -140,6 +140,7 @@ class Scene {
   std::vector<double> by_element(const Array& values) const;
 
  private:
+  void set_tolerance();
   void add_traced();
   void add_output();
   void add(int row, int col, const Holder& holder, double got, bool unwritten);
@@ -153,6 +154,7 @@ class Scene {
   Array got_;
   std::vector<Element> elements_;
   int wrong_count_ = 0;
+  double relative_tolerance_ = 0, absolute_tolerance_ = 0;  ///< of the site's type
 };
 
 }  // namespace lanescope

@@ -103,7 +103,7 @@ TEST_CASE("locate: every planted bug by stage, site and cause", "[slow]") {
     options.kernel = specimen.kernel;
     options.specimen = specimen.name;
     options.backend = "sim";
-    if (specimen.cause == "hang") options.timeout_seconds = 2;
+    if (specimen.cause == "hang") options.timeout_seconds = 1;
     const Location location = locate(options);
     INFO(specimen.kernel << " " << specimen.name);
     CHECK(location.diagnosis.has_value() == (specimen.stage != "clean"));

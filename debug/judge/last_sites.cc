@@ -19,10 +19,10 @@ auto order_of(const Site& site, std::int64_t tile) {
 
 using Order = decltype(order_of(Site{}, 0));
 
-class Search {
+class SiteSearch {
  public:
   /// Of one lane of a block, or of all.
-  explicit Search(const Dump& dump, const Stop& lane = {})
+  explicit SiteSearch(const Dump& dump, const Stop& lane = {})
       : dump_(dump), lane_(lane), warp_of_(static_cast<std::size_t>(dump.info.br), -1) {
     find_warps();
     for (const DumpSite& entry : dump.info.sites) {
@@ -183,10 +183,10 @@ std::vector<LastSite> last_sites(const Dump& dump) {
   const Stop& stop = dump.info.stop;
   std::vector<LastSite> sites;
   if (stop.lane >= 0 && !stop.combining && dump.info.blocks.contains(stop.block)) {
-    sites = Search(dump, stop).of(stop.block, stop.warp);
+    sites = SiteSearch(dump, stop).of(stop.block, stop.warp);
     sites[0].lane = stop.lane;
   }
-  const std::vector<LastSite> all = Search(dump).result();
+  const std::vector<LastSite> all = SiteSearch(dump).result();
   sites.insert(sites.end(), all.begin(), all.end());
   return sites;
 }

@@ -81,9 +81,10 @@ std::vector<Step> all_steps() {
   return steps;
 }
 
-class Search {
+class RoundingSearch {
  public:
-  explicit Search(std::vector<RoundedRow> rows) : rows_(std::move(rows)), all_(all_steps()) {}
+  explicit RoundingSearch(std::vector<RoundedRow> rows)
+      : rows_(std::move(rows)), all_(all_steps()) {}
 
   /// The geometric mean over the rows of the squares of their errors: where a rounded weight went
   /// to the other side, that is one row. Nothing is below what f32 cannot tell.
@@ -165,7 +166,7 @@ class Search {
 };
 
 /// Operands that may all be of the same types are said together: "Q and K are rounded to tf32".
-std::vector<std::string> texts_of(const Search& search, const std::vector<Step>& taken) {
+std::vector<std::string> texts_of(const RoundingSearch& search, const std::vector<Step>& taken) {
   struct Group {
     std::vector<std::string> operands;
     std::vector<Rounding> types;
@@ -199,7 +200,8 @@ std::vector<std::string> texts_of(const Search& search, const std::vector<Step>&
 }
 
 /// Whether it may be that a matrix unit takes it as tf32.
-bool is_factor_of_tf32(const Search& search, const std::vector<Step>& taken, const Step& step) {
+bool is_factor_of_tf32(const RoundingSearch& search, const std::vector<Step>& taken,
+                       const Step& step) {
   const std::vector<Rounding> types = search.types_of(taken, step);
   return std::string_view("QKPV").find(step.what) != std::string_view::npos &&
          std::any_of(types.begin(), types.end(), [](Rounding type) {
@@ -208,7 +210,7 @@ bool is_factor_of_tf32(const Search& search, const std::vector<Step>& taken, con
 }
 
 /// Whether both factors of a product are.
-bool are_factors_of_tf32(const Search& search, const std::vector<Step>& taken) {
+bool are_factors_of_tf32(const RoundingSearch& search, const std::vector<Step>& taken) {
   const auto is_tf32 = [&](std::string_view what) {
     return std::any_of(taken.begin(), taken.end(), [&](const Step& step) {
       return what == step.what && is_factor_of_tf32(search, taken, step);
@@ -259,7 +261,7 @@ std::optional<RoundedOperands> find_rounded_operands(const Dump& dump) {
   }
   const std::int64_t told = std::ssize(rows);
   if (told < fewest_rows) return std::nullopt;
-  const Search search(std::move(rows));
+  const RoundingSearch search(std::move(rows));
   const std::vector<Step> taken = search.run();
   const double of_right = search.error_of({}), left = search.error_of(taken);
   if (taken.empty() || left * telling > of_right) return std::nullopt;

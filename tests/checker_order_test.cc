@@ -92,6 +92,30 @@ TEST_CASE("checker: warp_sync orders the lanes of its mask, a shuffle orders not
               }).empty());
 }
 
+TEST_CASE("checker: what a lane read before a shuffle, others of its warp may overwrite") {
+  const auto overwrite = [](int warps, auto exchange, auto before) {
+    if (device::thread() == 0) shared()[0] = 1;
+    device::block_sync();
+    if (device::warp() >= warps) return;
+    use(shared()[0]);
+    exchange();
+    before();
+    if (device::thread() == 1) shared()[0] = 2;
+  };
+  const auto nothing = [] {};
+  const auto shuffle = [] { device::shfl_xor(1, 1); };
+  CHECK(kinds_of([&] { overwrite(1, shuffle, nothing); }).empty());
+  CHECK_FALSE(kinds_of([&] { overwrite(1, nothing, nothing); }).empty());
+  CHECK_FALSE(kinds_of([&] { overwrite(1, shuffle, [] { use(shared()[0]); }); }).empty());
+  // The other warp's reads are not before it, nor is what a lane wrote.
+  CHECK_FALSE(kinds_of([&] { overwrite(2, shuffle, nothing); }).empty());
+  CHECK_FALSE(kinds_of([&] {
+                if (device::thread() == 0) shared()[0] = 1;
+                shuffle();
+                if (device::thread() == 1) shared()[0] = 2;
+              }).empty());
+}
+
 TEST_CASE("checker: an async copy is used before it is waited for") {
   alignas(16) const int source[4] = {1, 2, 3, 4};
   int copy_line = 0, read_line = 0;

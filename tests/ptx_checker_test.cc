@@ -63,6 +63,13 @@ TEST_CASE("ptx: the memory checker finds what is wrong, and nothing in what is r
   CHECK(kinds_of(write + "bar.warp.sync -1;\n" + read_near + store).empty());
   CHECK_FALSE(kinds_of(write + read_near + store).empty());
   CHECK_FALSE(kinds_of(write + "bar.warp.sync -1;\n" + read_other + store).empty());
+  // Nor does a shuffle order what was written before it; but what was read is over.
+  const std::string shuffle = "shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;\n";
+  const std::string overwrite = "st.shared.u32 [%r9], %r2;\n";
+  CHECK_FALSE(kinds_of(write + "mov.u32 %r1, 1;" + shuffle + read_near + store).empty());
+  const std::string read = write + "bar.warp.sync -1;\n" + read_near;
+  CHECK(kinds_of(read + shuffle + overwrite + store).empty());
+  CHECK_FALSE(kinds_of(read + "mov.u32 %r2, 7;" + overwrite + store).empty());
   CHECK(kinds_of(read_near + store) == std::vector{Kind::uninitialised_read});
   CHECK(kinds_of("mov.u32 %r1, 1; st.global.u32 [%rd1+256], %r1; ret;") ==
         std::vector{Kind::out_of_bounds});

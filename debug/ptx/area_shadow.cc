@@ -158,7 +158,9 @@ Kind AreaShadow::enter_cell(Cell& cell, const Visit& visit, const BlockOrder& or
   const auto is_ordered = [&](const Use& use, bool read = false) {
     if (use.block < 0 || (use.orders && visit.orders)) return true;
     if (use.sent) return order.has_come(use.time, visit.block);
-    if (use.block == visit.block) return visit.past.holds(use.touch.epoch);
+    if (use.block == visit.block) {
+      return read ? visit.past.holds_read(use.touch.epoch) : visit.past.holds(use.touch.epoch);
+    }
     return read ? order.holds_read(use.block, use.time, visit.block)
                 : order.holds(use.block, use.time, visit.block);
   };

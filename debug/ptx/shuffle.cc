@@ -53,6 +53,7 @@ template <Direction direction>
 Flow shuffle(Warp& warp, const Instruction& in, std::uint32_t) {
   if (const Flow flow = converge(warp, in.s[3]); flow != Flow::next) return flow;
   const std::uint32_t mask = warp.split().mask;
+  warp.note_exchange(mask);
   std::uint32_t a[32], sources[32];
   const std::uint32_t in_range = find_sources<direction>(
       warp.lanes<std::uint32_t>(in.s[1]), warp.lanes<std::uint32_t>(in.s[2]), sources);
@@ -147,6 +148,10 @@ void Warp::share_waits() {
   std::array<int, 32> lanes{};
   std::iota(lanes.begin(), lanes.end(), thread(0));
   block_.checker()->clocks().share_waits(lanes);
+}
+
+void Warp::note_exchange(std::uint32_t mask) {
+  if (block_.checker() && mask == ~0u) block_.checker()->clocks().exchange(thread(0) / 32);
 }
 
 bool decode_warp(Decoder& d) {

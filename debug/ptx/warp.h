@@ -111,6 +111,8 @@ class Warp {
   void order_accesses(std::uint32_t mask);
   /// What one of all lanes has waited for has ended for all behind.
   void share_waits();
+  /// They have given each other values.
+  void note_exchange(std::uint32_t mask);
   /// Wakes what waits with bar.warp.sync for these members elsewhere.
   void release_waiting(std::uint32_t mask);
 

@@ -255,6 +255,10 @@ void BlockRunner::order_accesses(int warp, std::uint32_t mask) {
   checker_->meet(met);
 }
 
+void BlockRunner::note_exchange(std::uint32_t mask) {
+  if (checker_ && mask == ~0u) checker_->clocks().exchange(running_ / 32);
+}
+
 void BlockRunner::fail_without_unwinding(const std::string& what) {
   error_ = lane_of_warp(running_) + ": " + what;
   lane().unwindable = false;

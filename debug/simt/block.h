@@ -98,6 +98,8 @@ class BlockRunner final : public AsyncHost {
   /// Suspends the calling lane until all lanes of `mask` wait here; the last does `operation`.
   void meet_warp(const char* name, WarpOperation operation, std::uint32_t mask, void* slot,
                  Here here);
+  /// These lanes of the calling one's warp have given each other values.
+  void note_exchange(std::uint32_t mask);
   /// Suspends the calling lane until `wake` names it.
   void park(const char* name, Here here, const Waitable* waits_for);
   void wake(int thread) override;

@@ -47,6 +47,7 @@ std::string do_shuffle(void* const (&slots)[32], std::uint32_t mask) {
     }
     slot.result = static_cast<ShuffleSlot*>(slots[source])->value;
   });
+  BlockRunner::current()->note_exchange(mask);
   return error;
 }
 

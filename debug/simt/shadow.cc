@@ -27,6 +27,7 @@ Clocks::Clocks(int threads)
     : threads_(static_cast<std::size_t>(threads)),
       columns_(threads_),
       seen_(threads_ * threads_),
+      exchanged_(threads_),
       joined_(threads_) {
   reset();
 }
@@ -34,6 +35,7 @@ Clocks::Clocks(int threads)
 void Clocks::reset() {
   std::fill(seen_.begin(), seen_.end(), 0u);
   for (int i = 0; i < static_cast<int>(threads_); ++i) seen_[index(i, i)] = 1;
+  std::fill(exchanged_.begin(), exchanged_.end(), 0u);
   fenced_.clear();
   passed_.clear();
   agents_ = 0;
@@ -89,6 +91,13 @@ void Clocks::share_waits(std::span<const int> threads) {
     std::uint32_t latest = 0;
     for (const int thread : threads) raise(latest, seen_[index(thread, static_cast<int>(agent))]);
     for (const int thread : threads) seen_[index(thread, static_cast<int>(agent))] = latest;
+  }
+}
+
+void Clocks::exchange(int warp) {
+  for (int thread = warp * 32; thread < (warp + 1) * 32; ++thread) {
+    exchanged_[static_cast<std::size_t>(thread)] = own(thread);
+    advance(thread);
   }
 }
 

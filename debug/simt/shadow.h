@@ -30,10 +30,20 @@ constexpr Epoch epoch_of(int thread, std::uint32_t clock) {
 class Past {
  public:
   explicit Past(const std::uint32_t* seen) : seen_(seen) {}
+  Past(const std::uint32_t* seen, int thread, const std::uint32_t* exchanged)
+      : seen_(seen), exchanged_(exchanged), first_of_warp_(thread / 32 * 32) {}
   bool holds(Epoch e) const { return clock_of(e) <= seen_[thread_of(e)]; }
+  /// Whether a read is over: also where the lane's warp exchanged values since.
+  bool holds_read(Epoch e) const {
+    if (holds(e)) return true;
+    const int in_warp = thread_of(e) - first_of_warp_;
+    return exchanged_ && in_warp >= 0 && in_warp < 32 && clock_of(e) <= exchanged_[thread_of(e)];
+  }
 
  private:
-  const std::uint32_t* seen_;  ///< [lane]: its clock, as far as it is known
+  const std::uint32_t* seen_;                 ///< [lane]: its clock, as far as it is known
+  const std::uint32_t* exchanged_ = nullptr;  ///< [lane]: its clock when its warp last did
+  int first_of_warp_ = 0;
 };
 
 /// What arrivals leave for whoever waits for them: how far each lane and agent had come, and what
@@ -52,11 +62,15 @@ class Clocks {
 
   int threads() const { return static_cast<int>(threads_); }
   Epoch now(int thread) const { return epoch_of(thread, own(thread)); }
-  Past past(int thread) const { return Past(&seen_[index(thread, 0)]); }
+  Past past(int thread) const { return {&seen_[index(thread, 0)], thread, exchanged_.data()}; }
   /// All that the lanes did before is before all that they do next.
   void meet(std::span<const int> threads);
   /// Asynchronous work that one of the lanes has waited for is done before what they do next.
   void share_waits(std::span<const int> threads);
+  /// The lanes of a whole warp give each other values that they hold. That "does not imply a memory
+  /// barrier" (CUDA C++ Programming Guide, Warp Shuffle Functions), so what one wrote, others may
+  /// not see; but what one read, it has, and others may overwrite it.
+  void exchange(int warp);
   /// An arrival, and the end of a wait for those that `carried` holds.
   void give(Carried& carried, int thread);
   void take(const Carried& carried, int thread);
@@ -94,7 +108,8 @@ class Clocks {
   std::size_t threads_, columns_;
   int agents_ = 0;
   std::vector<std::uint32_t> seen_;  ///< [thread][other]: the clock of `other` that `thread` knows
-  std::vector<std::uint32_t> fenced_;  ///< likewise; empty before the first fence
+  std::vector<std::uint32_t> fenced_;     ///< likewise; empty before the first fence
+  std::vector<std::uint32_t> exchanged_;  ///< [thread]: its clock at its warp's last exchange
   std::unordered_map<const void*, std::vector<std::uint32_t>> passed_;  ///< by atomic accesses
   std::vector<std::uint32_t> joined_;
   bool overflowed_ = false;
@@ -153,7 +168,7 @@ inline Kind enter_write(Cell& cell, Touch me, Past past, Touch& earlier) {
     kind = Kind::missing_wait;
   } else {
     for (const Touch& read : cell.reads) {
-      if (past.holds(read.epoch)) continue;
+      if (past.holds_read(read.epoch)) continue;
       kind = Kind::race_with_read;
       earlier = read;
       break;

@@ -173,9 +173,22 @@ TEST_CASE("number stages: wmma whose results go through shared memory, by its or
       "ld.shared.f32 %f2, [%r1]; ex2.approx.f32 %f3, %f2;"
       "st.shared.f32 [%r1], %f3;";
   CHECK(stages_of(product + power + product, {"wmma"}) == "qk qk qk pv pv pv");
+  // O that is brought to the next maximum between the two, by what expf makes of a number.
+  const std::string rescale =
+      "ld.shared.f32 %f7, [%r1]; mul.f32 %f8, %f7, %f7; st.shared.f32 [%r1], %f8;";
+  CHECK(stages_of(product + power + rescale + product + rescale, {"ld.shared", "st.shared"}) ==
+        "softmax softmax pv pv - -");
   // One that stands between powers may be either.
   CHECK(stages_of(product + power + product + power, {"wmma"}) == "qk qk qk - - -");
   CHECK(stages_of(product + product, {"wmma"}) == "- - - - - -");
+}
+
+TEST_CASE("number stages: a power of e, whose exponent is made of two parts") {
+  const std::string power =
+      "ld.shared.f32 %f2, [%r1]; add.f32 %f3, %f2, %f2; mov.b32 %r4, %f3; shl.b32 %r5, %r4, 23;"
+      "mov.b32 %f4, %r5; ex2.approx.f32 %f5, %f3; mul.f32 %f6, %f5, %f4;"
+      "st.shared.f32 [%r1], %f6;";
+  CHECK(stages_of(power, {"st.shared"}) == "softmax");
 }
 
 TEST_CASE("number stages: kernels that do a part of attention each") {

@@ -9,12 +9,6 @@
 namespace lanescope::ptx {
 namespace {
 
-/// It makes the exponent of a float of an integer, as expf does with a part of its argument.
-bool makes_exponent(const Statement& statement) {
-  const Operand& by = statement.operands.back();
-  return base_of(statement) == "shl" && by.kind == Operand::Kind::integer && by.bits == 23;
-}
-
 /// Numbers pass through it: sums, maxima, choices, other lanes' and other forms of them.
 bool passes_numbers(const Statement& statement) {
   const std::string_view base = base_of(statement);
@@ -39,6 +33,11 @@ bool is_narrow(const Statement& statement) {
 
 bool is_one_of(std::string_view base, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), base) != names.end();
+}
+
+bool makes_exponent(const Statement& statement) {
+  const Operand& by = statement.operands.back();
+  return base_of(statement) == "shl" && by.kind == Operand::Kind::integer && by.bits == 23;
 }
 
 bool is_real(std::string_view opcode) {

@@ -10,6 +10,8 @@
 namespace lanescope::ptx {
 
 bool is_one_of(std::string_view base, std::initializer_list<std::string_view> names);
+/// It makes the exponent of a float of an integer, as expf does with a part of its argument.
+bool makes_exponent(const Statement& statement);
 /// Of an opcode: it computes with floats.
 bool is_real(std::string_view opcode);
 bool multiplies_matrices(const Statement& statement);

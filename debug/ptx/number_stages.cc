@@ -41,6 +41,7 @@ std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> ope
         loaded = loaded || global;
         continue;
       }
+      if (makes_exponent(*statement)) continue;  // its sign and size are no number's
       if (!passes_on(base)) return 0;
       std::vector<int> sources;
       for (std::size_t i = 1; i < statement->operands.size(); ++i) {
@@ -216,22 +217,31 @@ class Stages {
 
   /// Where S, P and O go through shared memory, the registers of no matrix product say what it is:
   /// those that stand before all powers of two are qk, those behind all of them pv, with the
-  /// matrices that they load and store.
+  /// matrices that they load and store. Between the powers and the last product, what is read and
+  /// computed otherwise is pv, too: O on its way to the next maximum.
   void give_by_order() {
-    std::size_t first = 0, last = 0;
+    std::size_t first = 0, last = 0, last_product = 0;
     bool is_known = part_ != Part::attention;
     for_each([&](std::size_t i, const Statement& statement) {
       if (base_of(statement) == "ex2") {
         if (last == 0) first = i;
         last = i;
       }
-      is_known = is_known || (multiplies_matrices(statement) && of_[i] != 0);
+      if (!multiplies_matrices(statement)) return;
+      last_product = i;
+      is_known = is_known || of_[i] != 0;
     });
     if (is_known || last == 0) return;
     for_each([&](std::size_t i, const Statement& statement) {
-      if (of_[i] != 0 || base_of(statement) != "wmma") return;
-      of_[i] =
-          static_cast<std::uint8_t>(bit_if(i < first, Stage::qk) | bit_if(i > last, Stage::pv));
+      if (of_[i] != 0) return;
+      if (base_of(statement) == "wmma") {
+        of_[i] =
+            static_cast<std::uint8_t>(bit_if(i < first, Stage::qk) | bit_if(i > last, Stage::pv));
+      } else if (i > last && i < last_product) {
+        const bool is_number = reads_memory(statement) || computes(statement) ||
+                               statement.opcode.starts_with("st.shared");
+        of_[i] = bit_if(is_number, Stage::pv);
+      }
     });
   }
 

@@ -15,7 +15,8 @@ namespace lanescope::ptx {
 /// between, `pv` where such a product goes into global memory instead. What is computed on the way
 /// to an exponential is `qk` before a maximum was taken, then `softmax`; what a reciprocal or
 /// logarithm takes part in is `epilogue`. Of wmma whose results all go through shared memory, what
-/// stands before all powers of two is `qk`, behind all of them `pv`. A function that weighs what it
+/// stands before all powers of two is `qk`, behind all of them `pv`, as what is read and computed
+/// between these and the last product. A function that weighs what it
 /// reads by powers of two, and multiplies no inputs, is `combine`. A bit for each Stage as in
 /// stages_of (ptx/control_flow.h), 0 of all other statements. For kernels of attention without
 /// markers.

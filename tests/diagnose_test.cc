@@ -201,6 +201,23 @@ TEST_CASE("what nobody wrote in shared memory: who fills the tile, or who reads 
   CHECK_FALSE(may_be_unfilled(diagnose(named)));
 }
 
+TEST_CASE("what nobody wrote is NaN: numbers that are wrong have another reason, too") {
+  const CheckReport report = unwritten_in(Stage::softmax, "k.cu:50 in softmax");
+  Diagnosis values, memory = diagnose(report);
+  values.first.emplace();
+  values.first->got = std::numeric_limits<double>::quiet_NaN();
+  doubt_unwritten_read(values, memory);
+  CHECK(memory.certain);
+  values.first->got = 0.25;
+  doubt_unwritten_read(values, memory);
+  CHECK_FALSE(memory.certain);
+
+  Diagnosis race = diagnose(report);
+  race.cause = Cause::race;
+  doubt_unwritten_read(values, race);
+  CHECK(race.certain);
+}
+
 TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

@@ -12,6 +12,7 @@
 #include "gates/build/module_catalogue.h"
 #include "gates/run/far_head.h"
 #include "gates/run/locate_dependence.h"
+#include "gates/run/locate_memory.h"
 #include "gates/run/source_place.h"
 #include "reference/inputs.h"
 #include "tests/specimens.h"
@@ -42,6 +43,23 @@ TEST_CASE("locate: the function of the stage, then the seam that the value passe
   CHECK_THAT(source_places("splitk", Stage::combine, SiteId::o_final)[0],
              Catch::Matchers::Matches("kernels/splitk\\.h:[0-9]+-[0-9]+ \\(combine\\)"));
   CHECK(source_places("nothing", Stage::pv, SiteId::o).empty());
+}
+
+TEST_CASE("locate: a power of two that is infinite says more than the nearest rounding") {
+  Location location;
+  location.diagnosis.emplace();
+  Diagnosis& values = *location.diagnosis;
+  values.first.emplace();
+  values.first->site = SiteId::o_final;
+  values.first->stage = Stage::qk;
+  values.cause = Cause::precision_lost;
+  tell_origin(location);
+  CHECK(values.cause == Cause::precision_lost);
+  location.nan.kind = simt::NanOrigin::Kind::exponential;
+  tell_origin(location);
+  CHECK(values.cause == Cause::overflow);
+  CHECK(values.first->stage == Stage::softmax);
+  CHECK_FALSE(values.certain);
 }
 
 TEST_CASE("locate: the shortest option that the wrong runs have in common") {

@@ -52,6 +52,10 @@ bool feeds(SiteId from, SiteId to);
 /// the site where values are `wrong` first, or in the nearest one before it, goes first.
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std::nullopt);
 
+/// What is computed of nothing but bytes that nobody wrote is NaN. Where `values` are numbers and
+/// wrong, more is wrong than such a read, which `memory` says: it is not certain then.
+void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory);
+
 /// Whether a stage reads bytes of shared memory that nobody wrote, of a kernel that does not say
 /// what lies there: who fills a tile may leave them out, or the stage reads beside it.
 bool may_be_unfilled(const Diagnosis& memory);

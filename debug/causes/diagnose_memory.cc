@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <tuple>
 
@@ -256,6 +257,15 @@ void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
   memory.certain = false;
   memory.evidence.push_back("not certain: who fills the tile leaves it out, or " + reader +
                             " reads beside what was filled");
+}
+
+void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory) {
+  if (memory.cause != Cause::uninitialised_read || !values.first) return;
+  if (values.first->unwritten || !std::isfinite(values.first->got)) return;
+  memory.certain = false;
+  memory.evidence.push_back(
+      "not certain: what nobody wrote is NaN, and finite values are wrong as well: the tile may be "
+      "stored in another place than it is read from");
 }
 
 bool feeds(SiteId from, SiteId to) {

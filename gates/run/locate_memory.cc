@@ -31,6 +31,19 @@ void blame_reader(const Location& location, Diagnosis& memory) {
                              "takes another buffer than the one that was filled");
 }
 
+/// A descriptor reads a tile in another layout than the copy stored it in. Where the tile is right
+/// as the kernel shows it, that is the reader's fault.
+void blame_descriptor(const Location& location, Diagnosis& memory) {
+  const std::optional<Divergence>& wrong = location.diagnosis->first;
+  if (memory.cause != Cause::layout_disagrees || !memory.first || !wrong) return;
+  if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
+  if (std::ranges::find(location.shown, memory.first->site) == location.shown.end()) return;
+  memory.evidence.push_back(std::string(name_of(memory.first->site)) +
+                            " is right as it was stored: the fault is in how " +
+                            name_of(wrong->stage) + " reads it");
+  memory.first = wrong;
+}
+
 /// Whether what is read at a place has rows that a wrong stride could miss: a value per row has
 /// not.
 bool has_stride(const CheckReport& report, const std::optional<Divergence>& at) {
@@ -188,6 +201,8 @@ bool check_memory(const Probe& probe, Location& location) {
   if (location.diagnosis) {
     Diagnosis& values = *location.diagnosis;
     blame_reader(location, memory);
+    blame_descriptor(location, memory);
+    doubt_unwritten_read(values, memory);
     take_as_unwritten(values, memory);
     if (values.by_end && memory.cause == values.cause) {
       // How the run ended shows that it happened, the checker who did it where.
@@ -225,9 +240,14 @@ void name_by_origin(const simt::NanOrigin& nan, Diagnosis& values) {
   using Kind = simt::NanOrigin::Kind;
   const bool of_nan = values.cause == Cause::non_finite || values.cause == Cause::unexplained ||
                       values.cause == Cause::masked_row_unguarded ||
-                      values.cause == Cause::divided_by_zero;
+                      values.cause == Cause::divided_by_zero ||
+                      (values.cause == Cause::precision_lost && nan.kind == Kind::exponential);
   if (nan.kind == Kind::none || !values.first || !is_output(values.first->site) || !of_nan) return;
   if (nan.stage) values.first->stage = *nan.stage;
+  if (values.cause == Cause::precision_lost) {  // the nearest rounding to what is not finite
+    values.first->stage = nan.stage.value_or(Stage::softmax);
+    values.evidence.clear();
+  }
   const Cause cause = nan.kind == Kind::difference ? Cause::masked_row_unguarded
                       : nan.kind == Kind::division ? Cause::divided_by_zero
                       : nan.kind == Kind::exponential || nan.kind == Kind::narrowing

@@ -28,6 +28,9 @@ TEST_CASE("locate: faults of an emulated kernel") {
       {Fault::missing_rescale, "pv o not_rescaled"},
       {Fault::dropped_key, "pv o contribution_missing"},
       {Fault::l_twice, "epilogue o_final normalised_twice"},
+      {Fault::raw_maximum, "softmax p wrong_scale"},
+      {Fault::tile_left_out, "qk s tile_skipped"},
+      {Fault::column_alpha, "pv o operand_of_other_row"},
   };
   for (const Products products : {Products::tensor_core, Products::fp32_fma}) {
     for (const auto& [fault, text] : expected) {
@@ -38,6 +41,45 @@ TEST_CASE("locate: faults of an emulated kernel") {
       CHECK(named(diagnosis) == text);
     }
   }
+}
+
+TEST_CASE("locate: what O is made of P that was traced before it was rounded") {
+  const auto dump_with = [](Fault fault) {
+    return synthetic_dump({.problem = three_tiles, .fault = fault, .unrounded_p = true});
+  };
+  CHECK(diff_against_reference(dump_with(Fault::none)).match);
+  for (const auto& [fault, text] : {std::pair{Fault::missing_rescale, "pv o not_rescaled"},
+                                    {Fault::column_alpha, "pv o operand_of_other_row"}}) {
+    CHECK(named(diagnosis_of(dump_with(fault))) == text);
+  }
+}
+
+// P of 10^-7 is as good as 0 where its bound is larger.
+TEST_CASE("locate: what is no more than its bound says of no formula that it is that") {
+  Dump dump = synthetic_dump({.problem = one_tile});
+  Tensor& p = tensor_of(dump, SiteId::p);
+  for (std::int64_t i = 0; i < p.size(); ++i) p.set(i, p.at(i) * 0x1p-18);
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis.evidence));
+  CHECK(diagnosis.first->site == SiteId::p);
+  CHECK_FALSE(diagnosis.certain);
+}
+
+TEST_CASE("locate: panels of an operand that are read at another distance") {
+  const Dump dump =
+      synthetic_dump({.problem = {1, 1, 1, 32, 64, 128, false}, .fault = Fault::panels_of_q});
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis.evidence));
+  CHECK(named(diagnosis) == "qk s wrong_stride");
+}
+
+// Columns 1, 3, ... of P are left out of l, which nothing but the outputs shows.
+TEST_CASE("locate: l that a kernel does not show") {
+  Dump dump = synthetic_dump({.problem = three_tiles, .fault = Fault::half_of_l});
+  CHECK(named(diagnosis_of(dump)) == "softmax l incomplete_reduction");
+  std::erase_if(dump.info.sites, [](const DumpSite& entry) { return entry.site.id == SiteId::l; });
+  std::erase_if(dump.tensors, [](const Dump::Entry& entry) { return entry.name == "l"; });
+  CHECK(named(diagnosis_of(dump)) == "softmax o_final contribution_missing");
 }
 
 TEST_CASE("locate: slots that were never written, and zeros") {

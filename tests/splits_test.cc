@@ -214,6 +214,23 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
           "combine o_final contribution_repeated");
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i == 2)); }) ==
           "combine o_final accumulator_lost");
+    // Splits from the third on are the first ones again.
+    const auto taken = [](std::size_t i) { return i % 2; };
+    Dump again = clean;
+    Array out = Array::Zero(12, 64), own_sum = Array::Zero(12, 1);
+    for (std::size_t i = 0; i < 3; ++i) {
+      out += o[taken(i)] * weight(taken(i), 2);
+      own_sum += l[taken(i)] * weight(taken(i), 2);
+    }
+    Tensor& o_final = tensor_of(again, "o_final");
+    for (int row = 0; row < 12; ++row) {
+      for (int col = 0; col < 64; ++col) {
+        o_final.set(row * 64 + col, out(row, col) / own_sum(row));
+      }
+    }
+    const Diagnosis repeated = diagnose(again, diff_against_reference(again));
+    CHECK(repeated.certain);
+    CHECK(repeated.cause == Cause::contribution_repeated);
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * sum); }) ==
           "combine o_final not_normalised");
     // Nothing is named that does not hold.

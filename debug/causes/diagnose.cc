@@ -45,10 +45,11 @@ void sort_by_cost(Findings& findings, const Scene& scene) {
 }
 
 /// Whether zeros stand for all values that are wrong: so they would by any rule whose operands are
-/// zero. The same holds of infinities in outputs.
+/// zero. The same holds of infinities in outputs, and between the stages of what passes for zero.
 bool only_zeros(const Scene& scene) {
   return std::all_of(scene.elements().begin(), scene.elements().end(), [&](const Element& e) {
-    const bool says_nothing = e.got == 0 || (scene.at_end() && std::isinf(e.got));
+    const bool says_nothing =
+        scene.at_end() ? e.got == 0 || std::isinf(e.got) : scene.fits(e.row, e.col, e.got, 0);
     return !e.wrong || (!e.unwritten && says_nothing && std::isfinite(e.want));
   });
 }
@@ -65,7 +66,8 @@ Findings all_findings(const Scene& scene) {
     detector(scene, findings);
   }
   for (Finding& finding : findings) {
-    if (finding.certain() && only_zeros(scene)) finding.explained *= 0.9;
+    // That zeros stand there says more than the formulas that give them.
+    if (finding.certain() && only_zeros(scene)) finding.explained *= finding.formula ? 0.89 : 0.9;
   }
   sort_by_cost(findings, scene);
   return findings;

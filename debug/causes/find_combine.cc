@@ -228,6 +228,34 @@ void try_other_blocks(const Scene& scene, Findings& findings) {
   }
 }
 
+/// Splits from one on are taken for the first ones again: the loop over them has an inner one that
+/// forgets where the outer is. Their weights go by maxima that are taken likewise, or rightly.
+void try_repeated(const Scene& scene, const Parts& right, Findings& findings) {
+  const Formulas fits(scene, findings);
+  for (std::size_t taken = 1; taken < right.count(); ++taken) {
+    Parts parts = right;
+    for (std::size_t i = taken; i < parts.count(); ++i) {
+      parts.o[i] = right.o[i % taken];
+      parts.l[i] = right.l[i % taken];
+      parts.m[i] = right.m[i % taken];
+    }
+    for (const bool right_top : {true, false}) {
+      Array top = right.top;
+      for (std::size_t i = 0; !right_top && i < taken; ++i) {
+        top = i == 0 ? parts.m[i] : top.max(parts.m[i]);
+      }
+      top = (top == -infinity).select(0, top);
+      const Factors weight = [&](std::size_t i) { return exp2(parts.m[i] - top); };
+      const Array sum_l = sum(parts.l, weight);
+      fits(Cause::contribution_repeated,
+           "the splits from " + std::to_string(taken) + " on are taken for the first " +
+               std::to_string(taken) + " again",
+           scene.site() == SiteId::lse ? (top + log2(sum_l)) * ln_2
+                                       : sum(parts.o, weight) * (sum_l == 0).select(0, 1 / sum_l));
+    }
+  }
+}
+
 /// The right sum, the parts of a split taken at another distance from those of the first one.
 void try_distance(const Scene& scene, const Parts& right, Findings& findings) {
   const Formulas fits(scene, findings);
@@ -341,7 +369,10 @@ void find_combine(const Scene& scene, Findings& findings) {
     try_exchange(scene, *parts, findings);
   }
   try_carried(scene, *parts, findings);
-  if (parts->count() > 1) try_distance(scene, *parts, findings);
+  if (parts->count() > 1) {
+    try_distance(scene, *parts, findings);
+    try_repeated(scene, *parts, findings);
+  }
   try_other_blocks(scene, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }

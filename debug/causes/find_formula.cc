@@ -18,7 +18,7 @@ Array row_sum(const Array& x) { return x.row_sums(); }
 /// `x` with each row multiplied by its entry of `column`.
 Array scaled(const Array& x, const Array& column) { return x * column; }
 Array minus(const Array& x, const Array& column) { return x - column; }
-/// Scores with another factor than the one that the softmax owes them.
+/// Scores, or maxima of them, with another factor than the one that the softmax owes them.
 struct ScaledScores {
   std::string what;
   Array s;
@@ -32,6 +32,16 @@ std::vector<ScaledScores> wrongly_scaled(const Scene& scene) {
           {"without the factor log2(e)", *s * (factor / log2_e)},
           {"without the factor 1/sqrt(d)", *s * (factor / scale)},
           {"with their factor twice", *s * (factor * factor)}};
+}
+
+/// The maximum in other units than those of the scores that it is subtracted from.
+std::vector<ScaledScores> wrongly_scaled_maxima(const Scene& scene, const Array& m) {
+  const double scale = reference::softmax_scale(scene.info().problem);
+  return {{"without any factor", m * (1 / (scale * log2_e))},
+          {"without the factor log2(e)", m * (1 / log2_e)},
+          {"without the factor 1/sqrt(d)", m * (1 / scale)},
+          {"with the factor log2(e) twice", m * log2_e},
+          {"with the factor 1/sqrt(d) twice", m * scale}};
 }
 
 void try_softmax(const Scene& scene, const Formulas& fits) {
@@ -104,6 +114,9 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::never_updated, "p still holds the scores", *s);
     for (const auto& [what, scores] : wrongly_scaled(scene)) {
       fits(Cause::wrong_scale, "p = 2^(s - m) of the scores " + what, exp2(minus(scores, shift)));
+    }
+    for (const auto& [what, maximum] : wrongly_scaled_maxima(scene, shift)) {
+      fits(Cause::wrong_scale, "p = 2^(s - m) with m " + what, exp2(minus(*s, maximum)));
     }
     fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
          exp2(minus(*s, (*m_prev == -infinity).select(0, *m_prev))));

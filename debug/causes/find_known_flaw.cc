@@ -48,12 +48,18 @@ std::vector<OutputRow> of_output(std::vector<OutputRow> rows, SiteId site) {
   return rows;
 }
 
+bool shows(const DumpInfo& info, SiteId id) {
+  return std::any_of(info.sites.begin(), info.sites.end(),
+                     [&](const DumpSite& entry) { return entry.site.id == id; });
+}
+
 /// The search for the known flaws that give a kernel's outputs.
 class FlawSearch {
  public:
   FlawSearch(const Scene& scene, bool traced)
       : info_(scene.info()),
         traced_(traced),
+        hides_sums_(traced && !shows(scene.info(), SiteId::l)),
         // Of a traced kernel, each output is judged by itself: the other may be right.
         rows_(output_rows(scene, traced ? std::optional(scene.site()) : std::nullopt)),
         composes_(scene.breadth() == Breadth::all),
@@ -69,10 +75,10 @@ class FlawSearch {
     if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
     if (fitting_.empty() && !traced_ && lse_is_right()) attempt(flaws_of_passes(flaws));
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
-    if (fitting_.empty() && !traced_ && composes_) {
+    if (fitting_.empty() && (!traced_ || hides_sums_) && composes_) {
       const std::vector<Flaw> composed = composed_flaws(info_);
       attempt(composed);
-      if (fitting_.empty()) attempt_on_variant(composed);
+      if (fitting_.empty() && !traced_) attempt_on_variant(composed);
     }
     if (fitting_.empty() && !traced_) attempt(learned_flaws(inputs_, rows_));
     if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, 0.6, findings);
@@ -88,9 +94,11 @@ class FlawSearch {
     int choices() const { return flaw.choices + (part.empty() ? 0 : 2); }
   };
 
-  /// What a traced kernel holds before the outputs is right: the first that differs are these.
+  /// What a traced kernel holds before the outputs is right: the first that differs are these. Of l
+  /// that is so where it is shown.
   bool is_possible(const Flaw& flaw) const {
     return !traced_ || flaw.stage == Stage::epilogue ||
+           (hides_sums_ && flaw.stage == Stage::softmax) ||
            (flaw.stage == Stage::combine && info_.splits > 1);
   }
 
@@ -218,7 +226,7 @@ class FlawSearch {
     finding.formula = true;
     // Longer ones may stand when other runs have refuted these, and do not compete before.
     finding.bits += 4 * fit.choices() + (fit.choices() > fitting_.front().choices() ? 16 : 0);
-    if (!traced_) finding.stage = flaw.stage;
+    if (!traced_ || hides_sums_) finding.stage = flaw.stage;
     finding.evidence = {"the outputs are those of attention " + flaw.text +
                             (part.empty() ? "" : ", in " + part + " alone"),
                         share_text(trial.explained, trial.decisive) + " wrong values and " +
@@ -242,6 +250,7 @@ class FlawSearch {
 
   const DumpInfo& info_;
   bool traced_;
+  bool hides_sums_;  ///< it is traced, but for l
   std::vector<OutputRow> rows_;
   bool composes_;
   const Dump& dump_;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/mask_rules.h"
@@ -83,6 +85,36 @@ bool is_product(const Scene& scene, const Element& e) {
   return std::abs(score - e.got) <= 1e-4 * (1 + std::abs(score));
 }
 
+/// Rows whose scores are masked, all of them, in a tile of which they see at least three keys: they
+/// left the tile out. 0 where another score is wrong, or a row of the same 16, which a warp has
+/// together, has scores that count.
+int rows_that_leave_out(const Scene& scene) {
+  constexpr int fewest_keys = 3;
+  constexpr reference::Index together = 16;
+  const auto count = static_cast<std::size_t>(scene.rows());
+  std::vector<int> lost(count), counting(count), sees(count);
+  for (const Element& e : scene.elements()) {
+    const auto row = static_cast<std::size_t>(e.row);
+    const bool masked = e.got == -infinity, hidden = e.want == -infinity;
+    if (e.unwritten || (e.wrong && !(masked && !hidden))) return 0;
+    lost[row] += masked && !hidden;
+    counting[row] += !masked;
+    sees[row] += !hidden;
+  }
+  int rows = 0;
+  bool is_telling = false;
+  for (std::size_t row = 0; row < count; ++row) {
+    if (lost[row] == 0) continue;
+    const std::size_t first = row / together * together;
+    for (std::size_t other = first; other < std::min(count, first + together); ++other) {
+      if (counting[other] > 0) return 0;
+    }
+    ++rows;
+    is_telling = is_telling || sees[row] >= fewest_keys;
+  }
+  return is_telling ? rows : 0;
+}
+
 }  // namespace
 
 void find_mask(const Scene& scene, Findings& findings) {
@@ -129,6 +161,15 @@ void find_mask(const Scene& scene, Findings& findings) {
     if (attempt(rule, shift_bits)) break;  // what it sees of the tile is the same for many
   }
   for (const MaskRule& rule : fitting_windows(scene)) attempt(rule, width_bits);
+  if (const int rows = rows_that_leave_out(scene)) {
+    Finding finding{Cause::tile_skipped, 1, 1, true};
+    finding.bits += width_bits;
+    finding.evidence = {
+        "all scores of the tile are -inf in " + std::to_string(rows) +
+            " rows that see keys of it, and in those beside them: they leave it out",
+        counts, example_line};
+    findings.push_back(finding);
+  }
   Finding finding{Cause::mask_wrong, static_cast<double>(leaked + lost) / scene.wrong_count()};
   finding.bits = 1.5 * (leaked + lost);
   finding.evidence = {counts, example_line};

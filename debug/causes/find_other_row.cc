@@ -17,10 +17,13 @@ using reference::product;
 /// What (row, col) would hold if an operand were that of the row `other`.
 using Predict = std::function<double(Index row, Index other, Index col)>;
 
-/// Which row's operand a row takes, for all rows alike; −1: none of the tile.
+/// Which row's operand an element takes, by its row, or by its column; −1: none of the tile.
 struct RowRule {
   std::string text;
   std::function<Index(Index)> other;
+  bool by_column = false;
+
+  Index operator()(const Element& e) const { return other(by_column ? e.col : e.row); }
 };
 
 std::vector<RowRule> row_rules(Index rows) {
@@ -57,6 +60,13 @@ std::vector<RowRule> row_rules(Index rows) {
   for (Index row = 0; row < rows; ++row) {
     add("all rows take that of row " + std::to_string(row), [=](Index) { return row; });
   }
+  for (Index step = 2; step <= rows; step *= 2) {
+    const std::string by = std::to_string(step);
+    rules.push_back(
+        {"column j takes that of row j modulo " + by, [=](Index col) { return col % step; }, true});
+    rules.push_back(
+        {"column j takes that of row j / " + by, [=](Index col) { return col / step; }, true});
+  }
   return rules;
 }
 
@@ -84,7 +94,7 @@ bool may_fit(const Scene& scene, const std::vector<const Element*>& decisive, co
              const Predict& predict) {
   int known = 0, explained = 0;
   for (const Element* e : decisive) {
-    const Index other = rule.other(e->row);
+    const Index other = rule(*e);
     if (other < 0 || other >= scene.rows()) continue;
     ++known;
     if (e->unwritten) continue;
@@ -127,7 +137,7 @@ std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
     std::vector<bool> is_known;
     std::vector<std::int64_t> rows;
     for (const Element& e : scene.elements()) {
-      const Index other = rule.other(e.row);
+      const Index other = rule(e);
       // Beyond the rows that exist, nobody knows what stands there.
       is_known.push_back(other >= 0 && other < scene.rows());
       values.push_back(is_known.back() ? predict(e.row, other, e.col) : e.got);
@@ -240,7 +250,7 @@ void find_other_row(const Scene& scene, Findings& findings) {
             [&](Index r, Index x, Index) { return (*alpha)(r) * (*l_prev)(r) + sum(x); });
   } else if (scene.site() == SiteId::o && p && alpha && o_prev) {
     const auto v = scene.held(SiteId::v_smem, tile);
-    const Array pv = product(*p, v ? *v : scene.reference().v_tile(tile));
+    const Array pv = product(*scene.weights(tile), v ? *v : scene.reference().v_tile(tile));
     attempt("alpha",
             [&](Index r, Index x, Index c) { return (*alpha)(x) * (*o_prev)(r, c) + pv(r, c); });
     attempt("P",

@@ -99,6 +99,47 @@ void try_strides(const Scene& scene, const std::string& name, const Array& tile,
   if (padding_alone) findings.push_back(*padding_alone);
 }
 
+/// `tile` in panels of `width` columns, each of `height` rows behind the other, read as if they
+/// were of `taken` rows. NaN: behind the last one, or in rows that nobody knows.
+Array read_in_panels(const Array& tile, Index width, Index height, Index taken) {
+  Array seen(tile.rows(), tile.cols(), std::numeric_limits<double>::quiet_NaN());
+  for (Index row = 0; row < tile.rows(); ++row) {
+    for (Index col = 0; col < tile.cols(); ++col) {
+      const Index line = col / width * taken + row;
+      const Index from = line / height * width + col % width;
+      if (from < tile.cols() && line % height < tile.rows()) {
+        seen(row, col) = tile(line % height, from);
+      }
+    }
+  }
+  return seen;
+}
+
+/// What `use` makes of a `tile` of panels that lie `height` rows apart, as the boxes of a tensor
+/// map do, where it takes another distance: that of another operand's, or of a part of the rows.
+template <class Use>
+void try_panels(const Scene& scene, const std::string& name, const Array& tile, Index height,
+                const Use& use, Findings& findings) {
+  for (const Index width : {64, 128, 32}) {
+    if (width >= tile.cols()) continue;
+    for (const Index taken : {Index{scene.info().br}, Index{scene.info().bc}, Index{8}, Index{16},
+                              Index{32}, Index{64}, Index{128}, Index{256}}) {
+      if (taken == height) continue;
+      const Array values = use(read_in_panels(tile, width, height, taken));
+      const Fit fit = fit_known(scene, values);
+      if (fit.decisive < 8 || fit.explained < 0.98 || fit.consistent < 0.98) continue;
+      Finding finding{Cause::wrong_stride, fit.explained, fit.consistent, true};
+      finding.evidence = {name + " has every " + std::to_string(width) + " columns " +
+                          std::to_string(height) +
+                          " rows behind those before, and is read as if "
+                          "it were " +
+                          std::to_string(taken)};
+      findings.push_back(finding);
+      return;
+    }
+  }
+}
+
 /// The site itself, stored in blocks with another stride than it has.
 void try_stored(const Scene& scene, Findings& findings) {
   constexpr Index pads[] = {0, 8, 4, 16, 1, 2};
@@ -163,16 +204,22 @@ void find_stride(const Scene& scene, Findings& findings) {
     try_strides(
         scene, "Q", *q, [&](const Array& x) { return scores(x, *k); }, findings);
     try_strides(scene, "K", *k, of_keys, findings);
+    try_panels(
+        scene, "Q", *q, scene.info().br, [&](const Array& x) { return scores(x, *k); }, findings);
+    try_panels(scene, "K", *k, scene.info().bc, of_keys, findings);
     try_strides(
         scene, "K, stored by columns,", k->transpose(),
         [&](const Array& x) { return of_keys(x.transpose()); }, findings);
   } else if (scene.site() == SiteId::o) {
-    const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+    const auto p = scene.weights(tile), alpha = scene.held(SiteId::alpha, tile);
     const auto before = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
     if (!p || !alpha || !before || !v) return;
     const Array kept = *before * *alpha;
     try_strides(
         scene, "V", *v, [&](const Array& x) { return kept + product(*p, x); }, findings);
+    try_panels(
+        scene, "V", *v, scene.info().bc, [&](const Array& x) { return kept + product(*p, x); },
+        findings);
     try_strides(
         scene, "P", *p, [&](const Array& x) { return kept + product(x, *v); }, findings);
   }

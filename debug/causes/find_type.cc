@@ -42,7 +42,7 @@ void try_scores(const Scene& scene, const Misreading& misread, const Formulas& f
 
 void try_output(const Scene& scene, const Misreading& misread, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
-  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+  const auto p = scene.weights(tile), alpha = scene.held(SiteId::alpha, tile);
   const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
   if (!p || !alpha || !o_prev) return;
   const Array own_v = v ? *v : scene.reference().v_tile(tile);

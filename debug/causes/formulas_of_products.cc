@@ -146,7 +146,7 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
 
 void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
-  const auto p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile);
+  const auto p = scene.weights(tile), alpha = scene.held(SiteId::alpha, tile);
   const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
   if (!p || !alpha || !o_prev) return;
   const Array own_v = v ? *v : scene.reference().v_tile(tile);
@@ -189,7 +189,7 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
          "where alpha is 1, o was multiplied by the last alpha of the row that was not",
          rescaled_by(*o_prev, last) + pv);
   }
-  if (const auto old = scene.held(SiteId::p, tile - 1)) {
+  if (const auto old = scene.weights(tile - 1)) {
     fits(Cause::stale_operand, "P of the tile before was multiplied with V",
          rescaled + product(*old, own_v));
   }

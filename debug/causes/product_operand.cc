@@ -138,7 +138,7 @@ Maybe product_of(const Scene& scene, std::int64_t block, Index rows) {
 
 std::optional<ProductOperand> solve_weights(const Scene& scene) {
   const std::int64_t tile = scene.tile();
-  const Maybe p = scene.held(SiteId::p, tile), v = scene.held(SiteId::v_smem, tile),
+  const Maybe p = scene.weights(tile), v = scene.held(SiteId::v_smem, tile),
               given = product_of(scene, scene.block(), scene.rows());
   if (!p || !given || !given->is_finite().all()) return std::nullopt;
   const Index d = scene.info().problem.d;
@@ -161,7 +161,7 @@ std::optional<ProductOperand> solve_values(const Scene& scene) {
     const Maybe p = held(scene, SiteId::p, block, scene.tile(), rows),
                 given = product_of(scene, block, rows);
     if (!p || !given) return;
-    equations.add(*p, *given);
+    equations.add(scene.as_weights(*p), *given);
     if (equations.count >= p->cols()) solved = equations.operand(2 * largest_bound(scene));
   });
   if (!solved) return std::nullopt;

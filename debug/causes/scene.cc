@@ -130,6 +130,16 @@ std::optional<Scene::Array> Scene::scores(std::int64_t tile) const {
   });
 }
 
+std::optional<Scene::Array> Scene::weights(std::int64_t tile) const {
+  const std::optional<Array> p = held(SiteId::p, tile);
+  return p ? std::optional(as_weights(*p)) : std::nullopt;
+}
+
+Scene::Array Scene::as_weights(const Array& p) const {
+  const ElementType type = judge_.walk().arithmetic.p_type;
+  return type == ElementType::f32 ? p : reference::round_values(p, type);
+}
+
 double Scene::raised(double m_prev, const Array& s, reference::Index row, double top) const {
   const auto score = [&](reference::Index key) { return s(row, key); };
   return reference::rises(info().rescale, m_prev, top, s.cols(), score) ? top : m_prev;

@@ -123,6 +123,9 @@ class Scene {
   std::optional<Array> held(SiteId id, std::int64_t tile) const;
   /// The scores of `tile` as the softmax takes them: in base 2, rounded to fp32.
   std::optional<Array> scores(std::int64_t tile) const;
+  /// P of `tile` as the second product takes it: rounded, where the kernel shows it before that.
+  std::optional<Array> weights(std::int64_t tile) const;
+  Array as_weights(const Array& p) const;
   /// What m_prev and `top`, the largest of the scores, make of m, [rows, 1] each, by the kernel's
   /// rule; s: the scores that it goes by, in base 2. [rows, keys]
   Array raised(const Array& m_prev, const Array& s, const Array& top) const;

@@ -107,13 +107,23 @@ class Emulation {
     const Problem& problem = info_.problem;
     const double log2_e = fault_ == Fault::wrong_scale ? 1 : std::log2(std::exp(1.0));
     const auto factor = static_cast<float>(log2_e / std::sqrt(static_cast<double>(problem.d)));
-    Array s(info_.br, info_.bc);
+    Array s(info_.br, info_.bc), q = q_;
+    for (Index row = 0; fault_ == Fault::panels_of_q && row < q.rows(); ++row) {
+      for (Index col = 0; col < q.cols(); ++col) {
+        const Index line = col / 64 * 16 + row;
+        q(row, col) = q_(line % q.rows(), line / q.rows() * 64 + col % 64);
+      }
+    }
     for (Index row = 0; row < s.rows(); ++row) {
       for (Index key = 0; key < s.cols(); ++key) {
         const std::int64_t at = index * info_.bc + key, query = first_query_ + row;
         const bool seen = at < problem.len_kv &&
                           (!problem.causal || at <= query + problem.len_kv - problem.len_q);
-        const auto dot = static_cast<float>(accumulate(rule_, q_.row(row), k.row(key), 0));
+        if (fault_ == Fault::tile_left_out && index == 1 && row >= 16) {
+          s(row, key) = -inf;
+          continue;
+        }
+        const auto dot = static_cast<float>(accumulate(rule_, q.row(row), k.row(key), 0));
         s(row, key) = seen ? dot * factor : -inf;
       }
     }
@@ -129,15 +139,18 @@ class Emulation {
       if (seen.size() > 0) m_(row) = std::max(m_(row), seen.row(row).largest());
       const auto shift = m_(row) == -inf ? 0.0f : static_cast<float>(m_(row));
       const float alpha = ex2(static_cast<float>(tile.m_prev(row)) - shift);
+      const double factor = std::log2(std::exp(1.0)) / std::sqrt(double(info_.problem.d));
+      const float taken = fault_ == Fault::raw_maximum ? static_cast<float>(shift / factor) : shift;
       float sum = 0;
       for (Index key = 0; key < info_.bc; ++key) {
-        const float p = ex2(static_cast<float>(tile.s(row, key)) - shift);
-        sum = sum + p;
+        const float p = ex2(static_cast<float>(tile.s(row, key)) - taken);
+        if (fault_ != Fault::half_of_l || key % 2 == 0) sum = sum + p;
         tile.p(row, key) = p;
       }
       tile.alpha(row) = alpha;
       l_(row) = static_cast<float>(l_(row)) * alpha + sum;
     }
+    tile.unrounded_p = tile.p;
     if (info_.products == Products::tensor_core) {
       tile.p = reference::round_values(tile.p, info_.dtype);
     }
@@ -152,7 +165,8 @@ class Emulation {
       const float alpha =
           fault_ == Fault::missing_rescale ? 1.0f : static_cast<float>(tile.alpha(row));
       for (Index col = 0; col < info_.head_dim; ++col) {
-        const float rescaled = static_cast<float>(o_(row, col)) * alpha;
+        const float by = fault_ == Fault::column_alpha ? float(tile.alpha(col % 16)) : alpha;
+        const float rescaled = static_cast<float>(o_(row, col)) * by;
         o_(row, col) = accumulate(rule_, p, v.col(col).transpose(), rescaled);
       }
     }

@@ -16,12 +16,18 @@ enum class Fault : std::uint8_t {
   missing_rescale,  ///< o is not multiplied by alpha
   dropped_key,      ///< key 1 of tile 1 is left out of P·V
   l_twice,          ///< O is divided by l twice
+  raw_maximum,      ///< P = 2^(s − m), m without the factors that s has
+  tile_left_out,    ///< rows 16 to 31 leave out tile 1: its scores are −inf there
+  panels_of_q,      ///< the panels of 64 columns of Q are read 16 rows apart, not br
+  half_of_l,        ///< l lacks the odd columns of P
+  column_alpha,     ///< column j of o is multiplied by alpha of row j mod 16
 };
 
 /// What a kernel holds during one tile: s, p [br, bc]; m_prev, m, alpha, l [br, 1];
 /// o [br, head_dim]. Rows past the queries are there, as kernels compute them.
 struct EmulatedTile {
   reference::Array s, m_prev, m, alpha, p, l, o;
+  reference::Array unrounded_p;  ///< p before it is made an operand
 };
 
 struct EmulatedBlock {

@@ -61,7 +61,7 @@ DumpSite register_site(const DumpInfo& info, SiteId id, Stage stage, ElementType
   return entry;
 }
 
-std::vector<DumpSite> all_sites(const DumpInfo& info) {
+std::vector<DumpSite> all_sites(const DumpInfo& info, bool unrounded_p) {
   const bool fragments = info.products == Products::tensor_core;
   const ElementType f32 = ElementType::f32;
   const auto tile_site = fragments ? register_site : shared_site;
@@ -73,7 +73,8 @@ std::vector<DumpSite> all_sites(const DumpInfo& info) {
       register_site(info, SiteId::m_prev, Stage::softmax, f32, Axes::query),
       register_site(info, SiteId::m, Stage::softmax, f32, Axes::query),
       register_site(info, SiteId::alpha, Stage::softmax, f32, Axes::query),
-      tile_site(info, SiteId::p, Stage::softmax, fragments ? info.dtype : f32, Axes::query_key),
+      tile_site(info, SiteId::p, Stage::softmax, fragments && !unrounded_p ? info.dtype : f32,
+                Axes::query_key),
       register_site(info, SiteId::l, Stage::softmax, f32, Axes::query),
       register_site(info, SiteId::o, Stage::pv, f32, Axes::query_d),
   };
@@ -135,7 +136,7 @@ Dump synthetic_dump(const Setup& setup) {
   const DumpInfo& info = dump.info;
   dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
   if (setup.traced) {
-    for (DumpSite& entry : all_sites(info)) {
+    for (DumpSite& entry : all_sites(info, setup.unrounded_p)) {
       if (!is_in_gate(info.gate, entry.site.id)) continue;
       const Site& site = entry.site;
       const std::int64_t tiles = site.per_tile ? info.tiles.count() : 1;
@@ -165,7 +166,9 @@ Dump synthetic_dump(const Setup& setup) {
         fill_tile(dump, id, block, tile,
                   id == SiteId::k_smem   ? tiles.k_tile(tile)
                   : id == SiteId::v_smem ? tiles.v_tile(tile)
-                                         : values_of(emulated.tiles[std::size_t(tile)], id));
+                  : id == SiteId::p && setup.unrounded_p
+                      ? emulated.tiles[std::size_t(tile)].unrounded_p
+                      : values_of(emulated.tiles[std::size_t(tile)], id));
       }
     }
     const std::int64_t first_row = sequence * problem.len_q + q_tile * info.br;

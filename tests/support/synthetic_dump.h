@@ -20,6 +20,7 @@ struct Setup {
   int br = 32, bc = 32;
   Fault fault = Fault::none;
   bool traced = true;
+  bool unrounded_p = false;           ///< P is traced in f32, before it is made an operand
   Range blocks{}, tiles{};            ///< empty: all
   std::optional<Inputs> inputs = {};  ///< in place of those that `input` names
 };

@@ -46,6 +46,13 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
             const std::int64_t masked = rounded_up(p.visible_keys(last), bc) - bc;
             return std::max(p.visible_keys(query), masked);
           });
+      add(Cause::causal_mask_missing,
+          "in which only tiles that go beyond the keys of their block's last row are masked" +
+              size_text(info, bc),
+          bc != info.bc, [=](std::int64_t query) {
+            const std::int64_t end = std::min((query / br + 1) * br + corner, p.len_kv);
+            return std::max(p.visible_keys(query), end < 0 ? 0 : end / bc * bc);
+          });
       add(Cause::tile_skipped,
           "in which the tile on the diagonal is left out" + size_text(info, bc), bc != info.bc,
           [=](std::int64_t query) {

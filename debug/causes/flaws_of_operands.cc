@@ -198,9 +198,13 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   for (const std::int64_t bc : tile_sizes(info)) {
     if (bc >= p.len_kv) continue;
-    const auto add = [&](const std::string& what, int choices, const auto& row) {
+    const auto add = [&](const std::string& what, int choices, const auto& row,
+                         bool is_loaded = false) {
       for (const bool of_v : {true, false}) {
-        flaws.push_back({Cause::stale_operand, of_v ? Stage::pv : Stage::qk,
+        flaws.push_back({Cause::stale_operand,
+                         is_loaded ? Stage::load
+                         : of_v    ? Stage::pv
+                                   : Stage::qk,
                          std::string("in which ") + (of_v ? "V" : "K") + " is that of " + what +
                              size_text(info, bc),
                          choices + (bc != info.bc), [=](RowPlan& plan) {
@@ -215,7 +219,10 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
     add("the next tile", 0, [=](std::int64_t key) { return key + bc; });
     add("the next tile, but for the last", 0,
         [=](std::int64_t key) { return (key / bc + 1) * bc < p.len_kv ? key + bc : key; });
-    add("the first tile", 0, [=](std::int64_t key) { return key % bc; });
+    // Who reads a ring of buffers in one place gets others by turns: the address stays where it
+    // was.
+    add(
+        "the first tile", 0, [=](std::int64_t key) { return key % bc; }, true);
     add("the tile before last", 1,
         [=](std::int64_t key) { return key < 2 * bc ? key : key - 2 * bc; });
     for (const bool of_v : {true, false}) {

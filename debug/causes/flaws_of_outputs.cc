@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <utility>
 
 #include "debug/causes/flaw_families.h"
 #include "debug/text/text.h"
@@ -119,11 +120,14 @@ void add_log_sums(const DumpInfo& info, Flaws& flaws) {
                        }});
     }
   }
-  for (const LseRule rule : {LseRule::sum, LseRule::maximum_and_sum}) {
+  const std::pair<LseRule, const char*> rules[] = {
+      {LseRule::sum, "l itself"},
+      {LseRule::maximum_and_sum, "m plus l, without its logarithm"},
+      {LseRule::logarithm_of_both, "the logarithm of m plus l"}};
+  for (const auto& [rule, what] : rules) {
     flaws.push_back({Cause::wrong_formula, Stage::epilogue,
-                     rule == LseRule::sum ? "whose log-sum-exp is l itself"
-                                          : "whose log-sum-exp is m plus l, without its logarithm",
-                     0, [=](RowPlan& plan) { plan.lse = rule; }});
+                     std::string("whose log-sum-exp is ") + what, 0,
+                     [rule = rule](RowPlan& plan) { plan.lse = rule; }});
   }
   for (const int times : {2, 4, 8, 16, 32}) {
     flaws.push_back({Cause::contribution_repeated, Stage::epilogue,

@@ -113,6 +113,26 @@ void add_orders(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Keys of P that are multiplied with those of V in another order: a lane stores those that it has
+/// side by side, of which each is one of every so many.
+void add_orders_of_keys(const DumpInfo& info, Flaws& flaws) {
+  const std::int64_t bc = info.bc;
+  for (std::int64_t width = 2; width < bc; ++width) {
+    if (bc % width != 0) continue;
+    flaws.push_back({Cause::permuted, Stage::pv,
+                     "in which P of key i mod " + std::to_string(width) + " * " +
+                         std::to_string(bc / width) + " + i / " + std::to_string(width) +
+                         " of a tile meets row i of V",
+                     1, [=, len_kv = info.problem.len_kv](RowPlan& plan) {
+                       take_weights_from(
+                           [=](std::int64_t row, std::int64_t col) {
+                             return ElementPlace{row, col % width * (bc / width) + col / width};
+                           },
+                           len_kv, plan);
+                     }});
+  }
+}
+
 /// The rows of P that a row of O is made of.
 void add_weights(const DumpInfo& info, Flaws& flaws) {
   const auto add = [&](const std::string& text, const TileMap& from) {
@@ -184,6 +204,7 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
     }
   }
   add_orders(info, flaws);
+  add_orders_of_keys(info, flaws);
   add_weights(info, flaws);
   add_depths(info, flaws);
 }

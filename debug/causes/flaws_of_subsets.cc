@@ -165,13 +165,20 @@ void add_sources_of_rows(const DumpInfo& info, const Keys& keys, Flaws& flaws) {
 /// Columns of the first product that are missing or count twice, of O that are zero.
 void add_parts_of_columns(const DumpInfo& info, Flaws& flaws) {
   const std::int64_t d = info.problem.d;
+  const double root = std::sqrt(static_cast<double>(d));
+  struct Times {
+    double times;
+    Cause cause;
+    const char* text;
+  };
+  const Times all[] = {{0, Cause::contribution_missing, "lacks"},
+                       {2, Cause::contribution_repeated, "counts twice"},
+                       {root, Cause::wrong_scale, "has without the scale"},
+                       {1 / root, Cause::wrong_scale, "has with the scale twice"}};
   for (const Part& part : parts_of(d, "columns")) {
-    for (const int times : {0, 2}) {
-      flaws.push_back({times == 0 ? Cause::contribution_missing : Cause::contribution_repeated,
-                       Stage::qk,
-                       std::string("whose q.k ") + (times == 0 ? "lacks" : "counts twice") +
-                           " the " + part.text,
-                       2, [=, holds = part.holds](RowPlan& plan) {
+    for (const auto& [times, cause, text] : all) {
+      flaws.push_back({cause, Stage::qk, std::string("whose q.k ") + text + " the " + part.text, 2,
+                       [=, times = times, holds = part.holds](RowPlan& plan) {
                          for (std::int64_t i = 0; i < d; ++i) {
                            if (holds(i)) plan.depth[static_cast<std::size_t>(i)] = times;
                          }

@@ -142,9 +142,48 @@ void add_own_peaks(const Way& way, Flaws& flaws) {
   }
 }
 
+/// Powers of another base than the scores are in, whose maximum is right; alpha too, or not.
+void add_bases(const DumpInfo& info, Flaws& flaws) {
+  constexpr double log2e = std::numbers::log2e, ln2 = std::numbers::ln2;
+  const std::pair<double, const char*> bases[] = {{ln2, "2^(s - m) of scores in base e"},
+                                                  {log2e, "e^(s - m) of scores in base 2"}};
+  for (const std::int64_t bc : tile_sizes(info)) {
+    for (const auto& [factor, what] : bases) {
+      for (const bool alpha_too : {false, true}) {
+        flaws.push_back({Cause::wrong_base, Stage::softmax,
+                         std::string("whose P is ") + what +
+                             (alpha_too ? ", and alpha likewise" : "") + size_text(info, bc),
+                         bc != info.bc, [=, factor = factor](RowPlan& plan) {
+                           plan.tiles = rounded_up(plan.tiles * plan.tile, bc) / bc;
+                           plan.tile = bc;
+                           plan.exponent = factor;
+                           plan.o_rescale = plan.l_rescale = Rescale::power;
+                           plan.alpha_power = alpha_too ? factor : 1;
+                         }});
+      }
+    }
+  }
+}
+
+/// O is rescaled within the loop over the parts of a tile, before each of them.
+void add_rescales_of_parts(const Way& way, Flaws& flaws) {
+  for (const std::int64_t parts : {2, 3, 4, 6, 8}) {
+    if (way.bc % parts != 0) continue;
+    flaws.push_back({Cause::rescaled_twice, Stage::pv,
+                     "in which O is rescaled by alpha before each of " + std::to_string(parts) +
+                         " parts of a tile" + way.text,
+                     way.choices + 1, [=](RowPlan& plan) {
+                       way.set(plan);
+                       plan.o_rescale = Rescale::in_parts;
+                       plan.alpha_power = static_cast<double>(parts);
+                     }});
+  }
+}
+
 void add_recurrence(const DumpInfo& info, Flaws& flaws) {
   for (const Way& way : ways_of(info)) {
     add_own_peaks(way, flaws);
+    add_rescales_of_parts(way, flaws);
     for (const Rule& rule : rescale_rules(info)) {
       add_rule(
           rule, way, "", 0, [](RowPlan&) {}, flaws);
@@ -284,6 +323,7 @@ void add_rules_of_tiles(const DumpInfo& info, Flaws& flaws) {
 
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws) {
   add_uncleared_scores(info, flaws);
+  add_bases(info, flaws);
   add_recurrence(info, flaws);
   add_sums(info, flaws);
 }

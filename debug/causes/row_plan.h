@@ -24,6 +24,7 @@ enum class Rescale : std::uint8_t {
   own_peak,  ///< the tile's weights are relative to its own maximum, not to the running one
   late,      ///< alpha is that of the tile before
   early,     ///< alpha is that of the next tile
+  in_parts,  ///< sum = alpha·sum before each of `alpha_power` parts of the tile, as many keys each
 };
 
 /// What is stored of a row's sums; l is the row's, or its lane's.
@@ -38,8 +39,8 @@ enum class OutputRule : std::uint8_t {
   by_whole_sum,    ///< o / (l without its fraction)
   rescaled_again,  ///< alpha of the last tile · o / l
 };
-/// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l.
-enum class LseRule : std::uint8_t { of_both, sum, maximum_and_sum };
+/// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l, or ln(m + l).
+enum class LseRule : std::uint8_t { of_both, sum, maximum_and_sum, logarithm_of_both };
 
 /// What P is divided by before it goes into O; `all_sums`: O itself by l after every tile.
 enum class Division : std::uint8_t { none, running_sum, tile_sum, all_sums };
@@ -141,7 +142,8 @@ struct RowPlan {
   std::int64_t tiles = 1;  ///< that the row's block goes through
   bool downwards = false;  ///< from the last to the first
   Rescale o_rescale = Rescale::right, l_rescale = Rescale::right;
-  double alpha_power = 1;  ///< of Rescale::power
+  double alpha_power = 1;  ///< of Rescale::power, and of in_parts
+  double exponent = 1;     ///< P = e^(this·(s − m)), m being the maximum of s as it is
   /// Tiles that the rules above hold in, and the maps below; empty: all.
   std::function<bool(std::int64_t tile)> in_tiles;
   TileMap k_from, v_from;  ///< in a tile of keys: (key, column); empty: in place

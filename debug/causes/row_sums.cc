@@ -16,6 +16,7 @@ using reference::infinity;
 double carried(Rescale rule, double power, double alpha, double before, double next) {
   switch (rule) {
     case Rescale::power:
+    case Rescale::in_parts:
       return power == 0 ? 1 : std::pow(alpha, power);
     case Rescale::doubled:
       return 2 * alpha;
@@ -177,8 +178,14 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     l_rules.push_back(rule_at(plan.l_rescale, visited));
   }
   const auto by = [&](const std::vector<Rescale>& rules, const std::vector<double>& factors,
-                      double share, double score, std::size_t visited) {
-    const double sum = added(rules[visited], share, score, own.peak[visited], alphas[visited]);
+                      double share, std::size_t term) {
+    const std::size_t visited = own.tile_of[term];
+    double sum = added(rules[visited], share, scores[term], own.peak[visited], alphas[visited]);
+    if (rules[visited] == Rescale::in_parts) {
+      const auto parts = static_cast<std::size_t>(plan.alpha_power);
+      const std::size_t part = term % own.width * parts / own.width;
+      sum *= std::pow(alphas[visited], static_cast<double>(parts - 1 - part));
+    }
     return sum == 0 ? 0 : sum * factors[visited];
   };
   std::map<std::int64_t, Walk> others;  // by row of the block
@@ -192,8 +199,9 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const RowPlan::Term& term = plan.terms[i];
     const std::size_t visited = own.tile_of[i];
-    const double share = weight(scores[i], own.running[visited]);
-    double in_o = by(o_rules, o_carried, share, scores[i], visited);
+    const double one = weight(scores[i], own.running[visited]);
+    const double share = plan.exponent == 1 ? one : std::pow(one, plan.exponent);
+    double in_o = by(o_rules, o_carried, share, i);
     if (plan.alpha_row > 0) {
       const Walk& other = row(in_tile ^ plan.alpha_row);
       in_o = weight(scores[i], own.running[visited]) *
@@ -216,8 +224,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       in_o = plan.p_kept(share) * weight(own.running[visited], own.m);
     }
     sums.in_o.push_back(term.in_o * in_o);
-    sums.in_l.push_back(
-        term.in_l * (plan.sums_kept ? in_o : by(l_rules, l_carried, share, scores[i], visited)));
+    sums.in_l.push_back(term.in_l * (plan.sums_kept ? in_o : by(l_rules, l_carried, share, i)));
   }
   for (std::int64_t bits = plan.sum_rows; bits > 0; bits = (bits - 1) & plan.sum_rows) {
     if ((in_tile ^ bits) >= info().br) continue;

@@ -216,6 +216,12 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"l_of_shuffle_down", "incomplete_reduction"},
       {"q_of_first_row", "operand_of_other_row"},
       {"k_and_v_at_len_q", "wrong_head"},
+      {"p_of_base_e", "wrong_base"},
+      {"p_stored_by_lanes", "permuted"},
+      {"o_rescaled_in_parts", "rescaled_twice"},
+      {"lse_of_added_sum", "wrong_formula"},
+      {"odd_columns_unscaled", "wrong_scale"},
+      {"masked_beyond_last_row", "causal_mask_missing"},
   };
   return bugs;
 }

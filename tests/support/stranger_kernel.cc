@@ -168,6 +168,9 @@ struct Kernel {
     if (is("masks_eight_keys_early")) key += 8;
     if (is("masks_sixteen_keys_late")) key -= 16;
     if (is("masks_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
+    if (causal && is("masked_beyond_last_row")) {
+      if (tile_first_key + bc <= std::min((query / br + 1) * br + corner, p.len_kv)) return true;
+    }
     if (causal && is("last_tile_masked_alone")) {
       const std::int64_t end = p.visible_keys(std::min(p.len_q, (query / br + 1) * br) - 1);
       if (tile_first_key + bc < end) return true;
@@ -325,7 +328,8 @@ struct Kernel {
         }
         if (is("q_columns_by_fours")) col = i % 4 * (p.d / 4) + i / 4;
         const bool is_read = query < p.len_q && row < p.len_q && col < p.d;
-        const float q = is_read ? element_of(of_q, q_in, in.q, type, head, row, col) : 0;
+        float q = is_read ? element_of(of_q, q_in, in.q, type, head, row, col) : 0;
+        if (is("odd_columns_unscaled") && i % 2 == 1) q *= std::sqrt(float(p.d));
         tile.push_back(is("q_rounded") ? rounded(in.type(), q * factor) / factor : q);
       }
     }
@@ -494,7 +498,8 @@ struct Kernel {
       float share[4] = {};
       for (std::int64_t c = 0; c < bc; ++c) {
         float& x = s[row * C + static_cast<std::size_t>(c)];
-        x = std::exp2(x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift));
+        x = std::exp2((x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift)) *
+                      (is("p_of_base_e") ? 1.4426950408889634f : 1));
         sum += is("sum_of_rounded")             ? rounded(in.type(), x)
                : is("p_and_l_without_low_bits") ? truncated(in.type(), x)
                                                 : x;
@@ -558,7 +563,7 @@ struct Kernel {
       }
     }
     const std::vector<Element> values = values_of(kv, kv_of_v, t, v_tile, tv);
-    const bool o_in_f16 = is("o_in_f16");
+    const bool o_in_f16 = is("o_in_f16"), in_parts = is("o_rescaled_in_parts");
     std::vector<float> weights(C);
     const bool needs_mask = (t + 1) * bc > p.visible_keys(first);
     for (std::int64_t r = 0; r < br; ++r) {
@@ -583,6 +588,7 @@ struct Kernel {
         float sum = is("o_rescaled_after") || keeps ? out : a * out;
         for (std::size_t c = 0; c < C; ++c) {
           const Element& v = values[c * D + static_cast<std::size_t>(i)];
+          if (in_parts && c == C / 2) sum *= a;
           if (!v.is_read || (of_idle_lane && v.key >= p.visible_keys(first + r))) continue;
           sum = std::fma(weights[c], v.value, sum);
           if (o_in_f16) sum = rounded(ElementType::f16, sum);
@@ -603,6 +609,7 @@ struct Kernel {
       c = c / 16 * 16 + c % 8 + row % 16 / 8 * 8;
     }
     p_misread.apply(r, c);
+    if (is("p_stored_by_lanes")) c = c % (bc / 8) * 8 + c / (bc / 8);
     if (is("p_of_first_of_four")) r = r / 4 * 4;
     float x = s[static_cast<std::size_t>(r * bc + c)];
     if (is("p_divided_by_l")) x /= l[static_cast<std::size_t>(r)];
@@ -662,6 +669,7 @@ struct Kernel {
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
       if (is("lse_of_no_key") && sum == 0) lse = inf;
       if (is("no_key_unguarded") && sum == 0) lse = std::numeric_limits<float>::quiet_NaN();
+      if (is("lse_of_added_sum")) lse = std::log(m[row] * ln_2 + sum);
       if (is("lse_minus")) lse = (m[row] - log2_l) * ln_2;
       if (is("lse_base_two")) lse = m[row] + log2_l;
       if (is("lse_base_ten")) lse = m[row] * ln_2 + std::log10(sum);

@@ -166,10 +166,15 @@ class ExecTest(ProgramTest):
         self.fails("freed", "^cudaErrorIllegalAddress",
                    rf"{self.line_of('// reads x')}: address 0x\w+, \d+ bytes into the 4000 of allocation 1, which has been freed")
 
+    def test_functions_that_call_themselves(self):
+        out, _ = self.execute("recursive", code=0)
+        self.assertEqual(out, "0 1 1 2 3 5 8 13 \n" + SAID)
+
     def test_launches_that_do_not_begin(self):
         self.fails("much shared", "^cudaErrorInvalidValue", "102400 bytes of dynamic shared memory.*49152: cudaFuncSet")
         self.fails("many threads", "^cudaErrorInvalidConfiguration", "blocks of 2048 threads, and it takes 1024")
         self.fails("unknown", "^cudaErrorInvalidPtx", r"multimem\.red\.relaxed\.sys\.global\.add\.u32: not executed: .*several GPUs", code=USAGE)
+        self.fails("by table", "^cudaErrorInvalidPtx", "call: not executed: calls through a register", code=USAGE)
         out, err = self.execute("unknown beside others", code=USAGE)
         self.assertEqual(out, "cudaErrorInvalidPtx cudaErrorInvalidPtx cudaSuccess\n" + SAID)
         self.assertRegex(err, "4 launches checked, 1 with findings")

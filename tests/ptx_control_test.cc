@@ -8,6 +8,7 @@
 #include "tests/support/ptx_kernel.h"
 
 using namespace lanescope;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -237,6 +238,62 @@ TEST_CASE("ptx: functions are called, also by some lanes only", "[ptx]") {
   kernel.use(out);
   kernel.run({address(out.data())});
   for (std::uint32_t i = 0; i < 32; ++i) CHECK(out[i] == (i < 8 ? 2 * i : 1));
+}
+
+TEST_CASE("ptx: functions call themselves and each other, to a bounded depth", "[ptx]") {
+  // fibonacci(n), which keeps n and the first result over the second call; whether n is even by
+  // functions that call each other; a call in a call, without end where n is 99.
+  const std::string functions = R"(
+    .func (.param .b32 r) fibonacci(.param .b32 n) {
+      .reg .pred %p; .reg .b32 %r<4>; ld.param.u32 %r0, [n]; mov.u32 %r3, %r0;
+      setp.lt.u32 %p, %r0, 2; @%p bra DONE;
+      { .param .b32 a; .param .b32 b; sub.u32 %r1, %r0, 1; st.param.b32 [a], %r1;
+        call.uni (b), fibonacci, (a); ld.param.b32 %r2, [b]; }
+      { .param .b32 a; .param .b32 b; sub.u32 %r1, %r0, 2; st.param.b32 [a], %r1;
+        call.uni (b), fibonacci, (a); ld.param.b32 %r3, [b]; }
+      add.u32 %r3, %r3, %r2;
+    DONE: st.param.b32 [r], %r3; ret; }
+    .func (.param .b32 r) odd(.param .b32 n);
+    .func (.param .b32 r) even(.param .b32 n) {
+      .reg .pred %p; .reg .b32 %r<4>; .param .b32 a; .param .b32 b; ld.param.u32 %r0, [n];
+      mov.u32 %r1, 1; setp.eq.u32 %p, %r0, 0; @%p bra DONE;
+      sub.u32 %r1, %r0, 1; st.param.b32 [a], %r1; call (b), odd, (a); ld.param.b32 %r1, [b];
+    DONE: st.param.b32 [r], %r1; ret; }
+    .func (.param .b32 r) odd(.param .b32 n) {
+      .reg .pred %p; .reg .b32 %r<4>; .param .b32 a; .param .b32 b; ld.param.u32 %r0, [n];
+      mov.u32 %r1, 0; setp.eq.u32 %p, %r0, 0; @%p bra DONE;
+      sub.u32 %r1, %r0, 1; st.param.b32 [a], %r1; call (b), even, (a); ld.param.b32 %r1, [b];
+    DONE: st.param.b32 [r], %r1; ret; }
+    .func endless() { .reg .b32 %r<64>; call endless, (); ret; }
+  )";
+  PtxKernel kernel(ptx_module(R"(
+    .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %d<4>; .param .b32 a; .param .b32 b;
+    ld.param.u64 %d0, [p0]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 8; add.s64 %d0, %d0, %d1;
+    ld.global.u32 %r1, [%d0]; setp.eq.u32 %p0, %r1, 99; @%p0 call endless, ();
+    st.param.b32 [a], %r1; call (b), fibonacci, (a); ld.param.b32 %r2, [b];
+    st.param.b32 [a], %r1; call (b), even, (a); ld.param.b32 %r3, [b];
+    st.global.v2.u32 [%d0], {%r2, %r3}; ret;)",
+                              1, functions));
+  struct alignas(8) Row {
+    std::uint32_t n, even;
+  };
+  std::vector<Row> rows(32);
+  kernel.use(rows);
+  for (std::uint32_t i = 0; i < 32; ++i) rows[i] = {i % 11, 7};
+  kernel.run({address(rows.data())});
+  const std::uint32_t fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55};
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    INFO("lane " << i);
+    CHECK(rows[i].n == fibonacci[i % 11]);
+    CHECK(rows[i].even == (i % 11 + 1) % 2);
+  }
+  rows[5] = {99, 0};
+  CHECK_THROWS_WITH(
+      kernel.run({address(rows.data())}),
+      ContainsSubstring("lane 5") && ContainsSubstring("a lane's stack passes 64 KiB"));
+  CHECK_THROWS_WITH(PtxKernel(ptx_module("call f, (); ret;", 0,
+                                         ".func f() { .local .b32 x; call f, (); ret; }\n")),
+                    ContainsSubstring("it calls itself, and has variables in local memory"));
 }
 
 TEST_CASE("ptx: brx.idx sends each lane its way", "[ptx]") {

@@ -124,6 +124,7 @@ void decode_call(Decoder& d) {
   }
   Call call_of;
   call_of.entry = d.program().index_of(*function, 0);
+  call_of.frame = d.program().frame_of(*function);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const int to = function->parameters[i];
     const std::uint64_t size =

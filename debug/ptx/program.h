@@ -96,9 +96,21 @@ struct Origin {
 struct Passing {
   std::uint64_t from, to, bytes;
 };
+/// What a lane has of a function that may call itself: registers, and its parameters' local memory.
+struct LaneFrame {
+  struct Registers {
+    Place first;
+    std::uint32_t count;
+    std::uint32_t bytes;  ///< of a lane; 0: predicates
+  };
+  std::vector<Registers> registers;
+  std::uint64_t local = 0, local_bytes = 0;
+  std::uint64_t bytes = 0;  ///< all of it
+};
 struct Call {
   std::vector<Passing> arguments, results;
   std::uint32_t entry = 0;
+  int frame = -1;  ///< index into Program::frames where the function may call itself
 };
 
 /// A wgmma.mma_async: its operands are the accumulators, then A's registers where it has some.
@@ -115,6 +127,7 @@ struct Program {
   std::vector<Origin> origins;  ///< of each instruction
   std::vector<Place> operands;
   std::vector<Call> calls;
+  std::vector<LaneFrame> frames;
   std::vector<std::vector<std::uint32_t>> branch_lists;
   std::vector<ProductForm> products;
   /// Of markers of tiles: where the tile's index, its address and its layout are

@@ -81,12 +81,13 @@ Program ProgramBuilder::build(const std::string& name) {
 /// The functions that are called from here, depth first.
 void ProgramBuilder::gather(const Function& function, std::vector<std::string>& path) {
   constexpr std::size_t most_calls = 64;
-  if (std::find(path.begin(), path.end(), function.name) != path.end()) {
-    fail(function, function.line, "it calls itself: recursion is not executed");
-  }
+  const bool is_called = std::find(path.begin(), path.end(), function.name) != path.end();
+  if (is_called && function.is_entry) fail(function, function.line, "a kernel is called");
+  if (is_called) return;
   if (path.size() >= most_calls) fail(function, function.line, "calls go deeper than 64");
   if (std::find(functions_.begin(), functions_.end(), &function) != functions_.end()) return;
   functions_.push_back(&function);
+  frames_[&function];
   path.push_back(function.name);
   std::set<std::string_view> called;
   for (const Statement& statement : function.statements) {
@@ -97,10 +98,26 @@ void ProgramBuilder::gather(const Function& function, std::vector<std::string>& 
       const std::string symbol(base.name);
       gather_shared(symbol);
       const Function* other = module_.find_function(symbol);
-      if (other && other->has_body && called.insert(base.name).second) gather(*other, path);
+      if (!other || !other->has_body || !called.insert(base.name).second) continue;
+      frames_[&function].calls.push_back(other);
+      gather(*other, path);
     }
   }
   path.pop_back();
+}
+
+bool ProgramBuilder::calls_itself(const Function& function) const {
+  std::vector<const Function*> left = {&function};
+  std::set<const Function*> seen;
+  while (!left.empty()) {
+    const Function* now = left.back();
+    left.pop_back();
+    for (const Function* other : frames_.at(now).calls) {
+      if (other == &function) return true;
+      if (seen.insert(other).second) left.push_back(other);
+    }
+  }
+  return false;
 }
 
 std::uint32_t ProgramBuilder::index_of(const Function& function, std::uint64_t statement) const {

@@ -37,6 +37,8 @@ class ProgramBuilder {
                                                         const Operand& operand) const;
   /// Where the k-th parameter, or result, of a function lies in a lane's local memory.
   std::uint64_t local_offset(const Function& function, int variable) const;
+  /// Index into Program::frames of a function that may call itself; else −1.
+  int frame_of(const Function& function) const { return frames_.at(&function).saved; }
   /// The statement that alone may assign to a register, as its first operand; nullptr where there
   /// is none, or several, or it assigns to others too.
   const Statement* only_assignment(const Function& function, int reg);
@@ -48,10 +50,14 @@ class ProgramBuilder {
     std::uint32_t first = 0;               ///< instruction
     std::vector<Place> families;           ///< of registers: where the first lies
     std::vector<std::uint64_t> variables;  ///< where each lies in its space
+    std::vector<const Function*> calls;    ///< the functions that it names
+    int saved = -1;                        ///< index into Program::frames
     std::optional<Assignments> assignments;
   };
 
   void gather(const Function& function, std::vector<std::string>& path);
+  bool calls_itself(const Function& function) const;
+  void note_frame(const Function& function, std::uint64_t local);
   void gather_shared(const std::string& name);
   void lay_out(const Function& function);
   std::uint64_t add_shared(const Variable& variable);

@@ -50,6 +50,7 @@ void ProgramBuilder::lay_out(const Function& function) {
     }
   }
   program_.register_bytes = registers;
+  const std::uint64_t local = program_.local_bytes;
   for (const Variable& variable : function.variables) {
     const auto index = static_cast<int>(frame.variables.size());
     const bool of_kernel =
@@ -77,6 +78,33 @@ void ProgramBuilder::lay_out(const Function& function) {
                "nor a parameter");
     }
   }
+  note_frame(function, local);
+}
+
+/// What a call of a function that may call itself saves: all that the calls before it have there.
+/// `local`: where its local memory begins.
+void ProgramBuilder::note_frame(const Function& function, std::uint64_t local) {
+  if (!calls_itself(function)) return;
+  Frame& frame = frames_.at(&function);
+  LaneFrame saved;
+  for (std::size_t i = 0; i < function.registers.size(); ++i) {
+    const RegisterFamily& family = function.registers[i];
+    const bool is_predicate = family.type == Type::pred;
+    const auto bytes =
+        is_predicate ? 0 : static_cast<std::uint32_t>(bytes_of_register(family.type) / 32);
+    saved.registers.push_back({frame.families[i], static_cast<std::uint32_t>(family.count), bytes});
+    saved.bytes += static_cast<std::uint64_t>(family.count) * std::max(bytes, 1u);
+  }
+  for (const Variable& variable : function.variables) {
+    if (variable.space != Space::local) continue;
+    fail(function, function.line,
+         "it calls itself, and has variables in local memory: such recursion is not executed");
+  }
+  saved.local = local;
+  saved.local_bytes = program_.local_bytes - local;
+  saved.bytes += saved.local_bytes;
+  frame.saved = static_cast<int>(program_.frames.size());
+  program_.frames.push_back(std::move(saved));
 }
 
 Place ProgramBuilder::place_of(const Function& function, int reg) const {

@@ -154,6 +154,8 @@ void Device::place_variables(LoadedModule& loaded) {
   }
   for (std::size_t i = 0; i < module->variables.size(); ++i) {
     for (const Variable::Address& address : module->variables[i].addresses) {
+      // A kernel that calls what a table holds is refused; others of the module do not look there.
+      if (module->find_function(address.of)) continue;
       const Variable* of = module->find_variable(address.of);
       const std::uint64_t base =
           of ? loaded.addresses[static_cast<std::size_t>(of - module->variables.data())] : 0;

@@ -63,9 +63,60 @@ void Warp::pass(const std::vector<Passing>& passings, std::uint32_t mask) {
   }
 }
 
+/// visit(bytes of the lane, how many) of all that a frame has, a predicate as a byte.
+template <class Visit>
+void Warp::each_part(const LaneFrame& frame, int lane, Visit&& visit) {
+  for (const LaneFrame::Registers& its : frame.registers) {
+    for (std::uint32_t i = 0; i < its.count; ++i) {
+      const Place place = its.first + i * (its.bytes == 0 ? slot_bytes : 32 * its.bytes);
+      if (its.bytes != 0) {
+        visit(registers_ + place + static_cast<std::size_t>(lane) * its.bytes, its.bytes);
+        continue;
+      }
+      std::uint32_t& all = predicate(place);
+      auto bit = static_cast<std::byte>(all >> lane & 1);
+      visit(&bit, 1);
+      all = (all & ~(1u << lane)) | static_cast<std::uint32_t>(bit) << lane;
+    }
+  }
+  visit(local_memory(lane) + frame.local, frame.local_bytes);
+}
+
+void Warp::save_frame(const LaneFrame& frame, std::uint32_t mask) {
+  constexpr std::size_t most_stack = 64 << 10;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    std::vector<std::byte>& stack = stacks_[static_cast<std::size_t>(lane)];
+    if (frame.bytes > most_stack || stack.size() > most_stack - frame.bytes) {
+      fail(lane, "a function calls itself too often: a lane's stack passes 64 KiB");
+    }
+    each_part(frame, lane, [&](const std::byte* from, std::size_t bytes) {
+      stack.insert(stack.end(), from, from + bytes);
+    });
+  }
+}
+
+void Warp::restore_frame(const LaneFrame& frame, int lane) {
+  std::vector<std::byte>& stack = stacks_[static_cast<std::size_t>(lane)];
+  const std::byte* saved = stack.data() + (stack.size() - frame.bytes);
+  each_part(frame, lane, [&](std::byte* to, std::size_t bytes) {
+    std::memcpy(to, saved, bytes);
+    saved += bytes;
+  });
+  stack.resize(stack.size() - frame.bytes);
+  if (!follows_unwritten()) return;
+  for (const LaneFrame::Registers& its : frame.registers) {
+    for (std::uint32_t i = 0; i < its.count; ++i) {
+      const Place place = its.first + i * (its.bytes == 0 ? slot_bytes : 32 * its.bytes);
+      set_unwritten(place, 1u << lane, {});
+    }
+  }
+}
+
 Flow Warp::call(const Call& call, std::uint32_t mask, std::uint32_t index) {
   if (mask == 0) return Flow::next;
   if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
+  if (call.frame >= 0) save_frame(program_.frames[static_cast<std::size_t>(call.frame)], mask);
   pass(call.arguments, mask);
   current_->returns.push_back(current_->pc + 1);
   current_->calls.push_back(index);
@@ -78,7 +129,24 @@ Flow Warp::return_from_call(std::uint32_t mask) {
   if (current_->returns.empty()) return exit(mask);
   if (mask != current_->mask) divide_off(current_->mask & ~mask, current_->pc + 1);
   const Call& call = program_.calls[current_->calls.back()];
-  pass(call.results, mask);
+  if (call.frame >= 0) {
+    // The results lie in what is restored, and so may what takes them.
+    const auto& frame = program_.frames[static_cast<std::size_t>(call.frame)];
+    for (int lane = 0; lane < 32; ++lane) {
+      if (!(mask >> lane & 1)) continue;
+      std::vector<std::vector<std::byte>> results;
+      for (const Passing& passing : call.results) {
+        const std::byte* from = local_memory(lane) + passing.from;
+        results.emplace_back(from, from + passing.bytes);
+      }
+      restore_frame(frame, lane);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        std::memcpy(local_memory(lane) + call.results[i].to, results[i].data(), results[i].size());
+      }
+    }
+  } else {
+    pass(call.results, mask);
+  }
   current_->pc = current_->returns.back();
   current_->returns.pop_back();
   current_->calls.pop_back();

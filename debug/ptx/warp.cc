@@ -29,6 +29,7 @@ void Warp::begin(std::uint32_t lanes) {
   alive_ = lanes;
   splits_.assign(1, {});
   splits_[0].mask = lanes;
+  for (std::vector<std::byte>& stack : stacks_) stack.clear();
   starved_ = false;
   copies_.clear();
   groups_committed.fill(0);

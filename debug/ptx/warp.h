@@ -240,6 +240,10 @@ class Warp {
   void watch_results(const Instruction& in, std::uint32_t mask, Flow flow);
   void do_watched(const Instruction& in, std::uint32_t active, std::uint32_t mask);
   void pass(const std::vector<Passing>& passings, std::uint32_t mask);
+  template <class Visit>
+  void each_part(const LaneFrame& frame, int lane, Visit&& visit);
+  void save_frame(const LaneFrame& frame, std::uint32_t mask);
+  void restore_frame(const LaneFrame& frame, int lane);
   void note_async_copy(int lane, std::size_t bytes, const std::byte* to, const std::byte* from,
                        std::size_t valid);
   Split* choose();
@@ -304,6 +308,8 @@ class Warp {
   Recording* recording_;
   std::byte* registers_;
   std::uint32_t alive_ = 0;
+  /// Of each lane what calls of functions that call themselves have saved (LaneFrame).
+  std::array<std::vector<std::byte>, 32> stacks_;
   std::vector<Split> splits_;
   Split* current_ = nullptr;
   bool starved_ = false;  ///< the last run ended while others were ready

@@ -124,6 +124,13 @@ __global__ void __cluster_dims__(2) neighbours(float* y, bool meets) {
 __global__ void unknown(unsigned* y) {
   asm("multimem.red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(y), "r"(1));
 }
+__device__ __noinline__ unsigned fibonacci(unsigned n) {
+  return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+__global__ void recursive(unsigned* y) { y[threadIdx.x] = fibonacci(threadIdx.x); }
+__device__ __noinline__ unsigned twice(unsigned n) { return 2 * n; }
+__device__ unsigned (*functions[])(unsigned) = {twice};
+__global__ void by_table(unsigned* y) { *y = functions[*y](7); }
 __global__ void approximate(float* y) {
   asm("sqrt.approx.f32 %0, %1;" : "=f"(y[0]) : "f"(y[2]));
   asm("tanh.approx.f32 %0, %1;" : "=f"(y[1]) : "f"(y[2]));
@@ -201,6 +208,17 @@ int main(int argc, char** argv) {
   }
   if (mode == "unknown") {
     unknown<<<1, 1>>>((unsigned*)y);
+    CHECK(cudaGetLastError());
+  }
+  if (mode == "recursive") {
+    recursive<<<1, 8>>>((unsigned*)y);
+    unsigned its[8];
+    CHECK(cudaMemcpy(its, y, sizeof its, cudaMemcpyDeviceToHost));
+    for (const unsigned x : its) std::printf("%u ", x);
+    std::printf("\n");
+  }
+  if (mode == "by table") {
+    by_table<<<1, 1>>>((unsigned*)y);
     CHECK(cudaGetLastError());
   }
   if (mode == "unknown beside others") {

@@ -29,6 +29,8 @@ std::vector<Flaw> flaws_of_two_fragments(const DumpInfo& info);
 void add_flaws_of_lanes(const DumpInfo& info, Flaws& flaws);
 /// What m, l and O are summed up from, tile by tile and lane by lane.
 void add_flaws_of_sums(const DumpInfo& info, Flaws& flaws);
+/// How O and l are brought from one tile's maximum to the next one's; of those of sums.
+void add_flaws_of_rescales(const DumpInfo& info, Flaws& flaws);
 /// Over which lanes, warps and rows m and l are reduced; of the former.
 void add_flaws_of_reductions(const DumpInfo& info, Flaws& flaws);
 /// What blocks of their own for parts of the keys take, and how their results are put together.

@@ -20,10 +20,10 @@ float sqrt(float x);
 float tanh(float x);
 /// rcp.approx.ftz.f32: an H200's bits for |x| in [1, 2), and elsewhere as far as it scales exactly.
 float rcp(float x);
-/// rcp and rsqrt.approx.ftz.f64, as an H200 computes them: of the upper 32 bits of x, and these
-/// alone, 0 below them.
-double rcp(double x);
-double rsqrt(double x);
+/// rcp and rsqrt.approx.ftz.f64, as an H200 computes them: of the upper 32 bits alone, the lower
+/// ones are 0.
+double rcp(double of);
+double rsqrt(double of);
 
 /// cvt.rn.f16.f32 (PTX ISA, cvt): nearest even, overflow to inf, NaN becomes 0x7fff.
 std::uint16_t f32_to_f16(float x);

@@ -12,7 +12,6 @@
 
 using namespace lanescope;
 using lanescope::testing::all_kernels;
-using lanescope::testing::gates_of;
 
 namespace {
 
@@ -184,70 +183,3 @@ void run_gate(const std::string& kernel, Gate gate, const std::string& backend) 
 
 LANESCOPE_EACH_KERNEL(TEST_KERNEL)
 LANESCOPE_EACH_COMBINING_KERNEL(TEST_COMBINE)
-
-TEST_CASE("sim and cuda leave the same bits at every site") {
-  testing::on_backend("cuda", [] {
-    for (const std::string& kernel : all_kernels) {
-      for (const Gate gate : gates_of(kernel)) {
-        for (const std::string& dtype : declared_dtypes(kernel)) {
-          std::int64_t compared = 0, differing = 0;
-          for (const Shape& shape : shapes_for(kernel, dtype)) {
-            for (const bool causal : {false, true}) {
-              RunOptions options = options_for(kernel, gate, "sim");
-              options.dtype = dtype;
-              take(shape, options);
-              options.causal = causal;
-              const PreparedRun sim = prepare(options);
-              options.backend = "cuda";
-              const PreparedRun cuda = prepare(options);
-              const auto reports = diff_dumps(launch(*sim.module, sim.module_name, sim.request),
-                                              launch(*cuda.module, cuda.module_name, cuda.request));
-              for (const BitReport& report : reports) {
-                INFO(kernel << " " << options.gate << " " << dtype << " --preset '" << shape.preset
-                            << "' --shape '" << shape.shape << "' site " << report.name);
-                CHECK(report.differing == 0);
-                compared += report.compared;
-                differing += report.differing;
-              }
-            }
-          }
-          std::printf("%-14s %-13s %-4s sim against cuda: %lld of %lld values differ\n",
-                      kernel.c_str(), name_of(gate), dtype.c_str(),
-                      static_cast<long long>(differing), static_cast<long long>(compared));
-        }
-      }
-    }
-  });
-}
-
-namespace {
-
-void trace_and_compare(const std::string& backend) {
-  for (const std::string& kernel : all_kernels) {
-    for (const Gate gate : gates_of(kernel)) {
-      RunOptions options = options_for(kernel, gate, backend);
-      options.shape = "s=130,d=64,h=2";
-      const PreparedRun traced = prepare(options);
-      options.untraced = true;
-      const PreparedRun untraced = prepare(options);
-      const Dump a = launch(*traced.module, traced.module_name, traced.request);
-      const Dump b = launch(*untraced.module, untraced.module_name, untraced.request);
-      const bool only_global = gate == Gate::combine_only;
-      CHECK((a.info.sites.size() > b.info.sites.size()) == !only_global);
-      REQUIRE_FALSE(b.info.sites.empty());
-      for (const DumpSite& entry : b.info.sites) {
-        const char* name = name_of(entry.site.id);
-        INFO(kernel << " " << name_of(gate) << " " << name);
-        REQUIRE(a.find(name) != nullptr);
-        CHECK(a.find(name)->bytes == b.find(name)->bytes);
-      }
-    }
-  }
-}
-
-}  // namespace
-
-TEST_CASE("tracing changes no output bit on sim") { trace_and_compare("sim"); }
-TEST_CASE("tracing changes no output bit on cuda") {
-  testing::on_backend("cuda", [] { trace_and_compare("cuda"); });
-}

@@ -1,8 +1,5 @@
 #include "gates/run/slice.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -12,6 +9,7 @@
 
 #include "debug/judge/verdicts.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/process/shared_file.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -131,22 +129,6 @@ std::optional<JudgedMark> judge(const Dump& dump, const Mark& mark, const BlockW
   return std::nullopt;
 }
 
-/// A file without a name, which processes that are forked from this one have too.
-class SharedFile {
- public:
-  SharedFile() : file_(memfd_create("slice", MFD_CLOEXEC)) {
-    if (file_ < 0) throw EnvironmentError("no memory for a slice");
-  }
-  SharedFile(const SharedFile&) = delete;
-  SharedFile& operator=(const SharedFile&) = delete;
-  ~SharedFile() { close(file_); }
-  int number() const { return file_; }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  int file_;
-};
-
 /// The first wrong element of o.
 const Divergence& wrong_output(const DiffReport& report) {
   for (const SiteReport& site : report.sites) {
@@ -178,7 +160,7 @@ OutputSlice slice_output(PreparedRun& run, const Dump& dump, const DiffReport& r
   const Divergence at = wrong_output(report);
   const Problem& p = run.request.problem;
   const std::int64_t row = (at.batch * p.heads + at.head) * p.len_q + at.query;
-  const SharedFile file;
+  const SharedFile file("slice");
   run.request.slice = SliceRequest{row * run.module->head_dim + at.col, file.number()};
   launch(*run.module, run.module_name, run.request);
   Told told = read_slice(file.path());

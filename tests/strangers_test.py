@@ -286,6 +286,25 @@ class StrangersTest(ProgramTest):
         first = found["memory"][0]
         self.assertNotEqual(first["access"]["warp"], first["earlier"]["warp"])
 
+    def test_plain_cuda_kernel_whose_numbers_tell_how_far_it_is_right(self):
+        odd = self.compile_cuda("odd_cuda", ("acc[d] * alpha", "acc[d] * (d % 2 ? 1 : alpha)"))
+        found = self.json_of("locate", odd, "--backend", "sim", "--shape", "s=96,d=64", code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"], found["certain"]), ("pv", "not_rescaled", True))
+        evidence = "\n".join(found["evidence"])
+        for what, line in ("weights", 19), ("inverses or logarithms of row sums", 25):
+            self.assertRegex(evidence, rf"(?m)^{what} of the wrong rows: (\d+) of \1 were made right, at \S*odd_cuda\.cu:{line}$")
+        self.assertRegex(evidence, r"(?m)^sums of P·V of the wrong rows: (\d+) of (?!\1)\d+ were made right, at \S*odd_cuda\.cu:20; it lacks those of odd columns$")
+        # Cubes of scores are nothing that is known.
+        cubed = self.compile_cuda("cubed_cuda", ("s *= scale;", "s *= scale * s * s;"))
+        found = self.json_of("locate", cubed, "--backend", "sim", "--shape", "s=96,d=64", code=DIVERGED)
+        evidence = "\n".join(found["evidence"])
+        self.assertRegex(evidence, r"(?m)^scores of the wrong rows: 9\d{3} of 9216 were made right, at \S*cubed_cuda\.cu:17$")
+        self.assertNotIn("weights of the wrong rows", evidence)
+        half = self.compile_cuda("half_cuda", ("k[j * 64 + d]", "k[j / 2 * 64 + d]"))
+        found = self.json_of("locate", half, "--backend", "sim", "--shape", "s=96,d=64", code=DIVERGED)
+        self.assertEqual(found["stage"], "load")
+        self.assertIn("rows of K that wrong rows need and no block read for them: 3072 of 6144", found["evidence"])
+
     def test_plain_cuda_kernel_that_adds_to_its_output(self):
         # O in global memory is what earlier keys gave; the host says what it is at first.
         adds = [("float* lse, int len_q", "float* sums, float* lse, int len_q"),

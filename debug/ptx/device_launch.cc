@@ -118,6 +118,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     fault = error.what();
   }
   if (slice) grid.slice = &*slice;
+  grid.lookout = settings.lookout;
   grid.history = history();
   if (grid.history) grid.history->begin_launch(kernel.program);
   Outcome outcome = fault.empty() ? Outcome::refused_memory : Outcome::failed;

@@ -115,6 +115,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   if (grid.slice) {
     grid.slice->found = slice_of(*grid.history, grid.slice->begin, grid.slice->bytes, *grid.memory);
   }
+  if (grid.lookout) look_out(*grid.history, *grid.memory, *grid.lookout);
   if (grid.tally) {
     grid.tally->assign(program.code.size(), {});
     for (const Block* block : blocks) {

@@ -12,6 +12,7 @@
 #include "debug/ptx/marker_run.h"
 #include "debug/ptx/number_origins.h"
 #include "debug/ptx/program.h"
+#include "debug/ptx/recognise.h"
 #include "debug/ptx/slice.h"
 #include "debug/ptx/tally.h"
 #include "debug/simt/machine.h"
@@ -72,7 +73,8 @@ struct Grid {
   Tally* tally = nullptr;              ///< where to count, if at all
   bool tallies_accesses = false;       ///< their costs too
   SliceWish* slice = nullptr;          ///< what to follow back, if anything
-  History* history = nullptr;          ///< of which the launch is the last; needed for a slice
+  const Lookout* lookout = nullptr;    ///< what to look for, if anything
+  History* history = nullptr;          ///< of which the launch is the last; needed for both
   bool is_first = true;                ///< of several launches on the same buffers
   bool last_block_alone = false;       ///< or its cluster; those before it are not run
   bool beside_last = false;            ///< the grid before it may still run (griddepcontrol)

@@ -32,7 +32,8 @@ Device::Device() : session_(ExecSession::open()) {
 }
 
 History* Device::history() {
-  const bool wanted = session_ ? session_->follows_back() : settings.slice_bytes > 0;
+  const bool wanted =
+      session_ ? session_->follows_back() : settings.slice_bytes > 0 || settings.lookout;
   if (wanted && !history_) history_.emplace();
   return history_ ? &*history_ : nullptr;
 }

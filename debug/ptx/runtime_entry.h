@@ -14,6 +14,7 @@ struct LastWords;
 
 namespace lanescope::ptx {
 
+struct Lookout;
 struct MarkerRun;
 
 /// Memory that the slots of a MarkerRun lie in.
@@ -43,7 +44,8 @@ struct RunSettings {
   const std::byte* slice = nullptr;
   std::size_t slice_bytes = 0;
   int slice_file = -1;
-  bool last_block_alone = false;  ///< of each launch: the blocks before it are not run
+  bool last_block_alone = false;     ///< of each launch: the blocks before it are not run
+  const Lookout* lookout = nullptr;  ///< numbers that are looked for (ptx/recognise.h)
 };
 
 /// What kernels have cost: instructions of warps, and CPU time in which they ran.

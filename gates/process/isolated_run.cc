@@ -87,10 +87,10 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
     unfinished = {runtime, &record};
     std::atexit(tell_at_exit);
     run.surviving = 1;  // what was written before a fault is kept
-    runtime->begin(
-        {run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
-         module.marked_ptx, wish.slice, wish.slice_bytes, wish.slice_file, run.first_block > 0},
-        record.words);
+    runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
+                    module.marked_ptx, wish.slice, wish.slice_bytes, wish.slice_file,
+                    run.first_block > 0, wish.lookout},
+                   record.words);
   }
   run_in_this_process(module, run, record);
   if (runtime) tell_of(*runtime, record);

@@ -11,8 +11,9 @@
 namespace lanescope {
 
 namespace ptx {
+struct Lookout;
 struct MarkerRun;
-}
+}  // namespace ptx
 
 /// What a module's process leaves besides the buffers: the head of a RunMemory.
 struct RunRecord;
@@ -34,6 +35,7 @@ struct IsolatedRun {
   const std::byte* slice = nullptr;
   std::size_t slice_bytes = 0;
   int slice_file = -1;
+  const ptx::Lookout* lookout = nullptr;  ///< numbers that the SIMT machine looks for in it
 };
 
 /// How it ended.

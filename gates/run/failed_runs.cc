@@ -39,6 +39,13 @@ const FailedRun* FailedRuns::take_what_explains_most(Diagnosis& diagnosis) const
   return best;
 }
 
+std::vector<RunOptions> FailedRuns::options(const RunOptions& first) const {
+  std::vector<RunOptions> all;
+  if (!runs_.empty()) all.push_back(first);
+  for (const FailedRun& run : runs_) all.push_back(run.options);
+  return all;
+}
+
 void FailedRuns::doubt(Diagnosis& diagnosis) const {
   for (const FailedRun& run : runs_) {
     if (!diagnosis.certain || !diagnosis.memory.empty()) return;

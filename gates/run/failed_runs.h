@@ -29,6 +29,8 @@ class FailedRuns {
   /// Takes for `diagnosis` the cause that explains most of the runs, as the first of them shows it,
   /// and refutes rivals that explain fewer. Returns that run; nullptr where the cause stays.
   const FailedRun* take_what_explains_most(Diagnosis& diagnosis) const;
+  /// The problems of these runs, `first` before the others; none of a kernel that is traced.
+  std::vector<RunOptions> options(const RunOptions& first) const;
   /// A cause has to explain all of them to be certain.
   void doubt(Diagnosis& diagnosis) const;
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "debug/ptx/recognise.h"
 #include "debug/simt/checker.h"
 #include "debug/text/text.h"
 #include "gates/process/isolated_run.h"
@@ -78,6 +79,17 @@ void name_inputs(const Module& module, const Problem& problem, const ModuleRun& 
   }
 }
 
+/// Says where Q, K, V and O lie.
+void name_rows(const Module& module, const ModuleRun& run, ptx::Lookout& lookout) {
+  const auto rows_of = [&](const ModuleBuffer& buffer, ElementType type) {
+    return ptx::KnownRows{
+        static_cast<const std::byte*>(buffer.data), static_cast<std::size_t>(buffer.bytes),
+        static_cast<std::size_t>(size_of(type)) * static_cast<std::size_t>(module.head_dim)};
+  };
+  lookout.rows = {rows_of(run.q, module.dtype), rows_of(run.k, module.dtype),
+                  rows_of(run.v, module.dtype), rows_of(run.o, operand_type(module.dtype))};
+}
+
 /// Runs the kernel, and prints what it printed.
 RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& request,
                   const RunBuffers& buffers) {
@@ -99,6 +111,10 @@ RunEnd run_kernel(const Module& module, const RunPlan& plan, const RunRequest& r
                      static_cast<std::size_t>(request.slice->element) * isolated.slice_bytes;
     isolated.slice_file = request.slice->file;
     name_inputs(module, plan.info.problem, run, request.slice->file);
+  }
+  if (request.lookout) {
+    name_rows(module, run, *request.lookout);
+    isolated.lookout = request.lookout;
   }
   RunEnd end = run_isolated(module, isolated);
   if (end.status == ModuleStatus::kernel_fault && std::string_view(module.backend) == "cuda") {

@@ -11,6 +11,10 @@
 
 namespace lanescope {
 
+namespace ptx {
+struct Lookout;
+}
+
 inline constexpr double default_timeout_seconds = 30;
 
 /// An element of the output whose way is wanted, and a file that takes it (gates/run/slice.h).
@@ -36,6 +40,7 @@ struct RunRequest {
   /// How long the kernel may take to end a block (sim) or to end (cuda).
   double timeout_seconds = default_timeout_seconds;
   std::optional<SliceRequest> slice;  ///< of a kernel that runs as PTX
+  ptx::Lookout* lookout = nullptr;    ///< likewise; where its rows lie is filled in
   /// The text of a module built with -Dtrace=printf; nullptr: nowhere.
   std::FILE* printed_to = stdout;
 };

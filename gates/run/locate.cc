@@ -18,6 +18,7 @@
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
+#include "gates/run/locate_numbers.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
 #include "gates/run/source_place.h"
@@ -153,6 +154,7 @@ class Search {
     tell_origin(location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
     if (outputs_right_) say_that_outputs_are_right();
+    if (diagnosis.memory.empty()) tell_numbers(failed_runs_.options(failed_), location_);
     add_dependence();
     if (diagnosis.memory.empty()) {
       confirm_stage(failed_, combines_, location_);

@@ -23,9 +23,11 @@ class PtxKernel {
   const ptx::Program& program() const { return program_; }
   ptx::Grid grid;
 
+  /// `host`: of what the buffer is a copy, if that is known.
   template <class T>
-  void use(std::vector<T>& data) {
-    memory_.add(data.data(), data.size() * sizeof(T), "a buffer of the test", false);
+  void use(std::vector<T>& data, const T* host = nullptr) {
+    memory_.add(data.data(), data.size() * sizeof(T), "a buffer of the test", false).host =
+        reinterpret_cast<const std::byte*>(host);
   }
   /// The parameters one after the other, 8 bytes each.
   std::int64_t run(const std::vector<std::uint64_t>& parameters) {

@@ -1,0 +1,70 @@
+#include "gates/run/locate_numbers.h"
+
+#include <optional>
+#include <string>
+
+#include "gates/run/sightings.h"
+
+namespace lanescope {
+namespace {
+
+/// Causes by which rows of an input are taken for others, in memory or out of it.
+bool takes_other_rows(Cause cause) {
+  return cause == Cause::wrong_source || cause == Cause::stale_operand ||
+         cause == Cause::wrong_stride || cause == Cause::wrong_head || cause == Cause::tile_skipped;
+}
+
+/// Causes by which weights that were right go wrong behind that.
+bool changes_weights(Cause cause) {
+  return cause == Cause::precision_lost || cause == Cause::wrong_type;
+}
+
+/// Causes by which right numbers are made, and meet others than they should.
+bool moves_numbers(Cause cause) {
+  return cause == Cause::permuted || cause == Cause::operand_of_other_row ||
+         cause == Cause::transposed || cause == Cause::misplaced || takes_other_rows(cause);
+}
+
+/// Causes by which keys are left out that a row sees.
+bool loses_keys(Cause cause) {
+  return cause == Cause::tile_skipped || cause == Cause::contribution_missing;
+}
+
+void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
+  Stage& stage = diagnosis.first->stage;
+  const bool unexplained = diagnosis.cause == Cause::unexplained;
+  if (takes_other_rows(diagnosis.cause) && seen.lacks_rows()) {
+    stage = Stage::load;  // what was never read is nobody else's
+  } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
+    stage = Stage::combine;  // blocks of their own had all keys
+  } else if (moves_numbers(diagnosis.cause)) {
+    return;
+  } else if (stage == Stage::softmax && seen.made_weights() && !changes_weights(diagnosis.cause)) {
+    stage = *seen.stage();  // it is a flaw of what is done with them
+  } else if (unexplained || !seen.allows(stage)) {
+    stage = *seen.stage();
+    diagnosis.certain = false;
+  }
+}
+
+}  // namespace
+
+void tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
+  std::optional<Sightings> seen;
+  for (const RunOptions& options : failed) {
+    seen = look_for_numbers(options);
+    if (seen) break;
+  }
+  if (!seen) return;
+  Diagnosis& diagnosis = *location.diagnosis;
+  for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
+  // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
+  if (!diagnosis.first || diagnosis.first->site == SiteId::lse || !seen->stage()) return;
+  const Stage before = diagnosis.first->stage;
+  settle_stage(*seen, diagnosis);
+  if (diagnosis.first->stage == before) return;
+  diagnosis.evidence.push_back(std::string("so it goes wrong in the stage ") +
+                               name_of(diagnosis.first->stage));
+}
+
+}  // namespace lanescope

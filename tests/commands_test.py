@@ -78,7 +78,7 @@ class CommandsTest(DumpTest):
         self.assertNotIn("worst:", self.call("show", self.dump, "m").stdout)
 
     def test_a_specimen_that_does_not_show_names_the_shape_that_shows_it(self):
-        for specimen, options in [("tail_repeats_last_row", []), ("masked_tile_unguarded", []), ("out_of_bounds_write", [])]:
+        for specimen, options in [("output_of_other_layout", []), ("masked_tile_unguarded", []), ("out_of_bounds_write", [])]:
             command = "check" if specimen == "out_of_bounds_write" else "diff"
             done = self.call(command, "mma", "fused", "--backend", "sim", "--specimen", specimen, *options)
             shown = re.search(f"did not show; it does in {re.escape(str(self.program))} (.*)$", done.stderr, re.MULTILINE)

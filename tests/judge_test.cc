@@ -6,6 +6,7 @@
 
 #include "reference/inputs.h"
 #include "tests/support/catch.h"
+#include "tests/support/diagnosed.h"
 #include "tests/support/synthetic_dump.h"
 #include "tests/support/verdict.h"
 
@@ -105,6 +106,25 @@ TEST_CASE("judge: an isolated stage shows its own bug and no other's") {
   CHECK(of("softmax_only", Fault::wrong_scale) == "match");
   CHECK_THAT(of("pv_only", Fault::missing_rescale), ContainsSubstring("pv o local"));
   CHECK(of("pv_only", Fault::stale_maximum) == "match");
+}
+
+TEST_CASE("judge: rows of a loaded tile beyond the end may hold any number") {
+  const std::int64_t tile = (ragged.len_kv - 1) / Setup{}.bc;
+  const auto verdict_with = [&](SiteId id, std::int64_t owed, double value) {
+    Dump dump = synthetic_dump({.problem = ragged});
+    const reference::Array held = testing::held(dump, id, 0, tile, dump.info.bc);
+    testing::change(dump, id, 0, tile,
+                    [&](int row, int col) { return row >= owed ? value : held(row, col); });
+    return verdict(dump);
+  };
+  const std::int64_t keys = ragged.len_kv - tile * Setup{}.bc;
+  for (const SiteId id : {SiteId::k_smem, SiteId::v_smem}) {
+    INFO(name_of(id));
+    CHECK(verdict_with(id, keys, 3) == "match");
+    CHECK_THAT(verdict_with(id, keys, std::numeric_limits<double>::infinity()),
+               ContainsSubstring(name_of(id)));
+    CHECK_THAT(verdict_with(id, keys - 1, 3), ContainsSubstring(name_of(id)));
+  }
 }
 
 TEST_CASE("judge: a bug upstream is not blamed on the stages downstream") {

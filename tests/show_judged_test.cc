@@ -217,7 +217,7 @@ TEST_CASE("show judged: outputs, shared memory and runs that did not end") {
   CHECK_THAT(show_text(dump, {.site = "o_final"}, {}), ContainsSubstring("right: 1024 of 1024"));
   CHECK_THAT(show_text(dump, {.site = "lse"}, {}), ContainsSubstring("right: 32 of 32"));
   CHECK_THAT(show_text(dump, {.site = "k_smem", .tile = 2}, {}),
-             ContainsSubstring("right: 1024 of 1024 values, worst error 0 of"));
+             ContainsSubstring("right: 512 of 512 values, worst error 0 of"));
   CHECK_THAT(show_text(dump, {.site = "lse", .watch = true}, {}), ContainsSubstring("local  32"));
   dump.info.incomplete = "time-out";
   Tensor& o = tensor_of(dump, SiteId::o_final);

@@ -26,13 +26,13 @@ void find_tail(const Scene& scene, Findings& findings) {
     if (!e.wrong || e.row < valid) continue;
     written = written || !e.unwritten;  // memory beyond the inputs may hold any pattern
     ++beyond;
-    rows.push_back(e.row);
+    if (!std::isfinite(e.got)) rows.push_back(e.row);
   }
   if (!written) return;
   Finding finding{Cause::rows_beyond_end, static_cast<double>(beyond) / scene.wrong_count()};
   finding.evidence = {"the sequence ends before row " +
-                      std::to_string(std::max<std::int64_t>(valid, 0)) + " of the tile, yet rows " +
-                      list_text(rows) + " are not zero"};
+                      std::to_string(std::max<std::int64_t>(valid, 0)) +
+                      " of the tile, and what rows " + list_text(rows) + " hold is no number"};
   findings.push_back(finding);
 }
 

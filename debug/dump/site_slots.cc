@@ -57,11 +57,11 @@ bool SiteSlots::whole(std::int64_t block, std::int64_t tile, std::int64_t rows) 
   return true;
 }
 
-bool SiteSlots::unwritten_from(std::int64_t block, std::int64_t tile,
-                               std::int64_t first_row) const {
+bool SiteSlots::finite_from(std::int64_t block, std::int64_t tile, std::int64_t first_row) const {
   const std::int64_t begin = first(block, tile);
   for (std::int64_t slot = 0; slot < count_; ++slot) {
-    if (row(slot) >= first_row && !is_unwritten(tensor_, begin + slot)) return false;
+    if (row(slot) < first_row || is_unwritten(tensor_, begin + slot)) continue;
+    if (!std::isfinite(tensor_.at(begin + slot))) return false;
   }
   return true;
 }

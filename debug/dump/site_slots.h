@@ -51,8 +51,9 @@ class SiteSlots {
   bool untouched(std::int64_t block, std::int64_t tile) const;
   /// Whether every slot that stands for an element of the first `rows` rows was written.
   bool whole(std::int64_t block, std::int64_t tile, std::int64_t rows) const;
-  /// Whether no slot that stands for an element of a row from `first_row` on was written.
-  bool unwritten_from(std::int64_t block, std::int64_t tile, std::int64_t first_row) const;
+  /// Whether every slot that stands for an element of a row from `first_row` on holds a finite
+  /// number, or was not written.
+  bool finite_from(std::int64_t block, std::int64_t tile, std::int64_t first_row) const;
   /// Whether a row's value is the sum of its slots (Site::in_lanes).
   bool sums_lanes() const { return sums_lanes_; }
   /// [rows, site().cols]: the first `rows` rows of the tile, each element from the first slot that

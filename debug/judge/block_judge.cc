@@ -68,10 +68,10 @@ void BlockJudge::judge_tile(std::int64_t tile) {
 
 void BlockJudge::judge_load(SiteId id, std::int64_t tile, const Array& want, std::int64_t owed) {
   if (!traced(id, tile)) return;
-  const bool left_out = owed < want.rows() && judge_.slots(id)->unwritten_from(
-                                                  block_, tile, std::max<std::int64_t>(owed, 0));
-  if (left_out && owed <= 0) return;
-  judge(id, tile, Judgement::local, Bounded::exact(left_out ? want.top_rows(owed) : want));
+  const bool idle = owed < want.rows() &&
+                    judge_.slots(id)->finite_from(block_, tile, std::max<std::int64_t>(owed, 0));
+  if (idle && owed <= 0) return;
+  judge(id, tile, Judgement::local, Bounded::exact(idle ? want.top_rows(owed) : want));
 }
 
 bool BlockJudge::spoils(SiteId id, std::int64_t tile, const Bounded& truth) const {

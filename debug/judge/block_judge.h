@@ -38,7 +38,7 @@ class BlockJudge {
   using TileState = reference::TileState;
 
   void judge_tile(std::int64_t tile);
-  /// Judges a loaded tile. Its rows from `owed` on are not the problem's: zeros, or none is
+  /// Judges a loaded tile. Its rows from `owed` on are not the problem's: any numbers, or none is
   /// written.
   void judge_load(SiteId id, std::int64_t tile, const Array& want, std::int64_t owed);
   /// Whether a traced site holds what is no number where it should be one.

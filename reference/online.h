@@ -63,8 +63,8 @@ class OnlineBlock {
   Array k_tile(std::int64_t tile) const;
   Array v_tile(std::int64_t tile) const;
 
-  /// Advances over `tile`. Tiles go upwards; those that are not needed may be left out. m_held:
-  /// Rise::held of the softmax.
+  /// Advances over `tile`, in the order of the kernel; tiles that are not needed may be left out.
+  /// m_held: Rise::held of the softmax.
   TileState step(std::int64_t tile, const Array* m_held = nullptr);
   /// What the block has after the tiles so far; without error where it is given.
   Partial partial() const;

@@ -8,6 +8,7 @@
 #include "debug/judge/diff.h"
 #include "debug/judge/find_recurrence.h"
 #include "tests/support/catch.h"
+#include "tests/support/diagnosed.h"
 #include "tests/support/recurrent_kernel.h"
 
 namespace lanescope {
@@ -187,6 +188,30 @@ TEST_CASE("a bug beside another recurrence is no recurrence") {
     CHECK(report.first);
     CHECK_FALSE(report.recurrence);
   }
+}
+
+TEST_CASE("a bug behind a softmax of another recurrence is named, not the recurrence") {
+  const std::pair<const char*, Run> all[] = {{"backwards", runs[4]},
+                                             {"from_lowest", runs[1]},
+                                             {"lazy_8", runs[5]},
+                                             {"sum_in_epilogue", runs[1]},
+                                             {"lazy_8_backwards_sum_in_epilogue", runs[5]}};
+  for (const auto& [name, run] : all) {
+    INFO(name);
+    const std::string style = name;
+    const Dump dump = recurrent_dump(run.problem, style + "_rescale_dropped", run.input);
+    const DiffReport report = diff_against_reference(dump);
+    CHECK_FALSE(report.holds());
+    REQUIRE(report.softmax);
+    CHECK(report.softmax->order.empty() == (style.find("backwards") == std::string::npos));
+    CHECK(testing::named(diagnose(dump, report)) == "pv o not_rescaled");
+  }
+  // A softmax that follows no recurrence is where the fault is, whatever else is wrong.
+  const DiffReport wrong = diff_against_reference(
+      recurrent_dump(runs[1].problem, "backwards_p_times_1_01_rescale_dropped", runs[1].input));
+  REQUIRE(wrong.first);
+  CHECK_FALSE(wrong.softmax);
+  CHECK(wrong.first->stage == Stage::softmax);
 }
 
 TEST_CASE("the order of the tiles is known where l is not traced") {

@@ -75,7 +75,8 @@ Findings all_findings(const Scene& scene) {
 
 /// Formulas that only fit by the special values of the first tile (alpha = 0, m_prev = -inf) do not
 /// fit the wrong values of the next ones: those that do come first. Of zeros, the next tiles tell.
-void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
+void keep_what_lasts(const Dump& dump, const Scene& scene, const Recurrence* softmax,
+                     Findings& findings) {
   Divergence later = scene.first();
   if (scene.tile() < 0 || later.judgement != Judgement::local) return;
   const bool zeros = only_zeros(scene);
@@ -84,9 +85,11 @@ void keep_what_lasts(const Dump& dump, const Scene& scene, Findings& findings) {
       return other.cause == finding.cause && other.certain();
     });
   };
-  while (++later.tile <= scene.last_tile() && later.tile <= scene.tile() + 2) {
+  for (int visits = 1; visits <= 2; ++visits) {
+    later.tile = scene.earlier(scene.tile(), -visits);
+    if (later.tile < 0 || later.tile > scene.last_tile()) break;
     if (!scene.judge().slots(scene.site())->holds(scene.block(), later.tile)) return;
-    const Scene next(dump, later);
+    const Scene next(dump, later, scene.breadth(), softmax);
     if (next.wrong_count() == 0) continue;
     const Findings others = all_findings(next);
     const bool any = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
@@ -183,9 +186,11 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
     diagnosis.evidence = report.warnings;
     return diagnosis;
   }
-  const Scene scene(dump, *report.first, breadth);
+  const Recurrence* const softmax = report.softmax ? &*report.softmax : nullptr;
+  const Scene scene(dump, *report.first, breadth, softmax);
   Findings findings = all_findings(scene);
-  keep_what_lasts(dump, scene, findings);
+  keep_what_lasts(dump, scene, softmax, findings);
+  diagnosis.softmax = report.softmax;
   diagnosis.rivals = rivals_of(findings, scene);
   std::copy_if(findings.begin(), findings.end(), std::back_inserter(diagnosis.flaws),
                [](const Finding& finding) {

@@ -29,6 +29,7 @@ struct Diagnosis {
                                 ///< problem may tell them apart
   std::vector<Finding> flaws;   ///< all known flaws that give the outputs, the shortest first
   std::function<bool(const DumpInfo& other)> shows;  ///< of the cause, as in Finding
+  std::optional<Recurrence> softmax;                 ///< DiffReport::softmax: what is no fault
   std::vector<CheckReport::Item> memory;  ///< what the memory checker found, the cause first
   std::optional<Stage> end_stage;  ///< of the code that the run broke off in, where it says so
   bool hidden_by_step = false;     ///< that is races alone of lanes of a warp, which ran in step

@@ -8,7 +8,7 @@ using reference::ln_2;
 void find_epilogue(const Scene& scene, Findings& findings) {
   if (scene.first().stage != Stage::epilogue) return;
   const Formulas fits(scene, findings);
-  const std::int64_t last = scene.last_tile();
+  const std::int64_t last = scene.end_tile();
   auto o = scene.held(SiteId::o, last), o_before = scene.before(SiteId::o, last);
   const auto l = scene.held(SiteId::l, last), m = scene.held(SiteId::m, last);
   if (!l) return;

@@ -55,8 +55,8 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::accumulator_lost,
          "m_prev is -inf, what m starts from: what earlier tiles gave is gone",
          Array::Constant(scene.rows(), 1, -infinity));
-    if (tile > 1) {
-      if (const auto older = scene.before(SiteId::m, tile - 1)) {
+    if (scene.earlier(tile, 2) >= 0) {
+      if (const auto older = scene.held(SiteId::m, scene.earlier(tile, 2))) {
         fits(Cause::stale_value, "m_prev is m of two tiles before", *older);
       }
     }
@@ -106,7 +106,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
          exp2(*m_prev - row_max(*s)));
     fits(Cause::wrong_formula, "alpha = m_prev - m, without the exponential", *m_prev - shift);
     fits(Cause::rescaled_twice, "alpha is squared", alpha.square());
-    if (const auto old = scene.held(SiteId::alpha, tile - 1)) {
+    if (const auto old = scene.held(SiteId::alpha, scene.earlier(tile))) {
       fits(Cause::never_updated, "alpha equals alpha of the tile before", *old);
     }
   } else if (scene.site() == SiteId::p) {
@@ -134,7 +134,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
            scaled(p, 1 / (alpha * *l_prev + sum)));
     }
     fits(Cause::rescaled_twice, "p is multiplied by alpha", scaled(p, alpha));
-    if (const auto old = scene.held(SiteId::p, tile - 1)) {
+    if (const auto old = scene.held(SiteId::p, scene.earlier(tile))) {
       fits(Cause::never_updated, "p equals p of the tile before", *old);
     }
   } else if (scene.site() == SiteId::l && l_prev) {

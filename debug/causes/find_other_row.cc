@@ -219,7 +219,7 @@ void try_rules(const Scene& scene, const std::string& text, const Predict& predi
 
 void find_other_row(const Scene& scene, Findings& findings) {
   const bool at_end = scene.at_end();
-  const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
+  const std::int64_t tile = at_end ? scene.end_tile() : scene.tile();
   const auto s = scene.scores(tile), m = scene.held(SiteId::m, tile),
              p = scene.held(SiteId::p, tile), alpha = scene.held(SiteId::alpha, tile),
              l = scene.held(SiteId::l, tile), o = scene.held(SiteId::o, tile);

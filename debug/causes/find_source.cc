@@ -167,7 +167,7 @@ struct Place {
 
 /// Wrong values that are, bit for bit, values of other sites and tiles.
 void find_other_sites(const Scene& scene, Findings& findings) {
-  const std::int64_t last = scene.at_end() ? scene.last_tile() : scene.tile();
+  const std::int64_t last = scene.at_end() ? scene.end_tile() : scene.tile();
   // The nearest place counts: this tile before earlier ones, the own site before others.
   std::unordered_map<double, Place> places;
   int values = 0;
@@ -182,7 +182,9 @@ void find_other_sites(const Scene& scene, Findings& findings) {
       }
     }
   };
-  for (std::int64_t tile = last; tile >= 0 && tile > last - 3; --tile) {
+  for (int visits = 0; visits < 3; ++visits) {
+    const std::int64_t tile = scene.earlier(last, visits);
+    if (tile < 0) break;
     for (int id = static_cast<int>(SiteId::s); id <= static_cast<int>(SiteId::o); ++id) {
       const auto other = static_cast<SiteId>(id);
       if (tile == last && other >= scene.site()) continue;
@@ -230,8 +232,9 @@ void find_other_sites(const Scene& scene, Findings& findings) {
 /// Rows of a loaded tile that are still those of a tile before.
 void find_old_rows(const Scene& scene, Findings& findings) {
   for (const std::int64_t age : {1, 2, 3}) {
-    const auto old = scene.held(scene.site(), scene.tile() - age);
-    if (!old || scene.tile() < age || scene.site() == SiteId::q_smem) continue;
+    const std::int64_t tile = scene.earlier(scene.tile(), age);
+    const auto old = scene.held(scene.site(), tile);
+    if (!old || scene.site() == SiteId::q_smem) continue;
     int explained = 0;
     std::vector<std::int64_t> rows;
     for (const Element& e : scene.elements()) {
@@ -243,7 +246,7 @@ void find_old_rows(const Scene& scene, Findings& findings) {
     if (share < 0.5) continue;
     Finding finding{Cause::stale_value, share};
     finding.evidence = {"rows " + list_text(rows) + " still hold those of tile " +
-                        std::to_string(scene.tile() - age)};
+                        std::to_string(tile)};
     findings.push_back(finding);
     return;
   }

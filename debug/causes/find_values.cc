@@ -224,7 +224,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   const double share =
       static_cast<double>(std::count_if(all.begin(), all.end(), strange)) / scene.wrong_count();
   const bool at_end = scene.at_end();
-  const std::int64_t tile = at_end ? scene.last_tile() : scene.tile();
+  const std::int64_t tile = at_end ? scene.end_tile() : scene.tile();
   const auto values_of = [&](SiteId id) {
     auto values = scene.held(id, tile);
     if (id == SiteId::m_prev && !values) values = scene.before(SiteId::m, tile);

@@ -62,7 +62,8 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
     }
     return s;
   };
-  for (const std::int64_t other : {tile - 1, tile - 2, tile + 1}) {
+  for (const std::int64_t visits : {1, 2, -1}) {
+    const std::int64_t other = scene.earlier(tile, visits);
     if (other < 0 || other >= scene.info().kv_tiles()) continue;
     const std::string name = "tile " + std::to_string(other);
     fits(Cause::stale_operand,
@@ -80,7 +81,7 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
     }
   }
   for (const SiteId id : {SiteId::s, SiteId::p}) {
-    const auto before = scene.held(id, tile - 1);
+    const auto before = scene.held(id, scene.earlier(tile));
     if (!before) continue;
     const std::string name = name_of(id);
     // The scores of the tile before are those of its keys, which was tried above.
@@ -174,12 +175,12 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
     fits(Cause::rescaled_twice,
          "o is multiplied by alpha before every " + std::to_string(step) + " keys of the tile", o);
   }
-  if (const auto old = scene.held(SiteId::alpha, tile - 1)) {
+  if (const auto old = scene.held(SiteId::alpha, scene.earlier(tile))) {
     fits(Cause::stale_operand, "o was multiplied by alpha of the tile before",
          rescaled_by(*o_prev, *old) + pv);
     Array last = *alpha;  // that was not 1
-    for (std::int64_t before = tile - 1; before >= 0; --before) {
-      const auto older = scene.held(SiteId::alpha, before);
+    for (std::int64_t visits = 1; scene.earlier(tile, visits) >= 0; ++visits) {
+      const auto older = scene.held(SiteId::alpha, scene.earlier(tile, visits));
       if (!older) break;
       for (reference::Index row = 0; row < last.rows(); ++row) {
         if (last(row) == 1) last(row) = (*older)(row);
@@ -189,11 +190,12 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
          "where alpha is 1, o was multiplied by the last alpha of the row that was not",
          rescaled_by(*o_prev, last) + pv);
   }
-  if (const auto old = scene.weights(tile - 1)) {
+  if (const auto old = scene.weights(scene.earlier(tile))) {
     fits(Cause::stale_operand, "P of the tile before was multiplied with V",
          rescaled + product(*old, own_v));
   }
-  for (const std::int64_t other : {tile - 1, tile - 2, tile + 1}) {
+  for (const std::int64_t visits : {1, 2, -1}) {
+    const std::int64_t other = scene.earlier(tile, visits);
     if (other < 0 || other >= scene.info().kv_tiles()) continue;
     fits(Cause::stale_operand, "P was multiplied with V of tile " + std::to_string(other),
          rescaled + product(*p, scene.reference().v_tile(other)));

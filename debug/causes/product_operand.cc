@@ -130,8 +130,9 @@ Maybe product_of(const Scene& scene, std::int64_t block, Index rows) {
   const std::int64_t tile = scene.tile();
   const Maybe alpha = held(scene, SiteId::alpha, block, tile, rows),
               o = held(scene, SiteId::o, block, tile, rows),
-              before = tile == 0 ? Array::Zero(rows, scene.info().head_dim)
-                                 : held(scene, SiteId::o, block, tile - 1, rows);
+              before = scene.earlier(tile) < 0
+                           ? Array::Zero(rows, scene.info().head_dim)
+                           : held(scene, SiteId::o, block, scene.earlier(tile), rows);
   if (!alpha || !o || !before) return std::nullopt;
   return (*o - *before * *alpha).left_cols(scene.info().problem.d);
 }

@@ -19,9 +19,9 @@ constexpr double slack = 0x1p-15;
 
 }  // namespace
 
-Scene::Scene(const Dump& dump, const Divergence& first, Breadth breadth)
+Scene::Scene(const Dump& dump, const Divergence& first, Breadth breadth, const Recurrence* softmax)
     : dump_(dump),
-      judge_(dump),
+      judge_(dump, softmax),
       first_(first),
       breadth_(breadth),
       reference_(judge_.reference_of(first.block)) {
@@ -153,8 +153,13 @@ Scene::Array Scene::raised(const Array& m_prev, const Array& s, const Array& top
   return m;
 }
 
+std::int64_t Scene::earlier(std::int64_t tile, std::int64_t visits) const {
+  const std::int64_t other = judge_.downwards() ? tile + visits : tile - visits;
+  return judge_.downwards() && other > last_tile() ? -1 : other;
+}
+
 std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
-  if (tile > 0) return held(id, tile - 1);
+  if (earlier(tile) >= 0) return held(id, earlier(tile));
   if (id == SiteId::o) return Array::Zero(reference_.rows(), info().head_dim);
   return Array::Constant(reference_.rows(), 1, id == SiteId::l ? 0.0 : -infinity);
 }

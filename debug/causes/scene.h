@@ -84,8 +84,10 @@ class Scene {
  public:
   using Array = reference::Array;
 
-  /// `dump` (a checked one) must outlive the scene; `first` is what a diff of it named first.
-  Scene(const Dump& dump, const Divergence& first, Breadth breadth = Breadth::all);
+  /// `dump` (a checked one) must outlive the scene; `first` is what a diff of it named first, by
+  /// `softmax`, as of a Judge.
+  Scene(const Dump& dump, const Divergence& first, Breadth breadth = Breadth::all,
+        const Recurrence* softmax = nullptr);
 
   const Dump& dump() const { return dump_; }
   const DumpInfo& info() const { return dump_.info; }
@@ -131,10 +133,15 @@ class Scene {
   Array raised(const Array& m_prev, const Array& s, const Array& top) const;
   /// The same of one row, that of s.
   double raised(double m_prev, const Array& s, reference::Index row, double top) const;
-  /// m, l or o after the tile before; what they start from for tile 0.
+  /// m, l or o after the tile before; what they start from for the first one.
   std::optional<Array> before(SiteId id, std::int64_t tile) const;
-  /// The last tile that was traced and holds a key.
+  /// The highest tile that was traced and holds a key.
   std::int64_t last_tile() const { return reference_.needed_tiles() - 1; }
+  /// The tile that the block comes to at last; −1: it has none.
+  std::int64_t end_tile() const { return judge_.downwards() && last_tile() >= 0 ? 0 : last_tile(); }
+  /// The tile that the block came to `visits` before `tile`, or comes to behind it, where that is
+  /// negative; no tile of the dump where there is none.
+  std::int64_t earlier(std::int64_t tile, std::int64_t visits = 1) const;
   const reference::OnlineBlock& reference() const { return reference_; }
 
   /// How well `values`, in the order of elements(), fit; each may be off by its `error`.

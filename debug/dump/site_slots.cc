@@ -5,14 +5,14 @@
 
 namespace lanescope {
 
-SiteSlots::SiteSlots(const Dump& dump, const DumpSite& entry)
+SiteSlots::SiteSlots(const Dump& dump, const DumpSite& entry, bool sums_lanes)
     : entry_(entry),
       tensor_(*dump.find(name_of(entry.site.id))),
       coordinates_(entry.site.space == Space::registers ? entry.coordinates.data() : nullptr),
       blocks_(dump.info.blocks),
       tiles_(entry.site.per_tile ? dump.info.tiles : Range{0, 1}),
       count_(entry.site.bytes() / size_of(entry.site.type)),
-      sums_lanes_(dump.info.lane_sums && entry.site.id == SiteId::l) {}
+      sums_lanes_((sums_lanes || dump.info.lane_sums) && entry.site.id == SiteId::l) {}
 
 bool SiteSlots::holds(std::int64_t block, std::int64_t tile) const {
   return blocks_.contains(block) && (!site().per_tile || tiles_.contains(tile));

@@ -23,8 +23,9 @@ inline bool is_unwritten(const Tensor& tensor, std::int64_t index) {
 /// Blocks and tiles are counted from the problem's first, not from the dump's.
 class SiteSlots {
  public:
-  /// Both must outlive the object; `entry` has a tensor in `dump`.
-  SiteSlots(const Dump& dump, const DumpSite& entry);
+  /// Both must outlive the object; `entry` has a tensor in `dump`. `sums_lanes`: of l, though the
+  /// kernel does not declare it.
+  SiteSlots(const Dump& dump, const DumpSite& entry, bool sums_lanes = false);
 
   const Site& site() const { return entry_.site; }
   const Tensor& tensor() const { return tensor_; }

@@ -36,7 +36,8 @@ BlockJudge::BlockJudge(const Judge& judge, std::int64_t block, const JudgeObserv
 void BlockJudge::run() {
   const bool outputs = judge_.dump().find("o_final") || judge_.dump().find("lse");
   const std::int64_t rows = reference_.rows();
-  if (info_.blocks.contains(block_) && info_.tiles.begin == 0) {
+  const bool from_start = judge_.downwards() ? saw_the_end() : info_.tiles.begin == 0;
+  if (info_.blocks.contains(block_) && from_start) {
     m_before_ = Array::Constant(rows, 1, -infinity);
     l_before_ = Array::Zero(rows, 1);
     o_before_ = Array::Zero(rows, info_.head_dim);
@@ -44,7 +45,7 @@ void BlockJudge::run() {
   judge_load(SiteId::q_smem, 0, reference_.q_tile(), rows);
   const std::int64_t tiles = outputs ? info_.kv_tiles() : info_.tiles.end;
   values_.count_untold();
-  for (std::int64_t tile = 0; tile < tiles; ++tile) judge_tile(tile);
+  for (std::int64_t i = 0; i < tiles; ++i) judge_tile(judge_.downwards() ? tiles - 1 - i : i);
   judge_partial();
   values_.count_untold();
 }
@@ -106,6 +107,7 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
     judge(SiteId::p, tile, Judgement::local, truth.p);
     return;
   }
+  if (!judge_.judges_softmax()) return;
   const SiteSlots* p_slots = judge_.slots(SiteId::p);
   const auto as_held = [&](const Bounded& p) {
     const ElementType type = judge_.walk().injected_p;
@@ -137,7 +139,7 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
 
 void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {
   if (!traced(SiteId::o, tile)) return;
-  judge(SiteId::o, tile, Judgement::chain, truth.o);
+  if (judge_.judges_softmax()) judge(SiteId::o, tile, Judgement::chain, truth.o);
   const reference::Arithmetic& arithmetic = judge_.walk().arithmetic;
   const std::optional<Array> p = received(SiteId::p, tile, truth.p.value);
   const std::optional<Array> alpha = received(SiteId::alpha, tile, truth.alpha.value);

@@ -20,18 +20,22 @@ namespace {
 constexpr std::size_t rows_reported = 16;
 
 /// The order of the data: what follows the last tile follows all tiles.
-auto order_of(const Divergence& at) {
+auto order_of(const Divergence& at, bool downwards) {
   const bool last = at.stage >= Stage::epilogue;
-  const std::int64_t tile = last ? std::numeric_limits<std::int64_t>::max() : at.tile;
+  const std::int64_t tile = last                        ? std::numeric_limits<std::int64_t>::max()
+                            : at.site == SiteId::q_smem ? std::numeric_limits<std::int64_t>::min()
+                            : downwards                 ? -at.tile
+                                                        : at.tile;
   return std::tuple(tile, at.stage, at.site, at.block);
 }
 
 /// A local failure has no cause upstream, so it is named before any failure of the chain; what no
 /// output depends on after all others.
-void keep_earlier(std::optional<Divergence>& earliest, const std::optional<Divergence>& other) {
+void keep_earlier(std::optional<Divergence>& earliest, const std::optional<Divergence>& other,
+                  bool downwards) {
   if (!other) return;
-  const auto key = [](const Divergence& at) {
-    return std::tuple_cat(std::tuple(at.idle, at.judgement), order_of(at));
+  const auto key = [&](const Divergence& at) {
+    return std::tuple_cat(std::tuple(at.idle, at.judgement), order_of(at, downwards));
   };
   if (!earliest || key(*other) < key(*earliest)) earliest = other;
 }
@@ -47,6 +51,25 @@ void keep_worst(std::vector<RowError>& rows) {
   rows.resize(kept);
 }
 
+/// Where something is wrong beside a softmax that is another recurrence's, judges the rest by that.
+void look_behind_softmax(const Dump& dump, const std::vector<std::int64_t>& row_tiles, int threads,
+                         DiffReport& report) {
+  const std::optional<Recurrence> softmax = follow_softmax(dump, report);
+  if (!softmax) return;
+  DiffReport rest = diff_row_tiles(dump, row_tiles, threads, {}, &*softmax);
+  // That lanes have parts of a sum is right where they are put together in the end.
+  const auto puts_together = [](const SiteReport& site) {
+    return is_output(site.site) && site.judgement == Judgement::local && site.failed == 0;
+  };
+  if (softmax->sum_of_lanes && std::none_of(rest.sites.begin(), rest.sites.end(), puts_together)) {
+    return;
+  }
+  if (!rest.first) return;
+  report.first = rest.first;
+  report.sites = rest.sites;
+  report.softmax = softmax;
+}
+
 }  // namespace
 
 DiffReport diff_against_reference(const Dump& dump, int threads) {
@@ -57,14 +80,15 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   add_remarks(dump, report);
   if (report.first && report.contradictions.empty() && !report.rounded) {
     report.recurrence = find_recurrence(dump, report);
+    if (!report.recurrence) look_behind_softmax(dump, row_tiles, threads, report);
   }
   return report;
 }
 
 DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles, int threads,
-                          const JudgeObserver& observer) {
+                          const JudgeObserver& observer, const Recurrence* softmax) {
   check_dump(dump);
-  const Judge judge(dump);
+  const Judge judge(dump, softmax);
   std::vector<RowTileVerdict> verdicts(row_tiles.size());
   Progress progress("judging", std::ssize(row_tiles), "row tiles");
   reference::parallel_for(std::ssize(row_tiles), threads, [&](std::int64_t i) {
@@ -81,7 +105,7 @@ DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row
     for (const auto& [key, site] : verdict.sites) {
       const auto [entry, is_new] = sites.try_emplace(key, site);
       if (!is_new) merge(entry->second, site);
-      keep_earlier(report.first, site.first);
+      keep_earlier(report.first, site.first, judge.downwards());
       compared += site.compared;
       failed += site.failed;
     }

@@ -88,6 +88,10 @@ struct DiffReport {
   std::optional<Divergence> first;
   /// Where outputs are right and inner values are not: the recurrence that explains all of them.
   std::optional<Recurrence> recurrence;
+  /// Where something is wrong: the recurrence, another one than the reference's, by which all of
+  /// the softmax follows from the scores. `first` and `sites` are of what is judged by it then: all
+  /// but m_prev to l, tiles in its order.
+  std::optional<Recurrence> softmax;
   /// Of a kernel of f32, whether or not its outputs are within their bounds: it computes with fewer
   /// bits than it declares; no match then, and `first` is there.
   std::optional<RoundedOperands> rounded;
@@ -118,9 +122,10 @@ struct DiffReport {
 DiffReport diff_against_reference(const Dump& dump, int threads = 0);
 
 /// The same of these row tiles alone, without warnings and contradictions. Several threads call
-/// `observer` at once, each with another row tile.
+/// `observer` at once, each with another row tile. `softmax`: as of a Judge.
 DiffReport diff_row_tiles(const Dump& dump, const std::vector<std::int64_t>& row_tiles,
-                          int threads = 0, const JudgeObserver& observer = {});
+                          int threads = 0, const JudgeObserver& observer = {},
+                          const Recurrence* softmax = nullptr);
 
 /// What else is to be said of `dump`, a checked one, e.g. inf or NaN in the inputs: adds warnings,
 /// and what ends a match: contradictions, and operands of fewer bits.

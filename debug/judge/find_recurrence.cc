@@ -69,6 +69,14 @@ bool others_hold(const DiffReport& report, bool loads) {
   });
 }
 
+/// Whether nothing of the softmax differs from the reference's, given what it received.
+bool softmax_holds(const DiffReport& report) {
+  return std::none_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
+    return site.failed > 0 && site.judgement == Judgement::local && site.site >= SiteId::m_prev &&
+           site.site <= SiteId::l;
+  });
+}
+
 bool partials_differ(const DiffReport& report) {
   return std::any_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
     return is_partial(site.site) && site.failed > 0;
@@ -117,9 +125,31 @@ class RecurrenceSearch {
         partials_(partials),
         counts_visits_(counts_visits) {}
 
+  /// That of the whole run.
   std::optional<Recurrence> run() const {
-    const DumpInfo& info = judge_.dump().info;
-    for (const Candidate& candidate : candidates(info)) {
+    return search([](const Candidate&) { return true; },
+                  [this](const Candidate& candidate, Recurrence& r) {
+                    return follows(candidate.order, r) && rest_follows(candidate.order, r, true);
+                  });
+  }
+  /// That of the softmax alone: what could be wrong by itself is none (a maximum that is not that
+  /// of the row), nor an order that is known of one block alone.
+  std::optional<Recurrence> run_softmax() const {
+    const auto is_plain = [](const Candidate& c) {
+      return c.scores == Unit::base_2 && c.maximum == Unit::base_2 && c.rows == 1 && c.tiles == 1 &&
+             c.chains == 1 && c.order != TileOrder::of_sums;
+    };
+    return search(is_plain, [this](const Candidate& candidate, Recurrence& r) {
+      return follows(candidate.order, r) && rest_follows(candidate.order, r, false) &&
+             (!r.kept || r.decision()->kept_up_to <= Recurrence::highest_threshold);
+    });
+  }
+
+ private:
+  template <class IsTried, class Follows>
+  std::optional<Recurrence> search(const IsTried& is_tried, const Follows& all_follows) const {
+    for (const Candidate& candidate : candidates(judge_.dump().info)) {
+      if (!is_tried(candidate)) continue;
       Recurrence r;
       r.scores = candidate.scores;
       r.maximum = candidate.maximum;
@@ -129,12 +159,11 @@ class RecurrenceSearch {
       r.chains = candidate.chains;
       r.partials = partials_;
       r.counts_visits = counts_visits_;
-      if (follows(candidate.order, r) && r.differs()) return r;
+      if (all_follows(candidate, r) && r.differs()) return r;
     }
     return std::nullopt;
   }
 
- private:
   /// What s and m of the block at `first` visit are multiplied by to be in base 2.
   struct Factors {
     double scores, maximum;
@@ -161,19 +190,35 @@ class RecurrenceSearch {
     return chains;
   }
 
+  /// The visits of all chains, in their order.
+  std::vector<std::vector<Visit>> chains(TileOrder order, const Recurrence& r) const {
+    std::vector<std::vector<Visit>> all;
+    for (const std::vector<Visit>& visits : blocks_) {
+      for (std::vector<Visit>& chain :
+           chains_of(ordered(visits, order, factors(r).maximum), r.chains)) {
+        all.push_back(std::move(chain));
+      }
+    }
+    return all;
+  }
+
+  /// Whether m does.
   bool follows(TileOrder order, Recurrence& r) const {
     const Factors factor = factors(r);
-    const double by_site = judge_.reference_of(0).softmax_factor().value;
-    std::vector<std::vector<Visit>> blocks;
-    for (const std::vector<Visit>& visits : blocks_) {
-      for (const std::vector<Visit>& chain :
-           chains_of(ordered(visits, order, factor.maximum), r.chains)) {
-        blocks.push_back(chain);
-        if (!maxima_hold(chain, factor.scores, factor.maximum, r)) return false;
-      }
-      if (!scores_hold(visits, factor.scores / by_site)) return false;
+    for (const std::vector<Visit>& chain : chains(order, r)) {
+      if (!maxima_hold(chain, factor.scores, factor.maximum, r)) return false;
     }
-    if (r.kept && (!r.decision() || r.decision()->kept_up_to == 0)) return false;
+    return !r.kept || (r.decision() && r.decision()->kept_up_to > 0);
+  }
+
+  /// Whether alpha, p and l do; and, where `whole`, scores and outputs are right.
+  bool rest_follows(TileOrder order, Recurrence& r, bool whole) const {
+    const Factors factor = factors(r);
+    const double by_site = judge_.reference_of(0).softmax_factor().value;
+    for (const std::vector<Visit>& visits : blocks_) {
+      if (whole && !scores_hold(visits, factor.scores / by_site)) return false;
+    }
+    const std::vector<std::vector<Visit>> blocks = chains(order, r);
     for (const std::vector<Visit>& visits : blocks) {
       std::vector<std::int64_t> tiles;
       for (const Visit& visit : visits) tiles.push_back(visit.tile);
@@ -189,7 +234,8 @@ class RecurrenceSearch {
       }
       r.ex2_error = error;
       r.first_alpha = holds.first_alpha;
-      if (!take(holds, r)) continue;
+      if (!take_sum(holds, r) || !(whole ? take_outputs(holds, r) : holds.weights[0])) continue;
+      if (!whole) return true;
       const int bits = format_of(judge_.walk().arithmetic.p_type).fraction_bits;
       const double of_sum = r.sum_of_rounded ? std::ldexp(1.0, -bits - 1) : 0;
       // Weights of partials from m + log2 l are rounded as that is.
@@ -199,12 +245,16 @@ class RecurrenceSearch {
     return false;
   }
 
-  /// The simplest of what holds.
-  static bool take(const RestHolds& holds, Recurrence& r) {
+  /// The simplest of the sums that hold.
+  static bool take_sum(const RestHolds& holds, Recurrence& r) {
     const bool* const sum = std::find(std::begin(holds.sums), std::end(holds.sums), true);
     if (sum == std::end(holds.sums)) return false;
     r.sum_of_lanes = sum == holds.sums + 1;
     r.sum_of_rounded = sum == holds.sums + 2;
+    return true;
+  }
+  /// The same of o, and of P that it is made of.
+  static bool take_outputs(const RestHolds& holds, Recurrence& r) {
     const bool plain[] = {
         holds.weights[0] && holds.outputs[0], holds.weights[0] && holds.outputs[1],
         holds.weights[1] && holds.outputs[2], holds.weights[0] && holds.outputs[3]};
@@ -222,6 +272,18 @@ class RecurrenceSearch {
   bool counts_visits_;
 };
 
+/// Of all blocks that have any; nothing where one of them is not known.
+std::optional<std::vector<std::vector<Visit>>> visits_of_blocks(const Judge& judge, bool counted) {
+  const Range& range = judge.dump().info.blocks;
+  std::vector<std::vector<Visit>> blocks;
+  for (std::int64_t block = range.begin; block < range.end; ++block) {
+    auto visits = visits_of(judge, block, counted);
+    if (!visits) return std::nullopt;
+    if (!visits->empty()) blocks.push_back(std::move(*visits));
+  }
+  return blocks;
+}
+
 }  // namespace
 
 std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& report) {
@@ -236,20 +298,28 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
   if (info.rescale.above > 0) return std::nullopt;  // a kernel is held to what it declares
   const bool counts_visits = !others_hold(report, false);
   if (counts_visits && !loads_count_visits(judge)) return std::nullopt;
-  std::vector<std::vector<Visit>> blocks;
-  for (std::int64_t block = info.blocks.begin; block < info.blocks.end; ++block) {
-    auto visits = visits_of(judge, block, counts_visits);
-    if (!visits) return std::nullopt;
-    if (!visits->empty()) blocks.push_back(std::move(*visits));
-  }
-  if (blocks.empty()) return std::nullopt;
+  auto blocks = visits_of_blocks(judge, counts_visits);
+  if (!blocks || blocks->empty()) return std::nullopt;
   Recurrence::Partials partials = Recurrence::Partials::plain;
   if (partials_differ(report)) {
     const auto held = partials_held(judge);
     if (!held) return std::nullopt;
     partials = *held;
   }
-  return RecurrenceSearch(judge, std::move(blocks), partials, counts_visits).run();
+  return RecurrenceSearch(judge, std::move(*blocks), partials, counts_visits).run();
+}
+
+std::optional<Recurrence> follow_softmax(const Dump& dump, const DiffReport& report) {
+  const Judge judge(dump);
+  const DumpInfo& info = dump.info;
+  const bool whole = info.tiles == Range{0, info.kv_tiles()} && info.incomplete.empty();
+  if (judge.gate() != Gate::fused || !whole || info.blocks.count() == 0 || info.rescale.above > 0 ||
+      softmax_holds(report)) {
+    return std::nullopt;
+  }
+  const auto blocks = visits_of_blocks(judge, false);
+  if (!blocks || blocks->empty()) return std::nullopt;
+  return RecurrenceSearch(judge, *blocks, Recurrence::Partials::plain, false).run_softmax();
 }
 
 std::vector<Recurrence::Decision> decisions_of(const Dump& dump) {

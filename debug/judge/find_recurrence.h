@@ -13,6 +13,11 @@ namespace lanescope {
 /// kernel declares a recurrence of its own (Site::rescale).
 std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& report);
 
+/// The recurrence that gives all of m, alpha, p and l of `dump`, a checked one of fused, from the
+/// scores that it holds, whatever else is wrong: one that could leave right outputs with nothing
+/// but another rest, tiles upwards or downwards. Nothing where none does, or the reference's does.
+std::optional<Recurrence> follow_softmax(const Dump& dump, const DiffReport& report);
+
 /// What a run that matches shows of who decides whether m is taken: it always was. Empty where m is
 /// not traced.
 std::vector<Recurrence::Decision> decisions_of(const Dump& dump);

@@ -41,16 +41,21 @@ reference::Accumulation accumulation_of(Products products, const std::string& ar
 
 }  // namespace
 
-Judge::Judge(const Dump& dump)
-    : dump_(dump), gate_(gate_of(dump.info.gate)), inputs_(inputs_of(dump)) {
+Judge::Judge(const Dump& dump, const Recurrence* softmax)
+    : dump_(dump),
+      gate_(gate_of(dump.info.gate)),
+      inputs_(inputs_of(dump)),
+      judges_softmax_(!softmax),
+      downwards_(softmax && !softmax->order.empty()) {
   const DumpInfo& info = dump.info;
+  const bool sums_lanes = softmax && softmax->sum_of_lanes;
   for (const DumpSite& entry : info.sites) {
     if (is_output(entry.site.id)) {
       last_stage_ = entry.site.stage;
       continue;
     }
     if (has(gate_, entry.site.id)) {
-      slots_[static_cast<std::size_t>(entry.site.id)].emplace(dump, entry);
+      slots_[static_cast<std::size_t>(entry.site.id)].emplace(dump, entry, sums_lanes);
     } else {
       foreign_sites_.push_back(entry.site.id);
     }

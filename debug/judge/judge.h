@@ -23,8 +23,10 @@ struct RowTileVerdict {
 /// What the judges of all blocks share: how the dump's gate, kernel and types are to be judged.
 class Judge {
  public:
-  /// `dump` (a checked one) must outlive the judge. Throws UsageError on a gate that is not known.
-  explicit Judge(const Dump& dump);
+  /// `dump` (a checked one) must outlive the judge. `softmax`: the recurrence that gives all of the
+  /// softmax (follow_softmax); the rest is judged in the order of its tiles, against what is held.
+  /// Throws UsageError on a gate that is not known.
+  explicit Judge(const Dump& dump, const Recurrence* softmax = nullptr);
 
   /// Judges everything that the dump holds of a row tile: the traced sites of its blocks, one per
   /// split, and the outputs, which count as those of the first of them.
@@ -39,6 +41,10 @@ class Judge {
   bool broke_off() const { return dump_.info.broke_off(); }
   const Inputs& inputs() const { return inputs_; }
   const reference::Walk& walk() const { return walk_; }
+  /// Whether the softmax is to be the reference's.
+  bool judges_softmax() const { return judges_softmax_; }
+  /// Whether the kernel comes to the last tile of a block first.
+  bool downwards() const { return downwards_; }
   /// The slots of a traced site that the gate makes or reads, else nullptr.
   const SiteSlots* slots(SiteId id) const;
   /// Traced sites that the gate neither makes nor reads; they are not judged.
@@ -54,6 +60,7 @@ class Judge {
   Stage last_stage_ = Stage::epilogue;
   Inputs inputs_;
   reference::Walk walk_;
+  bool judges_softmax_, downwards_;
   std::array<std::optional<SiteSlots>, site_id_count> slots_;
   std::vector<SiteId> foreign_sites_;
 };

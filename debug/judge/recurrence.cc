@@ -13,9 +13,6 @@ using Unit = Recurrence::Unit;
 using Divided = Recurrence::Divided;
 using Partials = Recurrence::Partials;
 
-/// P, up to 2^threshold, stays below the largest f16, and its sums far below the largest f32.
-constexpr double highest_threshold = 15;
-
 std::string unit_text(Unit unit) {
   return unit == Unit::raw      ? "in units of the raw scores Q.K"
          : unit == Unit::base_e ? "in base e"

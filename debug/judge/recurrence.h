@@ -51,6 +51,9 @@ struct Recurrence {
   std::vector<std::int64_t> order;  ///< of the tiles of the first block where it is not upwards
   bool counts_visits = false;       ///< sites are traced by the visit, not by the tile
 
+  /// P, up to 2^threshold, stays below the largest f16, and its sums far below the largest f32.
+  static constexpr double highest_threshold = 15;
+
   bool differs() const;
   /// Whether both may be of one kernel: what both say is the same; and the threshold of the two
   /// together.

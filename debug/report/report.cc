@@ -212,6 +212,12 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
                    recurrence_text(*report.recurrence) + ". `locate` tries inputs that tell",
                Colour::yellow);
   }
+  if (report.softmax) {
+    page.line();
+    page.whole("m to l follow from the scores, by another recurrence than the reference's: " +
+                   recurrence_text(*report.softmax) + "; the rest is judged by that",
+               Colour::yellow);
+  }
   const bool any_failed = std::any_of(report.sites.begin(), report.sites.end(),
                                       [](const SiteReport& site) { return site.failed > 0; });
   if (report.first && any_failed && !report.holds()) {

@@ -393,11 +393,16 @@ class Search {
   void add_dependence() {
     const std::string text = dependence_text(traits_);
     if (!text.empty()) location_.diagnosis->evidence.push_back(text);
-    if (!location_.recurrence) return;
     const auto& first = location_.diagnosis->first;
+    std::optional<Recurrence> own_recurrence = location_.recurrence;
+    if (const auto& softmax = location_.diagnosis->softmax) {
+      if (!own_recurrence) own_recurrence.emplace();
+      own_recurrence->merge(*softmax);
+    }
+    if (!own_recurrence) return;
     const std::string own =
         first ? std::string(name_of(first->stage)) + " / " + name_of(first->site) + ":" : "";
-    for (const std::string& line : location_.recurrence->differences()) {
+    for (const std::string& line : own_recurrence->differences()) {
       if (first && line.starts_with(own)) continue;  // that is the fault
       location_.diagnosis->evidence.push_back("apart from that, the recurrence differs: " + line);
     }

@@ -30,6 +30,11 @@ std::optional<Gate> gate_of(const Divergence& at) {
   }
 }
 
+/// Whether what a gate is given fits the kernel: P and alpha are those of tiles upwards.
+bool fits(Gate gate, const std::optional<Recurrence>& softmax) {
+  return gate != Gate::pv_only || !softmax || softmax->order.empty();
+}
+
 /// A gate by itself, on the problem that failed.
 struct GateRun {
   Dump dump;
@@ -107,6 +112,7 @@ void find_others(const RunOptions& options, const Dump& dump, const DiffReport& 
       if (other.certain) location.others.push_back(other);
       continue;
     }
+    if (!fits(*gate, report.softmax)) continue;
     GateRun alone;
     try {
       alone = run_alone(options, *gate, "another stage alone", location);
@@ -125,7 +131,7 @@ void confirm_stage(const RunOptions& failed, bool combines, Location& location) 
   }
   if (!diagnosis.first) return;
   const std::optional<Gate> gate = gate_of(*diagnosis.first);
-  if (!gate) return;
+  if (!gate || !fits(*gate, diagnosis.softmax)) return;
   DiffReport report;
   try {
     report = run_alone(failed, *gate, "the stage alone", location).report;

@@ -268,7 +268,7 @@ class Block {
     }
     for (std::int64_t i = 0; i < p_.d; ++i) {
       float& o = o_[size(row * p_.d + i)];
-      o *= rescale;
+      if (!has("rescale_dropped") || i % 2 == 0) o *= rescale;
       for (std::int64_t col = 0; col < bc_; ++col) {
         if (tile * bc_ + col >= p_.len_kv) continue;
         o = std::fma(lift * p[size(row * bc_ + col)],

@@ -93,6 +93,20 @@ TEST_CASE("of several findings the nearest before the first wrong value is the c
   CHECK(diagnose(report).evidence[0].starts_with("o_final: "));
 }
 
+TEST_CASE("the fence that registers lack is the product's that reads them") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::missing_register_fence, SiteId::p)};
+  report.items[0].row = 0;
+  Site p;
+  p.id = SiteId::p;
+  p.stage = Stage::softmax;
+  report.sites = {p};
+  REQUIRE(diagnose(report).stage());
+  CHECK(*diagnose(report).stage() == Stage::pv);
+  report.items[0].finding.kind = simt::Kind::register_in_flight;
+  CHECK(*diagnose(report).stage() == Stage::softmax);
+}
+
 TEST_CASE("stores of two blocks to one place: indices that collide, or a sum without an atomic") {
   CheckReport report;
   report.items = {item_of(simt::Kind::race, SiteId::o_final)};

@@ -89,6 +89,9 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   if (!site && !is_operand) return at;
   at.site = site ? site->id : *item.site;
   at.stage = site ? site->stage : Stage::load;
+  // The fence is the product's, whoever wrote its operand.
+  const bool lacks_fence = cause_of(f.kind) == Cause::missing_register_fence;
+  if (lacks_fence && at.site == SiteId::p) at.stage = Stage::pv;
   at.row = item.row;
   at.col = item.col;
   at.tile = site && site->per_tile ? f.passed.tile : -1;

@@ -89,6 +89,16 @@ TEST_CASE("unfinished operands: alpha inside the loop over the keys, or kept fro
   CHECK_THAT(joined(diagnosis.evidence), ContainsSubstring("before every 16 keys"));
 
   recompute_output(dump, [&](std::int64_t tile, int row, int col, double before) {
+    const double a = alphas[static_cast<std::size_t>(tile)](row);
+    for (int key = 0; key < 32; ++key) before = a * before + pv(tile, row, col, key, key + 1);
+    return before;
+  });
+  diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis.evidence));
+  CHECK(named(diagnosis) == "pv o rescaled_twice");
+  CHECK_THAT(joined(diagnosis.evidence), ContainsSubstring("before every key of the tile"));
+
+  recompute_output(dump, [&](std::int64_t tile, int row, int col, double before) {
     auto i = static_cast<std::size_t>(tile);
     while (i > 0 && alphas[i](row) == 1) --i;
     return alphas[i](row) * before + pv(tile, row, col, 0, 32);

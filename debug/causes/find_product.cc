@@ -38,6 +38,7 @@ void find_counts(const Scene& scene, const ProductOperand& e, Findings& findings
   if (telling < 8 || by_count.empty() || explained < 0.98 * static_cast<double>(telling)) return;
   for (const auto& [count, cols] : by_count) {
     Finding finding{count == 0 ? Cause::contribution_missing : Cause::contribution_repeated, 1};
+    finding.formula = true;  // rescaled by 0 at every step, a tile keeps its last keys alone
     finding.evidence = {e.depth + " " + list_text(cols) + " of the tile count " +
                         std::to_string(count) + " times in " + name_of(scene.site()) +
                         ", the others once"};

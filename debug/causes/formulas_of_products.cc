@@ -164,7 +164,7 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
        rescaled_by(*o_prev, 1 / *alpha) + pv);
   fits(Cause::contribution_missing, "o = alpha o_prev: P.V is missing", rescaled);
   fits(Cause::contribution_repeated, "o = alpha o_prev + 2 P.V", rescaled + 2 * pv);
-  for (const reference::Index step : {8, 16, 32}) {
+  for (const reference::Index step : {1, 8, 16, 32}) {
     if (2 * step > own_v.rows() || own_v.rows() % step != 0) continue;
     Array o = *o_prev, before = 0 * o;
     for (reference::Index end = step; end <= own_v.rows(); end += step) {
@@ -173,7 +173,9 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
       before = up_to;
     }
     fits(Cause::rescaled_twice,
-         "o is multiplied by alpha before every " + std::to_string(step) + " keys of the tile", o);
+         "o is multiplied by alpha before every " +
+             (step == 1 ? "key" : std::to_string(step) + " keys") + " of the tile",
+         o);
   }
   if (const auto old = scene.held(SiteId::alpha, scene.earlier(tile))) {
     fits(Cause::stale_operand, "o was multiplied by alpha of the tile before",

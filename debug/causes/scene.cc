@@ -161,7 +161,7 @@ std::int64_t Scene::earlier(std::int64_t tile, std::int64_t visits) const {
 std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
   if (earlier(tile) >= 0) return held(id, earlier(tile));
   if (id == SiteId::o) return Array::Zero(reference_.rows(), info().head_dim);
-  return Array::Constant(reference_.rows(), 1, id == SiteId::l ? 0.0 : -infinity);
+  return Array::Constant(reference_.rows(), 1, id == SiteId::l ? 0.0 : judge_.start());
 }
 
 Fit Scene::fit(const std::vector<double>& values, const std::vector<double>& error) const {

@@ -38,7 +38,7 @@ void BlockJudge::run() {
   const std::int64_t rows = reference_.rows();
   const bool from_start = judge_.downwards() ? saw_the_end() : info_.tiles.begin == 0;
   if (info_.blocks.contains(block_) && from_start) {
-    m_before_ = Array::Constant(rows, 1, -infinity);
+    m_before_ = Array::Constant(rows, 1, judge_.start());
     l_before_ = Array::Zero(rows, 1);
     o_before_ = Array::Zero(rows, info_.head_dim);
   }
@@ -113,11 +113,13 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
     const ElementType type = judge_.walk().injected_p;
     return p_slots && type != ElementType::f32 ? rounded(p, type) : p;
   };
-  judge(SiteId::m_prev, tile, Judgement::chain, truth.m_prev);
-  judge(SiteId::m, tile, Judgement::chain, truth.m);
-  judge(SiteId::alpha, tile, Judgement::chain, truth.alpha);
-  judge(SiteId::p, tile, Judgement::chain, as_held(truth.p));
-  judge(SiteId::l, tile, Judgement::chain, truth.l);
+  if (judge_.by_reference()) {
+    judge(SiteId::m_prev, tile, Judgement::chain, truth.m_prev);
+    judge(SiteId::m, tile, Judgement::chain, truth.m);
+    judge(SiteId::alpha, tile, Judgement::chain, truth.alpha);
+    judge(SiteId::p, tile, Judgement::chain, as_held(truth.p));
+    judge(SiteId::l, tile, Judgement::chain, truth.l);
+  }
 
   if (m_before_) judge(SiteId::m_prev, tile, Judgement::local, Bounded::exact(*m_before_));
   const std::optional<Array> s = received(SiteId::s, tile, truth.s.value);
@@ -139,7 +141,7 @@ void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
 
 void BlockJudge::judge_product(std::int64_t tile, const TileState& truth) {
   if (!traced(SiteId::o, tile)) return;
-  if (judge_.judges_softmax()) judge(SiteId::o, tile, Judgement::chain, truth.o);
+  if (judge_.by_reference()) judge(SiteId::o, tile, Judgement::chain, truth.o);
   const reference::Arithmetic& arithmetic = judge_.walk().arithmetic;
   const std::optional<Array> p = received(SiteId::p, tile, truth.p.value);
   const std::optional<Array> alpha = received(SiteId::alpha, tile, truth.alpha.value);

@@ -51,7 +51,7 @@ void keep_worst(std::vector<RowError>& rows) {
   rows.resize(kept);
 }
 
-/// Where something is wrong beside a softmax that is another recurrence's, judges the rest by that.
+/// Where something is wrong beside another recurrence, judges the rest by that.
 void look_behind_softmax(const Dump& dump, const std::vector<std::int64_t>& row_tiles, int threads,
                          DiffReport& report) {
   const std::optional<Recurrence> softmax = follow_softmax(dump, report);

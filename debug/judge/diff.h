@@ -88,9 +88,9 @@ struct DiffReport {
   std::optional<Divergence> first;
   /// Where outputs are right and inner values are not: the recurrence that explains all of them.
   std::optional<Recurrence> recurrence;
-  /// Where something is wrong: the recurrence, another one than the reference's, by which all of
-  /// the softmax follows from the scores. `first` and `sites` are of what is judged by it then: all
-  /// but m_prev to l, tiles in its order.
+  /// Where something is wrong: the recurrence, another one than the reference's, by which the
+  /// softmax, or m, follows from the scores (follow_softmax). `first` and `sites` are of what is
+  /// judged by it then: all but what follows, tiles in its order.
   std::optional<Recurrence> softmax;
   /// Of a kernel of f32, whether or not its outputs are within their bounds: it computes with fewer
   /// bits than it declares; no match then, and `first` is there.

@@ -139,9 +139,14 @@ class RecurrenceSearch {
       return c.scores == Unit::base_2 && c.maximum == Unit::base_2 && c.rows == 1 && c.tiles == 1 &&
              c.chains == 1 && c.order != TileOrder::of_sums;
     };
-    return search(is_plain, [this](const Candidate& candidate, Recurrence& r) {
+    const auto all = search(is_plain, [this](const Candidate& candidate, Recurrence& r) {
       return follows(candidate.order, r) && rest_follows(candidate.order, r, false) &&
              (!r.kept || r.decision()->kept_up_to <= Recurrence::highest_threshold);
+    });
+    if (all) return all;
+    return search(is_plain, [this](const Candidate& candidate, Recurrence& r) {
+      r.of_maxima = true;
+      return !candidate.kept && follows(candidate.order, r) && set_order(candidate.order, r);
     });
   }
 
@@ -211,6 +216,18 @@ class RecurrenceSearch {
     return !r.kept || (r.decision() && r.decision()->kept_up_to > 0);
   }
 
+  /// Fills in the order of the tiles; false where no block shows it.
+  bool set_order(TileOrder order, Recurrence& r) const {
+    for (const std::vector<Visit>& visits : chains(order, r)) {
+      std::vector<std::int64_t> tiles;
+      for (const Visit& visit : visits) tiles.push_back(visit.tile);
+      if (!std::is_sorted(tiles.begin(), tiles.end()) && tiles.size() > r.order.size()) {
+        r.order = tiles;
+      }
+    }
+    return order == TileOrder::upwards || !r.order.empty();
+  }
+
   /// Whether alpha, p and l do; and, where `whole`, scores and outputs are right.
   bool rest_follows(TileOrder order, Recurrence& r, bool whole) const {
     const Factors factor = factors(r);
@@ -218,15 +235,8 @@ class RecurrenceSearch {
     for (const std::vector<Visit>& visits : blocks_) {
       if (whole && !scores_hold(visits, factor.scores / by_site)) return false;
     }
+    if (!set_order(order, r)) return false;
     const std::vector<std::vector<Visit>> blocks = chains(order, r);
-    for (const std::vector<Visit>& visits : blocks) {
-      std::vector<std::int64_t> tiles;
-      for (const Visit& visit : visits) tiles.push_back(visit.tile);
-      if (!std::is_sorted(tiles.begin(), tiles.end()) && tiles.size() > r.order.size()) {
-        r.order = tiles;
-      }
-    }
-    if (order != TileOrder::upwards && r.order.empty()) return false;
     for (const double error : {0.0, rough_ex2}) {
       RestHolds holds;
       for (const std::vector<Visit>& visits : blocks) {

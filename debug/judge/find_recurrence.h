@@ -15,7 +15,8 @@ std::optional<Recurrence> find_recurrence(const Dump& dump, const DiffReport& re
 
 /// The recurrence that gives all of m, alpha, p and l of `dump`, a checked one of fused, from the
 /// scores that it holds, whatever else is wrong: one that could leave right outputs with nothing
-/// but another rest, tiles upwards or downwards. Nothing where none does, or the reference's does.
+/// but another rest, tiles upwards or downwards. Where none does, the one that gives m by its start
+/// and the order of the tiles (Recurrence::of_maxima). Nothing where that is the reference's.
 std::optional<Recurrence> follow_softmax(const Dump& dump, const DiffReport& report);
 
 /// What a run that matches shows of who decides whether m is taken: it always was. Empty where m is

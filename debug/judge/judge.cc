@@ -45,8 +45,10 @@ Judge::Judge(const Dump& dump, const Recurrence* softmax)
     : dump_(dump),
       gate_(gate_of(dump.info.gate)),
       inputs_(inputs_of(dump)),
-      judges_softmax_(!softmax),
-      downwards_(softmax && !softmax->order.empty()) {
+      by_reference_(!softmax),
+      judges_softmax_(!softmax || softmax->of_maxima),
+      downwards_(softmax && !softmax->order.empty()),
+      start_(softmax ? softmax->start : -reference::infinity) {
   const DumpInfo& info = dump.info;
   const bool sums_lanes = softmax && softmax->sum_of_lanes;
   for (const DumpSite& entry : info.sites) {

@@ -41,8 +41,12 @@ class Judge {
   bool broke_off() const { return dump_.info.broke_off(); }
   const Inputs& inputs() const { return inputs_; }
   const reference::Walk& walk() const { return walk_; }
-  /// Whether the softmax is to be the reference's.
+  /// Whether the recurrence is to be the reference's.
+  bool by_reference() const { return by_reference_; }
+  /// Whether alpha, p and l are judged.
   bool judges_softmax() const { return judges_softmax_; }
+  /// What m is before the first tile.
+  double start() const { return start_; }
   /// Whether the kernel comes to the last tile of a block first.
   bool downwards() const { return downwards_; }
   /// The slots of a traced site that the gate makes or reads, else nullptr.
@@ -60,7 +64,8 @@ class Judge {
   Stage last_stage_ = Stage::epilogue;
   Inputs inputs_;
   reference::Walk walk_;
-  bool judges_softmax_, downwards_;
+  bool by_reference_, judges_softmax_, downwards_;
+  double start_;
   std::array<std::optional<SiteSlots>, site_id_count> slots_;
   std::vector<SiteId> foreign_sites_;
 };

@@ -49,6 +49,7 @@ struct Recurrence {
   Partials partials = Partials::plain;
   double ex2_error = 0;             ///< largest relative error of 2^x, beyond that of ex2.approx
   std::vector<std::int64_t> order;  ///< of the tiles of the first block where it is not upwards
+  bool of_maxima = false;           ///< m is made so; alpha, p and l are not known to follow
   bool counts_visits = false;       ///< sites are traced by the visit, not by the tile
 
   /// P, up to 2^threshold, stays below the largest f16, and its sums far below the largest f32.

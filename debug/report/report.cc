@@ -214,7 +214,8 @@ std::string diff_text(const Dump& dump, const DiffReport& report, const Style& s
   }
   if (report.softmax) {
     page.line();
-    page.whole("m to l follow from the scores, by another recurrence than the reference's: " +
+    page.whole(std::string(report.softmax->of_maxima ? "m follows" : "m to l follow") +
+                   " from the scores, by another recurrence than the reference's: " +
                    recurrence_text(*report.softmax) + "; the rest is judged by that",
                Colour::yellow);
   }

@@ -95,40 +95,40 @@ void add_groups(const DumpInfo& info, std::vector<Reading>& readings) {
   }
 }
 
-/// Columns of K that are multiplied with those of Q in another order: lanes that have neighbouring
-/// columns of one, and every so manyth of the other.
-void add_orders(const DumpInfo& info, Flaws& flaws) {
-  const std::int64_t d = info.problem.d;
-  for (std::int64_t width = 2; width < d; ++width) {
-    if (d % width != 0) continue;
-    flaws.push_back({Cause::permuted, Stage::qk,
-                     "in which column i mod " + std::to_string(width) + " * " +
-                         std::to_string(d / width) + " + i / " + std::to_string(width) +
-                         " of K meets column i of Q",
-                     1, [=](RowPlan& plan) {
-                       plan.k_from = [=](std::int64_t row, std::int64_t col) {
-                         return ElementPlace{row, col % width * (d / width) + col / width};
-                       };
-                     }});
+/// What stands in the place of column i where every so manyth of them is a lane's, which has its
+/// own side by side.
+struct ColumnOrder {
+  std::string column;
+  TileMap from;
+};
+
+std::vector<ColumnOrder> column_orders(std::int64_t columns) {
+  std::vector<ColumnOrder> all;
+  for (std::int64_t width = 2; width < columns; ++width) {
+    if (columns % width != 0) continue;
+    const std::int64_t apart = columns / width;
+    all.push_back({"i mod " + std::to_string(width) + " * " + std::to_string(apart) + " + i / " +
+                       std::to_string(width),
+                   [=](std::int64_t row, std::int64_t col) {
+                     return ElementPlace{row, col % width * apart + col / width};
+                   }});
   }
+  return all;
 }
 
-/// Keys of P that are multiplied with those of V in another order: a lane stores those that it has
-/// side by side, of which each is one of every so many.
-void add_orders_of_keys(const DumpInfo& info, Flaws& flaws) {
-  const std::int64_t bc = info.bc;
-  for (std::int64_t width = 2; width < bc; ++width) {
-    if (bc % width != 0) continue;
+/// Columns of K that are multiplied with those of Q in another order, and keys of P with those of
+/// V.
+void add_orders(const DumpInfo& info, Flaws& flaws) {
+  for (const auto& [column, from] : column_orders(info.problem.d)) {
+    flaws.push_back({Cause::permuted, Stage::qk,
+                     "in which column " + column + " of K meets column i of Q", 1,
+                     [from = from](RowPlan& plan) { plan.k_from = from; }});
+  }
+  for (const auto& [key, from] : column_orders(info.bc)) {
     flaws.push_back({Cause::permuted, Stage::pv,
-                     "in which P of key i mod " + std::to_string(width) + " * " +
-                         std::to_string(bc / width) + " + i / " + std::to_string(width) +
-                         " of a tile meets row i of V",
-                     1, [=, len_kv = info.problem.len_kv](RowPlan& plan) {
-                       take_weights_from(
-                           [=](std::int64_t row, std::int64_t col) {
-                             return ElementPlace{row, col % width * (bc / width) + col / width};
-                           },
-                           len_kv, plan);
+                     "in which P of key " + key + " of a tile meets row i of V", 1,
+                     [from = from, len_kv = info.problem.len_kv](RowPlan& plan) {
+                       take_weights_from(from, len_kv, plan);
                      }});
   }
 }
@@ -204,7 +204,6 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
     }
   }
   add_orders(info, flaws);
-  add_orders_of_keys(info, flaws);
   add_weights(info, flaws);
   add_depths(info, flaws);
 }

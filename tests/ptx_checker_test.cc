@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/ptx/area_shadow.h"
 #include "debug/simt/checker.h"
 #include "tests/support/catch.h"
 #include "tests/support/ptx_kernel.h"
@@ -403,4 +404,37 @@ TEST_CASE("ptx: lanes that write the same bytes do not race", "[ptx]") {
                        "@%p2 st.shared.u32 [%r8], %r1;\ncp.async.wait_all;\n" +
                        end)
                   .empty());
+}
+
+TEST_CASE(
+    "ptx: of an area of global memory, what a lane read before a shuffle may be overwritten") {
+  const auto overwrite = [](int reader, bool exchanges, bool writes_first) {
+    simt::Clocks clocks(64);
+    ptx::AreaShadow area(64, true);
+    ptx::BlockOrder order;
+    ptx::AreaShadow::Held held;
+    area.begin_launch();
+    const auto enter = [&](int thread, bool write) {
+      return area
+          .enter(0, 4,
+                 {write,
+                  false,
+                  false,
+                  false,
+                  0,
+                  0,
+                  false,
+                  {clocks.now(thread), 1},
+                  clocks.past(thread)},
+                 order, held)
+          .kind;
+    };
+    REQUIRE(enter(reader, writes_first) == Kind::none);
+    if (exchanges) clocks.exchange(0);
+    return enter(1, true);
+  };
+  CHECK(overwrite(0, true, false) == Kind::none);
+  CHECK(overwrite(0, false, false) == Kind::race_with_read);
+  CHECK(overwrite(32, true, false) == Kind::race_with_read);  // of another warp
+  CHECK(overwrite(0, true, true) == Kind::race);              // nor is what it wrote
 }

@@ -11,55 +11,11 @@
 #include "debug/report/suggested_command.h"
 #include "gates/run/check.h"
 #include "gates/run/launch.h"
+#include "gates/run/memory_beside_values.h"
 #include "reference/error.h"
 
 namespace lanescope {
 namespace {
-
-/// Nobody wrote what is read of a tile; yet the tile was whole where the stage got it: it reads
-/// another one.
-void blame_reader(const Location& location, Diagnosis& memory) {
-  const std::optional<Divergence>& wrong = location.diagnosis->first;
-  if (memory.cause != Cause::uninitialised_read || !memory.first || !wrong) return;
-  if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
-  memory.first = wrong;
-  memory.cause = Cause::stale_operand;
-  memory.certain = false;
-  memory.evidence.insert(memory.evidence.begin(),
-                         std::string(name_of(wrong->stage)) +
-                             " got its tiles whole, yet it reads one that nobody wrote: it "
-                             "takes another buffer than the one that was filled");
-}
-
-/// A descriptor reads a tile in another layout than the copy stored it in. Where the tile is right
-/// as the kernel shows it, that is the reader's fault.
-void blame_descriptor(const Location& location, Diagnosis& memory) {
-  const std::optional<Divergence>& wrong = location.diagnosis->first;
-  if (memory.cause != Cause::layout_disagrees || !memory.first || !wrong) return;
-  if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
-  if (std::ranges::find(location.shown, memory.first->site) == location.shown.end()) return;
-  memory.evidence.push_back(std::string(name_of(memory.first->site)) +
-                            " is right as it was stored: the fault is in how " +
-                            name_of(wrong->stage) + " reads it");
-  memory.first = wrong;
-}
-
-/// Whether what is read at a place has rows that a wrong stride could miss: a value per row has
-/// not.
-bool has_stride(const CheckReport& report, const std::optional<Divergence>& at) {
-  return !at || std::none_of(report.sites.begin(), report.sites.end(), [&](const Site& site) {
-    return site.id == at->site && site.cols == 1;
-  });
-}
-
-/// The tile was whole where the stage got it, and by its values the stage takes another one: that
-/// it races with who fills that one follows.
-bool takes_other_buffer(const Diagnosis& memory, const Diagnosis& values) {
-  const bool of_operand = memory.first && values.first && memory.first->stage == Stage::load &&
-                          values.first->stage != Stage::load;
-  return of_operand && values.cause == Cause::stale_operand && values.predicts && values.sure() &&
-         (memory.cause == Cause::race || memory.cause == Cause::missing_wait);
-}
 
 /// Values that differ by more than what sums in another order are off by.
 std::int64_t far_apart(const Tensor& a, const Tensor& b) {
@@ -119,57 +75,6 @@ std::optional<CheckReport> ask_with_whole_blocks(const Probe& probe, const Check
     return whole;
   } catch (const UsageError&) {
     return std::nullopt;
-  }
-}
-
-/// Whether values differ at a place that the run came to. Where no warp came to a site, that the
-/// run ended before the first of all says nothing of a place.
-bool have_place(const Diagnosis& values) {
-  return values.first && !(values.by_end && values.first->warp < 0);
-}
-
-/// Whether what the checker finds is no cause of what values show: it is the same, lies downstream,
-/// or follows from that.
-bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report) {
-  const bool upstream =
-      !memory.first || !have_place(values) || feeds(memory.first->site, values.first->site);
-  // What is read in the wrong place may be what nobody wrote: that follows from it.
-  const bool reads_unwritten =
-      memory.cause == Cause::uninitialised_read || memory.cause == Cause::wrong_stride;
-  const bool follows = reads_unwritten &&
-                       ((values.predicts && values.sure()) ||
-                        (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
-  return memory.cause == values.cause || !upstream || follows || takes_other_buffer(memory, values);
-}
-
-/// All that was written is right: what is written twice is so by the lanes of one row, and stands
-/// in nobody else's place.
-void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
-  if (memory.cause != Cause::misplaced || values.cause != Cause::never_written) return;
-  if (!values.sure()) return;
-  memory.cause = Cause::never_written;
-  memory.evidence.insert(memory.evidence.begin(), values.evidence.begin(), values.evidence.end());
-  memory.evidence.push_back("what is written twice is right: nothing stands in its place");
-}
-
-/// Takes what values show as evidence of what the checker finds.
-void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,
-                              Diagnosis& memory) {
-  if (!have_place(values)) return;
-  const Divergence& at = *values.first;
-  memory.evidence.push_back(
-      std::string("so values differ from ") + name_of(at.stage) + " / " + name_of(at.site) +
-      (at.tile < 0 ? "" : ", tile " + std::to_string(at.tile)) +
-      ", on; by values alone: " + name_of(values.cause) + (values.sure() ? "" : " (not certain)"));
-  // Where a kernel shows its outputs alone, they say nothing of the stage that spoiled them.
-  const bool shows_stage = !memory.memory.empty() && memory.memory.front().stage.has_value();
-  const bool shows_sites = std::any_of(report.sites.begin(), report.sites.end(),
-                                       [](const Site& site) { return !is_output(site.id); });
-  if (memory.first || (!shows_sites && !shows_stage)) return;
-  memory.first = values.first;
-  // Where the kernel's own code says which stage the accesses belong to.
-  if (shows_stage) {
-    memory.first->stage = *memory.memory.front().stage;
   }
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "debug/report/locate_report.h"
+
+// What the memory checker found, `memory`, beside what values show of the same problem: which of
+// the two is the cause, and what one says of the other.
+namespace lanescope {
+
+/// Nobody wrote what is read of a tile; yet the tile was whole where the stage got it: it reads
+/// another one.
+void blame_reader(const Location& location, Diagnosis& memory);
+
+/// A descriptor reads a tile in another layout than the copy stored it in. Where the tile is right
+/// as the kernel shows it, that is the reader's fault.
+void blame_descriptor(const Location& location, Diagnosis& memory);
+
+/// Whether what the checker finds is no cause of what values show: it is the same, lies downstream,
+/// or follows from that.
+bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report);
+
+/// All that was written is right: what is written twice is so by the lanes of one row, and stands
+/// in nobody else's place.
+void take_as_unwritten(const Diagnosis& values, Diagnosis& memory);
+
+/// Takes what values show as evidence of what the checker finds.
+void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,
+                              Diagnosis& memory);
+
+}  // namespace lanescope

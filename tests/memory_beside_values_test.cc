@@ -1,0 +1,51 @@
+// What the memory checker found beside what values show: which of the two is the cause.
+#include "gates/run/memory_beside_values.h"
+
+#include "tests/support/catch.h"
+
+namespace lanescope {
+namespace {
+
+Divergence at(Stage stage, SiteId site) {
+  Divergence place;
+  place.stage = stage;
+  place.site = site;
+  return place;
+}
+
+Diagnosis found(Cause cause, const Divergence& first) {
+  Diagnosis diagnosis;
+  diagnosis.cause = cause;
+  diagnosis.certain = true;
+  diagnosis.first = first;
+  return diagnosis;
+}
+
+TEST_CASE(
+    "a descriptor that disagrees with a tile is blamed on who reads it, where the tile shows") {
+  const Divergence stored = at(Stage::load, SiteId::v_smem), o = at(Stage::pv, SiteId::o);
+  Location location;
+  location.diagnosis = found(Cause::unexplained, o);
+  location.shown = {SiteId::v_smem, SiteId::o};
+  const auto blamed = [&](Cause cause) {
+    Diagnosis memory = found(cause, stored);
+    blame_descriptor(location, memory);
+    return memory.first->stage;
+  };
+  CHECK(blamed(Cause::layout_disagrees) == Stage::pv);
+  CHECK(blamed(Cause::race) == Stage::load);  // only where it is about layouts
+
+  // A tile that is not shown may be stored wrongly.
+  location.shown = {SiteId::o};
+  CHECK(blamed(Cause::layout_disagrees) == Stage::load);
+
+  // It is, where it is wrong itself.
+  location.shown = {SiteId::v_smem, SiteId::o};
+  location.diagnosis->first = stored;
+  CHECK(blamed(Cause::layout_disagrees) == Stage::load);
+  location.diagnosis->first.reset();
+  CHECK(blamed(Cause::layout_disagrees) == Stage::load);
+}
+
+}  // namespace
+}  // namespace lanescope

@@ -1,7 +1,6 @@
 #include <cmath>
-#include <functional>
 
-#include "debug/causes/detectors.h"
+#include "debug/causes/combine_parts.h"
 #include "debug/causes/linear.h"
 #include "reference/elementary.h"
 
@@ -12,52 +11,6 @@ using Array = Scene::Array;
 
 using reference::infinity;
 using reference::ln_2, reference::log2_e;
-
-/// What the splits left for the row tile, as traced, and the right weights of it.
-struct Parts {
-  std::vector<Array> o, m, l;  ///< of each split
-  std::vector<Array> weight;   ///< 2^(m_i − m)
-  Array top;                   ///< m = max_i m_i
-  double unit = 1;             ///< what maxima as held are multiplied by to be in base 2
-
-  std::size_t count() const { return o.size(); }
-};
-
-/// Those of the blocks first, first + step, ...; nothing where a partial was not traced.
-std::optional<Parts> parts_of(const Scene& scene, std::int64_t first, std::int64_t step) {
-  Parts parts;
-  parts.unit = scene.unit_of(SiteId::m_partial);
-  for (std::int64_t split = 0; split < scene.info().splits; ++split) {
-    const auto held = [&](SiteId id) -> std::optional<Array> {
-      const SiteSlots* slots = scene.judge().slots(id);
-      const std::int64_t block = first + split * step;
-      if (!slots || block >= scene.info().block_count() || !slots->holds(block, 0)) {
-        return std::nullopt;
-      }
-      return slots->elements(block, 0, scene.rows()) * scene.unit_of(id);
-    };
-    const auto o = held(SiteId::o_partial), m = held(SiteId::m_partial),
-               l = held(SiteId::l_partial);
-    if (!o || !m || !l) return std::nullopt;
-    parts.o.push_back(*o);
-    parts.m.push_back(*m);
-    parts.l.push_back(*l);
-    parts.top = split == 0 ? *m : parts.top.max(*m);
-  }
-  parts.top = (parts.top == -infinity).select(0, parts.top);
-  for (const Array& m : parts.m) parts.weight.push_back(exp2(m - parts.top));
-  return parts;
-}
-
-/// A factor [rows, 1] of each split's part.
-using Factors = std::function<Array(std::size_t split)>;
-
-/// Σ_i x_i · factor_i, [rows, ·].
-Array sum(const std::vector<Array>& x, const Factors& factor) {
-  Array total = Array::Zero(x[0].rows(), x[0].cols());
-  for (std::size_t i = 0; i < x.size(); ++i) total += x[i] * factor(i);
-  return total;
-}
 
 /// "row 3: split 0 with 17.25, split 1 with 12.5": the factors of a row whose values are wrong.
 std::string factors_text(const Scene& scene, const Parts& parts, const Factors& factor) {
@@ -124,7 +77,7 @@ std::vector<Mistake> mistakes(const Parts& parts) {
 void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
-  const Array o = sum(parts.o, weight), l = sum(parts.l, weight);
+  const Array o = sum_of_parts(parts.o, weight), l = sum_of_parts(parts.l, weight);
   const auto divided = [](const Array& x, const Array& by) -> Array {
     return x * (by == 0).select(0, 1 / by);
   };
@@ -137,11 +90,11 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
         "a row: " +
         mistake.text;
     const std::size_t before = findings.size();
-    fits(mistake.cause, text, divided(sum(parts.o, both), l));
+    fits(mistake.cause, text, divided(sum_of_parts(parts.o, both), l));
     fits(mistake.cause, text + "; so do the l_i in the sum l",
-         divided(sum(parts.o, both), sum(parts.l, both)));
+         divided(sum_of_parts(parts.o, both), sum_of_parts(parts.l, both)));
     fits(mistake.cause, "the l_i stand with a factor in the sum l: " + mistake.text,
-         divided(o, sum(parts.l, both)));
+         divided(o, sum_of_parts(parts.l, both)));
     for (std::size_t i = before; i < findings.size(); ++i) {
       findings[i].evidence.push_back(factors_text(scene, parts, mistake.factor));
     }
@@ -152,7 +105,7 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
 void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const std::size_t count = parts.count(), before = findings.size();
-  const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
+  const Array l = sum_of_parts(parts.l, [&](std::size_t i) { return parts.weight[i]; });
   const auto attempt = [&](const std::string& which, const auto& other) {
     Array o = 0 * parts.o[0], own_l = 0 * l;
     for (std::size_t i = 0; i < count; ++i) {
@@ -204,136 +157,9 @@ void try_carried(const Scene& scene, const Parts& parts, Findings& findings) {
   }
 }
 
-/// The right sum, of the parts of other blocks.
-void try_other_blocks(const Scene& scene, Findings& findings) {
-  const Formulas fits(scene, findings);
-  const std::int64_t blocks = scene.info().block_count(), splits = scene.info().splits;
-  for (const std::int64_t step : {std::int64_t{1}, scene.info().row_tiles()}) {
-    for (std::int64_t first = 0; first < blocks && first < 256; ++first) {
-      if (first == scene.block() && step == 1) continue;
-      const auto parts = parts_of(scene, first, step);
-      if (!parts) continue;
-      const Factors weight = [&](std::size_t i) { return parts->weight[i]; };
-      const Array l = sum(parts->l, weight);
-      const std::string text = "the parts are those of the blocks " + std::to_string(first) + ", " +
-                               std::to_string(first + step) + ", ..., and should be those from " +
-                               std::to_string(scene.block()) + " on";
-      if (scene.site() == SiteId::o_final) {
-        fits(Cause::wrong_source, text, sum(parts->o, weight) * (l == 0).select(0, 1 / l));
-      } else {
-        fits(Cause::wrong_source, text, (parts->top + log2(l)) * ln_2);
-      }
-    }
-    if (splits == 1) return;
-  }
-}
-
-/// Splits from one on are taken for the first ones again: the loop over them has an inner one that
-/// forgets where the outer is. Their weights go by maxima that are taken likewise, or rightly.
-void try_repeated(const Scene& scene, const Parts& right, Findings& findings) {
-  const Formulas fits(scene, findings);
-  for (std::size_t taken = 1; taken < right.count(); ++taken) {
-    Parts parts = right;
-    for (std::size_t i = taken; i < parts.count(); ++i) {
-      parts.o[i] = right.o[i % taken];
-      parts.l[i] = right.l[i % taken];
-      parts.m[i] = right.m[i % taken];
-    }
-    for (const bool right_top : {true, false}) {
-      Array top = right.top;
-      for (std::size_t i = 0; !right_top && i < taken; ++i) {
-        top = i == 0 ? parts.m[i] : top.max(parts.m[i]);
-      }
-      top = (top == -infinity).select(0, top);
-      const Factors weight = [&](std::size_t i) { return exp2(parts.m[i] - top); };
-      const Array sum_l = sum(parts.l, weight);
-      fits(Cause::contribution_repeated,
-           "the splits from " + std::to_string(taken) + " on are taken for the first " +
-               std::to_string(taken) + " again",
-           scene.site() == SiteId::lse ? (top + log2(sum_l)) * ln_2
-                                       : sum(parts.o, weight) * (sum_l == 0).select(0, 1 / sum_l));
-    }
-  }
-}
-
-/// The right sum, the parts of a split taken at another distance from those of the first one.
-void try_distance(const Scene& scene, const Parts& right, Findings& findings) {
-  const Formulas fits(scene, findings);
-  const reference::Index rows = scene.rows(), br = scene.info().br;
-  // All rows of the partials from the first split on, nothing in those that no query has.
-  std::vector<Array> o, m, l;
-  for (std::int64_t block = scene.block(); block < scene.info().block_count(); ++block) {
-    const auto held = [&](SiteId id) -> std::optional<Array> {
-      const SiteSlots* slots = scene.judge().slots(id);
-      if (!slots->holds(block, 0)) return std::nullopt;
-      const reference::Index own = scene.info().rows(scene.info().place(block));
-      return slots->elements(block, 0, own) * scene.unit_of(id);
-    };
-    const auto block_o = held(SiteId::o_partial), block_m = held(SiteId::m_partial),
-               block_l = held(SiteId::l_partial);
-    if (!block_o || !block_m || !block_l) break;
-    o.push_back(*block_o);
-    m.push_back(*block_m);
-    l.push_back(*block_l);
-  }
-  for (const reference::Index distance : {16, 32, 64, 128, 256}) {
-    if (distance == br) continue;
-    const auto taken = [&](const std::vector<Array>& x, std::size_t split) {
-      Array part = Array::Constant(rows, x[0].cols(), std::nan(""));
-      for (reference::Index row = 0; row < rows; ++row) {
-        const reference::Index at = row + static_cast<reference::Index>(split) * distance;
-        const auto block = static_cast<std::size_t>(at / br);
-        if (block >= x.size() || at % br >= x[block].rows()) continue;
-        for (reference::Index col = 0; col < part.cols(); ++col) {
-          part(row, col) = x[block](at % br, col);
-        }
-      }
-      return part;
-    };
-    Parts parts = right;
-    for (std::size_t i = 0; i < parts.count(); ++i) {
-      parts.o[i] = taken(o, i);
-      parts.l[i] = taken(l, i);
-      parts.m[i] = taken(m, i);
-    }
-    // The maximum may be the right one: it is taken in a loop of its own.
-    for (const bool right_top : {true, false}) {
-      Array top = right.top;
-      for (std::size_t i = 0; !right_top && i < parts.count(); ++i) {
-        top = i == 0 ? parts.m[i] : top.max(parts.m[i]);
-      }
-      top = (top == -infinity).select(0, top);
-      const Factors weight = [&](std::size_t i) { return exp2(parts.m[i] - top); };
-      const Array sum_o = sum(parts.o, weight), sum_l = sum(parts.l, weight);
-      fits(Cause::wrong_stride,
-           "the parts of split i are taken i * " + std::to_string(distance) +
-               " rows behind those of split 0; they lie i * " + std::to_string(br) + " behind",
-           scene.site() == SiteId::lse ? (top + log2(sum_l)) * ln_2
-                                       : sum_o * (sum_l == 0).select(0, 1 / sum_l));
-    }
-  }
-}
-
-/// A split left its part at the place of another.
-void try_other_splits(const Scene& scene, Findings& findings) {
-  const SiteId site = scene.site();
-  if (site != SiteId::o_partial && site != SiteId::m_partial && site != SiteId::l_partial) return;
-  const Formulas fits(scene, findings);
-  scene.judge().judge(scene.block() / scene.info().splits, [&](SiteId id, std::int64_t block,
-                                                               std::int64_t, Judgement judgement,
-                                                               const reference::Bounded& want) {
-    if (id != site || block == scene.block()) return;
-    if (judgement != scene.first().judgement) return;
-    fits(Cause::misplaced,
-         "the part is that of split " + std::to_string(block % scene.info().splits) +
-             ": it is stored at the place of another",
-         want.value);
-  });
-}
-
 void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
-  const Array l = sum(parts.l, [&](std::size_t i) { return parts.weight[i]; });
+  const Array l = sum_of_parts(parts.l, [&](std::size_t i) { return parts.weight[i]; });
   const Array& m = parts.top;
   try_lse_terms(scene, m, l, fits);
   for (std::size_t left_out = 0; left_out < parts.count(); ++left_out) {
@@ -343,7 +169,7 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
     }
     fits(Cause::incomplete_reduction,
          "the maximum over the splits leaves out split " + std::to_string(left_out),
-         (top + log2(sum(parts.l,
+         (top + log2(sum_of_parts(parts.l,
                          [&](std::size_t i) {
                            return exp2(parts.m[i] - (top == -infinity).select(0, top));
                          }))) *
@@ -351,7 +177,7 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   }
   for (const Mistake& mistake : mistakes(parts)) {
     const Array sum_of =
-        sum(parts.l, [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; });
+        sum_of_parts(parts.l, [&](std::size_t i) { return mistake.factor(i) * parts.weight[i]; });
     fits(mistake.cause, "the l_i stand with a factor in the sum l: " + mistake.text,
          (m + log2(sum_of)) * ln_2);
   }
@@ -369,11 +195,7 @@ void find_combine(const Scene& scene, Findings& findings) {
     try_exchange(scene, *parts, findings);
   }
   try_carried(scene, *parts, findings);
-  if (parts->count() > 1) {
-    try_distance(scene, *parts, findings);
-    try_repeated(scene, *parts, findings);
-  }
-  try_other_blocks(scene, findings);
+  try_other_parts(scene, *parts, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }
 

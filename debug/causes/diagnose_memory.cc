@@ -237,40 +237,6 @@ void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
 
 }  // namespace
 
-bool may_be_unfilled(const Diagnosis& memory) {
-  if (memory.cause != Cause::uninitialised_read || memory.memory.empty()) return false;
-  const CheckReport::Item& item = memory.memory.front();
-  return item.finding.region == simt::shared_region && !item.site &&
-         (item.stage == Stage::qk || item.stage == Stage::pv);
-}
-
-void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
-  CheckReport::Item& item = memory.memory.front();
-  const std::string reader = name_of(*item.stage);
-  item.stage = Stage::load;
-  const auto is_same = [&](const CheckReport::Item& other) {
-    return other.finding.kind == item.finding.kind && other.access_line == item.access_line;
-  };
-  if (whole && std::none_of(whole->items.begin(), whole->items.end(), is_same)) {
-    memory.evidence.push_back("with all rows of its last block " + reader +
-                              " reads nothing of the kind: lanes whose rows do not exist leave out "
-                              "their part of the tile");
-    return;
-  }
-  memory.certain = false;
-  memory.evidence.push_back("not certain: who fills the tile leaves it out, or " + reader +
-                            " reads beside what was filled");
-}
-
-void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory) {
-  if (memory.cause != Cause::uninitialised_read || !values.first) return;
-  if (values.first->unwritten || !std::isfinite(values.first->got)) return;
-  memory.certain = false;
-  memory.evidence.push_back(
-      "not certain: what nobody wrote is NaN, and finite values are wrong as well: the tile may be "
-      "stored in another place than it is read from");
-}
-
 bool feeds(SiteId from, SiteId to) {
   return from <= to && (from != SiteId::v_smem || to == from || to >= SiteId::o);
 }

@@ -37,6 +37,9 @@ TEST_CASE("locate's plan: heads that share keys under a causal mask, in more tha
     // Rows that are packed by groups see other keys than their own only where these are many.
     CHECK(problem.len_q > br);
     CHECK(problem.len_q < problem.len_kv);
+    // Rows behind the last query, read where those of K are there still, no value shows.
+    CHECK(probe->checked);
+    if (br > 1) CHECK(problem.len_q % br != 0);
   }
 }
 

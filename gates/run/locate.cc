@@ -78,6 +78,13 @@ class Search {
     unchecked_ = probes.data();
     if (try_probes(probes, count)) return std::move(location_);
     if (!location_.diagnosis) settle_variant();
+    // What values leave open, the checker may see where they are right.
+    const bool finds_nothing =
+        std::all_of(location_.runs.begin(), location_.runs.end(),
+                    [](const LocateRun& r) { return !r.checked || r.match; });
+    if (location_.diagnosis && !is_sure() && finds_nothing) {
+      check_up_to(probes.data() + probes.size(), count);
+    }
     if (location_.diagnosis) {
       tell_fault(probes);
       return std::move(location_);
@@ -187,11 +194,17 @@ class Search {
     while (unchecked_ != end) {
       const Probe& probe = *unchecked_++;
       count();
-      if (!probe.checked || !check_memory(probe, location_)) continue;
+      if (!probe.checked || was_checked(probe) || !check_memory(probe, location_)) continue;
       location_.source = accessing_lines(*location_.diagnosis);
       return true;
     }
     return false;
+  }
+
+  bool was_checked(const Probe& probe) const {
+    return std::any_of(location_.runs.begin(), location_.runs.end(), [&](const LocateRun& run) {
+      return run.checked && run.about == probe.about + ", memory checker";
+    });
   }
 
   /// What the first module runs was right: all that other probes need is built at once.

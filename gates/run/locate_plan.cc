@@ -133,6 +133,7 @@ class Planner {
     // ones.
     Probe& group = add_causal("causal, heads that share keys",
                               "h=8,hkv=2," + length_text(rows_ + 9, side_ + 37));
+    group.checked = true;  // the one whose blocks of queries end before K does
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(rows_ + 9, side_ + 37)));
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
     // Sums overflow in few rows, whose warps tell others of it where m follows for several at once.

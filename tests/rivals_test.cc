@@ -196,6 +196,16 @@ TEST_CASE("zeros are explained by the tiles where they are none") {
   CHECK_FALSE(diagnosis.certain);
 }
 
+TEST_CASE("an alpha that is 1 at every tile is not that of the tile before") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  for (std::int64_t tile = 0; tile < 3; ++tile) {
+    change(dump, SiteId::alpha, 0, tile, [](int, int) { return 1; });
+  }
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(told(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::not_rescaled));
+}
+
 TEST_CASE("values that stand twice were read twice, not exchanged") {
   Dump dump = synthetic_dump({.problem = three_tiles});
   const Array k = held(dump, SiteId::k_smem, 0, 1, 32);
@@ -245,6 +255,9 @@ TEST_CASE("sums of the epilogue with other factors, known or not") {
   check(
       SiteId::lse, [&](int row, int) { return (m(row) + std::log2(l(row))) * ln_2 + 0.5; },
       Cause::wrong_formula, "off by 0.5");
+  check(
+      SiteId::lse, [&](int row, int) { return (l(row) + std::log2(m(row))) * ln_2; },
+      Cause::wrong_formula, "m and l are exchanged");
   const auto output = [&](double x, double y) {
     return [&l, &o, x, y](int row, int col) { return o(row, col) / (x * l(row) + y); };
   };

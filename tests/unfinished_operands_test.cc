@@ -67,6 +67,45 @@ TEST_CASE("unfinished operands: the factor of s inside the loop over d") {
   CHECK_THAT(joined(diagnosis.evidence), ContainsSubstring("after every 16 columns"));
 }
 
+TEST_CASE("unfinished operands: the middle matrices of a fragment of Q or K are exchanged") {
+  // More columns than keys: the operand cannot be solved for.
+  const Dump right = synthetic_dump({.problem = {1, 1, 1, 32, 32, 64, false}});
+  const Array q = held(right, SiteId::q_smem, 0, 0, 32), k = held(right, SiteId::k_smem, 0, 0, 32);
+  const double factor = reference::log2_e / std::sqrt(64.0);
+  const auto taken = [](const Array& x, int row, int col) {
+    return x(row / 16 * 16 + col % 16 / 8 * 8 + row % 8,
+             col / 16 * 16 + row % 16 / 8 * 8 + col % 8);
+  };
+  for (const bool of_q : {true, false}) {
+    Dump dump = right;
+    change(dump, SiteId::s, 0, 0, [&](int row, int key) {
+      double dot = 0;
+      for (int i = 0; i < 64; ++i) {
+        dot += (of_q ? taken(q, row, i) : q(row, i)) * (of_q ? k(key, i) : taken(k, key, i));
+      }
+      return static_cast<float>(factor * dot);
+    });
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    INFO(joined(diagnosis.evidence));
+    CHECK(named(diagnosis) == "qk s permuted");
+    CHECK_THAT(joined(diagnosis.evidence), ContainsSubstring(of_q ? "Q is read" : "K is read"));
+  }
+}
+
+TEST_CASE("unfinished operands: all warps take the queries of the first") {
+  Dump dump = synthetic_dump({.problem = several_tiles});
+  const Array q = held(dump, SiteId::q_smem, 0, 0, rows);
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const Array k = held(dump, SiteId::k_smem, 0, tile, keys);
+    change(dump, SiteId::s, 0, tile, [&](int row, int col) {
+      return static_cast<float>(factor_of_scores() * dot(q, row % 16, k, col, 0, 32));
+    });
+  }
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis.evidence));
+  CHECK(named(diagnosis) == "qk s operand_of_other_row");
+}
+
 TEST_CASE("unfinished operands: alpha inside the loop over the keys, or kept from before") {
   const Dump right = synthetic_dump({.problem = several_tiles});
   const auto p = [&](std::int64_t tile) { return held(right, SiteId::p, 0, tile, rows); };

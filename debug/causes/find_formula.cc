@@ -106,7 +106,9 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
          exp2(*m_prev - row_max(*s)));
     fits(Cause::wrong_formula, "alpha = m_prev - m, without the exponential", *m_prev - shift);
     fits(Cause::rescaled_twice, "alpha is squared", alpha.square());
-    if (const auto old = scene.held(SiteId::alpha, scene.earlier(tile))) {
+    // One that is 1 at every tile is 1, more than it is the old one.
+    const auto old = scene.held(SiteId::alpha, scene.earlier(tile));
+    if (old && !(*old == 1).all()) {
       fits(Cause::never_updated, "alpha equals alpha of the tile before", *old);
     }
   } else if (scene.site() == SiteId::p) {

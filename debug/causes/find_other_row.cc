@@ -229,7 +229,15 @@ void find_other_row(const Scene& scene, Findings& findings) {
   const auto attempt = [&](const std::string& text, const Predict& predict) {
     try_rules(scene, text, predict, findings);
   };
-  if (scene.site() == SiteId::m && s && m_prev) {
+  if (scene.site() == SiteId::s) {
+    const auto q = scene.held(SiteId::q_smem, 0), k = scene.held(SiteId::k_smem, tile);
+    if (!q || !k) return;
+    const Array dots = scene.reference().score_factor().value * product_transposed(*q, *k);
+    const reference::Visible seen = scene.reference().visible(tile);
+    attempt("Q", [&](Index r, Index x, Index c) {
+      return c < seen[static_cast<std::size_t>(r)] ? dots(x, c) : -reference::infinity;
+    });
+  } else if (scene.site() == SiteId::m && s && m_prev) {
     const Array top = s->row_maxima();
     attempt("m_prev",
             [&](Index r, Index x, Index) { return scene.raised((*m_prev)(x), *s, r, top(r)); });

@@ -47,6 +47,21 @@ Array read_with(const Swizzles& swizzle, const Array& x) {
   return read;
 }
 
+/// What a product takes in the place of `x` where the two middle ones of the four matrices of 8 x 8
+/// in each 16 x 16 change places: those of the left operand and of the right one stand in another
+/// order (PTX ISA, ldmatrix and mma.m16n8k16). Rows that do not exist are zeros.
+Array with_matrices_exchanged(const Array& x) {
+  Array taken = Array::Zero(x.rows(), x.cols());
+  for (reference::Index row = 0; row < x.rows(); ++row) {
+    for (reference::Index col = 0; col < x.cols(); ++col) {
+      const reference::Index from_row = row / 16 * 16 + col % 16 / 8 * 8 + row % 8;
+      const reference::Index from_col = col / 16 * 16 + row % 16 / 8 * 8 + col % 8;
+      if (from_row < x.rows() && from_col < x.cols()) taken(row, col) = x(from_row, from_col);
+    }
+  }
+  return taken;
+}
+
 }  // namespace
 
 void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
@@ -128,6 +143,16 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
          factor / scale * dot);
     fits(Cause::wrong_scale, "s has the factor that the softmax multiplies with",
          factor * scene.reference().softmax_factor().value * dot);
+    const std::string exchanged =
+        " is read with the two middle matrices of 8 x 8 of every 16 x 16 exchanged (ldmatrix)";
+    for (const bool of_q : {true, false}) {
+      Array s = factor * product_transposed(of_q ? with_matrices_exchanged(*q) : *q,
+                                            of_q ? *k : with_matrices_exchanged(*k));
+      for (reference::Index row = 0; row < s.rows(); ++row) {
+        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
+      }
+      fits(Cause::permuted, (of_q ? "Q" : "K") + exchanged, s);
+    }
     for (const Swizzles& swizzle : swizzles) {
       const Array read_q = read_with(swizzle, *q), read_k = read_with(swizzle, *k);
       const auto add = [&](const char* who, const Array& left, const Array& right) {

@@ -84,6 +84,8 @@ void try_lse_terms(const Scene& scene, const Array& m, const Array& l, const For
          scene.want() + off, 1);
     break;
   }
+  fits(Cause::wrong_formula, "lse = (l + log2 m) ln 2: m and l are exchanged",
+       (l + log2(m)) * ln_2);
   const Array log = log2(l);
   const auto fit = linear_fit(m, log, scene.got(), reference::softmax_scale(scene.info().problem));
   if (!fit) return;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "debug/judge/compare.h"
+#include "debug/judge/recurrence_candidates.h"
 #include "debug/judge/recurrence_rules.h"
 #include "reference/elementary.h"
 
@@ -15,47 +16,6 @@ using Divided = Recurrence::Divided;
 
 /// Of 2^x, for kernels that compute it by a polynomial: a quarter of what rounding P to f16 does.
 constexpr double rough_ex2 = 0x1p-13;
-
-enum class TileOrder : std::uint8_t { upwards, downwards, of_sums };
-
-/// How m is made: what there is to be tried, before anything is learnt of it.
-struct Candidate {
-  Unit scores, maximum;
-  int rows;
-  bool kept;
-  TileOrder order;
-  int tiles = 1, chains = 1;
-
-  int cost() const {
-    return (scores != Unit::base_2) + (maximum != scores) + (rows > 1) + kept +
-           static_cast<int>(order) + 2 * (tiles > 1) + 2 * (chains > 1);
-  }
-};
-
-std::vector<Candidate> candidates(const DumpInfo& info) {
-  const int br = info.br;
-  std::vector<Candidate> all;
-  const std::vector<Unit> units = {Unit::base_2, Unit::base_e, Unit::raw};
-  for (const TileOrder order : {TileOrder::upwards, TileOrder::downwards, TileOrder::of_sums}) {
-    for (const Unit scores : units) {
-      if (info.scores != ScoreUnit::base_2 && scores != Unit::base_2) continue;
-      for (const Unit maximum : units) {
-        if (info.maxima != ScoreUnit::base_2 && maximum != Unit::base_2) continue;
-        for (int number = 2; number <= 4; number *= 2) {
-          all.push_back({scores, maximum, 1, false, order, number, 1});
-          all.push_back({scores, maximum, 1, false, order, 1, number});
-        }
-        for (int rows = 1; rows <= br; rows *= 2) {
-          all.push_back({scores, maximum, rows, false, order});
-          if (rows == 1) all.push_back({scores, maximum, rows, true, order});
-        }
-      }
-    }
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.cost() < b.cost(); });
-  return all;
-}
 
 /// The sites whose values a recurrence does not make hold, but for those of K and V where `loads`
 /// are looked at apart. What is stored may be off by what an approximate 2^x brings about, which is
@@ -330,29 +290,6 @@ std::optional<Recurrence> follow_softmax(const Dump& dump, const DiffReport& rep
   const auto blocks = visits_of_blocks(judge, false);
   if (!blocks || blocks->empty()) return std::nullopt;
   return RecurrenceSearch(judge, *blocks, Recurrence::Partials::plain, false).run_softmax();
-}
-
-std::vector<Recurrence::Decision> decisions_of(const Dump& dump) {
-  const Judge judge(dump);
-  const SiteSlots* slots = judge.slots(SiteId::m);
-  std::vector<Recurrence::Decision> decisions;
-  for (std::int64_t block = dump.info.blocks.begin; slots && block < dump.info.blocks.end;
-       ++block) {
-    const reference::OnlineBlock reference = judge.reference_of(block);
-    if (decisions.empty()) decisions = possible_decisions(dump.info.br);
-    for (std::int64_t tile = 1; tile < reference.needed_tiles(); ++tile) {
-      if (!slots->holds(block, tile) || !slots->holds(block, tile - 1)) continue;
-      const auto before = slots->elements(block, tile - 1, reference.rows());
-      const auto after = slots->elements(block, tile, reference.rows());
-      std::vector<double> rises(static_cast<std::size_t>(reference.rows()), -reference::infinity);
-      for (reference::Index row = 0; row < reference.rows(); ++row) {
-        const double rise = (after(row) - before(row)) * reference.maximum_factor();
-        if (rise > 0) rises[static_cast<std::size_t>(row)] = rise;
-      }
-      note_step(rises, before, after, decisions);
-    }
-  }
-  return decisions;
 }
 
 }  // namespace lanescope

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "debug/judge/compare.h"
+#include "debug/judge/find_recurrence.h"
 #include "debug/judge/recurrence_parts.h"
 #include "reference/elementary.h"
 
@@ -159,6 +160,29 @@ bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum
     before = m;
   }
   return true;
+}
+
+std::vector<Recurrence::Decision> decisions_of(const Dump& dump) {
+  const Judge judge(dump);
+  const SiteSlots* slots = judge.slots(SiteId::m);
+  std::vector<Recurrence::Decision> decisions;
+  for (std::int64_t block = dump.info.blocks.begin; slots && block < dump.info.blocks.end;
+       ++block) {
+    const reference::OnlineBlock reference = judge.reference_of(block);
+    if (decisions.empty()) decisions = possible_decisions(dump.info.br);
+    for (std::int64_t tile = 1; tile < reference.needed_tiles(); ++tile) {
+      if (!slots->holds(block, tile) || !slots->holds(block, tile - 1)) continue;
+      const auto before = slots->elements(block, tile - 1, reference.rows());
+      const auto after = slots->elements(block, tile, reference.rows());
+      std::vector<double> rises(static_cast<std::size_t>(reference.rows()), -reference::infinity);
+      for (reference::Index row = 0; row < reference.rows(); ++row) {
+        const double rise = (after(row) - before(row)) * reference.maximum_factor();
+        if (rise > 0) rises[static_cast<std::size_t>(row)] = rise;
+      }
+      note_step(rises, before, after, decisions);
+    }
+  }
+  return decisions;
 }
 
 }  // namespace lanescope

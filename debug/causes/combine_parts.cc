@@ -48,8 +48,9 @@ void try_maxima(const Scene& scene, const Parts& parts, const Array& right_top, 
     const Factors weight = [&](std::size_t i) { return exp2(parts.m[i] - top); };
     const Array sum_l = sum_of_parts(parts.l, weight);
     fits(cause, text,
-         scene.site() == SiteId::lse ? (top + log2(sum_l)) * ln_2
-                                     : sum_of_parts(parts.o, weight) * (sum_l == 0).select(0, 1 / sum_l));
+         scene.site() == SiteId::lse
+             ? (top + log2(sum_l)) * ln_2
+             : sum_of_parts(parts.o, weight) * (sum_l == 0).select(0, 1 / sum_l));
   }
 }
 

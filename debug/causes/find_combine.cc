@@ -170,9 +170,9 @@ void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
     fits(Cause::incomplete_reduction,
          "the maximum over the splits leaves out split " + std::to_string(left_out),
          (top + log2(sum_of_parts(parts.l,
-                         [&](std::size_t i) {
-                           return exp2(parts.m[i] - (top == -infinity).select(0, top));
-                         }))) *
+                                  [&](std::size_t i) {
+                                    return exp2(parts.m[i] - (top == -infinity).select(0, top));
+                                  }))) *
              ln_2);
   }
   for (const Mistake& mistake : mistakes(parts)) {

@@ -234,7 +234,14 @@ void find_other_row(const Scene& scene, Findings& findings) {
     if (!q || !k) return;
     const Array dots = scene.reference().score_factor().value * product_transposed(*q, *k);
     const reference::Visible seen = scene.reference().visible(tile);
+    // Rows that change places are right values in wrong ones; those of Q that stand twice are right
+    // where they belong.
+    std::vector<bool> is_right(static_cast<std::size_t>(scene.rows()), true);
+    for (const Element& e : scene.elements()) {
+      if (e.wrong) is_right[static_cast<std::size_t>(e.row)] = false;
+    }
     attempt("Q", [&](Index r, Index x, Index c) {
+      if (!is_right[static_cast<std::size_t>(x)]) return std::nan("");
       return c < seen[static_cast<std::size_t>(r)] ? dots(x, c) : -reference::infinity;
     });
   } else if (scene.site() == SiteId::m && s && m_prev) {

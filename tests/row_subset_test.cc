@@ -13,6 +13,8 @@ TEST_CASE("row subsets: the rows of a lane's register, of a warp's half") {
   CHECK(subset_text("columns", {48, 52, 63}, {0, 31, 47}, 64) == "columns from 48 on");
   CHECK(subset_text("rows", {0, 9, 23}, {24, 30, 40}, 48) == "rows below 24");
   CHECK(subset_text("rows", {0, 9, 23}, {20, 30, 40}, 48).empty());
+  CHECK(subset_text("columns", {2, 6, 34}, {0, 1, 3, 35}, 64) == "columns i with i mod 4 = 2");
+  CHECK(subset_text("columns", {5, 13, 29}, {1, 4, 9, 21}, 64).empty());
   // Too few rows tell nothing, nor does a bit beyond the tile.
   CHECK(subset_text("rows", {1, 5}, {2, 4}, 16).empty());
   CHECK(subset_text("rows", {32, 48, 64}, {0, 2, 3}, 16).empty());

@@ -24,6 +24,15 @@ std::string subset_text(const std::string& what, const std::vector<std::int64_t>
       return 2 * bit >= count ? range : range + " of every " + std::to_string(2 * bit);
     }
   }
+  // Components of vectors.
+  for (const std::int64_t width : {4, 8}) {
+    for (std::int64_t own = 0; own < width && width < count; ++own) {
+      const auto holds = [&](std::int64_t number) { return number % width == own; };
+      if (!std::all_of(in.begin(), in.end(), holds)) continue;
+      if (std::any_of(out.begin(), out.end(), holds)) continue;
+      return what + " i with i mod " + std::to_string(width) + " = " + std::to_string(own);
+    }
+  }
   // Ends, as loops and warps that are left out have them: a multiple of 8.
   const auto [in_low, in_high] = std::minmax_element(in.begin(), in.end());
   if (*in_high >= count) return {};

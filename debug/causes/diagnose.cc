@@ -67,7 +67,8 @@ Findings all_findings(const Scene& scene) {
   }
   for (Finding& finding : findings) {
     // That zeros stand there says more than the formulas that give them.
-    if (finding.certain() && only_zeros(scene)) finding.explained *= finding.formula ? 0.89 : 0.9;
+    if (finding.certain() && !finding.says_which && only_zeros(scene))
+      finding.explained *= finding.formula ? 0.89 : 0.9;
   }
   sort_by_cost(findings, scene);
   return findings;

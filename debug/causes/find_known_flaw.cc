@@ -224,6 +224,7 @@ class FlawSearch {
     finding.flaw = flaw.text;
     finding.in_part = !part.empty();
     finding.formula = true;
+    finding.says_which = says_which(rows_);
     // Longer ones may stand when other runs have refuted these, and do not compete before.
     finding.bits += 4 * fit.choices() + (fit.choices() > fitting_.front().choices() ? 16 : 0);
     if (!traced_ || hides_sums_) finding.stage = flaw.stage;

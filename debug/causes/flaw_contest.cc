@@ -60,16 +60,6 @@ std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
   return numbers;
 }
 
-/// Whether what is wrong says by which of many rules: zeros, infinities and NaN do not.
-bool says_which(const std::vector<OutputRow>& rows) {
-  const auto says = [](const OutputValue& value) {
-    return value.wrong() && !value.unwritten && std::isfinite(value.got) && value.got != 0;
-  };
-  return std::any_of(rows.begin(), rows.end(), [&](const OutputRow& row) {
-    return std::any_of(row.o.begin(), row.o.end(), says) || (row.lse && says(*row.lse));
-  });
-}
-
 }  // namespace
 
 FlawContest::FlawContest(const Dump& dump)

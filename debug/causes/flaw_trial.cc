@@ -168,6 +168,15 @@ bool may_be_explained(const std::vector<OutputRow>& rows) {
   return wrong >= fewest_decisive;
 }
 
+bool says_which(const std::vector<OutputRow>& rows) {
+  const auto says = [](const OutputValue& value) {
+    return value.wrong() && !value.unwritten && std::isfinite(value.got) && value.got != 0;
+  };
+  return std::any_of(rows.begin(), rows.end(), [&](const OutputRow& row) {
+    return std::any_of(row.o.begin(), row.o.end(), says) || (row.lse && says(*row.lse));
+  });
+}
+
 bool FlawTrial::explains() const {
   return decisive >= fewest_decisive && explained >= least_explained * decisive;
 }

@@ -40,6 +40,9 @@ std::vector<OutputRow> judged_by(PlanInputs& inputs, std::vector<OutputRow> rows
 /// Whether there are enough wrong values for a flaw to explain.
 bool may_be_explained(const std::vector<OutputRow>& rows);
 
+/// Whether what is wrong says by which of many rules: zeros, infinities and NaN do not.
+bool says_which(const std::vector<OutputRow>& rows);
+
 /// How a flaw fares with the rows.
 struct FlawTrial {
   int decisive = 0, explained = 0, right = 0, predicted = 0;

@@ -36,6 +36,7 @@ struct Finding {
   /// part of the outputs alone.
   std::string flaw = {};
   bool in_part = false;
+  bool says_which = false;  ///< it explains wrong values that tell rules apart, here or elsewhere
   /// Of two flaws at once: what the other one is, and where.
   std::optional<Cause> other_cause = {};
   std::optional<Stage> other_stage = {};

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "debug/causes/diagnose.h"
 #include "debug/causes/flaw_trial.h"
@@ -99,6 +101,47 @@ TEST_CASE("known flaws: outputs that are beyond the range of their type", "[caus
   CHECK(diagnosis.certain);
   CHECK(diagnosis.cause == Cause::wrong_scale);
   CHECK(diagnosis.first->stage == Stage::softmax);
+}
+
+// Rows of the first block are zero: those of others tell why.
+TEST_CASE("known flaws: the second product leaves out tiles that are not whole", "[causes]") {
+  const Dump dump = stranger_dump({1, 1, 1, 129, 129, 64, true}, ElementType::f16, "random", 5, 32,
+                                  64, "o_of_whole_tiles");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.sure());
+  CHECK(diagnosis.cause == Cause::tile_skipped);
+  CHECK(diagnosis.first->stage == Stage::pv);
+}
+
+// By its text a flaw is found again in other problems.
+TEST_CASE("known flaws: those of the same text are the same", "[causes]") {
+  for (const Problem& problem : problems) {
+    for (const int bc : {32, 64}) {
+      const Dump dump = stranger_dump(problem, ElementType::f16, "random", 3, 64, bc, "");
+      PlanInputs inputs(dump);
+      const auto outputs = [&](const Flaw& flaw) {
+        std::vector<double> all;
+        for (std::int64_t query = 0; query < problem.len_q; query += 7) {
+          RowPlan plan = inputs.right_plan(problem.batch - 1, problem.heads - 1, query);
+          flaw.edit(plan);
+          const PlannedRow row = inputs.carry_out(plan);
+          all.insert(all.end(), row.o.begin(), row.o.end());
+          all.push_back(row.lse);
+        }
+        for (double& value : all) value = std::isnan(value) ? 0.125 : value;
+        return all;
+      };
+      const std::vector<Flaw> known = known_flaws(dump.info);
+      std::map<std::string, const Flaw*> by_text;
+      for (const Flaw& flaw : known) {
+        const auto [same, is_new] = by_text.emplace(flaw.text, &flaw);
+        INFO(flaw.text);
+        CHECK((is_new || outputs(flaw) == outputs(*same->second)));
+      }
+    }
+  }
 }
 
 TEST_CASE("known flaws: what stands twice in O was read twice", "[causes]") {

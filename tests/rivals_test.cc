@@ -262,7 +262,7 @@ TEST_CASE("sums of the epilogue with other factors, known or not") {
     return [&l, &o, x, y](int row, int col) { return o(row, col) / (x * l(row) + y); };
   };
   check(SiteId::o_final, output(0, 1), Cause::not_normalised, "divided by 1, not by l");
-  check(SiteId::o_final, output(1, 1), Cause::wrong_formula, "divided by l + 1");
+  check(SiteId::o_final, output(1, 1), Cause::wrong_formula, "divided by 1 + l");
   check(
       SiteId::o_final, [&](int row, int col) { return o(row, col) / (col % 2 == 0 ? 1 : l(row)); },
       Cause::not_normalised, "in columns whose bit 0 is not set");

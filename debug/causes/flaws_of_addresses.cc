@@ -118,7 +118,8 @@ void add_query_tiles(const DumpInfo& info, Flaws& flaws) {
   for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
     // A warp's first row in the place of each of its own, or the block's.
     if (rows > br) continue;
-    if (rows < br) {
+    // Of 8 to 64 rows the flaws of operands have it.
+    if (rows < br && (rows < 8 || rows > 64)) {
       add("i mod " + std::to_string(rows) + " of its block", 1,
           [=](std::int64_t query) { return query / br * br + query % rows; });
     }

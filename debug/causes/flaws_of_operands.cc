@@ -103,6 +103,14 @@ void add_queries(const DumpInfo& info, Flaws& flaws) {
   of_head("batch 0", 0, [=](const RowPlan& plan) { return plan.head; });
   of_head("its kv head's number", 0,
           [=](const RowPlan& plan) { return plan.batch * p.heads + p.kv_head(plan.head); });
+  if (const std::int64_t group = p.heads / p.heads_kv; group > 1 && p.heads_kv > 1) {
+    of_head("head h mod group * heads_kv + h / group", 0, [=](const RowPlan& plan) {
+      return plan.batch * p.heads + plan.head % group * p.heads_kv + plan.head / group;
+    });
+    of_head("head h mod heads_kv * group + h / heads_kv", 0, [=](const RowPlan& plan) {
+      return plan.batch * p.heads + plan.head % p.heads_kv * group + plan.head / p.heads_kv;
+    });
+  }
   of_head("[heads, batch, len_q, d]", 0,
           [=](const RowPlan& plan) { return plan.head * p.batch + plan.batch; });
   add(Cause::wrong_head, "[batch, len_q, heads, d]", 0, [=](const RowPlan& plan) {
@@ -194,6 +202,50 @@ void add_layouts(const DumpInfo& info, Flaws& flaws) {
                    [=](RowPlan& plan) { take_keys(plan, plan.head, plan.query); }});
 }
 
+/// Rows that lie in turns, [length, 2, heads_kv, d] or [length, 3, heads, d], are read as if those
+/// of one tensor lay side by side.
+void add_packed_rows(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  // Row `row` of head `head` of the tensor in place `place` of `tensors`, as it is found: in which
+  // place it lies, and which row of its head it is.
+  const auto found = [=](std::int64_t tensors, std::int64_t place, std::int64_t row) {
+    return std::pair((row + place) % tensors, (row + place) / tensors);
+  };
+  flaws.push_back({Cause::wrong_stride, Stage::load,
+                   "in which rows of K and V that lie in turns, [length, 2, heads_kv, d], are read "
+                   "at the distance of [length, heads_kv, d]",
+                   0, [=](RowPlan& plan) {
+                     static constexpr InputTensor tensors[] = {InputTensor::k, InputTensor::v};
+                     for (Term& term : plan.terms) {
+                       const auto [k_place, key] = found(2, 0, term.key);
+                       const auto [v_place, value] = found(2, 1, term.key);
+                       term = {.key = key,
+                               .value = value,
+                               .key_is = tensors[k_place],
+                               .value_is = tensors[v_place]};
+                     }
+                   }});
+  if (p.heads != p.heads_kv || p.len_q != p.len_kv) return;
+  flaws.push_back(
+      {Cause::wrong_stride, Stage::load,
+       "in which rows of Q, K and V that lie in turns, [length, 3, heads, d], are read "
+       "at the distance of [length, heads, d]",
+       0, [=](RowPlan& plan) {
+         static constexpr InputTensor tensors[] = {InputTensor::q, InputTensor::k, InputTensor::v};
+         const auto [q_place, query] = found(3, 0, plan.query);
+         plan.q_is = tensors[q_place];
+         plan.q_row += query - plan.query;
+         for (Term& term : plan.terms) {
+           const auto [k_place, key] = found(3, 1, term.key);
+           const auto [v_place, value] = found(3, 2, term.key);
+           term = {.key = key,
+                   .value = value,
+                   .key_is = tensors[k_place],
+                   .value_is = tensors[v_place]};
+         }
+       }});
+}
+
 void add_operands(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   for (const std::int64_t bc : tile_sizes(info)) {
@@ -223,6 +275,14 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
     // was.
     add(
         "the first tile", 0, [=](std::int64_t key) { return key % bc; }, true);
+    add(
+        "row t + j in the place of row j of tile t: its address counts tiles", 0,
+        [=](std::int64_t key) { return key / bc + key % bc; }, true);
+    if (info.br != bc) {
+      add(
+          "tiles that begin as if they had Br rows", 1,
+          [=, br = info.br](std::int64_t key) { return key / bc * br + key % bc; }, true);
+    }
     add("the tile before last", 1,
         [=](std::int64_t key) { return key < 2 * bc ? key : key - 2 * bc; });
     for (const bool of_v : {true, false}) {
@@ -283,6 +343,7 @@ void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws) {
   add_queries(info, flaws);
   add_tensors(info, flaws);
   add_layouts(info, flaws);
+  add_packed_rows(info, flaws);
   add_operands(info, flaws);
 }
 

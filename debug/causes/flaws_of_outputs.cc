@@ -22,6 +22,7 @@ void add_divisions(const DumpInfo& info, Flaws& flaws) {
       {Cause::not_normalised, "is not divided by l", OutputRule::undivided},
       {Cause::normalised_twice, "is divided by l twice", OutputRule::divided_twice},
       {Cause::wrong_formula, "is multiplied by l", OutputRule::multiplied},
+      {Cause::wrong_formula, "is divided by 1 + l", OutputRule::by_sum_and_one},
       {Cause::wrong_formula, "is divided by e^(m + ln l)", OutputRule::by_exponential},
       {Cause::wrong_formula, "is divided by the number of keys", OutputRule::by_count},
       {Cause::stale_operand, "is divided by l of before the last tile", OutputRule::by_earlier_sum},

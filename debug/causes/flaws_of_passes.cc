@@ -11,8 +11,12 @@ std::vector<Flaw> flaws_of_passes(const std::vector<Flaw>& known) {
   Flaws flaws;
   for (const Flaw& flaw : known) {
     if (flaw.stage != Stage::qk && flaw.stage != Stage::load) continue;
-    flaws.push_back({flaw.cause, Stage::softmax, of_pass + flaw.text, flaw.choices + 2,
-                     [edit = flaw.edit](RowPlan& plan) {
+    // Keys that are left out there alone, or count twice, are so in the product.
+    const bool counts = flaw.cause == Cause::tile_skipped ||
+                        flaw.cause == Cause::contribution_missing ||
+                        flaw.cause == Cause::contribution_repeated;
+    flaws.push_back({flaw.cause, counts ? Stage::pv : Stage::softmax, of_pass + flaw.text,
+                     flaw.choices + 2, [edit = flaw.edit](RowPlan& plan) {
                        edit(plan);
                        plan.weights_anew = 1;
                      }});

@@ -154,6 +154,84 @@ void add_weights(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// P stored as [key, query] and read as [query, key].
+void add_exchanged_weights(const DumpInfo& info, Flaws& flaws) {
+  if (info.br != info.bc) return;
+  flaws.push_back({Cause::transposed, Stage::pv,
+                   "in which a tile of P is read with rows and columns exchanged", 0,
+                   [=, len_kv = info.problem.len_kv](RowPlan& plan) {
+                     take_weights_from(
+                         [](std::int64_t row, std::int64_t col) {
+                           return ElementPlace{col, row};
+                         },
+                         len_kv, plan);
+                   }});
+}
+
+/// Keys of a tile, or columns of a row, in whose numbers two bits are exchanged: lanes, registers
+/// and halves of registers that are counted in another order.
+void add_exchanged_bits(const DumpInfo& info, Flaws& flaws) {
+  const auto exchanged = [](std::int64_t i, std::int64_t low, std::int64_t high) {
+    const bool differ = ((i & low) != 0) != ((i & high) != 0);
+    return differ ? i ^ low ^ high : i;
+  };
+  for (std::int64_t low = 1; 2 * low < std::max<std::int64_t>(info.bc, info.problem.d); low *= 2) {
+    for (std::int64_t high = 2 * low; high < std::max<std::int64_t>(info.bc, info.problem.d);
+         high *= 2) {
+      const std::string bits =
+          "the bits " + std::to_string(low) + " and " + std::to_string(high) + " of their number";
+      const TileMap of_rows = [=](std::int64_t row, std::int64_t col) {
+        return ElementPlace{exchanged(row, low, high), col};
+      };
+      const TileMap of_columns = [=](std::int64_t row, std::int64_t col) {
+        return ElementPlace{row, exchanged(col, low, high)};
+      };
+      if (high < info.bc) {
+        const std::string text = " is read with " + bits + " exchanged between its keys";
+        flaws.push_back({Cause::permuted, Stage::pv, "in which a tile of V" + text, 1,
+                         [=](RowPlan& plan) { plan.v_from = of_rows; }});
+        flaws.push_back({Cause::permuted, Stage::qk, "in which a tile of K" + text, 1,
+                         [=](RowPlan& plan) { plan.k_from = of_rows; }});
+      }
+      if (high >= info.problem.d) continue;
+      const std::string text = " with " + bits + " exchanged between its columns";
+      flaws.push_back({Cause::permuted, Stage::qk, "in which a tile of K is read" + text, 1,
+                       [=](RowPlan& plan) { plan.k_from = of_columns; }});
+      flaws.push_back(
+          {Cause::permuted, Stage::epilogue, "whose O is stored" + text, 1, [=](RowPlan& plan) {
+             plan.o_column = [=](std::int64_t col) { return exchanged(col, low, high); };
+           }});
+    }
+  }
+}
+
+/// Steps over the columns that stay at the first: of one operand, or of both.
+void add_standing_steps(const DumpInfo& info, Flaws& flaws) {
+  const std::int64_t d = info.problem.d;
+  for (const std::int64_t step : {8, 16, 32}) {
+    if (step >= d) continue;
+    const std::string first = "the first " + std::to_string(step) + " columns of ";
+    const TileMap from = [=](std::int64_t row, std::int64_t col) {
+      return ElementPlace{row, col % step};
+    };
+    const int choices = step == 16 ? 0 : 1;  // the depth of a product on tensor cores
+    flaws.push_back({Cause::wrong_source, Stage::qk,
+                     "in which " + first + "K meet all of Q's, step by step", choices,
+                     [=](RowPlan& plan) { plan.k_from = from; }});
+    flaws.push_back({Cause::wrong_source, Stage::qk,
+                     "in which " + first + "Q meet all of K's, step by step", choices,
+                     [=](RowPlan& plan) { plan.q_from = from; }});
+    flaws.push_back({Cause::contribution_repeated, Stage::qk,
+                     "whose q.k counts " + first + "both at every step", choices,
+                     [=](RowPlan& plan) {
+                       std::fill(plan.depth.begin(), plan.depth.end(), 0);
+                       for (std::int64_t col = 0; col < d; ++col) {
+                         plan.depth[static_cast<std::size_t>(col % step)] += 1;
+                       }
+                     }});
+  }
+}
+
 /// Steps of the second product that are left out: some keys of each tile.
 void add_depths(const DumpInfo& info, Flaws& flaws) {
   for (const std::int64_t step : std::set<std::int64_t>{8, 16, info.bc / 2}) {
@@ -205,6 +283,9 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
   }
   add_orders(info, flaws);
   add_weights(info, flaws);
+  add_exchanged_weights(info, flaws);
+  add_exchanged_bits(info, flaws);
+  add_standing_steps(info, flaws);
   add_depths(info, flaws);
 }
 

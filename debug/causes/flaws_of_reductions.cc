@@ -21,10 +21,21 @@ void add_reductions_of_lanes(const DumpInfo& info, Flaws& flaws) {
     if (bc % 32 != 0) continue;
     for (const bool side_by_side : {false, true}) {
       if (side_by_side && p.d < 64) continue;
+      const std::string lanes_text =
+          (side_by_side ? "; a lane has neighbouring columns of O" : "") + size_text(info, bc);
+      flaws.push_back({Cause::wrong_source, Stage::pv,
+                       "in which a lane multiplies every row of V with the weight of its own key "
+                       "(a broadcast is missing)" +
+                           lanes_text,
+                       1 + (bc != info.bc), [=](RowPlan& plan) {
+                         plan.tile = bc;
+                         plan.lanes = {.side_by_side = side_by_side, .own_weights = true};
+                       }});
       // After the last tile it comes to the same, but for roundings.
       flaws.push_back({Cause::incomplete_reduction, Stage::softmax,
                        "in which lanes divide by what shuffles down left in them of l, which only "
-                       "the first lane has whole",
+                       "the first lane has whole" +
+                           lanes_text,
                        1 + (bc != info.bc), [=](RowPlan& plan) {
                          plan.tile = bc;
                          plan.lanes = {.side_by_side = side_by_side, .sums_down = true};
@@ -37,7 +48,8 @@ void add_reductions_of_lanes(const DumpInfo& info, Flaws& flaws) {
                                .side_by_side = side_by_side};
           flaws.push_back({Cause::incomplete_reduction, Stage::softmax,
                            std::string("in which ") + what[which] +
-                               " reduced over a part of a warp's lanes (distances: " + text + ")",
+                               " reduced over a part of a warp's lanes (distances: " + text + ")" +
+                               lanes_text,
                            1 + (bc != info.bc), [=](RowPlan& plan) {
                              plan.tile = bc;
                              plan.lanes = lanes;

@@ -156,7 +156,7 @@ void add_remainders(const DumpInfo& info, Flaws& flaws) {
 
 void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
   for (const std::int64_t more : {std::int64_t{1}, tile}) {
-    if (splits.keys <= more) continue;
+    if (splits.keys < more) continue;
     flaws.push_back({Cause::contribution_repeated, Stage::qk,
                      "in which each of " + splits.text + " takes " + keys_text(more) +
                          " of the next one's, too",
@@ -169,24 +169,56 @@ void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
                      }});
   }
   for (std::int64_t split = 0; split < splits.count && splits.keys > tile; ++split) {
-    flaws.push_back(
-        {Cause::contribution_missing, Stage::combine,
-         "in which O lacks split " + std::to_string(split) + " of " + std::to_string(splits.count),
-         2, [=](RowPlan& plan) {
-           for (Term& term : plan.terms) {
-             if (term.key / splits.keys == split) term.in_o = 0;
-           }
-         }});
+    flaws.push_back({Cause::contribution_missing, Stage::combine,
+                     "in which O lacks split " + std::to_string(split) + " of " + splits.text, 2,
+                     [=](RowPlan& plan) {
+                       for (Term& term : plan.terms) {
+                         if (term.key / splits.keys == split) term.in_o = 0;
+                       }
+                     }});
     for (const bool twice : {false, true}) {
       flaws.push_back({twice ? Cause::contribution_repeated : Cause::contribution_missing,
                        Stage::combine,
                        (twice ? "in which split " : "without split ") + std::to_string(split) +
-                           " of " + std::to_string(splits.count) + (twice ? " counts twice" : ""),
+                           " of " + splits.text + (twice ? " counts twice" : ""),
                        2, [=](RowPlan& plan) {
                          for (Term& term : plan.terms) {
                            if (term.key / splits.keys != split) continue;
                            term.in_o = term.in_l = twice ? 2 : 0;
                          }
+                       }});
+    }
+  }
+}
+
+/// Parts that should take tiles by turns, and take all from their first on.
+void add_missed_turns(const Splits& splits, Flaws& flaws) {
+  flaws.push_back({Cause::contribution_repeated, Stage::qk,
+                   "in which each of " + splits.text + " goes on with what the next one takes, too",
+                   1, [=](RowPlan& plan) {
+                     for (std::size_t i = 0; i < plan.terms.size(); ++i) {
+                       const auto range = static_cast<std::int64_t>(i) / splits.keys;
+                       Term& term = plan.terms[i];
+                       term.in_o = term.in_l =
+                           static_cast<double>(std::min(range + 1, splits.count));
+                     }
+                   }});
+}
+
+/// P of another base than the scores, each split with a maximum of its own; they are put together
+/// rightly.
+void add_bases_of_splits(const Splits& splits, Flaws& flaws) {
+  constexpr double log2e = std::numbers::log2e, ln2 = std::numbers::ln2;
+  for (const auto& [exponent, what] : {std::pair(ln2, "2^(s - m) of scores in base e"),
+                                       {log2e, "e^(s - m) of scores in base 2"}}) {
+    for (const bool alpha_too : {false, true}) {
+      flaws.push_back({Cause::wrong_base, Stage::softmax,
+                       "whose P is " + std::string(what) + " in each of " + splits.text +
+                           (alpha_too ? ", and alpha likewise" : ""),
+                       1, [=, exponent = exponent](RowPlan& plan) {
+                         plan.part_keys = splits.part_keys();
+                         plan.exponent = exponent;
+                         plan.parts = alpha_too ? PartBases::of_p_and_alpha : PartBases::of_p;
                        }});
     }
   }
@@ -199,8 +231,15 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
     add_weights(splits, flaws);
     add_powers(splits, flaws);
     add_reductions(splits, flaws);
-    if (!splits.by_turns) add_shares(splits, info.bc, flaws);
+    add_bases_of_splits(splits, flaws);
+    if (splits.by_turns) {
+      add_missed_turns(splits, flaws);
+    } else {
+      add_shares(splits, info.bc, flaws);
+    }
   }
+  // Of fewer keys a kernel makes a single one.
+  add_bases_of_splits({1, info.problem.len_kv, "1 splits of the keys"}, flaws);
   add_remainders(info, flaws);
 }
 

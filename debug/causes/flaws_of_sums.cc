@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,33 @@ void add_bases(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// l that one lane of a quad stores for all four, from a butterfly that lacks a step, or takes one
+/// twice (layout of mma.m16n8: a lane has pair c / 2 % 4 of every eight columns).
+void add_sums_of_one_lane(const DumpInfo& info, Flaws& flaws) {
+  if (info.bc % 8 != 0) return;
+  struct Share {
+    const char* text;
+    std::int64_t lanes;  ///< those whose number has no other bits
+    int times;
+  };
+  const Share shares[] = {{"lane 0", 0, 1},
+                          {"lanes 0 and 1", 1, 1},
+                          {"lanes 0 and 2", 2, 1},
+                          {"lanes 0 and 1, twice", 1, 2},
+                          {"lanes 0 and 2, twice", 2, 2}};
+  for (const auto& [text, lanes, times] : shares) {
+    flaws.push_back(
+        {Cause::incomplete_reduction, Stage::softmax,
+         std::string("in which all take the l of ") + text + " of four (layout of mma.m16n8)", 1,
+         [=, lanes = lanes, times = times](RowPlan& plan) {
+           for (Term& term : plan.terms) {
+             const std::int64_t lane = term.key / 2 % 4;
+             term.in_l = (lane & ~lanes) == 0 ? times : 0;
+           }
+         }});
+  }
+}
+
 void add_sums(const DumpInfo& info, Flaws& flaws) {
   if (info.br == info.bc) {
     flaws.push_back({Cause::transposed, Stage::softmax,
@@ -71,6 +99,16 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
                    [](RowPlan& plan) {
                      if (!plan.terms.empty()) plan.terms.front().in_l = 0;
                    }});
+  // The product with V ends, or begins, a key off, and l does not.
+  flaws.push_back({Cause::contribution_missing, Stage::pv,
+                   "in which O lacks the last key that a row sees", 1, [](RowPlan& plan) {
+                     if (!plan.terms.empty()) plan.terms.back().in_o = 0;
+                   }});
+  flaws.push_back({Cause::contribution_missing, Stage::pv, "in which O lacks the first key", 1,
+                   [](RowPlan& plan) {
+                     if (!plan.terms.empty()) plan.terms.front().in_o = 0;
+                   }});
+  add_sums_of_one_lane(info, flaws);
   const std::pair<SumOver, const char*> lanes[] = {
       {SumOver::own_lane, "the columns of one lane of four"},
       {SumOver::lane_and_neighbour, "the columns of lanes i and i xor 1"},
@@ -80,6 +118,14 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
         {Cause::incomplete_reduction, Stage::softmax,
          std::string("in which l is summed over ") + what + " alone (layout of mma.m16n8)", 0,
          [over = over](RowPlan& plan) { plan.sum_over = over; }});
+    if (over == SumOver::own_lane) continue;
+    flaws.push_back({Cause::incomplete_reduction, Stage::softmax,
+                     std::string("in which l is summed over ") + what +
+                         " twice, over no others (layout of mma.m16n8)",
+                     1, [over = over](RowPlan& plan) {
+                       plan.sum_over = over;
+                       for (Term& term : plan.terms) term.in_l = 2;
+                     }});
   }
   add_flaws_of_reductions(info, flaws);
   for (const int times : {2, 4, 8, 16, 32}) {
@@ -128,7 +174,7 @@ void add_sums(const DumpInfo& info, Flaws& flaws) {
                          std::to_string(bits),
                      1, [=](RowPlan& plan) { plan.score_keys = bits; }});
   }
-  for (const std::size_t step : {std::size_t{16}, d / 2}) {
+  for (const std::size_t step : std::set<std::size_t>{16, d / 2}) {
     if (step == 0 || step >= d) continue;
     for (std::size_t first = 0; first < d; first += step) {
       for (const int times : {0, 2}) {

@@ -11,7 +11,7 @@
 namespace lanescope {
 namespace {
 
-/// Kv heads of all batches that are tried for a head.
+/// Heads of all batches that are tried for a head.
 constexpr std::int64_t most_heads = 32;
 
 /// The factor of the scores that comes nearest to the first wrong rows.
@@ -53,37 +53,53 @@ Flaw nearest_scale(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
           [=](RowPlan& plan) { plan.scale *= best; }};
 }
 
-/// Which rows of k and v a head takes: (batch, head) → kv head of all batches.
+/// Which rows of k and v, or of q, a head takes: (batch, head) → head of all batches.
 using HeadMap = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
 
-enum class Taken : std::uint8_t { keys_and_values, keys, values };
+enum class Taken : std::uint8_t { keys_and_values, keys, values, queries };
+
+/// Of each batch.
+std::int64_t heads_of(const Problem& p, Taken taken) {
+  return taken == Taken::queries ? p.heads : p.heads_kv;
+}
+
+/// The head, of all batches, that one should take.
+std::int64_t right_head(const Problem& p, Taken taken, std::int64_t batch, std::int64_t head) {
+  return batch * heads_of(p, taken) + (taken == Taken::queries ? head : p.kv_head(head));
+}
 
 Flaw flaw_of(const Problem& p, Taken taken, const HeadMap& map) {
-  const char* const names[] = {"K and V are", "K is", "V is"};
-  std::string text = std::string("in which the kv head of ") + names[static_cast<int>(taken)];
+  const char* const names[] = {"kv head of K and V are", "kv head of K is", "kv head of V is",
+                               "head of Q is"};
+  std::string text = std::string("in which the ") + names[static_cast<int>(taken)];
+  const std::int64_t heads = heads_of(p, taken);
   int said = 0;
   for (const auto& [place, flat] : map) {
     const auto [batch, head] = place;
-    if (flat == batch * p.heads_kv + p.kv_head(head)) continue;
+    if (flat == right_head(p, taken, batch, head)) continue;
     if (++said > 3) {
       text += ", ...";
       break;
     }
-    text += (said > 1 ? ", " : " ") + std::to_string(flat % p.heads_kv);
-    if (flat / p.heads_kv != batch) text += " of batch " + std::to_string(flat / p.heads_kv);
+    text += (said > 1 ? ", " : " ") + std::to_string(flat % heads);
+    if (flat / heads != batch) text += " of batch " + std::to_string(flat / heads);
     text += " for head " + std::to_string(head);
     if (p.batch > 1) text += " of batch " + std::to_string(batch);
   }
   return {Cause::wrong_head, Stage::load, text, 3, [=](RowPlan& plan) {
             const auto place = map.find({plan.batch, plan.head});
             if (place == map.end()) return;
+            if (taken == Taken::queries) {
+              plan.q_row = place->second * p.len_q + plan.query;
+              return;
+            }
             const std::int64_t first = place->second * p.len_kv;
             if (taken != Taken::values) plan.k_first = first;
             if (taken != Taken::keys) plan.v_first = first;
           }};
 }
 
-/// The kv heads that explain the rows, head by head.
+/// The heads that explain the rows, head by head.
 std::optional<HeadMap> taken_heads(PlanInputs& inputs, const std::vector<OutputRow>& rows,
                                    Taken taken) {
   const Problem& p = inputs.problem();
@@ -92,13 +108,13 @@ std::optional<HeadMap> taken_heads(PlanInputs& inputs, const std::vector<OutputR
   HeadMap map;
   bool any = false;
   for (const auto& [place, own_rows] : by_head) {
-    const std::int64_t own = place.first * p.heads_kv + p.kv_head(place.second);
+    const std::int64_t own = right_head(p, taken, place.first, place.second);
     map[place] = own;
     if (std::none_of(own_rows.begin(), own_rows.end(),
                      [](const OutputRow& row) { return row.wrong(); })) {
       continue;
     }
-    for (std::int64_t flat = 0; flat < p.batch * p.heads_kv && map[place] == own; ++flat) {
+    for (std::int64_t flat = 0; flat < p.batch * heads_of(p, taken) && map[place] == own; ++flat) {
       if (flat == own) continue;
       const Flaw flaw = flaw_of(p, taken, {{place, flat}});
       if (try_flaw(flaw, inputs, own_rows).wins()) map[place] = flat;
@@ -148,8 +164,9 @@ void add_finite_masks(PlanInputs& inputs, const std::vector<OutputRow>& rows,
 std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
   std::vector<Flaw> flaws = window_flaws(inputs.info());
   const Problem& p = inputs.problem();
-  if (p.batch * p.heads_kv > 1 && p.batch * p.heads_kv <= most_heads) {
-    for (const Taken taken : {Taken::keys_and_values, Taken::keys, Taken::values}) {
+  for (const Taken taken : {Taken::keys_and_values, Taken::keys, Taken::values, Taken::queries}) {
+    const std::int64_t heads = p.batch * heads_of(p, taken);
+    if (heads > 1 && heads <= most_heads) {
       if (const auto map = taken_heads(inputs, rows, taken)) {
         flaws.push_back(flaw_of(p, taken, *map));
       }

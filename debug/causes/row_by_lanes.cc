@@ -64,8 +64,10 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
       sum[by_itself ? lane : first_of(lane, lanes.of_sum)] += p;
       const std::vector<double>& v = value_of_term(plan, plan.terms[i]);
       for (std::size_t col = 0; col < d; ++col) {
-        row.o[col] += p * v[col];
-        row.magnitude[col] += std::abs(p * v[col]);
+        const std::size_t key = lanes.own_weights ? i - i % count + lane_of(col) : i;
+        const double share = key < end ? (key == i ? p : weight(scores[key], m[lane])) * v[col] : 0;
+        row.o[col] += share;
+        row.magnitude[col] += std::abs(share);
       }
     }
     if (lanes.sums_down && !lanes.sums_at_end) reduce_down(sum);

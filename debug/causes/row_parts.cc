@@ -75,6 +75,28 @@ void PlanInputs::Sums::bring_by(const PartPowers& powers, const PartKeys& keys,
   }
 }
 
+void PlanInputs::Sums::weigh_apart(const RowPlan& plan, const std::vector<double>& scores) {
+  const auto width = static_cast<std::size_t>(plan.tile);
+  std::vector<double> running(scores.size());  // the part's maximum up to the term's tile
+  std::vector<double> peaks;
+  for (std::size_t first = 0; first < scores.size(); first += width) {
+    const std::size_t end = std::min(first + width, scores.size());
+    for (std::size_t i = first; i < end; ++i) {
+      const std::size_t part = plan.part_keys.of(i);
+      if (part >= peaks.size()) peaks.resize(part + 1, -reference::infinity);
+      peaks[part] = std::max(peaks[part], scores[i]);
+    }
+    for (std::size_t i = first; i < end; ++i) running[i] = peaks[plan.part_keys.of(i)];
+  }
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    // Up to where powers of the wrong base go, and from there on those of the right one.
+    const double base = plan.parts == PartBases::of_p ? running[i] : peaks[plan.part_keys.of(i)];
+    const double share = std::pow(weight(scores[i], base), plan.exponent) * weight(base, m);
+    in_o[i] = plan.terms[i].in_o * share;
+    in_l[i] = plan.terms[i].in_l * share;
+  }
+}
+
 void PlanInputs::Sums::reduce_by(const PartLanes& lanes, const PartKeys& keys) {
   std::vector<double> l;
   for (const Part& part : parts(keys, {})) l.push_back(part.l);

@@ -76,6 +76,8 @@ double PlanInputs::factor_of(const RowPlan& plan, const Sums& sums, double l) {
       return 1 / static_cast<double>(plan.terms.size());
     case OutputRule::by_whole_sum:
       return 1 / std::trunc(l);
+    case OutputRule::by_sum_and_one:
+      return 1 / (1 + l);
     case OutputRule::by_earlier_sum:
       return 1 / sums.l_before_last;
     case OutputRule::rescaled_again:

@@ -37,6 +37,7 @@ enum class OutputRule : std::uint8_t {
   by_count,        ///< o / the number of keys that the row sees
   by_earlier_sum,  ///< o / (l before the last tile)
   by_whole_sum,    ///< o / (l without its fraction)
+  by_sum_and_one,  ///< o / (1 + l)
   rescaled_again,  ///< alpha of the last tile · o / l
 };
 /// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l, or ln(m + l).
@@ -84,6 +85,10 @@ struct PartKeys {
   }
 };
 
+/// Whether parts of the keys have maxima of their own, to which P of the base `exponent` is
+/// relative; alpha, from tile to tile of a part, has that base, too, or the right one.
+enum class PartBases : std::uint8_t { none, of_p, of_p_and_alpha };
+
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
@@ -99,7 +104,11 @@ struct LaneReductions {
   /// l is what `shfl.down` by 16, 8, 4, 2 and 1 leaves in each lane: whole in the first alone.
   /// Lanes behind the last give their own once more.
   bool sums_down = false;
-  bool whole() const { return of_maximum == lanes - 1 && of_sum == lanes - 1 && !sums_down; }
+  /// A lane multiplies each value of the tile with the weight of its own key, not with the value's.
+  bool own_weights = false;
+  bool whole() const {
+    return of_maximum == lanes - 1 && of_sum == lanes - 1 && !sums_down && !own_weights;
+  }
 };
 
 /// An input of attention, as where a row is taken from.
@@ -169,6 +178,7 @@ struct RowPlan {
   PartPowers part_powers;
   PartLanes part_lanes;
   PartKeys part_keys;
+  PartBases parts = PartBases::none;
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;
   OutputRule output = OutputRule::divided;

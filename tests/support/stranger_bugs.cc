@@ -222,6 +222,19 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"lse_of_added_sum", "wrong_formula"},
       {"odd_columns_unscaled", "wrong_scale"},
       {"masked_beyond_last_row", "causal_mask_missing"},
+      {"divided_by_one_more", "wrong_formula"},
+      {"v_of_row_of_tile", "stale_operand"},
+      {"v_keys_with_bits_exchanged", "permuted"},
+      {"kv_rows_in_turns", "wrong_stride"},
+      {"k_of_first_sixteen_columns", "wrong_source"},
+      {"q_heads_by_turns", "wrong_head"},
+      {"l_of_lane_zero_twice", "incomplete_reduction"},
+      {"o_without_last_key", "contribution_missing"},
+      {"third_of_four_not_rescaled", "not_rescaled"},
+      {"p_not_broadcast", "wrong_source"},
+      {"p_exchanged", "transposed"},
+      {"split_all_from_its_first", "contribution_repeated"},
+      {"split_p_of_base_e", "wrong_base"},
   };
   return bugs;
 }

@@ -254,8 +254,8 @@ struct Kernel {
     std::vector<std::vector<float>> ms, ls, os;
     for (int split = 0; split < 2; ++split) {
       std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 32);
-      const bool turns = is("by_turns");
-      const std::int64_t begin = turns ? split : split * size, step = turns ? 2 : 1;
+      const bool turns = is("by_turns") || is("split_all_from_its_first");
+      const std::int64_t begin = turns ? split : split * size, step = is("by_turns") ? 2 : 1;
       for (std::int64_t t = begin; t < (turns ? tiles : std::min(tiles, begin + size)); t += step) {
         tile(b, h, kv, kv, first, t, factor, in.type(), in.type(), in.type(), m, l, o, alpha, s,
              lanes);
@@ -314,7 +314,11 @@ struct Kernel {
   std::vector<float> queries_of(std::int64_t b, std::int64_t h, std::int64_t first, float factor,
                                 ElementType type) const {
     std::vector<float> tile;
-    const std::int64_t head = b * p.heads + (is("q_of_next_head") ? (h + 1) % p.heads : h);
+    const std::int64_t group = p.heads / p.heads_kv;
+    const std::int64_t head =
+        b * p.heads + (is("q_of_next_head")     ? (h + 1) % p.heads
+                       : is("q_heads_by_turns") ? h % group * p.heads_kv + h / group
+                                                : h);
     for (std::int64_t query = first; query < first + br; ++query) {
       for (std::int64_t i = 0; i < p.d; ++i) {
         std::int64_t row = is("q_of_next_row") ? std::min(query + 1, p.len_q - 1) : query, col = i;
@@ -344,9 +348,13 @@ struct Kernel {
     for (std::int64_t key = number * bc; key < (number + 1) * bc; ++key) {
       for (std::int64_t i = 0; i < p.d; ++i) {
         std::int64_t row = key, col = is("k_of_even_columns") ? i / 2 * 2 : i;
+        if (is("k_of_first_sixteen_columns")) col = i % 16;
+        const Tensor& k = is("kv_rows_in_turns") && key % 2 == 1 ? in.v : k_in;
+        if (is("kv_rows_in_turns")) row = key / 2;
         k_misread.apply(row, col);
         const bool is_read = row < p.len_kv && col < p.d;
-        tile.push_back(is_read ? element_of(of_k, k_in, in.k, type, kv, off + row, col) : 0);
+        tile.push_back(
+            is_read ? element_of(of_k, k, &k == &k_in ? in.k : k, type, kv, off + row, col) : 0);
       }
     }
     return tile;
@@ -370,6 +378,8 @@ struct Kernel {
         if (is("v_row_plus_one")) key += 1;
         if (is("v_rows_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
         if (is("v_of_key_mod_four")) key = number * bc + c % 4;
+        if (is("v_of_row_of_tile")) key = number + c;
+        if (is("v_keys_with_bits_exchanged")) key += (c >> 3 & 1) * -7 + (c & 1) * 7;
         v_misread.apply(key, col);
         if (is("v_swizzled")) col ^= (c & 1) * 8;
         if (is("v_half_repeated")) col &= ~(p.d / 2);
@@ -379,11 +389,14 @@ struct Kernel {
         }
         if (is("o_without_last_sixteen") && c >= bc - 16) continue;
         if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
+        const Tensor& packed = is("kv_rows_in_turns") && key % 2 == 1 ? in.k : v;
+        if (is("kv_rows_in_turns")) key = (key + 1) / 2;
         if (key >= p.len_kv || col >= p.d) continue;
         own.key = key;
         own.is_read = true;
         if (is("k_and_v_at_len_q")) key += kv * (p.len_q - p.len_kv);
-        own.value = element_of(of_v, v, in.v, type, kv_of_v, key, col);
+        own.value =
+            element_of(of_v, packed, &packed == &v ? in.v : packed, type, kv_of_v, key, col);
       }
     }
     return tile;
@@ -499,7 +512,7 @@ struct Kernel {
       for (std::int64_t c = 0; c < bc; ++c) {
         float& x = s[row * C + static_cast<std::size_t>(c)];
         x = std::exp2((x - (is("p_of_own_peak") ? (peak == -inf ? 0 : peak) : shift)) *
-                      (is("p_of_base_e") ? 1.4426950408889634f : 1));
+                      (is("p_of_base_e") || is("split_p_of_base_e") ? 1.4426950408889634f : 1));
         sum += is("sum_of_rounded")             ? rounded(in.type(), x)
                : is("p_and_l_without_low_bits") ? truncated(in.type(), x)
                                                 : x;
@@ -536,6 +549,7 @@ struct Kernel {
         const float own = is("l_of_lane") || is("l_of_half_a_warp") ? share[i]
                           : is("l_of_lane_pair")                    ? share[i] + share[i ^ 1]
                           : is("l_of_lane_pair2")                   ? share[i] + share[i ^ 2]
+                          : is("l_of_lane_zero_twice")              ? 2 * (share[0] + share[1])
                                                                     : 0;
         lane = alpha[row] * lane + own;
       }
@@ -566,6 +580,8 @@ struct Kernel {
     const bool o_in_f16 = is("o_in_f16"), in_parts = is("o_rescaled_in_parts");
     std::vector<float> weights(C);
     const bool needs_mask = (t + 1) * bc > p.visible_keys(first);
+    const std::int64_t block_end = p.visible_keys(std::min(p.len_q, first + br) - 1);
+    const bool in_o = !is("o_of_whole_tiles") || (t + 1) * bc <= block_end;
     for (std::int64_t r = 0; r < br; ++r) {
       const auto row = static_cast<std::size_t>(r);
       float a = alpha[row];
@@ -579,18 +595,24 @@ struct Kernel {
       if (is("alpha_of_row_xor_8")) a = alpha[row ^ 8];
       if (is("alpha_of_row_xor_1")) a = alpha[row ^ 1];
       for (std::size_t c = 0; c < C; ++c)
-        weights[c] = weight(s, l, r, static_cast<std::int64_t>(c));
+        weights[c] = in_o ? weight(s, l, r, static_cast<std::int64_t>(c)) : 0;
+      const std::int64_t last_seen = p.visible_keys(first + r) - 1 - t * bc;
+      if (is("o_without_last_key") && last_seen >= 0 && last_seen < bc) {
+        weights[static_cast<std::size_t>(last_seen)] = 0;
+      }
       for (std::int64_t i = 0; i < p.d; ++i) {
         if (is("alpha_by_odd_columns")) a = alpha[(row & ~std::size_t{8}) | (i & 1 ? 8 : 0)];
         float& out = o[row * D + static_cast<std::size_t>(i)];
         const bool keeps = (is("half_the_columns_not_rescaled") && i >= p.d / 2) ||
-                           (is("columns_from_24_not_rescaled") && i >= 24);
+                           (is("columns_from_24_not_rescaled") && i >= 24) ||
+                           (is("third_of_four_not_rescaled") && i % 4 == 2);
         float sum = is("o_rescaled_after") || keeps ? out : a * out;
         for (std::size_t c = 0; c < C; ++c) {
           const Element& v = values[c * D + static_cast<std::size_t>(i)];
           if (in_parts && c == C / 2) sum *= a;
           if (!v.is_read || (of_idle_lane && v.key >= p.visible_keys(first + r))) continue;
-          sum = std::fma(weights[c], v.value, sum);
+          const std::size_t lane = is("p_not_broadcast") ? static_cast<std::size_t>(i % 32) : c;
+          sum = std::fma(weights[lane], v.value, sum);
           if (o_in_f16) sum = rounded(ElementType::f16, sum);
         }
         out = is("o_rescaled_after") ? a * sum : sum;
@@ -609,6 +631,7 @@ struct Kernel {
       c = c / 16 * 16 + c % 8 + row % 16 / 8 * 8;
     }
     p_misread.apply(r, c);
+    if (is("p_exchanged")) std::swap(r, c);
     if (is("p_stored_by_lanes")) c = c % (bc / 8) * 8 + c / (bc / 8);
     if (is("p_of_first_of_four")) r = r / 4 * 4;
     float x = s[static_cast<std::size_t>(r * bc + c)];
@@ -651,6 +674,7 @@ struct Kernel {
                                                                                     : i / 2 % 4)]
                                 : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
+        if (is("divided_by_one_more")) divisor += 1;
         if (is("o_divided_in_each_tile")) divisor = 1;
         if (is("l_truncated")) divisor = std::trunc(divisor);
         float x = o[row * D + static_cast<std::size_t>(i)];

@@ -200,6 +200,16 @@ TEST_CASE("locate: a broken rule of the machine is a cause by itself") {
   CHECK(diagnosis.certain);
 }
 
+TEST_CASE("locate: who arrives once too often, or too early, is not certain") {
+  Dump dump = synthetic_dump({.problem = one_tile});
+  dump.info.incomplete =
+      "block 0: lane 0 of warp 4, mbarrier.arrive: one arrival too many: of its phase 0 (parity 0) "
+      "1 of 1 arrivals have come";
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  CHECK(diagnosis.cause == Cause::machine_rule);
+  CHECK_FALSE(diagnosis.certain);
+}
+
 TEST_CASE("locate: a phase that other bytes come in than it expects, though all arrive") {
   Dump dump = synthetic_dump({.problem = one_tile});
   const auto cause_with = [&](const std::string& arrivals_and_bytes) {

@@ -73,6 +73,15 @@ TEST_CASE("flaw contest: another number of splits is another flaw", "[causes]") 
       finding_of("in which of 3 splits of the keys the l are added up, each at its own maximum")));
 }
 
+TEST_CASE("flaw contest: of one tile, the order of tiles is none", "[causes]") {
+  const Finding backwards =
+      finding_of("in which O is not rescaled by alpha (tiles from the last to the first)");
+  const Dump one = dump_of({1, 2, 1, 48, 32, 32, false}, ""), several = dump_of(full, "");
+  CHECK(FlawContest(one).can_have(backwards));
+  CHECK_FALSE(FlawContest(one).shows(backwards));
+  CHECK(FlawContest(several).shows(backwards));
+}
+
 TEST_CASE("flaw contest: a right run refutes what would show in it", "[causes]") {
   const Dump without_mask = dump_of(full, ""), with_mask = dump_of(masked, "");
   FlawContest in_full(without_mask), in_causal(with_mask);

@@ -39,6 +39,13 @@ std::string without_shares(std::string words) {
   return at == words.npos ? words : words.erase(at, share.size());
 }
 
+/// Words without the order of the tiles, which one alone does not have.
+std::string without_order(std::string words) {
+  const std::string order = " (tiles from the last to the first)";
+  const std::size_t at = words.find(order);
+  return at == words.npos ? words : words.erase(at, order.size());
+}
+
 /// Whether a flaw is of a number of splits, which some kernels make of the problem.
 bool is_of_splits(const std::string& text) { return text.find(" splits") != text.npos; }
 
@@ -88,7 +95,8 @@ std::optional<Flaw> FlawContest::find(const std::string& text) const {
   }
   const auto same = by_text_.find(text);
   if (same != by_text_.end()) return flaws_[same->second];
-  const auto like = by_words_.find(words_of(text));
+  auto like = by_words_.find(words_of(text));
+  if (like == by_words_.end()) like = by_words_.find(without_order(words_of(text)));
   return like == by_words_.end() ? std::nullopt : std::optional(flaws_[like->second]);
 }
 
@@ -157,7 +165,10 @@ bool FlawContest::explains_plainly(const Finding& finding, const std::vector<Out
     if (fits_here || !is_of_splits(finding.flaw)) return fits_here;
   }
   const std::string words = words_of(finding.flaw);
-  const auto kind_of = [](const std::string& text) { return without_count(without_shares(text)); };
+  const bool has_order = by_words_.contains(words);
+  const auto kind_of = [&](const std::string& text) {
+    return without_count(without_shares(has_order ? text : without_order(text)));
+  };
   const auto like = [&](const Flaw& flaw) {
     return kind_of(words_of(flaw.text)) == kind_of(words) && fits(flaw);
   };

@@ -115,6 +115,41 @@ TEST_CASE("known flaws: the second product leaves out tiles that are not whole",
   CHECK(diagnosis.first->stage == Stage::pv);
 }
 
+// A number for each row explains it: that says where the bug is, and no more.
+TEST_CASE("known flaws: both outputs are those of another l", "[causes]") {
+  const Dump dump =
+      stranger_dump(problems[0], ElementType::f16, "random", 5, 32, 32, "l_of_each_row_off");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK_FALSE(diagnosis.certain);
+  CHECK(diagnosis.cause == Cause::contribution_repeated);
+  CHECK(diagnosis.first->stage == Stage::softmax);
+}
+
+// Were they stored in the wrong place, what belongs there would be gone.
+TEST_CASE("known flaws: parts of rows that hold another's, which is in its place too", "[causes]") {
+  Dump dump =
+      stranger_dump({1, 1, 1, 32, 64, 64, false}, ElementType::f16, "random", 5, 32, 64, "");
+  const auto named = std::find_if(dump.tensors.begin(), dump.tensors.end(),
+                                  [](const Dump::Entry& entry) { return entry.name == "o_final"; });
+  REQUIRE(named != dump.tensors.end());
+  Tensor& o = named->tensor;
+  const Tensor right = o;
+  for (std::int64_t row = 0; row < 32; ++row) {
+    for (std::int64_t col = 0; col < 64; ++col) {
+      if (row / 16 == col / 32) continue;
+      o.set(row * 64 + col, right.at((row ^ 16) * 64 + col));
+    }
+  }
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK_FALSE(diagnosis.certain);
+  CHECK(diagnosis.cause == Cause::operand_of_other_row);
+  CHECK(diagnosis.first->stage == Stage::pv);
+}
+
 // By its text a flaw is found again in other problems.
 TEST_CASE("known flaws: those of the same text are the same", "[causes]") {
   for (const Problem& problem : problems) {

@@ -10,6 +10,7 @@
 #include "debug/causes/flaw_trial.h"
 #include "debug/causes/output_variants.h"
 #include "debug/causes/phrases.h"
+#include "debug/judge/compare.h"
 #include "debug/text/text.h"
 #include "reference/parallel.h"
 
@@ -70,6 +71,13 @@ class FlawSearch {
     if (!may_be_explained(rows_)) return;
     const std::vector<Flaw> flaws = known_flaws(info_);
     attempt(flaws);
+    if (fitting_.empty() && !traced_ && o_is_right()) {
+      // m and l are right, too: what is left is how they are put together.
+      if (const auto flaw = learned_log_sum(inputs_, rows_)) attempt({*flaw});
+      if (fitting_.empty()) attempt_on_variant(flaws);
+      tell(findings);
+      return;
+    }
     // Errors that a rounding explains nearly whole need no other flaw.
     if (fitting_.empty() && !traced_ && find_nearest_rounding(flaws, 0.4, findings)) return;
     if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
@@ -82,6 +90,7 @@ class FlawSearch {
     }
     if (fitting_.empty() && !traced_) attempt(learned_flaws(inputs_, rows_));
     if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, 0.6, findings);
+    if (fitting_.empty() && !traced_) find_other_sum(findings);
     tell(findings);
   }
 
@@ -105,6 +114,12 @@ class FlawSearch {
   bool lse_is_right() const {
     return std::none_of(rows_.begin(), rows_.end(),
                         [](const OutputRow& row) { return row.lse && row.lse->wrong(); });
+  }
+
+  bool o_is_right() const {
+    return std::all_of(rows_.begin(), rows_.end(), [](const OutputRow& row) {
+      return row.wrong_values == (row.lse && row.lse->wrong() ? 1 : 0);
+    });
   }
 
   void attempt(const std::vector<Flaw>& flaws) {
@@ -205,6 +220,35 @@ class FlawSearch {
     return true;
   }
 
+  /// Outputs that are those of another l, of each row its own: O has it, and the log-sum-exp.
+  void find_other_sum(Findings& findings) {
+    int wrong = 0, explained = 0, larger = 0;
+    for (const OutputRow& row : rows_) {
+      if (!row.wrong() || !row.lse || row.o.empty()) continue;
+      ++wrong;
+      const PlannedRow right =
+          inputs_.carry_out(inputs_.right_plan(row.batch, row.head, row.query));
+      const double times = std::exp(row.lse->got - right.lse);
+      const auto follows = [&](const OutputValue& o, double value) {
+        return compare(o.got, value / times, 2 * o.bound / std::min(1.0, times)).holds;
+      };
+      const bool fits = std::isfinite(times) && times > 0 && std::abs(times - 1) > 1e-3 &&
+                        std::equal(row.o.begin(), row.o.end(), right.o.begin(), follows);
+      explained += fits;
+      larger += fits && times > 1;
+    }
+    if (wrong < 4 || explained < 0.98 * wrong) return;
+    // A number for each row is free: it says where the bug is, not what.
+    const Cause cause = larger == explained ? Cause::contribution_repeated
+                        : larger == 0       ? Cause::contribution_missing
+                                            : Cause::wrong_formula;
+    Finding finding{cause, 0.95};
+    finding.stage = info_.splits > 1 ? Stage::combine : Stage::softmax;
+    finding.evidence = {
+        "of each row, O and the log-sum-exp are those of another l, all else is right"};
+    findings.push_back(finding);
+  }
+
   void tell(Findings& findings) {
     std::stable_sort(fitting_.begin(), fitting_.end(),
                      [](const Fit& a, const Fit& b) { return a.choices() < b.choices(); });
@@ -264,11 +308,8 @@ class FlawSearch {
 }  // namespace
 
 void find_known_flaw(const Scene& scene, Findings& findings) {
-  const DumpInfo& info = scene.info();
-  const bool traced = std::any_of(info.sites.begin(), info.sites.end(),
-                                  [](const DumpSite& entry) { return !is_output(entry.site.id); });
   if (!scene.at_end() || scene.judge().gate() != Gate::fused) return;
-  FlawSearch(scene, traced).run(findings);
+  FlawSearch(scene, scene.info().is_traced()).run(findings);
 }
 
 }  // namespace lanescope

@@ -17,7 +17,7 @@ struct View {
   const char* what;
   Cause cause = Cause::permuted;
   std::function<Key(const Element&)> of_got, of_want;
-  bool rows = false;  ///< the groups are rows
+  std::int64_t row_groups = 0;  ///< groups that lie side by side in the same rows; 0: unknown
 };
 
 std::vector<View> views_of(const Scene& scene) {
@@ -36,7 +36,7 @@ std::vector<View> views_of(const Scene& scene) {
                      }});
     views.push_back(both("column", [](const Element& e) { return Key{e.col, e.row}; }));
     views.push_back(both("row", [](const Element& e) { return Key{e.row, e.col}; }));
-    views.back().rows = true;
+    views.back().row_groups = 1;
   }
   if (!scene.elements().empty() && scene.elements()[0].holder.reg >= 0) {
     views.push_back(both("register", [](const Element& e) {
@@ -57,9 +57,11 @@ std::vector<View> views_of(const Scene& scene) {
     views.push_back(both("8x8 block", [](const Element& e) {
       return Key{e.row / 8 * 64 + e.col / 8, e.row % 8 * 8 + e.col % 8};
     }));
+    views.back().row_groups = 64;
     views.push_back(both("chunk of 8 columns", [=](const Element& e) {
       return Key{e.row * ((cols + 7) / 8) + e.col / 8, e.col % 8};
     }));
+    views.back().row_groups = (cols + 7) / 8;
   }
   return views;
 }
@@ -114,10 +116,16 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
   const bool exchanged = std::all_of(
       map.begin(), map.end(), [&](const auto& pair) { return displaced.contains(pair.second); });
   if (!exchanged) finding.bits += free_number_bits;
-  // Rows of the outputs that hold another's, which is in its own place too, are of its operands.
-  if (!exchanged && scene.at_end() && view.rows) {
+  // Rows of the outputs, or parts of them, that hold another's, which is in its own place too, are
+  // of its operands.
+  const bool of_rows =
+      view.row_groups > 0 && std::all_of(map.begin(), map.end(), [&](const auto& pair) {
+        return pair.first % view.row_groups == pair.second % view.row_groups;
+      });
+  if (!exchanged && scene.at_end() && of_rows) {
     finding.cause = Cause::operand_of_other_row;
     finding.explained = std::min(finding.explained, 0.97);
+    if (!scene.info().is_traced()) finding.stage = Stage::pv;
   }
   if (view.cause == Cause::transposed) {
     finding.evidence = {std::string("row and column are exchanged in the ") + view.what};
@@ -176,7 +184,7 @@ std::optional<Finding> try_elements(const Scene& scene) {
   constexpr double decoys[] = {0.96, 0.98, 1.02, 1.04};
   const Wanted wanted(scene);
   double telling = 0;
-  int wrong = 0, found = 0, by_chance = 0, one_source = 0;
+  int wrong = 0, found = 0, by_chance = 0, one_source = 0, displaced = 0;
   std::set<std::pair<int, int>> sources;
   std::map<std::pair<int, int>, int> offsets;
   std::vector<std::string> examples;
@@ -202,6 +210,7 @@ std::optional<Finding> try_elements(const Scene& scene) {
     });
     if (!one_place) continue;
     ++one_source;
+    displaced += source.wrong;
     sources.emplace(source.row, source.col);
     ++offsets[{source.row - e.row, source.col - e.col}];
     if (examples.size() >= 3) continue;
@@ -211,13 +220,19 @@ std::optional<Finding> try_elements(const Scene& scene) {
   }
   // How likely it is that as many values are found if they are none of the tile's.
   const double chance = std::max(by_chance, 1) / (std::size(decoys) * std::max(telling, 1.0));
-  const bool is_exchange = found >= 0.98 * telling && telling * std::log(chance) < -30 &&
-                           one_source >= 8 &&
+  const bool is_exchange = found >= 0.98 * telling && displaced >= 0.9 * one_source &&
+                           telling * std::log(chance) < -30 && one_source >= 8 &&
                            10 * std::ssize(sources) >= 9 * std::int64_t{one_source};
   const double share = is_exchange ? static_cast<double>(telling) / wrong
                                    : std::min(0.97, static_cast<double>(one_source) / wrong);
   if (share < 0.8 || one_source < 4) return std::nullopt;
-  Finding finding{Cause::permuted, share, is_exchange ? 1.0 : 0.9};
+  // Who changes places leaves its own: what is right there too, was read from there.
+  const bool of_rows = scene.at_end() && displaced < 0.1 * one_source &&
+                       std::all_of(offsets.begin(), offsets.end(),
+                                   [](const auto& entry) { return entry.first.second == 0; });
+  Finding finding{of_rows ? Cause::operand_of_other_row : Cause::permuted, share,
+                  is_exchange ? 1.0 : 0.9};
+  if (of_rows && !scene.info().is_traced()) finding.stage = Stage::pv;
   finding.evidence = examples;
   finding.evidence.push_back("the source less the place, as (rows, columns): " +
                              offsets_text(offsets));

@@ -166,10 +166,7 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
   Finding finding{Cause::precision_lost, share};
   finding.bits = symptom_bits * near;
   // Of outputs alone, any stage may have rounded.
-  const auto& sites = scene.info().sites;
-  const bool traced = std::any_of(sites.begin(), sites.end(),
-                                  [](const DumpSite& entry) { return !is_output(entry.site.id); });
-  if (!traced && scene.at_end()) finding.explained *= 0.9;
+  if (!scene.info().is_traced() && scene.at_end()) finding.explained *= 0.9;
   finding.evidence = {"the largest error is " + value_text(largest) +
                       " of the value: right but for rounding"};
   // To nearest, it goes either way; by truncation, always down.

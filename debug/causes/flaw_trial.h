@@ -65,6 +65,10 @@ struct FlawTrial {
 
 FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows);
 
+/// The log-sum-exp as m and ln l, each with a factor that is learnt from the rows; none where they
+/// leave it open.
+std::optional<Flaw> learned_log_sum(PlanInputs& inputs, const std::vector<OutputRow>& rows);
+
 /// Flaws with numbers in them that are free, and learnt from the rows: the factor of the scores,
 /// the kv heads that heads take; and windows of every width. Which explains the rows is left to
 /// try_flaw.

@@ -90,6 +90,7 @@ void add_log_sums(const DumpInfo& info, Flaws& flaws) {
       {"m without its scale", 1 / scale, Cause::wrong_scale},
       {"m scaled twice", scale, Cause::wrong_scale},
       {"m without its scale, in base 2", log2e / scale, Cause::wrong_scale},
+      {"m without its scale, times ln 2", ln2 / scale, Cause::wrong_scale},
       {"m scaled twice, in base 2", scale * ln2, Cause::wrong_scale},
       {"-m", -1, Cause::wrong_formula},
       {"2 m", 2, Cause::wrong_formula},
@@ -124,7 +125,8 @@ void add_log_sums(const DumpInfo& info, Flaws& flaws) {
   const std::pair<LseRule, const char*> rules[] = {
       {LseRule::sum, "l itself"},
       {LseRule::maximum_and_sum, "m plus l, without its logarithm"},
-      {LseRule::logarithm_of_both, "the logarithm of m plus l"}};
+      {LseRule::logarithm_of_both, "the logarithm of m plus l"},
+      {LseRule::product, "m times ln l"}};
   for (const auto& [rule, what] : rules) {
     flaws.push_back({Cause::wrong_formula, Stage::epilogue,
                      std::string("whose log-sum-exp is ") + what, 0,

@@ -19,6 +19,22 @@ struct Reading {
   TileMap from;
 };
 
+/// Tiles of vectors that are stored by columns and read by rows.
+void add_exchanged_vectors(const DumpInfo& info, std::vector<Reading>& readings) {
+  const std::int64_t d = info.problem.d, rows = info.bc;
+  for (const std::int64_t vector : {1, 2, 4, 8}) {
+    const std::int64_t width = d / vector;
+    if (d % vector != 0 || width < 2 || (vector == 1 && width == rows)) continue;
+    readings.push_back({Cause::transposed,
+                        "by rows that was stored by columns" +
+                            (vector > 1 ? ", in vectors of " + std::to_string(vector) : ""),
+                        1, [=](std::int64_t row, std::int64_t col) {
+                          const std::int64_t at = col / vector * rows + row;
+                          return ElementPlace{at / width, at % width * vector + col % vector};
+                        }});
+  }
+}
+
 /// Tiles whose rows are read at another distance than they are stored at, or transposed.
 void add_distances(std::int64_t d, std::vector<Reading>& readings) {
   readings.push_back({Cause::transposed, "with rows and columns exchanged", 0,
@@ -270,6 +286,7 @@ void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan) 
 void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
   std::vector<Reading> readings;
   add_distances(info.problem.d, readings);
+  add_exchanged_vectors(info, readings);
   add_swizzles(info.problem.d, readings);
   add_exchanges(info, readings);
   add_groups(info, readings);

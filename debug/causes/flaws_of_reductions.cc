@@ -83,15 +83,21 @@ void add_rows_of_lanes(const DumpInfo& info, Flaws& flaws) {
   const std::pair<int, const char*> steps[] = {
       {1, "i and i xor 1"}, {2, "i and i xor 2"}, {0, "i"}};
   for (const auto& [distances, lanes] : steps) {
-    for (const bool at_end : {false, true}) {
-      flaws.push_back(
-          {Cause::incomplete_reduction, Stage::softmax,
-           std::string("in which m is taken over the columns of lane ") + lanes +
-               " alone (layout of mma.m16n8)" +
-               (at_end ? ", l put together after the last tile" : ""),
-           at_end, [=, distances = distances](RowPlan& plan) {
-             plan.lanes = {.lanes = 4, .of_maximum = distances, .of_sum = 3, .sums_at_end = at_end};
-           }});
+    for (const bool downwards : {false, true}) {
+      if (downwards && info.bc >= info.problem.len_kv) continue;
+      for (const bool at_end : {false, true}) {
+        flaws.push_back(
+            {Cause::incomplete_reduction, Stage::softmax,
+             std::string("in which m is taken over the columns of lane ") + lanes +
+                 " alone (layout of mma.m16n8)" +
+                 (at_end ? ", l put together after the last tile" : "") +
+                 (downwards ? " (tiles from the last to the first)" : ""),
+             at_end + downwards, [=, distances = distances](RowPlan& plan) {
+               plan.downwards = downwards;
+               plan.lanes = {
+                   .lanes = 4, .of_maximum = distances, .of_sum = 3, .sums_at_end = at_end};
+             }});
+      }
     }
   }
   for (const std::int64_t bits : {1, 2, 3, 4, 7, 8, 15, 16, 31}) {

@@ -168,12 +168,21 @@ void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
                        }
                      }});
   }
-  for (std::int64_t split = 0; split < splits.count && splits.keys > tile; ++split) {
+}
+
+/// A split that O, or O and l, lack or have twice.
+void add_counts(const Splits& splits, std::int64_t tile, Flaws& flaws) {
+  for (std::int64_t split = 0; split < splits.count; ++split) {
+    // Of ranges as short as tiles the flaws of keys have it.
+    if (!splits.by_turns && splits.keys <= tile) continue;
+    const auto is_of = [=, keys = splits.part_keys()](const Term& term) {
+      return keys.of(static_cast<std::size_t>(term.key)) == static_cast<std::size_t>(split);
+    };
     flaws.push_back({Cause::contribution_missing, Stage::combine,
                      "in which O lacks split " + std::to_string(split) + " of " + splits.text, 2,
                      [=](RowPlan& plan) {
                        for (Term& term : plan.terms) {
-                         if (term.key / splits.keys == split) term.in_o = 0;
+                         if (is_of(term)) term.in_o = 0;
                        }
                      }});
     for (const bool twice : {false, true}) {
@@ -183,7 +192,7 @@ void add_shares(const Splits& splits, std::int64_t tile, Flaws& flaws) {
                            " of " + splits.text + (twice ? " counts twice" : ""),
                        2, [=](RowPlan& plan) {
                          for (Term& term : plan.terms) {
-                           if (term.key / splits.keys != split) continue;
+                           if (!is_of(term)) continue;
                            term.in_o = term.in_l = twice ? 2 : 0;
                          }
                        }});
@@ -205,22 +214,42 @@ void add_missed_turns(const Splits& splits, Flaws& flaws) {
                    }});
 }
 
-/// P of another base than the scores, each split with a maximum of its own; they are put together
+/// What is wrong within splits, each of which has a maximum of its own; they are put together
 /// rightly.
-void add_bases_of_splits(const Splits& splits, Flaws& flaws) {
+void add_rules_within(const Splits& splits, Flaws& flaws) {
   constexpr double log2e = std::numbers::log2e, ln2 = std::numbers::ln2;
-  for (const auto& [exponent, what] : {std::pair(ln2, "2^(s - m) of scores in base e"),
-                                       {log2e, "e^(s - m) of scores in base 2"}}) {
-    for (const bool alpha_too : {false, true}) {
-      flaws.push_back({Cause::wrong_base, Stage::softmax,
-                       "whose P is " + std::string(what) + " in each of " + splits.text +
-                           (alpha_too ? ", and alpha likewise" : ""),
-                       1, [=, exponent = exponent](RowPlan& plan) {
-                         plan.part_keys = splits.part_keys();
-                         plan.exponent = exponent;
-                         plan.parts = alpha_too ? PartBases::of_p_and_alpha : PartBases::of_p;
-                       }});
-    }
+  struct Rule {
+    Cause cause;
+    Stage stage;
+    const char* what;
+    PartRules rules;
+  };
+  const Rule all[] = {
+      {Cause::wrong_base, Stage::softmax, "P is 2^(s - m) of scores in base e", {ln2, 1, 1}},
+      {Cause::wrong_base, Stage::softmax, "P is e^(s - m) of scores in base 2", {log2e, 1, 1}},
+      {Cause::wrong_base,
+       Stage::softmax,
+       "P is 2^(s - m) of scores in base e, and alpha likewise",
+       {ln2, ln2, ln2}},
+      {Cause::wrong_base,
+       Stage::softmax,
+       "P is e^(s - m) of scores in base 2, and alpha likewise",
+       {log2e, log2e, log2e}},
+      {Cause::not_rescaled, Stage::softmax, "O and l are not rescaled by alpha", {1, 0, 0}},
+      {Cause::not_rescaled, Stage::pv, "O is not rescaled by alpha", {1, 0, 1}},
+      {Cause::not_rescaled, Stage::softmax, "l is not rescaled by alpha", {1, 1, 0}},
+      {Cause::rescaled_twice, Stage::softmax, "O and l are rescaled by alpha twice", {1, 2, 2}},
+      {Cause::rescaled_twice, Stage::pv, "O is rescaled by alpha twice", {1, 2, 1}},
+      {Cause::rescaled_twice, Stage::softmax, "l is rescaled by alpha twice", {1, 1, 2}},
+      {Cause::wrong_base, Stage::softmax, "alpha is 2^x in the place of e^x", {1, ln2, ln2}},
+      {Cause::wrong_base, Stage::softmax, "alpha is e^x in the place of 2^x", {1, log2e, log2e}},
+  };
+  for (const auto& [cause, stage, what, rules] : all) {
+    flaws.push_back({cause, stage, "in which " + std::string(what) + " in each of " + splits.text,
+                     1, [=, rules = rules](RowPlan& plan) {
+                       plan.part_keys = splits.part_keys();
+                       plan.part_rules = rules;
+                     }});
   }
 }
 
@@ -231,7 +260,8 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
     add_weights(splits, flaws);
     add_powers(splits, flaws);
     add_reductions(splits, flaws);
-    add_bases_of_splits(splits, flaws);
+    add_rules_within(splits, flaws);
+    add_counts(splits, info.bc, flaws);
     if (splits.by_turns) {
       add_missed_turns(splits, flaws);
     } else {
@@ -239,7 +269,7 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
     }
   }
   // Of fewer keys a kernel makes a single one.
-  add_bases_of_splits({1, info.problem.len_kv, "1 splits of the keys"}, flaws);
+  add_rules_within({1, info.problem.len_kv, "1 splits of the keys"}, flaws);
   add_remainders(info, flaws);
 }
 

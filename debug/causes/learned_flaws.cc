@@ -5,6 +5,7 @@
 
 #include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
+#include "debug/causes/linear.h"
 #include "debug/text/text.h"
 #include "reference/elementary.h"
 
@@ -160,6 +161,32 @@ void add_finite_masks(PlanInputs& inputs, const std::vector<OutputRow>& rows,
 }
 
 }  // namespace
+
+std::optional<Flaw> learned_log_sum(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
+  const auto count = std::ssize(rows);
+  Scene::Array m(count, 1), ln_l(count, 1), held(count, 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const OutputRow& row = rows[static_cast<std::size_t>(i)];
+    RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
+    const double both = inputs.carry_out(plan, {}).lse;
+    plan.lse_of_l = 0;
+    m(i) = inputs.carry_out(plan, {}).lse;
+    ln_l(i) = both - m(i);
+    held(i) = row.lse && !row.lse->unwritten ? row.lse->got : std::nan("");
+  }
+  const double scale = 1 / std::sqrt(static_cast<double>(inputs.problem().d));
+  const std::optional<Linear> fit = linear_fit(m, ln_l, held, scale);
+  if (!fit) return std::nullopt;
+  const auto term = [](const std::string& factor, const char* what) {
+    return factor.empty() ? std::string(what) : factor + " " + what;
+  };
+  return Flaw{fit->y == 1 ? Cause::wrong_scale : Cause::wrong_formula, Stage::epilogue,
+              "whose log-sum-exp is " + term(fit->x_text, "m") + " + " + term(fit->y_text, "ln l"),
+              2 + 2 * fit->free_numbers, [x = fit->x, y = fit->y](RowPlan& plan) {
+                plan.lse_of_m = x;
+                plan.lse_of_l = y;
+              }};
+}
 
 std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
   std::vector<Flaw> flaws = window_flaws(inputs.info());

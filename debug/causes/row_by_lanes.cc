@@ -41,7 +41,9 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
   PlannedRow row{std::vector<double>(d), std::vector<double>(d), 0, 0};
   ByLane m, l{};
   m.fill(-reference::infinity);
-  for (std::size_t first = 0; first < scores.size(); first += tile) {
+  const std::size_t tiles = (scores.size() + tile - 1) / tile;
+  for (std::size_t visited = 0; visited < tiles; ++visited) {
+    const std::size_t first = (plan.downwards ? tiles - 1 - visited : visited) * tile;
     const std::size_t end = std::min(first + tile, scores.size());
     ByLane top = m, sum{}, alpha;
     for (std::size_t i = first; i < end; ++i) {

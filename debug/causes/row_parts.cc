@@ -89,11 +89,11 @@ void PlanInputs::Sums::weigh_apart(const RowPlan& plan, const std::vector<double
     for (std::size_t i = first; i < end; ++i) running[i] = peaks[plan.part_keys.of(i)];
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    // Up to where powers of the wrong base go, and from there on those of the right one.
-    const double base = plan.parts == PartBases::of_p ? running[i] : peaks[plan.part_keys.of(i)];
-    const double share = std::pow(weight(scores[i], base), plan.exponent) * weight(base, m);
-    in_o[i] = plan.terms[i].in_o * share;
-    in_l[i] = plan.terms[i].in_l * share;
+    const double peak = peaks[plan.part_keys.of(i)], rise = running[i] - peak;
+    const double p = std::pow(weight(scores[i], running[i]), plan.part_rules.p) * weight(peak, m);
+    const auto brought = [&](double power) { return p == 0 ? 0 : p * std::exp(power * rise); };
+    in_o[i] = plan.terms[i].in_o * brought(plan.part_rules.alpha_in_o);
+    in_l[i] = plan.terms[i].in_l * brought(plan.part_rules.alpha_in_l);
   }
 }
 

@@ -171,11 +171,11 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     return row;
   }
   const double ln_l = std::log(l[0] * plan.in_lse);
-  row.lse = plan.lse == LseRule::sum               ? l[0]
-            : plan.lse == LseRule::maximum_and_sum ? sums.m + l[0]
-            : plan.lse == LseRule::logarithm_of_both
-                ? std::log(sums.m + l[0])
-                : plan.lse_of_m * sums.m + plan.lse_of_l * ln_l;
+  row.lse = plan.lse == LseRule::sum                 ? l[0]
+            : plan.lse == LseRule::maximum_and_sum   ? sums.m + l[0]
+            : plan.lse == LseRule::logarithm_of_both ? std::log(sums.m + l[0])
+            : plan.lse == LseRule::product           ? sums.m * ln_l
+                                           : plan.lse_of_m * sums.m + plan.lse_of_l * ln_l;
   if (plan.lse == LseRule::of_both && plan.lse_of_m == 0) row.lse = plan.lse_of_l * ln_l;
   return row;
 }

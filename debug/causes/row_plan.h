@@ -41,7 +41,13 @@ enum class OutputRule : std::uint8_t {
   rescaled_again,  ///< alpha of the last tile · o / l
 };
 /// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l, or ln(m + l).
-enum class LseRule : std::uint8_t { of_both, sum, maximum_and_sum, logarithm_of_both };
+enum class LseRule : std::uint8_t {
+  of_both,
+  sum,
+  maximum_and_sum,
+  logarithm_of_both,
+  product,  ///< m·ln l
+};
 
 /// What P is divided by before it goes into O; `all_sums`: O itself by l after every tile.
 enum class Division : std::uint8_t { none, running_sum, tile_sum, all_sums };
@@ -85,9 +91,13 @@ struct PartKeys {
   }
 };
 
-/// Whether parts of the keys have maxima of their own, to which P of the base `exponent` is
-/// relative; alpha, from tile to tile of a part, has that base, too, or the right one.
-enum class PartBases : std::uint8_t { none, of_p, of_p_and_alpha };
+/// Parts of the keys that have maxima of their own: P of a part's tile is relative to the part's
+/// maximum so far, and has this power; alpha, which takes O and l from there to the part's last
+/// one, has those. The parts are put together rightly.
+struct PartRules {
+  double p = 1, alpha_in_o = 1, alpha_in_l = 1;
+  bool right() const { return p == 1 && alpha_in_o == 1 && alpha_in_l == 1; }
+};
 
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
@@ -178,7 +188,7 @@ struct RowPlan {
   PartPowers part_powers;
   PartLanes part_lanes;
   PartKeys part_keys;
-  PartBases parts = PartBases::none;
+  PartRules part_rules;
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;
   OutputRule output = OutputRule::divided;

@@ -256,7 +256,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     sums.brought.push_back(weight(own.running[own.visit(tile)], own.m));
   }
   divide(plan, own, sums);
-  if (plan.parts != PartBases::none) sums.weigh_apart(plan, scores);
+  if (!plan.part_rules.right()) sums.weigh_apart(plan, scores);
   if (plan.combine != Combine::right) {
     sums.combine_by(plan.combine, plan.part_keys, scores);
   }

@@ -58,7 +58,7 @@ struct PlanInputs::Sums {
   void combine_by(Combine rule, const PartKeys& keys, const std::vector<double>& scores);
   /// Brings parts to the common maximum with other powers.
   void bring_by(const PartPowers& powers, const PartKeys& keys, const std::vector<double>& scores);
-  /// Weighs each part's terms relative to its own maximum, in the plan's base.
+  /// Weighs each part's terms relative to its own maximum, by its rules.
   void weigh_apart(const RowPlan& plan, const std::vector<double>& scores);
   /// Puts parts together by lanes that do not all meet.
   void reduce_by(const PartLanes& lanes, const PartKeys& keys);

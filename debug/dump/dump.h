@@ -112,6 +112,13 @@ struct DumpInfo {
   /// `incomplete` as a sentence.
   std::string end_text() const { return (broke_off() ? "the run did not end: " : "") + incomplete; }
   /// Rows of Q of a group of heads, and their tiles.
+  /// Whether values are traced that are no outputs.
+  bool is_traced() const {
+    for (const DumpSite& entry : sites) {
+      if (!is_output(entry.site.id)) return true;
+    }
+    return false;
+  }
   std::int64_t group_rows() const { return heads_per_tile * problem.len_q; }
   std::int64_t q_tiles() const { return (group_rows() + br - 1) / br; }
   /// K/V tiles of a split; the last ones have fewer, or none.

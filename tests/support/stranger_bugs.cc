@@ -235,6 +235,10 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"p_exchanged", "transposed"},
       {"split_all_from_its_first", "contribution_repeated"},
       {"split_p_of_base_e", "wrong_base"},
+      {"split_o_not_rescaled", "not_rescaled"},
+      {"k_pairs_exchanged", "transposed"},
+      {"lse_product", "wrong_formula"},
+      {"lse_of_factors", "wrong_formula"},
   };
   return bugs;
 }

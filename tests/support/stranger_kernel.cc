@@ -349,6 +349,11 @@ struct Kernel {
       for (std::int64_t i = 0; i < p.d; ++i) {
         std::int64_t row = key, col = is("k_of_even_columns") ? i / 2 * 2 : i;
         if (is("k_of_first_sixteen_columns")) col = i % 16;
+        if (is("k_pairs_exchanged")) {
+          const std::int64_t at = i / 2 * bc + key % bc;
+          row = number * bc + at / (p.d / 2);
+          col = at % (p.d / 2) * 2 + i % 2;
+        }
         const Tensor& k = is("kv_rows_in_turns") && key % 2 == 1 ? in.v : k_in;
         if (is("kv_rows_in_turns")) row = key / 2;
         k_misread.apply(row, col);
@@ -587,7 +592,7 @@ struct Kernel {
       float a = alpha[row];
       if (is("o_not_rescaled_where_masked") && needs_mask) a = 1;
       if (is("o_not_rescaled_in_odd_tiles") && t % 2 == 1) a = 1;
-      if (is("o_not_rescaled") || is("nothing_rescaled")) a = 1;
+      if (is("o_not_rescaled") || is("nothing_rescaled") || is("split_o_not_rescaled")) a = 1;
       if (bug.starts_with("half_not_rescaled") && r % 16 >= 8) a = 1;
       if (is("o_rescaled_twice")) a *= a;
       if (is("o_restarted")) a = 0;
@@ -650,6 +655,9 @@ struct Kernel {
     const bool by_half = is("l_of_half_a_warp"), down = is("l_of_shuffle_down"),
                by_lane = bug.starts_with("l_of_lane") || by_half || down;
     std::vector<float> sums(l);
+    for (std::size_t row = 0; is("l_of_each_row_off") && row < l.size(); ++row) {
+      sums[row] *= 1.1F + 0.07F * static_cast<float>(row * 5 % 11);
+    }
     for (std::size_t row = 0; is("l_of_row_xor_8_at_end") && row < l.size(); ++row) {
       sums[row] += l[row ^ 8];
     }
@@ -694,6 +702,8 @@ struct Kernel {
       if (is("lse_of_no_key") && sum == 0) lse = inf;
       if (is("no_key_unguarded") && sum == 0) lse = std::numeric_limits<float>::quiet_NaN();
       if (is("lse_of_added_sum")) lse = std::log(m[row] * ln_2 + sum);
+      if (is("lse_product")) lse = m[row] * ln_2 * log2_l * ln_2;
+      if (is("lse_of_factors")) lse = (0.7F * m[row] + 1.3F * log2_l) * ln_2;
       if (is("lse_minus")) lse = (m[row] - log2_l) * ln_2;
       if (is("lse_base_two")) lse = m[row] + log2_l;
       if (is("lse_base_ten")) lse = m[row] * ln_2 + std::log10(sum);

@@ -73,6 +73,14 @@ TEST_CASE("flaw contest: another number of splits is another flaw", "[causes]") 
       finding_of("in which of 3 splits of the keys the l are added up, each at its own maximum")));
 }
 
+TEST_CASE("flaw contest: of few keys a kernel makes one split", "[causes]") {
+  const Dump one = dump_of({1, 2, 1, 48, 32, 32, false}, "split_twice");
+  const DiffReport wrong = diff_against_reference(one);
+  REQUIRE(wrong.first);
+  CHECK(FlawContest(one).explains(
+      finding_of("in which split 0 of 3 splits of the keys counts twice"), *wrong.first));
+}
+
 TEST_CASE("flaw contest: of one tile, the order of tiles is none", "[causes]") {
   const Finding backwards =
       finding_of("in which O is not rescaled by alpha (tiles from the last to the first)");

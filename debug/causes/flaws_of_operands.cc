@@ -37,6 +37,11 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
        [=](const RowPlan& plan) {
          return (plan.batch * p.heads + plan.head) % (p.batch * p.heads_kv);
        }},
+      // Beyond the last, a bulk copy of a tensor brings zeros.
+      {"head, zeros beyond the last", 0,
+       [=](const RowPlan& plan) { return own(plan) + plan.head; }},
+      {"batch * heads + head, zeros beyond the last", 0,
+       [=](const RowPlan& plan) { return plan.batch * p.heads + plan.head; }},
       {"batch + head, without the batch's heads", 0,
        [=](const RowPlan& plan) {
          return std::min(plan.batch + p.kv_head(plan.head), p.batch * p.heads_kv - 1);
@@ -48,9 +53,15 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
       flaws.push_back({Cause::wrong_head, Stage::load,
                        std::string("in which the kv head of ") + tensors[which] + " " + what,
                        choices + (which > 0), [=, flat = flat](RowPlan& plan) {
-                         const std::int64_t first = flat(plan) * p.len_kv;
-                         if (which != 2) plan.k_first = first;
-                         if (which != 1) plan.v_first = first;
+                         const std::int64_t head = flat(plan);
+                         const bool exists = head < p.batch * p.heads_kv;
+                         if (exists && which != 2) plan.k_first = head * p.len_kv;
+                         if (exists && which != 1) plan.v_first = head * p.len_kv;
+                         if (exists) return;
+                         for (Term& term : plan.terms) {
+                           if (which != 2) term.key = -1;
+                           if (which != 1) term.value = -1;
+                         }
                        }});
     }
   }

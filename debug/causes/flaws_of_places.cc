@@ -221,30 +221,47 @@ void add_exchanged_bits(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
-/// Steps over the columns that stay at the first: of one operand, or of both.
-void add_standing_steps(const DumpInfo& info, Flaws& flaws) {
+/// Steps of a product whose operand stays at the first, or goes half as far as it should: along the
+/// columns of Q and K, or along the keys of P and V.
+void add_short_steps(const DumpInfo& info, Flaws& flaws) {
   const std::int64_t d = info.problem.d;
   for (const std::int64_t step : {8, 16, 32}) {
-    if (step >= d) continue;
-    const std::string first = "the first " + std::to_string(step) + " columns of ";
-    const TileMap from = [=](std::int64_t row, std::int64_t col) {
-      return ElementPlace{row, col % step};
-    };
     const int choices = step == 16 ? 0 : 1;  // the depth of a product on tensor cores
-    flaws.push_back({Cause::wrong_source, Stage::qk,
-                     "in which " + first + "K meet all of Q's, step by step", choices,
-                     [=](RowPlan& plan) { plan.k_from = from; }});
-    flaws.push_back({Cause::wrong_source, Stage::qk,
-                     "in which " + first + "Q meet all of K's, step by step", choices,
-                     [=](RowPlan& plan) { plan.q_from = from; }});
-    flaws.push_back({Cause::contribution_repeated, Stage::qk,
-                     "whose q.k counts " + first + "both at every step", choices,
-                     [=](RowPlan& plan) {
-                       std::fill(plan.depth.begin(), plan.depth.end(), 0);
-                       for (std::int64_t col = 0; col < d; ++col) {
-                         plan.depth[static_cast<std::size_t>(col % step)] += 1;
-                       }
-                     }});
+    for (const std::int64_t way : {std::int64_t{0}, step / 2}) {
+      const auto from = [=](std::int64_t i) { return i / step * way + i % step; };
+      const std::string size = std::to_string(step);
+      const std::string text = way == 0
+                                   ? " stays at the first " + size + " in all steps of a product"
+                                   : " goes on by " + std::to_string(way) + " in steps of " + size;
+      const TileMap of_columns = [=](std::int64_t row, std::int64_t col) {
+        return ElementPlace{row, from(col)};
+      };
+      const TileMap of_rows = [=](std::int64_t row, std::int64_t col) {
+        return ElementPlace{from(row), col};
+      };
+      if (step < d) {
+        flaws.push_back({Cause::wrong_source, Stage::qk, "in which K's column" + text, choices,
+                         [=](RowPlan& plan) { plan.k_from = of_columns; }});
+        flaws.push_back({Cause::wrong_source, Stage::qk, "in which Q's column" + text, choices,
+                         [=](RowPlan& plan) { plan.q_from = of_columns; }});
+        flaws.push_back({Cause::contribution_repeated, Stage::qk,
+                         "in which the column of both Q and K" + text, choices, [=](RowPlan& plan) {
+                           std::fill(plan.depth.begin(), plan.depth.end(), 0);
+                           for (std::int64_t col = 0; col < d; ++col) {
+                             plan.depth[static_cast<std::size_t>(from(col))] += 1;
+                           }
+                         }});
+      }
+      if (step >= info.bc) continue;
+      flaws.push_back({Cause::wrong_source, Stage::pv, "in which P's key" + text, choices,
+                       [=, len_kv = info.problem.len_kv](RowPlan& plan) {
+                         take_weights_from(of_columns, len_kv, plan);
+                       }});
+      // That V stays there the groups of keys have.
+      if (way == 0) continue;
+      flaws.push_back({Cause::wrong_source, Stage::pv, "in which V's key" + text, choices,
+                       [=](RowPlan& plan) { plan.v_from = of_rows; }});
+    }
   }
 }
 
@@ -302,7 +319,7 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
   add_weights(info, flaws);
   add_exchanged_weights(info, flaws);
   add_exchanged_bits(info, flaws);
-  add_standing_steps(info, flaws);
+  add_short_steps(info, flaws);
   add_depths(info, flaws);
 }
 

@@ -269,7 +269,9 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
     }
   }
   // Of fewer keys a kernel makes a single one.
-  add_rules_within({1, info.problem.len_kv, "1 splits of the keys"}, flaws);
+  const Splits one{1, info.problem.len_kv, "1 splits of the keys"};
+  add_rules_within(one, flaws);
+  add_counts(one, 0, flaws);
   add_remainders(info, flaws);
 }
 

@@ -236,6 +236,8 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"split_all_from_its_first", "contribution_repeated"},
       {"split_p_of_base_e", "wrong_base"},
       {"split_o_not_rescaled", "not_rescaled"},
+      {"v_by_half_steps", "wrong_source"},
+      {"v_of_query_head", "wrong_head"},
       {"k_pairs_exchanged", "transposed"},
       {"lse_product", "wrong_formula"},
       {"lse_of_factors", "wrong_formula"},

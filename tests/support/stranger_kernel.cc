@@ -199,6 +199,7 @@ struct Kernel {
     if (is("kv_head_of_all_modulo")) {
       kv_of_v = (b * p.heads + h) % (p.batch * p.heads_kv);
     }
+    if (is("v_of_query_head")) kv_of_v = b * p.heads + h;
     if (is("kv_heads_mirrored")) kv = kv_of_v = p.batch * p.heads_kv - 1 - kv;
     if (is("kv_head_zero")) kv = kv_of_v = b * p.heads_kv;
     if (is("kv_of_batch_zero")) kv = kv_of_v = h / group;
@@ -384,6 +385,7 @@ struct Kernel {
         if (is("v_rows_of_other_lanes")) key = (key & ~7) + key % 8 / 2 + key % 2 * 4;
         if (is("v_of_key_mod_four")) key = number * bc + c % 4;
         if (is("v_of_row_of_tile")) key = number + c;
+        if (is("v_by_half_steps")) key = number * bc + c / 16 * 8 + c % 16;
         if (is("v_keys_with_bits_exchanged")) key += (c >> 3 & 1) * -7 + (c & 1) * 7;
         v_misread.apply(key, col);
         if (is("v_swizzled")) col ^= (c & 1) * 8;
@@ -396,7 +398,7 @@ struct Kernel {
         if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
         const Tensor& packed = is("kv_rows_in_turns") && key % 2 == 1 ? in.k : v;
         if (is("kv_rows_in_turns")) key = (key + 1) / 2;
-        if (key >= p.len_kv || col >= p.d) continue;
+        if (key >= p.len_kv || col >= p.d || kv_of_v >= p.batch * p.heads_kv) continue;
         own.key = key;
         own.is_read = true;
         if (is("k_and_v_at_len_q")) key += kv * (p.len_q - p.len_kv);

@@ -64,6 +64,30 @@ void add_divisions(const DumpInfo& info, Flaws& flaws) {
           take_row_by_column(plan, [](RowPlan& other) { other.divisor_row = 8; });
         });
   }
+  const auto row_of = [br = info.br](std::int64_t i) { return i % br; };
+  const auto in_tile = [br = info.br](const RowPlan& plan) { return plan.query % br; };
+  add(Cause::operand_of_other_row, Stage::epilogue,
+      "whose O is divided by l of the row that has the column's number", 1, [=](RowPlan& plan) {
+        plan.edit_of_column = [=](RowPlan& own, std::int64_t col) {
+          own.divisor_row = in_tile(own) ^ row_of(col);
+        };
+      });
+  add(Cause::operand_of_other_row, Stage::pv,
+      "in which O is rescaled by alpha of the row that has the column's number", 1,
+      [=](RowPlan& plan) {
+        plan.edit_of_column = [=](RowPlan& own, std::int64_t col) {
+          own.alpha_row = in_tile(own) ^ row_of(col);
+        };
+      });
+  add(Cause::operand_of_other_row, Stage::softmax,
+      "whose P is relative to m of the row that has the key's number in the tile", 1,
+      [](RowPlan& plan) { plan.by_key = ByKey::maximum; });
+  add(Cause::operand_of_other_row, Stage::softmax,
+      "whose P is divided by l of the row that has the key's number in the tile, O no more", 1,
+      [](RowPlan& plan) {
+        plan.by_key = ByKey::divisor;
+        plan.output = OutputRule::undivided;
+      });
   for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
     if (distance >= info.br) continue;
     add(Cause::operand_of_other_row, Stage::epilogue,

@@ -123,6 +123,19 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     }
     return row;
   }
+  if (plan.edit_of_column) {
+    RowPlan own = plan;
+    own.edit_of_column = nullptr;
+    PlannedRow row = carry_out(own, columns);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      RowPlan edited = own;
+      plan.edit_of_column(edited, columns[i]);
+      const PlannedRow there = carry_out(edited, {columns[i]});
+      row.o[i] = there.o[0];
+      row.magnitude[i] = there.magnitude[0];
+    }
+    return row;
+  }
   if (!plan.lanes.whole()) return columns_of(carry_out_by_lanes(plan), columns);
   const Sums sums = sums_of(plan);
   std::vector<std::int64_t> from = columns;

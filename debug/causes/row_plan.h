@@ -99,6 +99,10 @@ struct PartRules {
   bool right() const { return p == 1 && alpha_in_o == 1 && alpha_in_l == 1; }
 };
 
+/// What of its row a weight takes from the row whose number in the block is that of its key in the
+/// tile.
+enum class ByKey : std::uint8_t { nothing, maximum, divisor };
+
 /// Which of the columns of a tile a lane's share of l covers, where a warp holds the row in the
 /// layout of mma.m16n8 (PTX ISA): pair c / 2 % 4 of every eight columns is of one lane of four.
 enum class SumOver : std::uint8_t { all_lanes, own_lane, lane_and_neighbour, lane_and_next_pair };
@@ -179,6 +183,7 @@ struct RowPlan {
   /// m and l are those of the right row; these scores s weigh V as e^(this·(s − m)). 0: no such.
   double weights_anew = 0;
   Division p_divided = Division::none;
+  ByKey by_key = ByKey::nothing;  ///< `divisor`: P, not O, is divided by l
   std::int64_t sum_rows = 0;      ///< l sums up the rows whose numbers differ in these bits alone
   bool sums_rows_at_end = false;  ///< after the last tile, each relative to its own maximum
   bool sums_columns = false;      ///< l of row i of a block sums up column i of each tile of P
@@ -197,6 +202,8 @@ struct RowPlan {
   /// Columns of O in which the plan has an edit more.
   std::function<bool(std::int64_t col)> in_columns;
   std::function<void(RowPlan&)> edit_there;
+  /// The edit that a column of O has; empty: none.
+  std::function<void(RowPlan&, std::int64_t col)> edit_of_column;
   /// The column of O that stands in a column; −1: zero. Empty: its own.
   std::function<std::int64_t(std::int64_t col)> o_column;
   LseRule lse = LseRule::of_both;

@@ -216,6 +216,16 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
                        weight(own.running[visited], own.m)
                  : 0;
     }
+    double in_l = plan.sums_kept ? 0 : by(l_rules, l_carried, share, i);
+    if (plan.by_key != ByKey::nothing) {
+      const Walk& other = row(static_cast<std::int64_t>(i % own.width) % info().br);
+      const double brought = weight(own.running[visited], own.m);
+      if (plan.by_key == ByKey::maximum) {
+        in_o = in_l = std::exp(scores[i] - other.running[visited]) * brought;
+      } else {
+        in_o /= other.whole_sum();
+      }
+    }
     if (plan.p_type != inputs_.type()) {
       const double p = weight(scores[i], own.running[visited]);
       in_o = value_of(plan.v_type, round_to(plan.p_type, p)) * weight(own.running[visited], own.m);
@@ -224,7 +234,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       in_o = plan.p_kept(share) * weight(own.running[visited], own.m);
     }
     sums.in_o.push_back(term.in_o * in_o);
-    sums.in_l.push_back(term.in_l * (plan.sums_kept ? in_o : by(l_rules, l_carried, share, i)));
+    sums.in_l.push_back(term.in_l * (plan.sums_kept ? in_o : in_l));
   }
   for (std::int64_t bits = plan.sum_rows; bits > 0; bits = (bits - 1) & plan.sum_rows) {
     if ((in_tile ^ bits) >= info().br) continue;

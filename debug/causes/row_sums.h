@@ -34,6 +34,12 @@ struct PlanInputs::Walk {
     const double held = visited > 0 && keeps_own_peak ? peak[visited - 1] : before(visited);
     return weight(held, running[visited]);
   }
+  /// l, at the last maximum.
+  double whole_sum() const {
+    double sum = 0;
+    for (const double score : scores) sum += weight(score, m);
+    return sum;
+  }
   /// From one tile to the next, m is the tile's own maximum.
   void keep_own_peaks() {
     keeps_own_peak = true;

@@ -237,6 +237,8 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"split_p_of_base_e", "wrong_base"},
       {"split_o_not_rescaled", "not_rescaled"},
       {"v_by_half_steps", "wrong_source"},
+      {"divided_by_row_of_column", "operand_of_other_row"},
+      {"alpha_of_row_of_column", "operand_of_other_row"},
       {"v_of_query_head", "wrong_head"},
       {"k_pairs_exchanged", "transposed"},
       {"lse_product", "wrong_formula"},

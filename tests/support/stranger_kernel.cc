@@ -608,6 +608,7 @@ struct Kernel {
         weights[static_cast<std::size_t>(last_seen)] = 0;
       }
       for (std::int64_t i = 0; i < p.d; ++i) {
+        if (is("alpha_of_row_of_column")) a = alpha[static_cast<std::size_t>(i % br)];
         if (is("alpha_by_odd_columns")) a = alpha[(row & ~std::size_t{8}) | (i & 1 ? 8 : 0)];
         float& out = o[row * D + static_cast<std::size_t>(i)];
         const bool keeps = (is("half_the_columns_not_rescaled") && i >= p.d / 2) ||
@@ -684,6 +685,7 @@ struct Kernel {
                                                                                     : i / 2 % 4)]
                                 : sum;
         if (is("divided_by_row_xor_8")) divisor = l[row ^ 8];
+        if (is("divided_by_row_of_column")) divisor = l[static_cast<std::size_t>(i % br)];
         if (is("divided_by_one_more")) divisor += 1;
         if (is("o_divided_in_each_tile")) divisor = 1;
         if (is("l_truncated")) divisor = std::trunc(divisor);

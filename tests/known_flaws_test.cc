@@ -127,6 +127,17 @@ TEST_CASE("known flaws: both outputs are those of another l", "[causes]") {
   CHECK(diagnosis.first->stage == Stage::softmax);
 }
 
+// The same comes of rows of K that change places, but these all rows of Q have.
+TEST_CASE("known flaws: halves of a register of P that change places", "[causes]") {
+  const Dump dump =
+      stranger_dump(problems[0], ElementType::f16, "random", 5, 32, 32, "p_halves_exchanged");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  CHECK(diagnosis.cause == Cause::permuted);
+  CHECK(diagnosis.first->stage == Stage::pv);
+}
+
 // Were they stored in the wrong place, what belongs there would be gone.
 TEST_CASE("known flaws: parts of rows that hold another's, which is in its place too", "[causes]") {
   Dump dump =

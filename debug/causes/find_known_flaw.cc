@@ -272,6 +272,11 @@ class FlawSearch {
     // Longer ones may stand when other runs have refuted these, and do not compete before.
     finding.bits += 4 * fit.choices() + (fit.choices() > fitting_.front().choices() ? 16 : 0);
     if (!traced_ || hides_sums_) finding.stage = flaw.stage;
+    // What is loaded of K and V, all rows have: in some of them the product takes it wrongly.
+    const bool of_keys = flaw.text.find('Q') == flaw.text.npos;
+    if (finding.stage == Stage::load && of_keys && part.find("rows") != part.npos) {
+      finding.stage = Stage::pv;
+    }
     finding.evidence = {"the outputs are those of attention " + flaw.text +
                             (part.empty() ? "" : ", in " + part + " alone"),
                         share_text(trial.explained, trial.decisive) + " wrong values and " +
@@ -279,7 +284,8 @@ class FlawSearch {
                             " others follow from that, in " + std::to_string(rows_.size()) +
                             " rows"};
     if (finding.stage) {
-      finding.evidence.back() += std::string("; the bug is in the stage ") + name_of(flaw.stage);
+      finding.evidence.back() +=
+          std::string("; the bug is in the stage ") + name_of(*finding.stage);
     }
     if (variant_) {
       for (const std::string& line : variant_->differences()) {

@@ -134,7 +134,13 @@ void add_sources_of_rows(const DumpInfo& info, const Keys& keys, Flaws& flaws) {
       {Cause::wrong_source, "those behind", [](std::int64_t key) { return key + 1; }},
   };
   for (std::int64_t bit = 1; bit < width; bit *= 2) {
-    sources.push_back({Cause::wrong_source, "those i xor " + std::to_string(bit),
+    // Where the keys go in pairs, they change places.
+    bool in_pairs = true;
+    for (std::int64_t key = 0; key < width && in_pairs; ++key) {
+      in_pairs = keys.hold({}, key) == keys.hold({}, key ^ bit);
+    }
+    sources.push_back({in_pairs ? Cause::permuted : Cause::wrong_source,
+                       "those i xor " + std::to_string(bit),
                        [=](std::int64_t key) { return key ^ bit; }});
   }
   for (const Source& source : sources) {

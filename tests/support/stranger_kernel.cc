@@ -640,6 +640,7 @@ struct Kernel {
     }
     p_misread.apply(r, c);
     if (is("p_exchanged")) std::swap(r, c);
+    if (is("p_halves_exchanged") && r % 16 < 8 && c % 16 < 8) c ^= 1;
     if (is("p_stored_by_lanes")) c = c % (bc / 8) * 8 + c / (bc / 8);
     if (is("p_of_first_of_four")) r = r / 4 * 4;
     float x = s[static_cast<std::size_t>(r * bc + c)];

@@ -147,7 +147,7 @@ TEST_CASE("recognise: weights relative to the maximum of any tiles are known") {
   }
   CHECK(compared > 10000);
   problem.len_q = problem.len_kv = 4096;
-  CHECK_FALSE(may_be_looked_for(problem));
+  CHECK_FALSE(may_be_looked_for(problem, 1 << 21));
 }
 
 TEST_CASE("sightings: the first kind that wrong rows lack has the stage") {

@@ -210,8 +210,7 @@ class Numbers {
 
 }  // namespace
 
-bool may_be_looked_for(const Problem& problem) {
-  constexpr std::int64_t most_products = std::int64_t{3} << 18;  // some seconds
+bool may_be_looked_for(const Problem& problem, std::int64_t most_products) {
   return problem.queries() * problem.len_kv * problem.d <= most_products;
 }
 

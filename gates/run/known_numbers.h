@@ -29,7 +29,7 @@ enum class Known : std::uint8_t {
 inline constexpr int known_count = 15;
 
 /// Whether it has few enough products of Q and K.
-bool may_be_looked_for(const Problem& problem);
+bool may_be_looked_for(const Problem& problem, std::int64_t most_products);
 
 /// What Q is multiplied by, and rounded to the inputs' type, before Q·Kᵀ: nothing, the scale, or
 /// that and log2 e.

@@ -51,9 +51,11 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
 
 void tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   std::optional<Sightings> seen;
-  for (const RunOptions& options : failed) {
-    seen = look_for_numbers(options);
-    if (seen) break;
+  // A second, or some.
+  for (const std::int64_t most_products : {std::int64_t{3} << 18, std::int64_t{1} << 21}) {
+    for (const RunOptions& options : failed) {
+      if (!seen) seen = look_for_numbers(options, most_products);
+    }
   }
   if (!seen) return;
   Diagnosis& diagnosis = *location.diagnosis;

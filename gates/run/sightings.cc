@@ -282,9 +282,10 @@ std::vector<std::string> Sightings::text() const {
   return lines;
 }
 
-std::optional<Sightings> look_for_numbers(const RunOptions& options) {
+std::optional<Sightings> look_for_numbers(const RunOptions& options, std::int64_t most_products) {
   PreparedRun run = prepare(options);
-  if (!machine_runtime() || !may_be_looked_for(run.request.problem)) return std::nullopt;
+  if (!machine_runtime() || !may_be_looked_for(run.request.problem, most_products))
+    return std::nullopt;
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (dump.info.broke_off()) return std::nullopt;
   const std::vector<std::int64_t> rows =

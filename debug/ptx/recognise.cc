@@ -124,7 +124,7 @@ class Search {
 
   /// What was seen, of all blocks.
   std::string text() const {
-    std::string text = text_;
+    std::string text = text_ + (multicasts_ ? "multicast\n" : "");
     for (std::size_t kind = 0; kind < lookout_.kinds.size(); ++kind) {
       Marks elements;
       std::map<std::string, std::int64_t> lines;
@@ -191,6 +191,8 @@ class Search {
 
   void note_copies(const Recording::Step& step) {
     const Recording::Copy* copies = recording_->copies(step);
+    const std::string& opcode = program_->origins[step.instruction].opcode;
+    if (opcode.find(".multicast") != opcode.npos) multicasts_ = true;
     for (std::uint32_t i = 0; i < step.copy_count; ++i) {
       note_rows(copies[i].from, copies[i].bytes, false);
       note_rows(copies[i].to, copies[i].bytes, true);
@@ -233,6 +235,7 @@ class Search {
   std::map<Origin, std::vector<Seen>> seen_;
   /// By instruction: the words of its results in each lane of the block.
   std::map<std::uint32_t, std::vector<std::uint32_t>> last_;
+  bool multicasts_ = false;  ///< blocks get rows that others read
   std::string text_;
 };
 

@@ -41,6 +41,7 @@ struct Seen {
   };
   std::array<Kind, known_count> kinds;
   std::vector<std::array<Marks, 4>> blocks;  ///< rows of Q, K, V that it read, of O that it wrote
+  bool multicasts = false;                   ///< blocks get rows that others read
 };
 
 Seen read_seen(const std::string& path) {
@@ -61,6 +62,8 @@ Seen read_seen(const std::string& path) {
         in >> digits;
         marks = Marks(digits);
       }
+    } else if (word == "multicast") {
+      seen.multicasts = true;
     } else if (word == "kind") {
       in >> kind >> digits;
       seen.kinds[kind].elements = Marks(digits);
@@ -181,13 +184,14 @@ class Counting {
   }
 
   /// Whether a block read a row of Q (0), K (1) or V (2) that computes a row of O: one that wrote
-  /// it, or, where those read none of that (who combines the parts of others), any.
+  /// it, or any, where those read none of that (who combines the parts of others) or get what
+  /// others read.
   bool was_read(int array, std::int64_t row, std::int64_t of_output) const {
     bool any = false, by_any = false;
     for (const auto& block : seen_.blocks) {
       const bool reads = block[static_cast<std::size_t>(array)].has(row);
       by_any = by_any || reads;
-      if (!block[3].has(of_output)) continue;
+      if (seen_.multicasts || !block[3].has(of_output)) continue;
       if (reads) return true;
       any = any || !block[static_cast<std::size_t>(array)].empty();
     }

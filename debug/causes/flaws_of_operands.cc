@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "debug/causes/flaw_families.h"
 
@@ -222,39 +223,35 @@ void add_packed_rows(const DumpInfo& info, Flaws& flaws) {
   const auto found = [=](std::int64_t tensors, std::int64_t place, std::int64_t row) {
     return std::pair((row + place) % tensors, (row + place) / tensors);
   };
+  // K and V are the last of the tensors.
+  const auto take_rows = [=](RowPlan& plan, const std::vector<InputTensor>& tensors) {
+    const auto count = static_cast<std::int64_t>(tensors.size());
+    for (Term& term : plan.terms) {
+      const auto [k_place, key] = found(count, count - 2, term.key);
+      const auto [v_place, value] = found(count, count - 1, term.key);
+      term = {.key = key,
+              .value = value,
+              .key_is = tensors[static_cast<std::size_t>(k_place)],
+              .value_is = tensors[static_cast<std::size_t>(v_place)]};
+    }
+  };
   flaws.push_back({Cause::wrong_stride, Stage::load,
                    "in which rows of K and V that lie in turns, [length, 2, heads_kv, d], are read "
                    "at the distance of [length, heads_kv, d]",
                    0, [=](RowPlan& plan) {
-                     static constexpr InputTensor tensors[] = {InputTensor::k, InputTensor::v};
-                     for (Term& term : plan.terms) {
-                       const auto [k_place, key] = found(2, 0, term.key);
-                       const auto [v_place, value] = found(2, 1, term.key);
-                       term = {.key = key,
-                               .value = value,
-                               .key_is = tensors[k_place],
-                               .value_is = tensors[v_place]};
-                     }
+                     take_rows(plan, {InputTensor::k, InputTensor::v});
                    }});
   if (p.heads != p.heads_kv || p.len_q != p.len_kv) return;
-  flaws.push_back(
-      {Cause::wrong_stride, Stage::load,
-       "in which rows of Q, K and V that lie in turns, [length, 3, heads, d], are read "
-       "at the distance of [length, heads, d]",
-       0, [=](RowPlan& plan) {
-         static constexpr InputTensor tensors[] = {InputTensor::q, InputTensor::k, InputTensor::v};
-         const auto [q_place, query] = found(3, 0, plan.query);
-         plan.q_is = tensors[q_place];
-         plan.q_row += query - plan.query;
-         for (Term& term : plan.terms) {
-           const auto [k_place, key] = found(3, 1, term.key);
-           const auto [v_place, value] = found(3, 2, term.key);
-           term = {.key = key,
-                   .value = value,
-                   .key_is = tensors[k_place],
-                   .value_is = tensors[v_place]};
-         }
-       }});
+  flaws.push_back({Cause::wrong_stride, Stage::load,
+                   "in which rows of Q, K and V that lie in turns, [length, 3, heads, d], are read "
+                   "at the distance of [length, heads, d]",
+                   0, [=](RowPlan& plan) {
+                     const std::vector tensors = {InputTensor::q, InputTensor::k, InputTensor::v};
+                     const auto [q_place, query] = found(3, 0, plan.query);
+                     plan.q_is = tensors[static_cast<std::size_t>(q_place)];
+                     plan.q_row += query - plan.query;
+                     take_rows(plan, tensors);
+                   }});
 }
 
 void add_operands(const DumpInfo& info, Flaws& flaws) {

@@ -132,4 +132,18 @@ std::optional<Finding> find_truncation(const Dump& dump) {
   return finding;
 }
 
+std::optional<Diagnosis> diagnose_truncation(const Dump& dump) {
+  const std::optional<Finding> found = find_truncation(dump);
+  if (!found) return std::nullopt;
+  Diagnosis diagnosis;
+  diagnosis.first.emplace();
+  diagnosis.first->site = SiteId::o_final;
+  diagnosis.first->stage = *found->stage;
+  diagnosis.first->block = 0;
+  diagnosis.cause = found->cause;
+  diagnosis.certain = found->certain();
+  diagnosis.evidence = found->evidence;
+  return diagnosis;
+}
+
 }  // namespace lanescope

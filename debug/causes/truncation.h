@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "debug/causes/diagnose.h"
 #include "debug/causes/scene.h"
 #include "reference/tensor.h"
 
@@ -16,5 +17,8 @@ double truncated(ElementType type, double x);
 /// where the outputs are too few to say so, or more than is worth while (4096 to 65536 values of
 /// O).
 std::optional<Finding> find_truncation(const Dump& dump);
+
+/// The same as the diagnosis of a kernel.
+std::optional<Diagnosis> diagnose_truncation(const Dump& dump);
 
 }  // namespace lanescope

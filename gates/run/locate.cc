@@ -21,6 +21,7 @@
 #include "gates/run/locate_numbers.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
+#include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
 #include "reference/error.h"
 
@@ -90,7 +91,8 @@ class Search {
       return std::move(location_);
     }
     check_up_to(probes.data() + probes.size(), count);
-    if (location_.runs.empty()) throw UsageError("locate: nothing could be run: " + refusals());
+    if (location_.runs.empty())
+      throw UsageError("locate: nothing could be run: " + runs_.refusals());
     if (!location_.diagnosis && truncation_) {
       location_.diagnosis = truncation_;
       location_.options = truncated_options_;
@@ -133,7 +135,7 @@ class Search {
       const bool right = !location_.diagnosis && !location_.recurrence;
       if (probe.large && right && check_up_to(&probe, count)) return true;
       build_ahead(probes, probe);
-      const bool best = attempt_nearest(probe);
+      const bool best = attempt(probe);
       // What the checker does not find in one run that fails, it may in another.
       if (best || (probe_failed_ && probe.checked)) {
         const bool open = !is_sure() || in_shared_ || location_.diagnosis->by_end ||
@@ -165,17 +167,18 @@ class Search {
     add_dependence();
     if (diagnosis.memory.empty()) {
       confirm_stage(failed_, combines_, location_);
-      look_for_others(probes);
+      if (is_sure()) look_for_others(failed_, probes, location_);
     }
     if (const auto& first = diagnosis.first) {
-      if (marked_ptx_.empty()) {
-        location_.source = source_places(kernel_, first->stage, first->site);
+      if (runs_.marked_ptx().empty()) {
+        location_.source = source_places(runs_.kernel(), first->stage, first->site);
       } else if (diagnosis.memory.empty()) {
-        location_.source = marked_lines(build_machine_runtime(), marked_ptx_.c_str(), first->site);
+        location_.source =
+            marked_lines(build_machine_runtime(), runs_.marked_ptx().c_str(), first->site);
       }
     }
     if (location_.source.empty()) location_.source = accessing_lines(diagnosis);
-    location_.warnings = warnings_of_module(module_name_);
+    location_.warnings = warnings_of_module(runs_.module_name());
   }
 
   /// Where nothing was found: what lies far in large tensors, and what was not run.
@@ -220,75 +223,20 @@ class Search {
     }
   }
 
-  /// Why problems were left out, each reason once.
-  std::string refusals() const {
-    std::string all;
-    for (const std::string& reason : refusals_) all += (all.empty() ? "" : "; ") + reason;
-    return all;
+  /// Runs a probe, as it is or nearly; true where it diverged and its diagnosis is the best so far.
+  bool attempt(Probe& probe) {
+    probe_failed_ = false;
+    const std::optional<ProbeRun> run = runs_.run_nearest(probe);
+    return run && take(*run, probe);
   }
 
-  /// Runs a probe in the first of its shapes that the kernel does not refuse, or with a causal mask
-  /// where it takes no other problems; the probe is that then.
-  bool attempt_nearest(Probe& probe) {
-    const RunOptions asked = probe.options;
-    bool best = attempt(probe);
-    const std::string why = refused_;
-    const auto try_others = [&] {
-      for (const std::string& other : probe.other_shapes) {
-        if (!was_refused_) return;
-        probe.options.shape = other;
-        best = attempt(probe);
-      }
-    };
-    try_others();
-    if (was_refused_ && !asked.causal) {
-      probe.options = asked;
-      probe.options.causal = true;
-      best = attempt(probe);
-      try_others();
-    }
-    if (!was_refused_) return best;
-    probe.options = asked;
-    refused_ = why;
-    location_.not_tried.push_back(probe.about + ": " + refused_);
-    return false;
-  }
-
-  /// Runs a probe; true where it diverged and its diagnosis is the best so far.
-  bool attempt(const Probe& probe) {
-    probe_failed_ = was_refused_ = false;
-    Dump dump;
-    std::vector<std::string> traits;
-    try {
-      const PreparedRun run = prepare(probe.options);
-      dump = launch(*run.module, run.module_name, run.request);
-      traits = traits_of(probe.options, dump.info.problem, *run.module);
-      kernel_ = run.module->kernel;
-      marked_ptx_ = run.module->marked_ptx ? run.module->marked_ptx : "";
-      module_name_ = run.module_name;
-    } catch (const UsageError& error) {
-      if (probe.about == as_given) throw;
-      refused_ = error.what();
-      if (std::find(refusals_.begin(), refusals_.end(), refused_) == refusals_.end()) {
-        refusals_.push_back(refused_);
-      }
-      was_refused_ = true;
-      return false;                            // the kernel is not built for such a problem
-    } catch (const EnvironmentError& error) {  // no memory, or no module
-      if (location_.runs.empty()) throw;
-      location_.not_tried.push_back(probe.about + ": " + error.what());
-      return false;
-    }
-    const DiffReport report = diff_against_reference(dump, given_.threads);
-    location_.backend = dump.info.backend;
-    location_.shown.clear();
-    for (const DumpSite& entry : dump.info.sites) location_.shown.push_back(entry.site.id);
-    const std::string text = options_text(probe.options, dump.info.problem);
+  /// Takes a run; true where it diverged and its diagnosis is the best so far.
+  bool take(const ProbeRun& run, const Probe& probe) {
+    const auto& [dump, report, text, traits] = run;
     const std::optional<Recurrence> recurrence =
         is_traced(dump) ? report.recurrence : find_output_variant(dump, report);
     const bool variant = !given_.strict && recurrence && take_variant(*recurrence, probe);
-    location_.runs.push_back({text, probe.about, report.match, false, variant});
-    traits_.push_back({text, traits, report.match || variant, variant});
+    runs_.note(run, probe, variant);
     if (report.match) {
       always_taken_.merge(decisions_of(dump));
       right_.push_back(dump.info);
@@ -328,16 +276,7 @@ class Search {
   /// In the first run that has enough values.
   void look_for_truncation(const Dump& dump, const std::string& text) {
     if (truncation_ || dump.info.input != "random") return;
-    const std::optional<Finding> found = find_truncation(dump);
-    if (!found) return;
-    truncation_.emplace();
-    truncation_->first.emplace();
-    truncation_->first->site = SiteId::o_final;
-    truncation_->first->stage = *found->stage;
-    truncation_->first->block = 0;
-    truncation_->cause = found->cause;
-    truncation_->certain = found->certain();
-    truncation_->evidence = found->evidence;
+    truncation_ = diagnose_truncation(dump);
     truncated_options_ = text;
   }
 
@@ -346,28 +285,8 @@ class Search {
     const auto& first = location_.diagnosis->first;
     if (!first || first->stage == Stage::load) return;
     location_.diagnosis->evidence.push_back(
-        "the outputs are right in all " + std::to_string(traits_.size()) +
+        "the outputs are right in all " + std::to_string(runs_.traits().size()) +
         " runs: a recurrence that is not known, or a fault that these inputs do not show");
-  }
-
-  /// Faults of other stages, in the run that failed and in some that show many.
-  void look_for_others(const std::vector<Probe>& probes) {
-    // Of what was never written, or is NaN, anything may follow.
-    const std::optional<Divergence>& first = location_.diagnosis->first;
-    if (!is_sure() || !first || first->unwritten || !std::isfinite(first->got)) return;
-    const auto look = [&](const RunOptions& options) {
-      try {
-        const PreparedRun run = prepare(options);
-        const Dump dump = launch(*run.module, run.module_name, run.request);
-        find_others(options, dump, diff_against_reference(dump, given_.threads), location_);
-      } catch (const UsageError&) {
-        return;  // the kernel is not built for such a problem
-      }
-    };
-    look(failed_);
-    for (const Probe& probe : probes) {
-      if (probe.broad) look(probe.options);
-    }
   }
 
   /// A run whose outputs are right though its inner values are another recurrence's: true where
@@ -390,21 +309,20 @@ class Search {
     location_.recurrence->merge(always_taken_.decisions);
     if (location_.recurrence->is_settled()) return;
     given_.strict = true;
-    for (LocateRun& run : location_.runs) run.variant = false;
-    for (RunTraits& run : traits_) run.match = run.match && !run.variant;
+    runs_.forget_variants();
     const std::vector<std::string> unsettled = location_.recurrence->differences();
     location_.recurrence.reset();
-    attempt(variant_probe_);
+    if (const std::optional<ProbeRun> run = runs_.run(variant_probe_)) take(*run, variant_probe_);
     for (const std::string& line : unsettled) {
       location_.diagnosis->evidence.push_back("outputs are right on " +
-                                              std::to_string(traits_.size()) +
+                                              std::to_string(runs_.traits().size()) +
                                               " inputs, but it may go wrong on others: " + line);
     }
   }
 
   /// What the runs say together: on what it depends that values are wrong.
   void add_dependence() {
-    const std::string text = dependence_text(traits_);
+    const std::string text = dependence_text(runs_.traits());
     if (!text.empty()) location_.diagnosis->evidence.push_back(text);
     const auto& first = location_.diagnosis->first;
     std::optional<Recurrence> own_recurrence = location_.recurrence;
@@ -423,11 +341,7 @@ class Search {
 
   RunOptions given_;
   Location location_;
-  std::string refused_;                ///< why the last problem was left out
-  std::vector<std::string> refusals_;  ///< why any was, each reason once
-  std::string kernel_, module_name_;   ///< of the last run
-  std::string marked_ptx_;             ///< of its module; empty: it has no markers
-  std::vector<RunTraits> traits_;
+  ProbeRuns runs_{given_.threads, location_};
   std::vector<DumpInfo> right_;          ///< of the runs that match
   FailedRuns failed_runs_;               ///< of a kernel that is not traced
   int unexplained_ = 0;                  ///< runs in which no known flaw gives the outputs
@@ -440,7 +354,6 @@ class Search {
   RunOptions failed_;                    ///< of the probe whose diagnosis it is
   bool combines_ = false;                ///< the kernel has a combine pass
   bool probe_failed_ = false;            ///< the last one
-  bool was_refused_ = false;             ///< the last one, by the kernel
   bool built_ahead_ = false;
   bool outputs_right_ = false;
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early

@@ -1,6 +1,7 @@
 #include "gates/run/locate_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -91,8 +92,7 @@ bool is_named(const Location& location, Stage stage) {
          std::any_of(location.others.begin(), location.others.end(), is_its);
 }
 
-}  // namespace
-
+/// What `report`, a diff of `dump` (a run of fused with `options`), shows of other stages.
 void find_others(const RunOptions& options, const Dump& dump, const DiffReport& report,
                  Location& location) {
   if (dump.info.broke_off()) return;
@@ -121,6 +121,27 @@ void find_others(const RunOptions& options, const Dump& dump, const DiffReport& 
     }
     if (!alone.report.first || alone.report.first->stage != site.stage) continue;
     location.others.push_back(diagnose(alone.dump, alone.report));
+  }
+}
+
+}  // namespace
+
+void look_for_others(const RunOptions& failed, const std::vector<Probe>& probes,
+                     Location& location) {
+  const std::optional<Divergence>& first = location.diagnosis->first;
+  if (!first || first->unwritten || !std::isfinite(first->got)) return;
+  const auto look = [&](const RunOptions& options) {
+    try {
+      const PreparedRun run = prepare(options);
+      const Dump dump = launch(*run.module, run.module_name, run.request);
+      find_others(options, dump, diff_against_reference(dump, options.threads), location);
+    } catch (const UsageError&) {
+      return;  // the kernel is not built for such a problem
+    }
+  };
+  look(failed);
+  for (const Probe& probe : probes) {
+    if (probe.broad) look(probe.options);
   }
 }
 

@@ -1,0 +1,80 @@
+#include "gates/run/probe_runs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reference/error.h"
+
+namespace lanescope {
+
+std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
+  refused_.clear();
+  ProbeRun own;
+  try {
+    const PreparedRun run = prepare(probe.options);
+    own.dump = launch(*run.module, run.module_name, run.request);
+    own.traits = traits_of(probe.options, own.dump.info.problem, *run.module);
+    kernel_ = run.module->kernel;
+    marked_ptx_ = run.module->marked_ptx ? run.module->marked_ptx : "";
+    module_name_ = run.module_name;
+  } catch (const UsageError& error) {  // the kernel is not built for such a problem
+    if (probe.about == as_given) throw;
+    refused_ = error.what();
+    if (std::find(refusals_.begin(), refusals_.end(), refused_) == refusals_.end()) {
+      refusals_.push_back(refused_);
+    }
+    return std::nullopt;
+  } catch (const EnvironmentError& error) {  // no memory, or no module
+    if (location_.runs.empty()) throw;
+    location_.not_tried.push_back(probe.about + ": " + error.what());
+    return std::nullopt;
+  }
+  own.report = diff_against_reference(own.dump, threads_);
+  own.text = options_text(probe.options, own.dump.info.problem);
+  location_.backend = own.dump.info.backend;
+  location_.shown.clear();
+  for (const DumpSite& entry : own.dump.info.sites) location_.shown.push_back(entry.site.id);
+  return own;
+}
+
+std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
+  const RunOptions asked = probe.options;
+  std::optional<ProbeRun> own = run(probe);
+  const std::string why = refused_;
+  const auto try_others = [&] {
+    for (const std::string& other : probe.other_shapes) {
+      if (refused_.empty()) return;
+      probe.options.shape = other;
+      own = run(probe);
+    }
+  };
+  try_others();
+  if (!refused_.empty() && !asked.causal) {
+    probe.options = asked;
+    probe.options.causal = true;
+    own = run(probe);
+    try_others();
+  }
+  if (refused_.empty()) return own;
+  probe.options = asked;
+  location_.not_tried.push_back(probe.about + ": " + why);
+  return std::nullopt;
+}
+
+void ProbeRuns::note(const ProbeRun& run, const Probe& probe, bool variant) {
+  location_.runs.push_back({run.text, probe.about, run.report.match, false, variant});
+  traits_.push_back({run.text, run.traits, run.report.match || variant, variant});
+}
+
+void ProbeRuns::forget_variants() {
+  for (LocateRun& run : location_.runs) run.variant = false;
+  for (RunTraits& run : traits_) run.match = run.match && !run.variant;
+}
+
+std::string ProbeRuns::refusals() const {
+  std::string all;
+  for (const std::string& reason : refusals_) all += (all.empty() ? "" : "; ") + reason;
+  return all;
+}
+
+}  // namespace lanescope

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gates/run/sightings.h"
+#include "reference/error.h"
 
 namespace lanescope {
 namespace {
@@ -47,16 +48,26 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   }
 }
 
+/// In the first problem in which anything can be seen; a kernel that failed on a GPU may be none
+/// for the SIMT machine.
+std::optional<Sightings> look_in(const std::vector<RunOptions>& failed) {
+  try {
+    // A second, or some.
+    for (const std::int64_t most_products : {std::int64_t{3} << 18, std::int64_t{1} << 21}) {
+      for (const RunOptions& options : failed) {
+        if (std::optional<Sightings> seen = look_for_numbers(options, most_products)) return seen;
+      }
+    }
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
-  std::optional<Sightings> seen;
-  // A second, or some.
-  for (const std::int64_t most_products : {std::int64_t{3} << 18, std::int64_t{1} << 21}) {
-    for (const RunOptions& options : failed) {
-      if (!seen) seen = look_for_numbers(options, most_products);
-    }
-  }
+  const std::optional<Sightings> seen = look_in(failed);
   if (!seen) return;
   Diagnosis& diagnosis = *location.diagnosis;
   for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);

@@ -286,7 +286,8 @@ std::vector<std::string> Sightings::text() const {
   return lines;
 }
 
-std::optional<Sightings> look_for_numbers(const RunOptions& options, std::int64_t most_products) {
+std::optional<Sightings> look_for_numbers(RunOptions options, std::int64_t most_products) {
+  options.backend = "sim";
   PreparedRun run = prepare(options);
   if (!machine_runtime() || !may_be_looked_for(run.request.problem, most_products))
     return std::nullopt;

@@ -176,6 +176,16 @@ class StrangersTest(ProgramTest):
                      self.compile_cuda(), "fused", "--backend", "sim", "--shape", "s=64,d=64",
                      LANESCOPE_MODULES=str(other), LANESCOPE_NINJA="")
 
+    def test_plain_cuda_kernel_that_crashes_on_a_gpu(self):
+        """A GPU says that it was an illegal access; the machine which, and where."""
+        if not self.backends().get("cuda"):
+            self.skipTest("there is no GPU")
+        module = self.compile_cuda("far", ("o[d] = ", "o[d + (row == 33 ? 1ll << 36 : 0)] = "))
+        found = self.json_of("locate", module, "--backend", "cuda", "--shape", "s=100,d=64", code=DIVERGED)
+        self.assertEqual((found["cause"], found["certain"]), ("out_of_bounds", True), found["evidence"])
+        self.assertRegex(" ".join(found["evidence"]), r"cudaErrorIllegalAddress")
+        self.assertRegex(" ".join(found["source"]), r"far\.cu:24")
+
     def test_plain_cuda_kernel_that_is_wrong(self):
         bugs = {
             "scale_cuda": ("s *= scale;", "s *= 1.1f * scale;"),

@@ -16,7 +16,7 @@ std::ptrdiff_t FailedRuns::explained_by(Cause cause) const {
 }
 
 const FailedRun* FailedRuns::take_what_explains_most(Diagnosis& diagnosis) const {
-  if (runs_.empty() || !diagnosis.memory.empty()) return nullptr;
+  if (runs_.empty() || !diagnosis.memory.empty() || diagnosis.by_end) return nullptr;
   const FailedRun* best = nullptr;
   Cause cause = diagnosis.cause;
   std::ptrdiff_t most = diagnosis.certain ? explained_by(cause) : 0;
@@ -48,7 +48,7 @@ std::vector<RunOptions> FailedRuns::options(const RunOptions& first) const {
 
 void FailedRuns::doubt(Diagnosis& diagnosis) const {
   for (const FailedRun& run : runs_) {
-    if (!diagnosis.certain || !diagnosis.memory.empty()) return;
+    if (!diagnosis.certain || !diagnosis.memory.empty() || diagnosis.by_end) return;
     if (run.is_explained_by(diagnosis.cause)) continue;
     diagnosis.certain = false;
     diagnosis.evidence.push_back("not certain: it does not explain what is wrong with " + run.text);

@@ -109,11 +109,15 @@ bool check_memory(const Probe& probe, Location& location) {
     blame_descriptor(location, memory);
     doubt_unwritten_read(values, memory);
     take_as_unwritten(values, memory);
-    if (values.by_end && memory.cause == values.cause) {
+    // A GPU says no more than that it was a crash, or a hang.
+    const bool on_gpu = location.backend == "cuda";
+    if (values.by_end && (memory.cause == values.cause || on_gpu)) {
       // How the run ended shows that it happened, the checker who did it where.
       for (const std::string& line : values.evidence) say_once(memory.evidence, line);
-      if (!memory.first) memory.first = values.first;
+      if (!memory.first && !on_gpu) memory.first = values.first;
       if (memory.first && memory.end_stage) memory.first->stage = *memory.end_stage;
+      memory.by_end = true;
+      if (memory.hidden_by_step) memory.certain = false;  // it may be another fault that ends it
       values = std::move(memory);
       return true;
     }

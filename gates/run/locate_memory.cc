@@ -78,6 +78,19 @@ std::optional<CheckReport> ask_with_whole_blocks(const Probe& probe, const Check
   }
 }
 
+/// What is wrong first where the SIMT machine runs the probe: on a GPU, what nobody wrote may be
+/// any number.
+Diagnosis values_on_machine(const Probe& probe) {
+  RunOptions options = probe.options;
+  options.backend = "sim";
+  const PreparedRun run = prepare(options);
+  Diagnosis values;
+  values.first =
+      diff_against_reference(launch(*run.module, run.module_name, run.request), options.threads)
+          .first;
+  return values;
+}
+
 }  // namespace
 
 bool check_memory(const Probe& probe, Location& location) {
@@ -107,7 +120,11 @@ bool check_memory(const Probe& probe, Location& location) {
     Diagnosis& values = *location.diagnosis;
     blame_reader(location, memory);
     blame_descriptor(location, memory);
-    doubt_unwritten_read(values, memory);
+    if (location.backend == "sim") {
+      doubt_unwritten_read(values, memory);
+    } else {
+      doubt_unwritten_read(values_on_machine(probe), memory);
+    }
     take_as_unwritten(values, memory);
     // A GPU says no more than that it was a crash, or a hang.
     const bool on_gpu = location.backend == "cuda";

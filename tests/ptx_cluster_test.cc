@@ -179,6 +179,15 @@ TEST_CASE("ptx cluster: what is wrong is said", "[ptx]") {
                          2)
                  .fault,
              ContainsSubstring("the block of rank 0 has exited"));
+  // Here block 0 comes first, and reads what is still there.
+  CHECK_THAT(run_cluster(fill + meet +
+                             "setp.ne.u32 %p2, %r10, 0; @%p2 bra E;\n"
+                             "mapa.shared::cluster.u32 %r2, %r8, %r11;\n"
+                             "ld.shared::cluster.u32 %r1, [%r2];\nE:\n",
+                         2, true)
+                 .fault,
+             ContainsSubstring("exits while block 0 of its cluster may still read its shared "
+                               "memory, ld.shared::cluster.u32 at"));
 }
 
 TEST_CASE("ptx hopper: copies arrive at an mbarrier", "[ptx]") {

@@ -1,5 +1,6 @@
 // What the memory checker is told of the accesses of a warp.
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 #include <utility>
@@ -128,6 +129,27 @@ void Warp::enter_cluster(Block& owner, Access access, int lane, const std::byte*
   if (found.kind == simt::Kind::none || found.earlier.block == block_.index()) return;
   block_.checker()->add(found.kind, party, found.earlier, simt::shared_region,
                         static_cast<std::int64_t>(found.offset), bytes);
+}
+
+void Warp::check_end(int lane) {
+  AreaShadow* const shadow = block_.cluster_shadow();
+  if (!shadow) return;
+  const simt::Party party{true, place_number(), block_.index(), thread(lane)};
+  const AreaShadow::Visit visit = visit_of(Access::write, party, false);
+  constexpr std::size_t step = 16;  // of one, the first is told that it collides with
+  AreaShadow::Held held;
+  for (std::size_t at = 0; at < block_.shared_bytes(); at += step) {
+    const std::size_t bytes = std::min(step, block_.shared_bytes() - at);
+    const simt::Party other = shadow->enter(at, bytes, visit, block_.order(), held).earlier;
+    // A copy that may come yet is told by its sender.
+    if (other.block < 0 || other.block == block_.index() || other.write) continue;
+    fail(lane,
+         "the block exits while block " + std::to_string(other.block) +
+             " of its cluster may still read its shared memory, " +
+             program_.describe(other.place - block_.grid().first_place) +
+             ": a barrier.cluster before its end is missing",
+         FaultKind::illegal_address);
+  }
 }
 
 TensorMapOrder::Moment Warp::moment(int lane) {

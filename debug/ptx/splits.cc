@@ -155,6 +155,7 @@ Flow Warp::return_from_call(std::uint32_t mask) {
 
 Flow Warp::exit(std::uint32_t mask) {
   if (mask == 0) return Flow::next;
+  if (block_.alive() == std::popcount(mask)) check_end(std::countr_zero(mask));
   int at_cluster_barrier = 0;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     const bool came = cluster_phase_[lane] > block_.cluster().barrier().phase;

@@ -198,6 +198,9 @@ class Warp {
   /// `updates`: what lies there is changed by them; `full`: the mbarrier that they complete on.
   void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,
                   int lane);
+  /// The last lanes of the block exit, of which this is one: whether others of the cluster have
+  /// read its shared memory. Throws Fault where nothing says so.
+  void check_end(int lane);
   /// The lane, as the fences of tensor maps know it; under the memory checker.
   TensorMapOrder::Moment moment(int lane);
   /// A lane copies by the tensor map at `map`.

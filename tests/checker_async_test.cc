@@ -33,6 +33,9 @@ enum class Bug {
   descriptor_swizzle,
   descriptor_stride,
   descriptor_goes_on,
+  descriptor_major,
+  descriptor_rows,
+  descriptor_start,
   map_box_shifted,
   accumulator_read,
   accumulator_written,
@@ -164,6 +167,20 @@ struct Pipeline {
         return device::matrix_descriptor(device::shared_address(&tile.x[0][0][k]), 16, stride,
                                          swizzle);
       };
+      if (has(Bug::descriptor_major)) {
+        device::wgmma<f16, Major::row, Major::col>(o.x, at(smem.a), at(smem.b[slot]), true);
+        continue;
+      }
+      if (has(Bug::descriptor_start)) {
+        const std::uint64_t odd = at(smem.b[slot]) + 7;  // 112 bytes on: the next 16 of a row
+        device::wgmma<f16, Major::row, Major::row>(o.x, at(smem.a), odd, true);
+        continue;
+      }
+      if (has(Bug::descriptor_rows)) {
+        const std::uint64_t rows_on = at(smem.b[slot]) - k * 2 / 16 + k * 128 / 16;
+        device::wgmma<f16, Major::row, Major::row>(o.x, at(smem.a), rows_on, true);
+        continue;
+      }
       device::wgmma<f16, Major::row, Major::row>(o.x, at(smem.a), at(smem.b[slot]), true);
     }
     if (has(Bug::fragment_written)) {
@@ -272,6 +289,9 @@ TEST_CASE("async checker: one thing wrong is found, and called by its name") {
       {Bug::descriptor_swizzle, Kind::layout_disagrees},
       {Bug::descriptor_stride, Kind::layout_disagrees},
       {Bug::descriptor_goes_on, Kind::layout_disagrees},
+      {Bug::descriptor_major, Kind::fits_k_major},
+      {Bug::descriptor_rows, Kind::fits_mn_major},
+      {Bug::descriptor_start, Kind::wrong_start},
       {Bug::map_box_shifted, Kind::layout_disagrees},
       {Bug::accumulator_read, Kind::register_in_flight},
       {Bug::accumulator_written, Kind::register_in_flight},

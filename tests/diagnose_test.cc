@@ -253,6 +253,25 @@ TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits
   CHECK(diagnose(report).stage() == Stage::softmax);
 }
 
+TEST_CASE("major-ness and start address of an operand do not go together: which is wrong") {
+  using simt::Kind;
+  const auto named = [](Kind kind, std::optional<SiteId> site, std::optional<Stage> stage) {
+    CheckReport report;
+    report.items = {item_of(kind, site)};
+    report.items[0].stage = stage;
+    return diagnose(report);
+  };
+  CHECK(named(Kind::fits_k_major, SiteId::v_smem, {}).cause == Cause::wrong_source);
+  CHECK(named(Kind::fits_mn_major, SiteId::v_smem, {}).cause == Cause::transposed);
+  CHECK(named(Kind::fits_k_major, SiteId::k_smem, {}).cause == Cause::transposed);
+  CHECK(named(Kind::fits_mn_major, SiteId::q_smem, {}).cause == Cause::wrong_source);
+  // Without the name of the tile, the product's stage tells.
+  CHECK(named(Kind::fits_k_major, {}, Stage::pv).cause == Cause::wrong_source);
+  CHECK(named(Kind::fits_k_major, {}, Stage::qk).cause == Cause::transposed);
+  CHECK(named(Kind::fits_k_major, {}, Stage::qk).certain);
+  CHECK_FALSE(named(Kind::fits_k_major, {}, {}).certain);
+}
+
 TEST_CASE("a race in other memory comes before what is stored at the place of others") {
   CheckReport report;
   report.items = {item_of(simt::Kind::written_twice, SiteId::o_final),

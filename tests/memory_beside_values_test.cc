@@ -27,24 +27,27 @@ TEST_CASE(
   Location location;
   location.diagnosis = found(Cause::unexplained, o);
   location.shown = {SiteId::v_smem, SiteId::o};
-  const auto blamed = [&](Cause cause) {
-    Diagnosis memory = found(cause, stored);
+  const auto blamed = [&](simt::Kind kind) {
+    Diagnosis memory = found(Cause::layout_disagrees, stored);
+    memory.memory.emplace_back().finding.kind = kind;
     blame_descriptor(location, memory);
     return memory.first->stage;
   };
-  CHECK(blamed(Cause::layout_disagrees) == Stage::pv);
-  CHECK(blamed(Cause::race) == Stage::load);  // only where it is about layouts
+  CHECK(blamed(simt::Kind::layout_disagrees) == Stage::pv);
+  CHECK(blamed(simt::Kind::fits_k_major) == Stage::pv);
+  CHECK(blamed(simt::Kind::wrong_start) == Stage::pv);
+  CHECK(blamed(simt::Kind::race) == Stage::load);  // only where it is about layouts
 
   // A tile that is not shown may be stored wrongly.
   location.shown = {SiteId::o};
-  CHECK(blamed(Cause::layout_disagrees) == Stage::load);
+  CHECK(blamed(simt::Kind::layout_disagrees) == Stage::load);
 
   // It is, where it is wrong itself.
   location.shown = {SiteId::v_smem, SiteId::o};
   location.diagnosis->first = stored;
-  CHECK(blamed(Cause::layout_disagrees) == Stage::load);
+  CHECK(blamed(simt::Kind::layout_disagrees) == Stage::load);
   location.diagnosis->first.reset();
-  CHECK(blamed(Cause::layout_disagrees) == Stage::load);
+  CHECK(blamed(simt::Kind::layout_disagrees) == Stage::load);
 }
 
 }  // namespace

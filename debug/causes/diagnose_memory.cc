@@ -44,6 +44,11 @@ Cause cause_of(Kind kind) {
       return Cause::missing_register_fence;
     case Kind::layout_disagrees:
       return Cause::layout_disagrees;
+    case Kind::fits_k_major:
+    case Kind::fits_mn_major:
+      return Cause::transposed;
+    case Kind::wrong_start:
+      return Cause::wrong_source;
     case Kind::wrong_expect_tx:
       return Cause::wrong_expect_tx;
     case Kind::unfenced_barrier:
@@ -103,6 +108,14 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   return at;
 }
 
+/// Where a finding stands among those of one site: what is wrong with a descriptor, all with the
+/// layout.
+Cause order_of(Kind kind) {
+  const bool of_descriptor =
+      kind == Kind::fits_k_major || kind == Kind::fits_mn_major || kind == Kind::wrong_start;
+  return of_descriptor ? Cause::layout_disagrees : cause_of(kind);
+}
+
 /// How far before `wrong` the finding's site is; a stray access may have met anything.
 int distance_to(SiteId wrong, const CheckReport::Item& item) {
   if (item.site) return static_cast<int>(wrong) - static_cast<int>(*item.site);
@@ -128,7 +141,7 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
   }
   const bool behind = wrong && item.site && !feeds(*item.site, *wrong);
   return std::tuple(is_hidden_by_step(report, item), behind,
-                    wrong && !behind ? distance_to(*wrong, item) : 0, cause_of(item.finding.kind),
+                    wrong && !behind ? distance_to(*wrong, item) : 0, order_of(item.finding.kind),
                     -elements, item.site.value_or(SiteId{}));
 }
 
@@ -235,6 +248,25 @@ void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
       "not certain: what is weighed may be scores, or the results of splits, in combine");
 }
 
+/// A product whose operand's major-ness and start address do not go together: that of Q and K sums
+/// along the rows of their tiles, which is K-major, that of V over them. Where it is right, the
+/// start address is wrong.
+void settle_side(Diagnosis& diagnosis) {
+  const CheckReport::Item& item = diagnosis.memory.front();
+  const Kind kind = item.finding.kind;
+  if (kind != Kind::fits_k_major && kind != Kind::fits_mn_major) return;
+  const bool of_values = item.site ? *item.site == SiteId::v_smem : item.stage == Stage::pv;
+  const bool of_keys = item.site ? *item.site < SiteId::v_smem : item.stage == Stage::qk;
+  if (!of_values && !of_keys) {
+    diagnosis.certain = false;
+  } else if ((kind == Kind::fits_k_major) == of_values) {
+    diagnosis.cause = Cause::wrong_source;
+    diagnosis.evidence.push_back(std::string("of ") + (of_values ? "V" : "Q and K") +
+                                 " that major-ness is right: the start address advances along the "
+                                 "wrong side of the tile");
+  }
+}
+
 }  // namespace
 
 bool feeds(SiteId from, SiteId to) {
@@ -299,6 +331,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                                  (item.access_line.empty() ? "" : ", " + item.access_line));
   }
   settle_weights(report, diagnosis);
+  settle_side(diagnosis);
   return diagnosis;
 }
 

@@ -39,6 +39,11 @@ const char* name_of(Kind kind) {
       return "register accessed late";
     case Kind::layout_disagrees:
       return "layout disagrees";
+    case Kind::fits_k_major:
+    case Kind::fits_mn_major:
+      return "wrong major-ness";
+    case Kind::wrong_start:
+      return "wrong start";
     case Kind::wrong_expect_tx:
       return "wrong expect tx";
     case Kind::unfenced_barrier:
@@ -108,6 +113,16 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::layout_disagrees:
       return "the matrix descriptor reads the tile in another layout (swizzle, leading or stride "
              "offset, box) than the tensor map stored it in";
+    case Kind::fits_k_major:
+      return "the operand is taken MN-major, and its start address advances as of one that is "
+             "K-major: one of the two is wrong";
+    case Kind::fits_mn_major:
+      return "the operand is taken K-major, and its start address advances as of one that is "
+             "MN-major: one of the two is wrong";
+    case Kind::wrong_start:
+      return "the matrix descriptor has the layout that the tensor map stored the tile in, but "
+             "starts within a row from which the operand does not go on: its start address "
+             "advances wrongly";
     case Kind::wrong_expect_tx:
       return "expect_tx does not say what this copy and the others of its phase bring: the phase "
              "completes before they have come, or never";

@@ -246,6 +246,10 @@ class AsyncBlock {
   void check_operands(const Product& what, int warp, const AsyncWork& work);
   void check_operand(const Product& what, std::uint64_t descriptor, bool transposed, int first_row,
                      int rows, const AsyncWork& work);
+  bool is_as_copied(const Product& what, std::uint64_t descriptor, bool transposed, int first_row,
+                    int rows) const;
+  Kind kind_of_disagreement(const Product& what, std::uint64_t descriptor, bool transposed,
+                            int first_row, int rows) const;
   std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,
                                                 const Product& what);
   /// The products' that are under way.

@@ -28,14 +28,18 @@ enum class Kind : std::uint8_t {
   missing_register_fence,  ///< a register was accessed, then goes into a product: no wgmma.fence
   late_register_access,    ///< the same, behind the wgmma.fence of the product: no fault
   layout_disagrees,        ///< a matrix descriptor that is not how the tile was stored
-  wrong_expect_tx,         ///< a phase of an mbarrier completed before a copy into it
-  unfenced_barrier,        ///< a copy completes on an mbarrier that its proxy may not see yet
-  barrier_overwritten,     ///< the bytes of an mbarrier
-  unfinished_copy,         ///< the block ended before it
-  double_arrival,          ///< of one thread in a phase of an mbarrier, in the place of another
-  missing_map_fence,       ///< a tensor map that a lane made, which copies may not see yet
-  absent_lane,             ///< what a shuffle takes of a lane that does not take part is used
-  missing_grid_wait,       ///< what the grid before uses, which may not have ended yet
+  // One that is how the tile was stored, but does not start where the product can go on from:
+  fits_k_major,         ///< were K contiguous in the operand, it would
+  fits_mn_major,        ///< were its rows
+  wrong_start,          ///< from the begin of the swizzle's pattern alone it would
+  wrong_expect_tx,      ///< a phase of an mbarrier completed before a copy into it
+  unfenced_barrier,     ///< a copy completes on an mbarrier that its proxy may not see yet
+  barrier_overwritten,  ///< the bytes of an mbarrier
+  unfinished_copy,      ///< the block ended before it
+  double_arrival,       ///< of one thread in a phase of an mbarrier, in the place of another
+  missing_map_fence,    ///< a tensor map that a lane made, which copies may not see yet
+  absent_lane,          ///< what a shuffle takes of a lane that does not take part is used
+  missing_grid_wait,    ///< what the grid before uses, which may not have ended yet
 };
 
 /// How far a lane has come: the last site that it passed, in which tile.

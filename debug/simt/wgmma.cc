@@ -101,6 +101,40 @@ void AsyncBlock::check_operands(const Product& what, int warp, const AsyncWork& 
   check_operand(what, what.b, what.b_is_transposed, 0, what.n, work);
 }
 
+/// Whether an operand lies as a copy brought it, all of one tile: neighbours in the tensor are
+/// neighbours in the operand.
+bool AsyncBlock::is_as_copied(const Product& what, std::uint64_t descriptor, bool transposed,
+                              int first_row, int rows) const {
+  const MatrixDescriptor matrix(descriptor);
+  const Origin* first = nullptr;
+  bool agrees = true;
+  for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t address, int row, int k) {
+    const std::size_t at = address - host_.shared_address();
+    const bool inside = at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes();
+    const Origin* origin = inside ? host_.checker()->origin_of(at) : nullptr;
+    const int along = element_of(what, k);
+    const int down = transposed ? along : row - first_row;
+    const int right = transposed ? row - first_row : along;
+    if (!first) first = origin;
+    agrees = agrees && origin && origin->swizzle == matrix.swizzle() &&
+             origin->plane == first->plane && origin->row == first->row + down &&
+             origin->col == first->col + right;
+  });
+  return agrees;
+}
+
+/// What is wrong with a descriptor that disagrees with the tile: another one that would not.
+Kind AsyncBlock::kind_of_disagreement(const Product& what, std::uint64_t descriptor,
+                                      bool transposed, int first_row, int rows) const {
+  const bool has_sides = bytes_of(what.a_type) == 2;  // those of 8 bits have one major-ness
+  if (has_sides && is_as_copied(what, descriptor, !transposed, first_row, rows)) {
+    return transposed ? Kind::fits_k_major : Kind::fits_mn_major;
+  }
+  const std::uint64_t from_begin = MatrixDescriptor(descriptor).from_begin_of_pattern();
+  if (is_as_copied(what, from_begin, transposed, first_row, rows)) return Kind::wrong_start;
+  return Kind::layout_disagrees;
+}
+
 /// What the memory checker says of the bytes of an operand.
 void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bool transposed,
                                int first_row, int rows, const AsyncWork& work) {
@@ -109,14 +143,19 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
   const Origin* first = nullptr;
   int first_down = 0, first_right = 0;  // where it lies in the operand
   bool disagrees = false;
+  const auto add_disagreement = [&](std::size_t at) {
+    if (disagrees) return;
+    disagrees = true;
+    checker.add_shared(kind_of_disagreement(what, descriptor, transposed, first_row, rows), work,
+                       false, {}, at, 16);
+  };
   for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t address, int row, int k) {
     const std::size_t at = address - host_.shared_address();
     // Of the rows of other warps, which tell of it themselves.
     if (at > host_.shared_bytes() || at + 16 > host_.shared_bytes()) return;
     // What a copy brought is whole: the operand goes on where no copy put anything.
     if (first && checker.is_unwritten(host_.shared_memory() + at, 16)) {
-      if (!disagrees) checker.add_shared(Kind::layout_disagrees, work, false, {}, at, 16);
-      disagrees = true;
+      add_disagreement(at);
       return;
     }
     checker.read_async(at, 16, work);
@@ -133,9 +172,7 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     right -= first_right;
     const bool agrees = origin->swizzle == matrix.swizzle() && origin->row == first->row + down &&
                         origin->col == first->col + right && origin->plane == first->plane;
-    if (agrees || disagrees) return;
-    disagrees = true;
-    checker.add_shared(Kind::layout_disagrees, work, false, {}, at, 16);
+    if (!agrees) add_disagreement(at);
   });
 }
 

@@ -29,6 +29,14 @@ bool have_place(const Diagnosis& values) {
   return values.first && !(values.by_end && values.first->warp < 0);
 }
 
+/// Whether the checker's first finding is about how a product takes a tile.
+bool is_of_descriptor(const Diagnosis& memory) {
+  if (memory.memory.empty()) return false;
+  const simt::Kind kind = memory.memory.front().finding.kind;
+  return kind == simt::Kind::layout_disagrees || kind == simt::Kind::fits_k_major ||
+         kind == simt::Kind::fits_mn_major || kind == simt::Kind::wrong_start;
+}
+
 }  // namespace
 
 void blame_reader(const Location& location, Diagnosis& memory) {
@@ -46,7 +54,7 @@ void blame_reader(const Location& location, Diagnosis& memory) {
 
 void blame_descriptor(const Location& location, Diagnosis& memory) {
   const std::optional<Divergence>& wrong = location.diagnosis->first;
-  if (memory.cause != Cause::layout_disagrees || !memory.first || !wrong) return;
+  if (!is_of_descriptor(memory) || !memory.first || !wrong) return;
   if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
   if (std::ranges::find(location.shown, memory.first->site) == location.shown.end()) return;
   memory.evidence.push_back(std::string(name_of(memory.first->site)) +

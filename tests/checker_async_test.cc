@@ -27,6 +27,9 @@ enum class Bug {
   counter_as_parity,
   phase_not_carried,
   no_wait_for_tile,
+  runs_ahead,  // does not wait for tiles, and releases them for others
+  fills_without_waiting,
+  counts_one_of_four,
   tile_released_early,
   tile_released_twice,
   one_warp_releases_for_all,  // right: a product is complete for its whole warpgroup
@@ -71,7 +74,8 @@ struct Pipeline {
     device::mbarrier_init(smem.a_full, 1);
     for (int i = 0; i < ring; ++i) {
       device::mbarrier_init(smem.full[i], 1);
-      device::mbarrier_init(smem.empty[i], has(Bug::one_warp_releases_for_all) ? 1 : 4);
+      const bool one = has(Bug::one_warp_releases_for_all) || has(Bug::counts_one_of_four);
+      device::mbarrier_init(smem.empty[i], one ? 1 : 4);
     }
     if (has(Bug::barrier_initialised_twice)) device::mbarrier_init(smem.full[0], 1);
     if (!has(Bug::barrier_not_fenced)) device::fence_mbarrier_init();
@@ -90,7 +94,7 @@ struct Pipeline {
                          : has(Bug::counter_as_parity) ? round + 1
                          : has(Bug::phase_not_carried) ? 1
                                                        : round % 2 ^ 1;
-      device::mbarrier_wait(smem.empty[slot], parity);
+      if (!has(Bug::fills_without_waiting)) device::mbarrier_wait(smem.empty[slot], parity);
       const int bytes = has(Bug::expects_too_little) ? Tile::bytes / 2
                         : has(Bug::expects_too_much) ? Tile::bytes * 2
                                                      : Tile::bytes;
@@ -122,7 +126,8 @@ struct Pipeline {
     device::mbarrier_wait(smem.a_full, 0);
     for (int tile = 0; tile < tiles; ++tile) {
       const int slot = tile % ring;
-      if (!has(Bug::no_wait_for_tile)) device::mbarrier_wait(smem.full[slot], tile / ring % 2);
+      const bool waits = !has(Bug::no_wait_for_tile) && !has(Bug::runs_ahead);
+      if (waits) device::mbarrier_wait(smem.full[slot], tile / ring % 2);
       if (has(Bug::generic_write_to_operand)) {
         smem.b[slot].at(device::thread() / 2, 0) = {0};
         device::barrier_sync(1, 128);
@@ -131,7 +136,8 @@ struct Pipeline {
       if (!has(Bug::no_register_fence)) device::wgmma_fence();
       multiply(smem, slot, fragment, o);
       if (has(Bug::tile_released_early)) release(smem, slot);
-      if (has(Bug::tile_released_twice) && device::warp() == 0) {
+      const bool twice = has(Bug::tile_released_twice) || has(Bug::runs_ahead);
+      if (twice && device::warp() == 0) {
         for (int i = 0; i < 4; ++i) release(smem, slot);
       }
       if (has(Bug::accumulator_read)) use(o[1] > 0);
@@ -326,6 +332,9 @@ TEST_CASE("async checker: what stops a pipeline is told") {
       {Bug::wrong_parity, "wait in mbarrier_wait"},
       {Bug::counter_as_parity, "a parity is 0 or 1, and not 2"},
       {Bug::phase_not_carried, "one arrival too many"},
+      {Bug::fills_without_waiting, "; it comes round to a place that is not free again"},
+      {Bug::counts_one_of_four,
+       "; nobody waited for its last 4 phases: more arrive than it counts"},
       {Bug::named_barrier_count, "this call counts"},
       {Bug::registers_not_given_back, "registers: a lane wants"},
   };
@@ -334,4 +343,16 @@ TEST_CASE("async checker: what stops a pipeline is told") {
     INFO("bug " << static_cast<int>(bug));
     CHECK_THAT(run.result->fault, ContainsSubstring(says));
   }
+}
+
+TEST_CASE("async checker: who arrives twice behind a wait that is missing ran ahead") {
+  const auto behind = [](Bug bug) {
+    std::vector<bool> found;
+    for (const simt::Finding& f : Run(bug).result->checker.findings()) {
+      if (f.kind == Kind::double_arrival) found.push_back(f.behind_missing_wait);
+    }
+    return found;
+  };
+  CHECK(behind(Bug::runs_ahead) == std::vector{true});
+  CHECK(behind(Bug::tile_released_twice) == std::vector{false});
 }

@@ -210,6 +210,42 @@ TEST_CASE("locate: who arrives once too often, or too early, is not certain") {
   CHECK_FALSE(diagnosis.certain);
 }
 
+TEST_CASE("locate: a place that is filled before all are done with it, by how the run ended") {
+  Dump dump = synthetic_dump({.problem = one_tile});
+  const auto cause_of = [&](const std::string& story) {
+    dump.info.incomplete = "block 0: q_empty[0]: of its phase 8 (parity 0) " + story;
+    return diagnosis_of(dump).cause;
+  };
+  CHECK(cause_of("0 of 1 arrivals have come; nobody waited for its last 8 phases: more arrive than "
+                 "it counts") == Cause::operand_overwritten);
+  CHECK(cause_of("1 of 1 arrivals have come; it comes round to a place that is not free again") ==
+        Cause::operand_overwritten);
+  CHECK(cause_of("0 of 1 arrivals have come") == Cause::machine_rule);
+}
+
+TEST_CASE("locate: who waits for mbarriers alone waits for tiles") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  for (const DumpSite& entry : dump.info.sites) {
+    const SiteSlots slots(dump, entry);
+    for (std::int64_t tile = 0; tile < (entry.site.per_tile ? 3 : 1); ++tile) {
+      if (tile == 0 && entry.site.id <= SiteId::s) continue;  // that is what they came to
+      for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+        poison(tensor_of(dump, entry.site.id), slots.first(0, tile) + slot);
+      }
+    }
+  }
+  const auto stage_of = [&](const std::string& second) {
+    dump.info.incomplete =
+        "block 0: deadlock\n  warp 0 lanes 0-31 wait in mbarrier_wait for a\n"
+        "  warp 1 lanes 0-31 wait in " +
+        second + " for b";
+    dump.info.stop.kind = Stop::Kind::rule;
+    return diagnosis_of(dump).first->stage;
+  };
+  CHECK(stage_of("mbarrier.try_wait.parity.shared.b64") == Stage::load);
+  CHECK(stage_of("barrier_sync") == Stage::softmax);
+}
+
 TEST_CASE("locate: a phase that other bytes come in than it expects, though all arrive") {
   Dump dump = synthetic_dump({.problem = one_tile});
   const auto cause_with = [&](const std::string& arrivals_and_bytes) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 #include "debug/causes/detectors.h"
@@ -141,6 +142,24 @@ bool expects_other_bytes(const std::string& fault) {
 /// What the machine says of an arrival at an mbarrier whose phase has all.
 constexpr const char* one_too_many = "one arrival too many";
 
+/// Whether the place that an mbarrier is of is filled again before all that use it are done: a
+/// lane that fills it does not wait, or those who say that it is free are more than are counted.
+bool frees_too_early(const std::string& fault) {
+  return fault.find("; it comes round to a place that is not free again") != fault.npos ||
+         fault.find("; nobody waited for its last ") != fault.npos;
+}
+
+/// Whether all that lanes wait for in vain are mbarriers, which tell of tiles that come or go.
+bool waits_for_tiles(const std::string& fault) {
+  bool any = false;
+  for (std::size_t at = 0; (at = fault.find(" wait in ", at)) != fault.npos;) {
+    at += std::string_view(" wait in ").size();
+    if (fault.compare(at, 8, "mbarrier") != 0) return false;
+    any = true;
+  }
+  return any;
+}
+
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
@@ -156,6 +175,7 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
 
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
   if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
+  if (frees_too_early(why)) return Cause::operand_overwritten;
   return kind == Stop::Kind::crash   ? Cause::crash
          : kind == Stop::Kind::hang  ? Cause::hang
          : kind == Stop::Kind::stray ? Cause::out_of_bounds
@@ -185,7 +205,11 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
     for (const std::string& line : last_site_lines(report.last_sites)) {
       diagnosis.evidence.push_back("  " + line);
     }
-    if (!diagnosis.first) diagnosis.first = place_behind_last_site(dump, report.last_sites);
+    if (!diagnosis.first) {
+      diagnosis.first = place_behind_last_site(dump, report.last_sites);
+      const bool waits = waits_for_tiles(dump.info.incomplete);
+      if (diagnosis.first && waits) diagnosis.first->stage = Stage::load;
+    }
     return diagnosis;
   }
   if (!report.first) {

@@ -132,8 +132,8 @@ bool is_hidden_by_step(const CheckReport& report, const CheckReport::Item& item)
 
 /// What may be why values are wrong comes first, then what is nearest before them. What follows
 /// from other findings comes after them: reads of bytes that a stray or racing write should have
-/// filled. Of one kind, the largest tile comes first: a barrier that is missing for P is missing
-/// for the row values beside it.
+/// filled, arrivals of a thread that ran ahead because it did not wait. Of one kind, the largest
+/// tile comes first: a barrier that is missing for P is missing for the row values beside it.
 auto rank(const CheckReport& report, const CheckReport::Item& item, std::optional<SiteId> wrong) {
   int elements = 0;
   for (const Site& site : report.sites) {
@@ -141,8 +141,9 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
   }
   const bool behind = wrong && item.site && !feeds(*item.site, *wrong);
   return std::tuple(is_hidden_by_step(report, item), behind,
-                    wrong && !behind ? distance_to(*wrong, item) : 0, order_of(item.finding.kind),
-                    -elements, item.site.value_or(SiteId{}));
+                    wrong && !behind ? distance_to(*wrong, item) : 0,
+                    item.finding.behind_missing_wait, order_of(item.finding.kind), -elements,
+                    item.site.value_or(SiteId{}));
 }
 
 /// Whether the stage of a race is that of the lane that reads: what the other one writes says

@@ -46,6 +46,14 @@ std::string threads_text(const std::vector<Arrival>& arrivals) {
   return text;
 }
 
+bool MbarrierState::has_arrival_of(const Caller& caller) const {
+  const auto is_same = [&](const Arrival& a) {
+    return a.thread == caller.thread && describe(a.here) == describe(caller.here);
+  };
+  return std::any_of(arrived.begin(), arrived.end(), is_same) ||
+         std::any_of(arrived_before.begin(), arrived_before.end(), is_same);
+}
+
 std::string MbarrierState::story() const {
   std::string text = name + ": of its phase " + std::to_string(phase) + " (parity " +
                      std::to_string(phase & 1) + ") " + std::to_string(count - pending) + " of " +
@@ -58,6 +66,11 @@ std::string MbarrierState::story() const {
   if (!arrived.empty()) text += ": " + who_came(arrived);
   if (const auto rest = missing(arrived_before, arrived); !rest.empty() && pending > 0) {
     text += "; in the phase before also " + who_came(rest);
+  }
+  // Who waits sees each phase complete before the next one can.
+  if (unheeded() > 1) {
+    text += "; nobody waited for its last " + std::to_string(unheeded()) +
+            " phases: more arrive than it counts";
   }
   return text;
 }
@@ -172,7 +185,12 @@ void AsyncBlock::wake(std::vector<int>& waiting, const Carried& completed) {
 
 void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller) {
   if (barrier.pending == 0) {
-    host_.fail(caller, "one arrival too many: " + barrier.story());
+    // Whoever has been at others in between has come round the ring.
+    const bool round = std::any_of(barriers_.begin(), barriers_.end(), [&](const auto& other) {
+      return &other.second != &barrier && other.second.has_arrival_of(caller);
+    });
+    const char* const early = round ? "; it comes round to a place that is not free again" : "";
+    host_.fail(caller, "one arrival too many: " + barrier.story() + early);
   }
   // Of threads of other blocks no clocks are known here, and no names.
   if (!caller.from_outside) {

@@ -52,6 +52,10 @@ struct MbarrierState final : Waitable {
   std::set<AsyncBlock*> senders;                          ///< other blocks that have sent copies
   Carried completed, current;
   std::string story() const override;
+  /// Phases that completed behind the last one that was waited for.
+  std::uint32_t unheeded() const { return phase - phase_waited_for; }
+  /// Whether the same thread has come by the same instruction, in this phase or the last one.
+  bool has_arrival_of(const Caller& caller) const;
 };
 
 /// One of the block's 16 barriers, which take a number of threads.

@@ -164,6 +164,9 @@ const Origin* BlockChecker::origin_of(std::size_t offset) {
 void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>& arrivals,
                                  int count) {
   if (static_cast<int>(arrivals.size()) != count) return;
+  const bool ran_ahead = std::any_of(found_.begin(), found_.end(), [](const Finding& finding) {
+    return finding.kind == Kind::missing_wait;
+  });
   std::map<int, std::uint32_t> seen;
   for (const Arrival& a : arrivals) {
     const auto [first, is_new] = seen.emplace(a.thread, a.place);
@@ -175,7 +178,9 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
                        shared_region,
                        static_cast<std::int64_t>(offset),
                        8,
-                       1});
+                       1,
+                       0,
+                       ran_ahead});
   }
 }
 

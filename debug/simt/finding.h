@@ -70,6 +70,8 @@ struct Finding {
   /// Of a read of bytes of shared memory that nobody wrote: how many lie side by side, at most 64;
   /// 0: it is not known.
   int unwritten_run = 0;
+  /// Of a double arrival: a wait was missing in the block before, so that a thread ran ahead.
+  bool behind_missing_wait = false;
   Party used = {};  ///< who used what was read of bytes that nobody wrote; place 0: unknown
   const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
   std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin

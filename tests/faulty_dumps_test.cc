@@ -135,6 +135,20 @@ TEST_CASE("locate: the first NaN, with its operands") {
   CHECK_THAT(joined(diagnosis.evidence), Catch::Matchers::ContainsSubstring("m_prev[0] = -inf"));
 }
 
+TEST_CASE("locate: O that is NaN of operands that are numbers started from what was there") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  const reference::Array o = held(dump, SiteId::o, 0, 0, 32);
+  change(dump, SiteId::o, 0, 0,
+         [&](int row, int col) { return row % 5 == 1 ? std::nan("") : o(row, col); });
+  CHECK(named(diagnosis_of(dump)) == "pv o accumulator_not_cleared?");
+  // Of a tile that comes later, what was there is what the ones before left.
+  dump = synthetic_dump({.problem = three_tiles});
+  const reference::Array then = held(dump, SiteId::o, 0, 1, 32);
+  change(dump, SiteId::o, 0, 1,
+         [&](int row, int col) { return row % 5 == 1 ? std::nan("") : then(row, col); });
+  CHECK(diagnosis_of(dump).cause == Cause::non_finite);
+}
+
 TEST_CASE("locate: right values in wrong places") {
   const auto moved = [](SiteId id, const std::function<std::pair<int, int>(int, int)>& from) {
     Dump dump = synthetic_dump({.problem = one_tile});

@@ -72,6 +72,7 @@ TEST_CASE("locate's plan: heads of Q are as far apart as rows, those of K as key
     REQUIRE(probe);
     const Problem problem = problem_of(*probe);
     CHECK(problem.len_q != problem.len_kv);
+    CHECK(problem.heads * problem.len_q != problem.heads_kv * problem.len_kv);
     CHECK(problem.batch > 1);
     CHECK(problem.heads_kv > 1);
     CHECK(problem.heads > problem.heads_kv);

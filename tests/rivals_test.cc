@@ -342,6 +342,7 @@ TEST_CASE("a tile that is visited again after the last one") {
   INFO(told(diagnosis));
   CHECK(is_certain(diagnosis, Cause::contribution_repeated));
   CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring("tile 1 is visited again"));
+  CHECK(diagnosis.first->stage == Stage::load);
 }
 
 TEST_CASE("what is written twice while as much is never written is stored at the wrong place") {

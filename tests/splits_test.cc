@@ -175,6 +175,40 @@ TEST_CASE("splits: a dump of some blocks only is judged as far as it goes") {
   CHECK(report_of(report, SiteId::o_final, Judgement::local) == nullptr);
 }
 
+TEST_CASE("splits: partials that are stored from elsewhere, or of more keys than the split has") {
+  Dump odd = decoding();
+  Tensor& stored = tensor_of(odd, "o_partial");
+  for (std::int64_t row = 0; row < 6 * 16; ++row) {
+    for (std::int64_t col = 1; col < 64 && row % 16 >= 8; col += 2) {
+      stored.set(row * 64 + col, stored.at(row * 64 + col - 1));
+    }
+  }
+  CHECK(diagnose(odd, diff_against_reference(odd)).cause == Cause::permuted);
+
+  // The first of three splits goes on to the last key: it holds all of them.
+  Dump whole = decoding();
+  const auto o = partials(whole, SiteId::o_partial), m = partials(whole, SiteId::m_partial),
+             l = partials(whole, SiteId::l_partial);
+  const Array top = m[0].max(m[1]).max(m[2]);
+  Array sum = Array::Zero(12, 1), out = Array::Zero(12, 64);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Array weight = Array(m[i] - top).map([](double x) { return std::exp2(x); });
+    sum += l[i] * weight;
+    out += o[i] * weight;
+  }
+  for (int row = 0; row < 12; ++row) {
+    tensor_of(whole, "m_partial").set(row, top(row));
+    tensor_of(whole, "l_partial").set(row, sum(row));
+    for (int col = 0; col < 64; ++col) {
+      tensor_of(whole, "o_partial").set(row * 64 + col, out(row, col));
+    }
+  }
+  const Diagnosis diagnosis = diagnose(whole, diff_against_reference(whole));
+  CHECK(diagnosis.cause == Cause::contribution_repeated);
+  CHECK(diagnosis.certain);
+  CHECK(diagnosis.first->stage == Stage::load);
+}
+
 TEST_CASE("splits: what a wrong combine pass did is named") {
   for (const Gate gate : {Gate::fused, Gate::combine_only}) {
     const Dump clean = decoding(gate);

@@ -165,6 +165,14 @@ struct Place {
   int copies;
 };
 
+/// Whether a site is what another one held at last, as it stands: where the one has a value that
+/// is of another place of the other, it is of another place of its own.
+bool is_stored_as(SiteId held, SiteId site) {
+  return (held == SiteId::o && site == SiteId::o_partial) ||
+         (held == SiteId::m && site == SiteId::m_partial) ||
+         (held == SiteId::l && site == SiteId::l_partial);
+}
+
 /// Wrong values that are, bit for bit, values of other sites and tiles.
 void find_other_sites(const Scene& scene, Findings& findings) {
   const std::int64_t last = scene.at_end() ? scene.end_tile() : scene.tile();
@@ -187,7 +195,7 @@ void find_other_sites(const Scene& scene, Findings& findings) {
     if (tile < 0) break;
     for (int id = static_cast<int>(SiteId::s); id <= static_cast<int>(SiteId::o); ++id) {
       const auto other = static_cast<SiteId>(id);
-      if (tile == last && other >= scene.site()) continue;
+      if (tile == last && (other >= scene.site() || is_stored_as(other, scene.site()))) continue;
       add(other, tile, scene.held(other, tile));
       // As the softmax takes them, where that is not how they are held.
       if (other == SiteId::s) add(other, tile, scene.scores(tile));

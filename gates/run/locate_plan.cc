@@ -120,8 +120,10 @@ class Planner {
     keyless.broad = keyless.checked = true;
     add_causal("causal, rows that see no key of a tile that others see",
                length_text(side_ + br_ + br_ / 2, side_));
-    // Heads of Q are as far apart as they have rows, those of K and V as they have keys.
-    const int keys = br_ == 2 * bc_ ? 3 * bc_ : 2 * bc_;
+    // Heads of Q are as far apart as they have rows, those of K and V as they have keys; so are
+    // batches, with twice the heads of Q.
+    int keys = 2 * bc_;
+    while (keys == br_ || keys == 2 * br_) keys += bc_;
     Probe& heads = add("several heads", "b=2,h=6,hkv=3," + length_text(br_, keys));
     heads.checked = heads.broad = true;
     for (const std::string& lengths : {length_text(br_, keys), length_text(2 * side_, 2 * side_)}) {

@@ -201,7 +201,18 @@ TEST_CASE("sightings: the first kind that wrong rows lack has the stage") {
   s.combines = true;
   CHECK(s.stage() == Stage::combine);
   s.lacks_sums = false;
+  s.scores = part(4096, 4096, 32);
+  s.weights = s.outputs = {};
+  s.sums = part(0, 64, 4);
+  CHECK(s.stage() == Stage::combine);
+  s.combines = false;
+  CHECK(s.stage() == Stage::softmax);
+  s.sums = part(64, 64, 4);
+  CHECK(s.stage() == Stage::pv);
   s.scores = part(2, 31, 32);  // too few to tell
-  s.weights = s.sums = s.outputs = {};
+  s.sums = {};
   CHECK(s.stage() == std::nullopt);
+  s.log_sums = true;  // O alone is wrong
+  CHECK(s.stage() == Stage::pv);
+  CHECK_FALSE(s.allows(Stage::qk));
 }

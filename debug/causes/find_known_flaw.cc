@@ -277,6 +277,8 @@ class FlawSearch {
     if (finding.stage == Stage::load && of_keys && part.find("rows") != part.npos) {
       finding.stage = Stage::pv;
     }
+    // Weights that are right in l go wrong on their way into O.
+    if (finding.stage && *finding.stage < Stage::pv && part == "O") finding.stage = Stage::pv;
     finding.evidence = {"the outputs are those of attention " + flaw.text +
                             (part.empty() ? "" : ", in " + part + " alone"),
                         share_text(trial.explained, trial.decisive) + " wrong values and " +

@@ -57,7 +57,9 @@ struct FlawTrial {
   /// The wrong values follow from it.
   bool explains() const;
   /// The right ones do, too.
-  bool wins() const { return explains() && predicted >= 0.98 * right; }
+  bool wins() const { return explains() && predicted >= 0.98 * right && !denies_lse(); }
+  /// All log-sum-exps are right, and would be wrong in some rows.
+  bool denies_lse() const { return flawed_lse == 0 && spared_lse >= 4; }
   /// The part of the outputs in which alone the flaw is, as "odd rows" or "O"; empty where there is
   /// none.
   std::string part(std::int64_t br, std::int64_t d) const;

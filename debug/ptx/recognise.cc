@@ -103,6 +103,8 @@ class Search {
   void go_over(const History::Run& run) {
     program_ = run.program.get();
     recording_ = &run.recording;
+    shares_ = shares_ || std::any_of(program_->origins.begin(), program_->origins.end(),
+                                     [](const auto& in) { return in.opcode.starts_with("mapa"); });
     rows_ = {};
     for (const Recording::Step& step : run.recording.steps()) {
       const Instruction& in = program_->code[step.instruction];
@@ -122,9 +124,9 @@ class Search {
     text_ += "\n";
   }
 
-  /// What was seen, of all blocks.
+  /// What was seen, of all blocks that it went over.
   std::string text() const {
-    std::string text = text_ + (multicasts_ ? "multicast\n" : "");
+    std::string text = text_ + (multicasts_ ? "multicast\n" : "") + (shares_ ? "share\n" : "");
     for (std::size_t kind = 0; kind < lookout_.kinds.size(); ++kind) {
       Marks elements;
       std::map<std::string, std::int64_t> lines;
@@ -236,6 +238,7 @@ class Search {
   /// By instruction: the words of its results in each lane of the block.
   std::map<std::uint32_t, std::vector<std::uint32_t>> last_;
   bool multicasts_ = false;  ///< blocks get rows that others read
+  bool shares_ = false;      ///< blocks of a cluster come to each other's shared memory
   std::string text_;
 };
 
@@ -243,8 +246,10 @@ class Search {
 
 void look_out(const History& history, const GlobalMemory& memory, const Lookout& lookout) {
   Search search(memory, lookout);
-  for (const History::Run& run : history.runs()) search.go_over(run);
-  const std::string text = "run\n" + search.text();
+  for (const History::Run& run : history.runs()) {
+    if (run.launch == history.launch()) search.go_over(run);
+  }
+  const std::string text = "launch\n" + search.text();
   [[maybe_unused]] const ssize_t written = write(lookout.file, text.data(), text.size());
 }
 

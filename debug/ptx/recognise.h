@@ -40,11 +40,11 @@ struct Lookout {
   int file = -1;
 };
 
-/// Looks at every f32 number that instructions made for those that are known. An instruction makes
-/// numbers of a kind where many more of its results are known than are by chance, which is what
-/// happens to its results a little off. Writes per kind the elements that such instructions came
-/// to, and their lines; per block the rows that it read and wrote; whether blocks get rows that
-/// others read.
+/// Looks at every f32 number that instructions of the last launch made for those that are known. An
+/// instruction makes numbers of a kind where many more of its results are known than are by chance,
+/// which is what happens to its results a little off. Writes per kind the elements that such
+/// instructions came to, and their lines; per block the rows that it read and wrote; whether blocks
+/// get rows that others read, or come to each other's shared memory.
 void look_out(const History& history, const GlobalMemory& memory, const Lookout& lookout);
 
 }  // namespace lanescope::ptx

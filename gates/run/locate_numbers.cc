@@ -1,5 +1,6 @@
 #include "gates/run/locate_numbers.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,16 @@ bool moves_numbers(Cause cause) {
          cause == Cause::transposed || cause == Cause::misplaced || takes_other_rows(cause);
 }
 
+/// Which stage takes what a flaw says of rows that were all read: none where it is of several
+/// inputs.
+std::optional<Stage> taker_of(const std::string& flaw) {
+  const bool q = flaw.find('Q') != flaw.npos, k = flaw.find('K') != flaw.npos,
+             v = flaw.find('V') != flaw.npos;
+  if (v && !q && !k) return Stage::pv;
+  if (v || q == k) return std::nullopt;
+  return Stage::qk;
+}
+
 /// Causes by which keys are left out that a row sees.
 bool loses_keys(Cause cause) {
   return cause == Cause::tile_skipped || cause == Cause::contribution_missing;
@@ -34,7 +45,13 @@ bool loses_keys(Cause cause) {
 void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   Stage& stage = diagnosis.first->stage;
   const bool unexplained = diagnosis.cause == Cause::unexplained;
-  if (takes_other_rows(diagnosis.cause) && seen.lacks_rows()) {
+  const auto named = std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause);
+  const std::optional<Stage> taker =
+      named == diagnosis.flaws.end() ? std::nullopt : taker_of(named->flaw);
+  if (moves_numbers(diagnosis.cause) && stage == Stage::load && seen.reads_all && taker) {
+    stage = *taker;  // nothing was left out as the tiles were filled
+    diagnosis.stage_certain = false;
+  } else if (takes_other_rows(diagnosis.cause) && seen.lacks_rows()) {
     stage = Stage::load;  // what was never read is nobody else's
   } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
     stage = Stage::combine;  // blocks of their own had all keys

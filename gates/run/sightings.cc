@@ -26,22 +26,37 @@ class Marks {
     const auto at = static_cast<std::size_t>(i / 4);
     if (at >= digits_.size()) return false;
     const char digit = digits_[at];
-    return ((digit <= '9' ? digit - '0' : digit - 'a' + 10) >> i % 4 & 1) != 0;
+    return (number_of(digit) >> i % 4 & 1) != 0;
+  }
+  void add(const Marks& other) {
+    if (digits_.size() < other.digits_.size()) digits_.resize(other.digits_.size(), '0');
+    for (std::size_t i = 0; i < other.digits_.size(); ++i) {
+      const int both = number_of(digits_[i]) | number_of(other.digits_[i]);
+      digits_[i] = "0123456789abcdef"[both];
+    }
   }
 
  private:
+  static int number_of(char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; }
+
   std::string digits_;
 };
 
-/// What look_out wrote: of several launches the last time, which has all of them.
+/// What look_out wrote, of all launches.
 struct Seen {
   struct Kind {
     Marks elements;
     std::vector<std::pair<std::int64_t, std::string>> lines;  ///< how many first there, where
   };
+  struct Block {
+    std::size_t launch;
+    std::array<Marks, 4> rows;  ///< of Q, K, V that it read, of O that it wrote
+  };
   std::array<Kind, known_count> kinds;
-  std::vector<std::array<Marks, 4>> blocks;  ///< rows of Q, K, V that it read, of O that it wrote
-  bool multicasts = false;                   ///< blocks get rows that others read
+  std::vector<Block> blocks;
+  std::vector<bool> makes_scores;  ///< by launch
+  bool multicasts = false;         ///< blocks get rows that others read
+  bool shares = false;             ///< blocks of a cluster come to each other's shared memory
 };
 
 Seen read_seen(const std::string& path) {
@@ -52,27 +67,30 @@ Seen read_seen(const std::string& path) {
     std::string word, digits;
     std::size_t kind = 0;
     in >> word;
-    if (word == "run") {
-      seen = {};
+    if (word == "launch") {
+      seen.makes_scores.push_back(false);
     } else if (word == "block") {
       std::int64_t block = 0;
       in >> block;
-      auto& rows = seen.blocks.emplace_back();
-      for (Marks& marks : rows) {
+      seen.blocks.push_back({seen.makes_scores.size() - 1, {}});
+      for (Marks& marks : seen.blocks.back().rows) {
         in >> digits;
         marks = Marks(digits);
       }
     } else if (word == "multicast") {
       seen.multicasts = true;
+    } else if (word == "share") {
+      seen.shares = true;
     } else if (word == "kind") {
       in >> kind >> digits;
-      seen.kinds[kind].elements = Marks(digits);
+      seen.kinds[kind].elements.add(Marks(digits));
     } else if (word == "line") {
       std::int64_t made = 0;
       std::string place;
       in >> kind >> made;
       std::getline(in >> std::ws, place);
       seen.kinds[kind].lines.emplace_back(made, place);
+      if (kind < static_cast<std::size_t>(Known::weights)) seen.makes_scores.back() = true;
     }
   }
   for (Seen::Kind& kind : seen.kinds) {
@@ -83,16 +101,23 @@ Seen read_seen(const std::string& path) {
 }
 
 /// Rows of the outputs that are wrong, counted over batches and heads.
-std::vector<std::int64_t> wrong_rows(const Dump& dump, const DiffReport& report) {
+struct WrongRows {
   std::vector<std::int64_t> rows;
-  if (!report.first || !is_output(report.first->site)) return rows;
+  bool log_sums = true;  ///< their log-sum-exps are right
+};
+
+WrongRows wrong_rows(const Dump& dump, const DiffReport& report) {
+  WrongRows wrong;
+  if (!report.first || !is_output(report.first->site)) return wrong;
   const Scene scene(dump, *report.first);
   const Problem& p = dump.info.problem;
   for (const OutputRow& row : output_rows(scene, std::nullopt, Rows::all)) {
     if (!row.wrong()) continue;
-    rows.push_back((row.batch * p.heads + row.head) * p.len_q + row.query);
+    wrong.rows.push_back((row.batch * p.heads + row.head) * p.len_q + row.query);
+    wrong.log_sums = wrong.log_sums && row.lse && !row.lse->wrong();
   }
-  return rows;
+  wrong.log_sums = wrong.log_sums && wrong.rows.size() >= 4;
+  return wrong;
 }
 
 class Counting {
@@ -189,33 +214,54 @@ class Counting {
   bool was_read(int array, std::int64_t row, std::int64_t of_output) const {
     bool any = false, by_any = false;
     for (const auto& block : seen_.blocks) {
-      const bool reads = block[static_cast<std::size_t>(array)].has(row);
+      const bool reads = block.rows[static_cast<std::size_t>(array)].has(row);
       by_any = by_any || reads;
-      if (seen_.multicasts || !block[3].has(of_output)) continue;
+      if (seen_.multicasts || seen_.shares || !block.rows[3].has(of_output)) continue;
       if (reads) return true;
-      any = any || !block[static_cast<std::size_t>(array)].empty();
+      any = any || !block.rows[static_cast<std::size_t>(array)].empty();
     }
     return !any && by_any;
   }
+  /// Blocks write what those of another launch have summed up.
   bool combines() const {
+    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [&](const Seen::Block& block) {
+      return !block.rows[3].empty() && block.rows[2].empty() && !seen_.makes_scores[block.launch];
+    });
+  }
+  /// Whether a block that writes a row of O reads a row of V.
+  bool reads_itself(std::int64_t v_row, std::int64_t of_output) const {
+    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [&](const Seen::Block& block) {
+      return block.rows[3].has(of_output) && block.rows[2].has(v_row);
+    });
+  }
+  /// Whether anybody read any of it where the caller has it: else it was copied before.
+  bool is_read(std::size_t array) const {
     return std::any_of(seen_.blocks.begin(), seen_.blocks.end(),
-                       [&](const auto& block) { return !block[3].empty() && block[2].empty(); });
+                       [&](const Seen::Block& block) { return !block.rows[array].empty(); });
   }
   /// Of the first wrong rows, which are enough to tell.
   void count_rows(Sightings& s) const {
     constexpr std::size_t most_rows = 64;
+    const bool splits = seen_.shares && !seen_.multicasts;
+    const bool reads_q = is_read(0), reads_k = is_read(1), reads_v = is_read(2);
+    std::int64_t elsewhere = 0;
     for (std::size_t i = 0; i < std::min(rows_.size(), most_rows); ++i) {
       const std::int64_t head = rows_[i] / p_.len_q;
       const std::int64_t first =
           (head / p_.heads * p_.heads_kv + p_.kv_head(head % p_.heads)) * p_.len_kv;
       ++s.queries;
-      s.unread_q += !was_read(0, rows_[i], rows_[i]);
+      s.unread_q += reads_q && !was_read(0, rows_[i], rows_[i]);
       for (std::int64_t key = 0; key < p_.visible_keys(rows_[i] % p_.len_q); ++key) {
         ++s.keys;
-        s.unread_k += !was_read(1, first + key, rows_[i]);
-        s.unread_v += !was_read(2, first + key, rows_[i]);
+        s.unread_k += reads_k && !was_read(1, first + key, rows_[i]);
+        s.unread_v += reads_v && !was_read(2, first + key, rows_[i]);
+        elsewhere += splits && !reads_itself(first + key, rows_[i]);
       }
     }
+    s.reads_all = reads_q && reads_k && reads_v && s.queries > 0 && s.unread_q == 0 &&
+                  s.unread_k == 0 && s.unread_v == 0;
+    // The others of its cluster read the most of V: what they made of it meets in one of them.
+    if (4 * elsewhere > s.keys) s.combines = true;
   }
 
   const Problem& p_;
@@ -239,9 +285,10 @@ std::string part_text(const char* what, const Sightings::Part& part) {
 bool Sightings::allows(Stage stage) const {
   if (outputs.complete()) {
     // Keys too many may have no V.
-    if (sums.complete()) return stage == Stage::epilogue || stage == Stage::combine;
+    if (sums.complete() || log_sums) return stage == Stage::epilogue || stage == Stage::combine;
     return stage != Stage::load && stage != Stage::pv;
   }
+  if (log_sums) return stage != Stage::qk;
   if (scores.incomplete()) return stage == Stage::load || stage == Stage::qk;
   // What keys a row sees is qk's: a mask leaves scores as they are.
   if (weights.incomplete()) return stage == Stage::qk || stage == Stage::softmax;
@@ -254,14 +301,18 @@ bool Sightings::allows(Stage stage) const {
 
 std::optional<Stage> Sightings::stage() const {
   const Stage behind = combines ? Stage::combine : Stage::epilogue;
-  if (outputs.complete()) return sums.complete() ? behind : Stage::softmax;
+  if (outputs.complete()) return sums.complete() || log_sums ? behind : Stage::softmax;
   if (lacks_rows()) return Stage::load;
+  if (log_sums) return combines ? Stage::combine : Stage::pv;
   if (scores.incomplete()) return Stage::qk;
   if (weights.incomplete()) return Stage::softmax;
   if (lacks_sums || (weights.complete() && sums.incomplete())) {
     return combines ? Stage::combine : Stage::softmax;
   }
-  if (made_weights()) return Stage::pv;
+  if (made_weights() || (scores.complete() && sums.complete())) {
+    return combines ? Stage::combine : Stage::pv;
+  }
+  if (scores.complete() && sums.none()) return combines ? Stage::combine : Stage::softmax;
   if (scores.none() && weights.none()) return Stage::qk;
   return std::nullopt;
 }
@@ -293,9 +344,10 @@ std::optional<Sightings> look_for_numbers(RunOptions options, std::int64_t most_
     return std::nullopt;
   const Dump dump = launch(*run.module, run.module_name, run.request);
   if (dump.info.broke_off()) return std::nullopt;
-  const std::vector<std::int64_t> rows =
-      wrong_rows(dump, diff_against_reference(dump, options.threads));
-  if (rows.empty()) return std::nullopt;
+  const WrongRows wrong = wrong_rows(dump, diff_against_reference(dump, options.threads));
+  if (wrong.rows.empty()) return std::nullopt;
+  // To look for numbers takes many times as long as to make them.
+  run.request.timeout_seconds *= 10;
   std::optional<Sightings> as_is;
   for (const ScaledQueries queries :
        {ScaledQueries::no, ScaledQueries::by_scale, ScaledQueries::to_base_2}) {
@@ -303,10 +355,11 @@ std::optional<Sightings> look_for_numbers(RunOptions options, std::int64_t most_
     const SharedFile file("lookout");
     lookout.file = file.number();
     run.request.lookout = &lookout;
-    launch(*run.module, run.module_name, run.request);
+    if (launch(*run.module, run.module_name, run.request).info.broke_off()) return std::nullopt;
     const Seen numbers = read_seen(file.path());
-    if (numbers.blocks.empty()) return std::nullopt;  // it took longer than a run may
-    const Sightings seen = Counting(dump.info.problem, lookout, numbers, rows).count();
+    if (numbers.blocks.empty()) return std::nullopt;
+    Sightings seen = Counting(dump.info.problem, lookout, numbers, wrong.rows).count();
+    seen.log_sums = wrong.log_sums;
     if (seen.scores.any()) return seen;
     if (!as_is) as_is = seen;
   }

@@ -29,14 +29,16 @@ struct Sightings {
   };
   Part scores, weights, sums, outputs;
   bool lacks_sums = false;  ///< of right weights, no sum was right
-  bool combines = false;    ///< blocks write outputs that read no V
+  bool combines = false;    ///< blocks write outputs of V that others read
+  bool reads_all = false;   ///< all rows of Q, K and V that wrong rows need were read for them
+  bool log_sums = false;    ///< the log-sum-exps of wrong rows are right: O alone is wrong
   /// Rows of Q, K and V that wrong rows need, and of them those that nobody read for them.
   std::int64_t queries = 0, keys = 0, unread_q = 0, unread_k = 0, unread_v = 0;
 
   /// The scores of all keys, and their weights, are right.
   bool made_scores() const { return scores.complete() && weights.complete(); }
   /// Weights and their sums are right.
-  bool made_weights() const { return weights.complete() && sums.complete(); }
+  bool made_weights() const { return log_sums || (weights.complete() && sums.complete()); }
   /// Not the few of keys that a stage leaves out.
   bool lacks_rows() const {
     return 4 * unread_q > queries || 4 * unread_k > keys || 4 * unread_v > keys;

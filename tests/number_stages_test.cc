@@ -92,6 +92,12 @@ TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
   CHECK(reads_of(q + k + product + scaled + power) == std::vector{qk, qk});
   CHECK(reads_of("ld.shared.f32 %f3, [%r1];" + scaled + power) == std::vector{softmax});
   CHECK(reads_of(q + k + product + power + weigh) == std::vector{qk, qk, pv});
+  // Sums of values may be staged in shared memory.
+  const int epilogue = 1 << static_cast<int>(Stage::epilogue);
+  CHECK(reads_of(q + k + product + power +
+                 "ld.shared.f32 %f6, [%r1]; mul.f32 %f7, %f5, %f6; st.shared.f32 [%r1], %f7;"
+                 "ld.shared.f32 %f8, [%r1]; st.global.f32 [%rd1], %f8;") ==
+        std::vector{qk, qk, pv, epilogue});
   // Of a product alone it may be either.
   CHECK(reads_of(q + k + product + store) == std::vector{0, 0});
   // What weighs sums and multiplies no inputs is a combine pass, all of it.
@@ -144,6 +150,15 @@ TEST_CASE("number stages: products of matrices, and the barriers of what fills t
       "st.global.f32 [%rd1], %f10;";
   CHECK(stages_of(body, {"mbarrier", "cp.async", "bar", "mma", "cvt.rn.f16x2", "st"}) ==
         "load load load load qk softmax pv epilogue");
+}
+
+TEST_CASE("number stages: weighed sums on their way through shared memory") {
+  const std::string weigh =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "ex2.approx.f32 %f5, %f4; ld.shared.f32 %f6, [%r1]; fma.rn.f32 %f7, %f5, %f6, %f7;";
+  CHECK(stages_of(weigh + "st.shared.f32 [%r1], %f7;", {"fma", "st.shared"}) == "pv pv");
+  CHECK(stages_of(weigh + "rcp.rn.f32 %f8, %f5; mul.f32 %f9, %f7, %f8; st.shared.f32 [%r1], %f9;",
+                  {"fma", "st.shared"}) == "pv epilogue");
 }
 
 TEST_CASE("number stages: an accumulator one of whose registers holds another number, too") {

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 #include "debug/causes/diagnose.h"
@@ -268,6 +270,16 @@ void settle_side(Diagnosis& diagnosis) {
   }
 }
 
+/// A line of a deadlock's story: "lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3".
+bool waits_in_warp(const std::string& line) {
+  const std::string wait = " wait in ";
+  const std::size_t at = line.find(wait);
+  if (at == line.npos) return false;
+  const std::string_view in = std::string_view(line).substr(at + wait.size());
+  return std::ranges::any_of(std::array{"shfl.", "vote.", "match.", "redux.", "bar.warp."},
+                             [&](const char* name) { return in.starts_with(name); });
+}
+
 }  // namespace
 
 bool feeds(SiteId from, SiteId to) {
@@ -285,8 +297,15 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   if (diagnosis.memory.empty()) {
     diagnosis.cause = cause_of_end(report.stop, report.fault);
     std::istringstream lines(report.fault);
+    bool in_warp = false;
     for (std::string line; std::getline(lines, line);) {
-      if (!diagnosis.end_stage) diagnosis.end_stage = stage_named_in(line);
+      // Lanes that miss some of their own warp are why the others wait for them at a barrier.
+      const bool misses_lanes = waits_in_warp(line);
+      const std::optional<Stage> stage = stage_named_in(line);
+      if (stage && (!diagnosis.end_stage || (misses_lanes && !in_warp))) {
+        diagnosis.end_stage = stage;
+        in_warp = misses_lanes;
+      }
       diagnosis.evidence.push_back(line);
     }
     return diagnosis;

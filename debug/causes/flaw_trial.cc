@@ -184,6 +184,7 @@ bool FlawTrial::explains() const {
 std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
   if (flawed_columns.empty() && spared_lse == 0) return "the log-sum-exp";
   if (flawed_lse == 0 && spared_columns.empty()) return "O";
+  if (denies_lse()) return "";
   const std::string some = subset_text("rows", flawed, spared, br);
   return some.empty() ? subset_text("columns", flawed_columns, spared_columns, d) : some;
 }
@@ -284,6 +285,7 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
                        tolerance_of_lse(*row.lse, row.lse->want, score));
       trial.flawed_lse += tells == Tells::flawed;
       trial.spared_lse += tells == Tells::spared;
+      trial.denied_lse += tells == Tells::spared && trial.decisive > before.decisive;
     }
     if (trial.lost()) break;
     const std::int64_t in_tile = row.query % inputs.info().br;

@@ -51,6 +51,7 @@ struct FlawTrial {
   /// The same of the columns of O.
   std::vector<std::int64_t> flawed_columns, spared_columns;
   int flawed_lse = 0, spared_lse = 0;  ///< values of the log-sum-exp
+  int denied_lse = 0;                  ///< of the latter, those of rows whose O is wrong
 
   /// Given up: too many wrong values do not follow.
   bool lost() const { return decisive - explained > 0.02 * decisive + 2; }
@@ -58,8 +59,8 @@ struct FlawTrial {
   bool explains() const;
   /// The right ones do, too.
   bool wins() const { return explains() && predicted >= 0.98 * right && !denies_lse(); }
-  /// All log-sum-exps are right, and would be wrong in some rows.
-  bool denies_lse() const { return flawed_lse == 0 && spared_lse >= 4; }
+  /// All log-sum-exps are right, and would be wrong in rows whose O is.
+  bool denies_lse() const { return flawed_lse == 0 && denied_lse >= 4; }
   /// The part of the outputs in which alone the flaw is, as "odd rows" or "O"; empty where there is
   /// none.
   std::string part(std::int64_t br, std::int64_t d) const;

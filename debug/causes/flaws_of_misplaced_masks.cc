@@ -101,6 +101,35 @@ void add_masks_of_other_tiles(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Causal masks whose comparison is the wrong way round: keys before the query are hidden, and
+/// those behind it, of the tiles that its block takes or all, are seen.
+void add_reversed_masks(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
+  if (!p.causal) return;
+  const std::int64_t corner = p.len_kv - p.len_q;
+  const auto add = [&](const std::string& text, int choices, std::int64_t off, bool in_tiles) {
+    flaws.push_back({Cause::mask_wrong, Stage::qk,
+                     "whose causal mask hides the keys before " + text + ", not those behind it" +
+                         (in_tiles ? ", of the tiles that its block takes" : ""),
+                     choices + in_tiles, [=](RowPlan& plan) {
+                       const std::int64_t end =
+                           in_tiles ? std::min(p.len_kv, plan.tiles * plan.tile) : p.len_kv;
+                       plan.terms.clear();
+                       for (std::int64_t key = 0; key < end; ++key) {
+                         plan.terms.push_back({.key = key,
+                                               .value = key,
+                                               .masked_score = -reference::infinity,
+                                               .is_masked = key < plan.query + off});
+                       }
+                     }});
+  };
+  for (const bool in_tiles : {false, true}) {
+    add("the query's own", 0, corner, in_tiles);
+    add("the one after the query's own", 1, corner + 1, in_tiles);
+    if (corner != 0) add("that of the query counted from the wrong corner", 1, -corner, in_tiles);
+  }
+}
+
 /// Causal masks that count queries from elsewhere.
 void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
@@ -151,6 +180,7 @@ void add_misplaced_masks(const DumpInfo& info, Flaws& flaws) {
   add_masks_of_other_keys(info, flaws);
   add_masks_of_other_registers(info, flaws);
   add_masks_of_other_tiles(info, flaws);
+  add_reversed_masks(info, flaws);
   add_masks_of_other_queries(info, flaws);
 }
 

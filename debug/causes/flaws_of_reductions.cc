@@ -115,12 +115,36 @@ void add_rows_of_lanes(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// A lane has several rows, one after the other, and does not clear its sum between two of them.
+/// The lanes of a row have reduced it by then, so that each adds the whole.
+void add_sums_not_cleared(const DumpInfo& info, Flaws& flaws) {
+  for (const std::int64_t bit : {1, 2, 4, 8, 16, 32}) {
+    if (bit >= info.br) continue;
+    for (const int lanes : {1, 2, 4, 8, 16, 32}) {
+      for (const bool at_end : {false, true}) {
+        flaws.push_back({Cause::accumulator_not_cleared, Stage::softmax,
+                         "in which l of the rows whose bit " + std::to_string(bit) +
+                             " is set begins with that of row i - " + std::to_string(bit) +
+                             (lanes > 1 ? ", in each of " + std::to_string(lanes) + " lanes" : "") +
+                             (at_end ? ", after the last tile" : ""),
+                         2, [=](RowPlan& plan) {
+                           if ((plan.query & bit) == 0) return;
+                           plan.sum_rows = bit;
+                           plan.sum_rows_times = lanes;
+                           plan.sums_rows_at_end = at_end;
+                         }});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void add_flaws_of_reductions(const DumpInfo& info, Flaws& flaws) {
   add_reductions_of_lanes(info, flaws);
   add_reductions_of_warps(info, flaws);
   add_rows_of_lanes(info, flaws);
+  add_sums_not_cleared(info, flaws);
 }
 
 }  // namespace lanescope

@@ -144,13 +144,18 @@ void add_flaws_of_rescales(const DumpInfo& info, Flaws& flaws) {
     }
     for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
       if (distance >= info.br) continue;
-      flaws.push_back(
-          {Cause::operand_of_other_row, Stage::pv,
-           "in which O is rescaled by alpha of row i xor " + std::to_string(distance) + way.text,
-           1 + way.choices, [=](RowPlan& plan) {
-             way.set(plan);
-             plan.alpha_row = distance;
-           }});
+      for (const int which : {0, 1, 2}) {
+        const char* const sums[] = {"O is", "l is", "O and l are"};
+        flaws.push_back({Cause::operand_of_other_row, which == 0 ? Stage::pv : Stage::softmax,
+                         std::string("in which ") + sums[which] +
+                             " rescaled by alpha of row i xor " + std::to_string(distance) +
+                             way.text,
+                         1 + way.choices, [=](RowPlan& plan) {
+                           way.set(plan);
+                           if (which != 1) plan.alpha_row = distance;
+                           if (which != 0) plan.alpha_row_of_l = distance;
+                         }});
+      }
     }
     if (info.br % 16 != 0) continue;
     flaws.push_back(

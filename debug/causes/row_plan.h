@@ -185,10 +185,12 @@ struct RowPlan {
   Division p_divided = Division::none;
   ByKey by_key = ByKey::nothing;  ///< `divisor`: P, not O, is divided by l
   std::int64_t sum_rows = 0;      ///< l sums up the rows whose numbers differ in these bits alone
+  double sum_rows_times = 1;      ///< so many times each
   bool sums_rows_at_end = false;  ///< after the last tile, each relative to its own maximum
   bool sums_columns = false;      ///< l of row i of a block sums up column i of each tile of P
   std::int64_t alpha_row = 0;     ///< o takes alpha of the row whose number in the tile is xor this
-  std::int64_t divisor_row = 0;   ///< the same of l
+  std::int64_t alpha_row_of_l = 0;  ///< l does
+  std::int64_t divisor_row = 0;     ///< o is divided by l of such a row
   Combine combine = Combine::right;
   PartPowers part_powers;
   PartLanes part_lanes;

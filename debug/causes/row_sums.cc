@@ -217,6 +217,11 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
                  : 0;
     }
     double in_l = plan.sums_kept ? 0 : by(l_rules, l_carried, share, i);
+    if (plan.alpha_row_of_l > 0) {
+      const Walk& other = row(in_tile ^ plan.alpha_row_of_l);
+      in_l = weight(scores[i], own.running[visited]) *
+             weight(other.running[visited], other.running[own.tiles - 1]);
+    }
     if (plan.by_key != ByKey::nothing) {
       const Walk& other = row(static_cast<std::int64_t>(i % own.width) % info().br);
       const double brought = weight(own.running[visited], own.m);
@@ -243,11 +248,11 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       const std::size_t visited = other.tile_of[i];
       if (visited >= own.tiles) continue;
       if (plan.sums_rows_at_end) {
-        sums.l_besides += weight(other.scores[i], other.m);
+        sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.m);
         continue;
       }
-      sums.l_besides +=
-          weight(other.scores[i], other.running[visited]) * weight(own.running[visited], own.m);
+      sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.running[visited]) *
+                        weight(own.running[visited], own.m);
     }
   }
   if (plan.sums_columns) {

@@ -160,6 +160,18 @@ bool NumberRoles::spread_backwards() {
     const int behind_product = (behind & products) |
                                (behind & exponential ? exponential_of_product : 0) |
                                (behind & result ? result_of_product : 0);
+    const int weighed = behind & (kept | kept_weighed) ? kept_weighed : 0;
+    // The last operand of a product of matrices is added to it.
+    const auto is_weighed = [&](std::size_t i) {
+      for (std::size_t other = 0; other < step.from.size(); ++other) {
+        const bool factors = step.operand[i] < 3 && step.operand[other] < 3;
+        if (factors && step.operand[other] != step.operand[i] &&
+            (origin(step.from[other]) & power) != 0) {
+          return true;
+        }
+      }
+      return false;
+    };
     const bool stores_shared = statement.opcode.starts_with("st.shared");
     for (std::size_t i = 0; i < step.from.size(); ++i) {
       const int reg = step.from[i];
@@ -167,7 +179,10 @@ bool NumberRoles::spread_backwards() {
       if (stores_result(statement)) lead(reg, result);
       if (stores_shared) lead(reg, kept);
       if (passes_numbers(statement)) lead(reg, behind);
-      if (multiplies_matrices(statement)) lead(reg, behind_product);
+      if (multiplies_matrices(statement)) {
+        lead(reg, behind_product | (step.operand[i] == 3 ? behind & kept : 0) |
+                      (is_weighed(i) ? weighed : 0));
+      }
       if (divides(base) && is_real(statement.opcode)) {
         lead(reg, base == "div" && step.operand[i] == 1 ? behind & lasting : divisor);
       }
@@ -179,7 +194,8 @@ bool NumberRoles::spread_backwards() {
       const bool multiplied =
           step.from.size() > 1 && is_factor(step, 1 - std::min(i, std::size_t{1}));
       const std::uint8_t other = multiplied ? origin(step.from[1 - i]) : std::uint8_t{0};
-      lead(reg, other != 0 && (other & quotient) == 0 ? behind_product : behind);
+      const bool is_product = other != 0 && (other & quotient) == 0;
+      lead(reg, is_product ? behind_product | ((other & power) != 0 ? weighed : 0) : behind);
     }
   }
   return grew;

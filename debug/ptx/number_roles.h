@@ -35,8 +35,9 @@ class NumberRoles {
     exponential_of_product = 2,  ///< after a product with another number from memory
     result = 4,                  ///< goes into global memory
     result_of_product = 8,
-    divisor = 16,  ///< divides, or its logarithm is taken
-    kept = 32,     ///< goes into shared memory
+    divisor = 16,       ///< divides, or its logarithm is taken
+    kept = 32,          ///< goes into shared memory
+    kept_weighed = 64,  ///< likewise, after a product with a power of two
   };
 
   explicit NumberRoles(const Function& function);

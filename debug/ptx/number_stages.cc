@@ -159,6 +159,9 @@ class Stages {
     if (part_ != Part::attention) return 0;
     if ((goals & NumberRoles::result_of_product) != 0) return bit_of(Stage::pv);
     if ((goals & NumberRoles::divisor) != 0) return bit_of(Stage::softmax);
+    if ((goals & NumberRoles::kept_weighed) != 0) return bit_of(Stage::pv);
+    const bool is_shared = statement.opcode.find(".shared") != std::string_view::npos;
+    if (is_shared && (goals & NumberRoles::result) != 0) return bit_of(Stage::epilogue);
     const bool is_global = statement.opcode.find(".global") != std::string_view::npos;
     return bit_if(is_global && goals == NumberRoles::kept, Stage::load);
   }
@@ -167,7 +170,13 @@ class Stages {
     if (part_ == Part::combine) return bit_of(Stage::combine);
     std::vector<int> stored;
     add_registers(statement.operands.back(), stored);
-    return stored.empty() ? std::uint8_t{0} : stage_of_value(assignments, std::move(stored));
+    if (stored.empty()) return 0;
+    const unsigned origins = roles_.origins_of(stored);
+    const std::uint8_t stage = stage_of_value(assignments, std::move(stored));
+    constexpr unsigned weighed = NumberRoles::memory | NumberRoles::power;
+    if (stage != 0 || part_ != Part::attention || (origins & weighed) != weighed) return stage;
+    // Weighed sums on their way out.
+    return bit_of((origins & NumberRoles::quotient) != 0 ? Stage::epilogue : Stage::pv);
   }
 
   std::uint8_t of_result(const Statement& statement) const {
@@ -199,14 +208,15 @@ class Stages {
       return bit_of(Stage::softmax);
     }
     const bool of_result = has(goals, NumberRoles::result | NumberRoles::result_of_product);
-    return bit_if(of_result && origins != 0, Stage::pv);
+    const bool is_kept = has(goals, NumberRoles::kept) && has(origins, NumberRoles::power);
+    return bit_if((of_result && origins != 0) || is_kept, Stage::pv);
   }
 
   /// The registers of an accumulator have one role: what few of them lead to is of what those hold
   /// at other times, as the zero that all begin with.
   unsigned goals_of_most(const std::vector<int>& registers) const {
     unsigned goals = 0;
-    for (unsigned goal = 1; goal <= NumberRoles::kept; goal *= 2) {
+    for (unsigned goal = 1; goal <= NumberRoles::kept_weighed; goal *= 2) {
       const auto leads = std::count_if(registers.begin(), registers.end(), [&](int reg) {
         return (roles_.goals_of({reg}) & goal) != 0;
       });

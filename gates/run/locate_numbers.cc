@@ -55,7 +55,7 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
     stage = Stage::load;  // what was never read is nobody else's
   } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
     stage = Stage::combine;  // blocks of their own had all keys
-  } else if (moves_numbers(diagnosis.cause)) {
+  } else if (moves_numbers(diagnosis.cause) || !seen.stage()) {
     return;
   } else if (stage == Stage::softmax && seen.made_weights() && !changes_weights(diagnosis.cause)) {
     stage = *seen.stage();  // it is a flaw of what is done with them
@@ -89,7 +89,7 @@ void tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
   // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
-  if (!diagnosis.first || diagnosis.first->site == SiteId::lse || !seen->stage()) return;
+  if (!diagnosis.first || diagnosis.first->site == SiteId::lse) return;
   const Stage before = diagnosis.first->stage;
   settle_stage(*seen, diagnosis);
   if (diagnosis.first->stage == before) return;

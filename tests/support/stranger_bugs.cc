@@ -243,6 +243,9 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"k_pairs_exchanged", "transposed"},
       {"lse_product", "wrong_formula"},
       {"lse_of_factors", "wrong_formula"},
+      {"l_alpha_of_row_xor_8", "operand_of_other_row"},
+      {"l_kept_between_two_rows", "accumulator_not_cleared"},
+      {"causal_reversed", "mask_wrong"},
   };
   return bugs;
 }

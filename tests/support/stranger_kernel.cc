@@ -163,6 +163,7 @@ struct Kernel {
     if (causal && is("diagonal_unmasked") && query + corner >= tile_first_key) {
       return key < p.len_kv || is("tail_counted");
     }
+    if (causal && is("causal_reversed")) return key >= query + corner && key < p.len_kv;
     if (is("causal_rows_by_odd_keys")) last = (query & ~8) + (key & 1) * 8 + corner;
     if (is("masks_of_even_tiles")) key -= key / bc % 2 * bc;
     if (is("masks_eight_keys_early")) key += 8;
@@ -501,6 +502,7 @@ struct Kernel {
       }
     }
     std::vector<float> sums(static_cast<std::size_t>(br));
+    const std::vector<float> earlier(l);
     for (std::int64_t r = 0; r < br; ++r) {
       const auto row = static_cast<std::size_t>(r);
       float peak = -inf;
@@ -577,6 +579,12 @@ struct Kernel {
       for (std::int64_t other = 0; other < br; ++other) {
         l[static_cast<std::size_t>(r)] += s[static_cast<std::size_t>(other * bc + r)];
       }
+    }
+    for (std::size_t row = 0; is("l_alpha_of_row_xor_8") && row < l.size(); ++row) {
+      l[row] = alpha[row ^ 8] * earlier[row] + sums[row];
+    }
+    for (std::size_t row = 0; is("l_kept_between_two_rows") && row < l.size(); ++row) {
+      if ((row & 8) != 0) l[row] += 4 * sums[row ^ 8];
     }
     for (std::int64_t r = 0; is("l_of_four_rows") && r < br; ++r) {
       for (const std::int64_t bits : {1, 2, 3}) {

@@ -232,6 +232,20 @@ TEST_CASE("what nobody wrote is NaN: numbers that are wrong have another reason,
   CHECK(race.certain);
 }
 
+TEST_CASE("a copy that its own lane does not wait for races with the others, too") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::race, std::nullopt),
+                  item_of(simt::Kind::missing_wait, std::nullopt)};
+  for (CheckReport::Item& item : report.items) {
+    item.finding.access.place = 7;
+    item.finding.earlier = {true, 3, 0, 40};
+  }
+  CHECK(diagnose(report).cause == Cause::missing_wait);
+  report.items[1].finding.earlier.place = 4;  // of another copy
+  CHECK(diagnose(report).cause == Cause::race);
+}
+
 TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

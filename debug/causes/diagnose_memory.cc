@@ -212,6 +212,21 @@ void put_races_first(std::vector<CheckReport::Item>& items) {
   });
 }
 
+/// Bytes of a copy that its own lane takes too early are taken too early by the others as well: no
+/// barrier orders what was not waited for. Where the first finding is such a race, the wait that is
+/// missing comes before it.
+void put_waits_first(std::vector<CheckReport::Item>& items) {
+  const simt::Finding& race = items.front().finding;
+  if (cause_of(race.kind) != Cause::race) return;
+  const auto is_its_wait = [&](const CheckReport::Item& item) {
+    return item.finding.kind == Kind::missing_wait &&
+           item.finding.access.place == race.access.place &&
+           item.finding.earlier.place == race.earlier.place;
+  };
+  const auto wait = std::find_if(items.begin(), items.end(), is_its_wait);
+  if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);
+}
+
 std::string what_of(const CheckReport::Item& item) {
   if (!item.element.empty()) return item.element;
   return item.region.empty() ? "far from every buffer" : item.region;
@@ -311,6 +326,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     return diagnosis;
   }
   put_races_first(diagnosis.memory);
+  put_waits_first(diagnosis.memory);
   const CheckReport::Item& first = diagnosis.memory.front();
   diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);

@@ -40,6 +40,9 @@ std::optional<CheckReport> ask_checker(const Probe& probe, Location& location) {
   try {
     return check_kernel(options);
   } catch (const UsageError& error) {
+    const bool taken = std::ranges::any_of(
+        location.runs, [&](const LocateRun& run) { return run.about == probe.about; });
+    if (is_module_path(location.kernel) && !taken) return std::nullopt;  // it refuses the problem
     if (is_module_path(location.kernel)) {
       const std::string line = std::string("the memory checker was not asked: ") + error.what() +
                                "; what nvcc compiles it runs, other kernels with -Dextra_kernels=";

@@ -248,6 +248,14 @@ class MarkersTest(ProgramTest):
         self.assertIn("// lanescope trace o f32", text)
         module.with_suffix(".ptx").write_text(text.replace("// lanescope trace o f32", "// lanescope trace o b16"))
         self.refuses(USAGE, r"wrong\.ptx:\d+: lanescope trace o b16: the register %f\d+ has 32 bits", "diff", module, "fused", *shape)
+        # The kernel is right without them; of one that is not, that is told.
+        self.refuses(USAGE, r"the register %f\d+ has 32 bits", "locate", module, *shape)
+        bug = self.compile("marked.cu", "wrong_twice", ("    acc[1] *= alpha;\n", ""))
+        text_of_bug = bug.with_suffix(".ptx").read_text()
+        bug.with_suffix(".ptx").write_text(text_of_bug.replace("// lanescope trace o f32", "// lanescope trace o b16"))
+        found = self.json_of("locate", bug, "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"]), ("pv", "not_rescaled"), found["evidence"])
+        self.assertRegex(found["evidence"][-1], "^without its markers, since .* has 32 bits")
         module.with_suffix(".ptx").write_text(text.replace("\tmul.", "\tadd."))
         self.refuses(MISMATCH, r"wrong\.ptx is not what the module beside it was compiled to", "diff", module, "fused", *shape)
 

@@ -359,8 +359,31 @@ class Search {
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };
 
+/// A kernel with markers may be refused because they are wrong, or because it is itself: what shows
+/// of it without them.
+std::optional<Location> locate_without_markers(const RunOptions& given, const char* refusal) {
+  if (given.untraced || !is_module_path(given.kernel)) return std::nullopt;
+  RunOptions options = given;
+  options.untraced = true;
+  try {
+    Location found = Search(options).run();
+    if (!found.diagnosis) return std::nullopt;
+    found.diagnosis->evidence.push_back(std::string("without its markers, since ") + refusal);
+    return found;
+  } catch (const UsageError&) {
+    return std::nullopt;  // what was refused at first says more
+  }
+}
+
 }  // namespace
 
-Location locate(const RunOptions& given) { return Search(given).run(); }
+Location locate(const RunOptions& given) {
+  try {
+    return Search(given).run();
+  } catch (const UsageError& refusal) {
+    if (auto found = locate_without_markers(given, refusal.what())) return std::move(*found);
+    throw;
+  }
+}
 
 }  // namespace lanescope

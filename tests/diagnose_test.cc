@@ -286,6 +286,36 @@ TEST_CASE("major-ness and start address of an operand do not go together: which 
   CHECK_FALSE(named(Kind::fits_k_major, {}, {}).certain);
 }
 
+TEST_CASE("of flaws that give the outputs alike, the one in the stage that is known is named") {
+  const auto flaw = [](Cause cause, Stage stage) {
+    Finding finding{cause, 1};
+    finding.flaw = name_of(cause);
+    finding.stage = stage;
+    return finding;
+  };
+  Diagnosis diagnosis;
+  diagnosis.first.emplace();
+  diagnosis.first->stage = Stage::qk;
+  diagnosis.cause = Cause::tile_skipped;
+  diagnosis.rivals = {flaw(Cause::mask_misaligned, Stage::qk),
+                      flaw(Cause::accumulator_lost, Stage::softmax)};
+  diagnosis.suspects = {flaw(Cause::written_zero, Stage::load)};
+  Diagnosis other = diagnosis;
+  name_flaw_in(other, Stage::softmax);
+  CHECK(other.cause == Cause::accumulator_lost);
+  CHECK(other.first->stage == Stage::softmax);
+  CHECK_FALSE(other.certain);
+  other = diagnosis;
+  name_flaw_in(other, Stage::load);
+  CHECK(other.cause == Cause::written_zero);
+  other = diagnosis;
+  name_flaw_in(other, Stage::pv);  // none is
+  CHECK(other.cause == Cause::tile_skipped);
+  other.certain = true;
+  name_flaw_in(other, Stage::softmax);
+  CHECK(other.cause == Cause::tile_skipped);
+}
+
 TEST_CASE("a race in other memory comes before what is stored at the place of others") {
   CheckReport report;
   report.items = {item_of(simt::Kind::written_twice, SiteId::o_final),

@@ -13,6 +13,7 @@
 #include "gates/run/far_head.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_memory.h"
+#include "gates/run/sightings.h"
 #include "gates/run/source_place.h"
 #include "reference/inputs.h"
 #include "tests/specimens.h"
@@ -60,6 +61,20 @@ TEST_CASE("locate: a power of two that is infinite says more than the nearest ro
   CHECK(values.cause == Cause::overflow);
   CHECK(values.first->stage == Stage::softmax);
   CHECK_FALSE(values.certain);
+}
+
+TEST_CASE("locate: scores that are lacking because their rows of K were never read are load's") {
+  Sightings seen;
+  seen.scores = {.needed = 1000, .seen = 800, .lines = {"k.cu:50"}, .least = 32};
+  seen.queries = 10;
+  seen.keys = 1000;
+  CHECK_FALSE(seen.lacks_rows());
+  seen.unread_k = 200;
+  CHECK(seen.lacks_rows());
+  CHECK(seen.stage() == Stage::load);
+  seen.unread_k = 100;  // of the other scores the rows were read
+  CHECK_FALSE(seen.lacks_rows());
+  CHECK(seen.stage() == Stage::qk);
 }
 
 TEST_CASE("locate: the shortest option that the wrong runs have in common") {

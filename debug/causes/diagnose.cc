@@ -271,6 +271,22 @@ void name_flaw(Diagnosis& diagnosis, const Finding& flaw, const std::vector<Find
   }
 }
 
+void name_flaw_in(Diagnosis& diagnosis, Stage stage) {
+  if (diagnosis.certain || !diagnosis.first || diagnosis.first->stage == stage) return;
+  for (std::vector<Finding>* const others : {&diagnosis.rivals, &diagnosis.suspects}) {
+    const auto other = std::find_if(others->begin(), others->end(), [&](const Finding& finding) {
+      return finding.stage == stage && finding.certain() && !finding.flaw.empty();
+    });
+    if (other == others->end()) continue;
+    settle_on(Finding(*other), diagnosis);
+    diagnosis.certain = false;
+    const auto is_named = [&](const Finding& finding) { return finding.cause == diagnosis.cause; };
+    std::erase_if(diagnosis.rivals, is_named);
+    std::erase_if(diagnosis.suspects, is_named);
+    return;
+  }
+}
+
 void name_rival(Diagnosis& diagnosis, Cause cause) {
   std::vector<Finding>& rivals = diagnosis.rivals;
   const auto is_named = [&](const Finding& finding) { return finding.cause == cause; };

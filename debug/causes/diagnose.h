@@ -76,6 +76,10 @@ void refute_unwritten_reads(Diagnosis& diagnosis);
 /// Names a known flaw in the place of what is named; `rivals` explain as much.
 void name_flaw(Diagnosis& diagnosis, const Finding& flaw, const std::vector<Finding>& rivals);
 
+/// Where a known flaw is named that is not certain, and others give the outputs as well: the first
+/// of those in this stage is named in its place.
+void name_flaw_in(Diagnosis& diagnosis, Stage stage);
+
 /// Names the rival of this cause, if there is one, in the place of what is named.
 void name_rival(Diagnosis& diagnosis, Cause cause);
 

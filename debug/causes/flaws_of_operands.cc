@@ -286,6 +286,10 @@ void add_operands(const DumpInfo& info, Flaws& flaws) {
     add(
         "row t + j in the place of row j of tile t: its address counts tiles", 0,
         [=](std::int64_t key) { return key / bc + key % bc; }, true);
+    // One counts the tiles up, the other down.
+    add(
+        "the tile as far from the last one as its own from the first", 0,
+        [=](std::int64_t key) { return ((p.len_kv - 1) / bc - key / bc) * bc + key % bc; }, true);
     if (info.br != bc) {
       add(
           "tiles that begin as if they had Br rows", 1,

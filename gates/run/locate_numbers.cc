@@ -42,6 +42,12 @@ bool loses_keys(Cause cause) {
   return cause == Cause::tile_skipped || cause == Cause::contribution_missing;
 }
 
+/// Whether what was seen does not go together with a flaw in `stage`.
+bool refutes(const Sightings& seen, Cause cause, Stage stage) {
+  if (loses_keys(cause)) return seen.made_scores();
+  return !moves_numbers(cause) && (seen.lacks_rows() || !seen.allows(stage));
+}
+
 void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   Stage& stage = diagnosis.first->stage;
   const bool unexplained = diagnosis.cause == Cause::unexplained;
@@ -91,6 +97,7 @@ void tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
   if (!diagnosis.first || diagnosis.first->site == SiteId::lse) return;
   const Stage before = diagnosis.first->stage;
+  if (refutes(*seen, diagnosis.cause, before)) name_flaw_in(diagnosis, *seen->stage());
   settle_stage(*seen, diagnosis);
   if (diagnosis.first->stage == before) return;
   diagnosis.evidence.push_back(std::string("so it goes wrong in the stage ") +

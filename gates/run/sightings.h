@@ -39,9 +39,11 @@ struct Sightings {
   bool made_scores() const { return scores.complete() && weights.complete(); }
   /// Weights and their sums are right.
   bool made_weights() const { return log_sums || (weights.complete() && sums.complete()); }
-  /// Not the few of keys that a stage leaves out.
+  /// Not the few of keys that a stage leaves out; or as many rows of K as scores are lacking.
   bool lacks_rows() const {
-    return 4 * unread_q > queries || 4 * unread_k > keys || 4 * unread_v > keys;
+    const bool lacks_scores = scores.incomplete() && unread_k > 0 &&
+                              unread_k * scores.needed >= (scores.needed - scores.seen) * keys;
+    return lacks_scores || 4 * unread_q > queries || 4 * unread_k > keys || 4 * unread_v > keys;
   }
   /// Whether a fault in `stage` goes together with what was seen.
   bool allows(Stage stage) const;

@@ -246,6 +246,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"l_alpha_of_row_xor_8", "operand_of_other_row"},
       {"l_kept_between_two_rows", "accumulator_not_cleared"},
       {"causal_reversed", "mask_wrong"},
+      {"v_from_the_end", "stale_operand"},
   };
   return bugs;
 }

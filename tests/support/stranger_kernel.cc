@@ -420,6 +420,7 @@ struct Kernel {
     if (is("v_of_tile_zero")) v_tile = 0;
     if (is("k_of_tile_zero")) k_tile = 0;
     if (is("v_of_next_tile")) v_tile = t + 1;
+    if (is("v_from_the_end")) v_tile = (p.len_kv + bc - 1) / bc - 1 - t;
     const std::int64_t unmasked = p.visible_keys(first) / bc;
     if (is("v_of_masked_tiles_from_zero") && t >= unmasked) v_tile = t - unmasked;
     std::int64_t depth_begin = 0, depth_end = p.d;

@@ -329,6 +329,35 @@ TEST_CASE("chunks of V that were read from elsewhere in their row") {
   CHECK_THAT(told(diagnosis), Catch::Matchers::ContainsSubstring("chunks of 8"));
 }
 
+TEST_CASE("weights of one key that meet two, of others in other columns") {
+  const Problem problem{1, 1, 1, 96, 32, 32, false};
+  const auto diagnosed = [&](int bit) {
+    Dump dump = synthetic_dump({.problem = problem});
+    for (std::int64_t block = 0; block < 3; ++block) {
+      const Array p = held(dump, SiteId::p, block, 0, 32),
+                  v = held(dump, SiteId::v_smem, block, 0, 32);
+      Array o = held(dump, SiteId::o, block, 0, 32);
+      for (reference::Index row = 0; row < 32; ++row) {
+        for (reference::Index col = 0; col < 32; ++col) {
+          o(row, col) = 0;
+          for (int key = 0; key < 32; ++key) {
+            o(row, col) += p(row, col < 16 ? key & ~bit : key | bit) * v(key, col);
+          }
+        }
+      }
+      change(dump, SiteId::o, block, 0, [&](int row, int col) { return o(row, col); });
+    }
+    return diagnosis_of(dump);
+  };
+  for (const int bit : {16, 4}) {
+    const Diagnosis diagnosis = diagnosed(bit);
+    INFO(told(diagnosis));
+    CHECK(is_certain(diagnosis, Cause::contribution_repeated));
+    CHECK_THAT(told(diagnosis),
+               Catch::Matchers::ContainsSubstring("differ by " + std::to_string(bit)));
+  }
+}
+
 TEST_CASE("a tile that is visited again after the last one") {
   const Problem problem{1, 1, 1, 32, 64, 32, false};
   Dump dump = synthetic_dump({.problem = problem});

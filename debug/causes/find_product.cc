@@ -120,6 +120,49 @@ void find_places(const ProductOperand& e, Findings& findings) {
   }
 }
 
+/// Whether rounding leaves enough of an operand to tell its numbers apart: else everything would
+/// agree with everything.
+bool is_sharp(const ProductOperand& e) {
+  double squares = 0, noise = 0;
+  for (Index i = 0; i < e.right.size(); ++i) {
+    squares += e.right(i) * e.right(i);
+    noise += e.noise(i);
+  }
+  const auto count = static_cast<double>(e.right.size());
+  return noise / count < std::sqrt(squares / count) / 20;
+}
+
+/// Of each two numbers of the depth that differ in one bit, one met the operand's rows of both, and
+/// the other none: what belongs to one of them was multiplied with both.
+void find_shared(const ProductOperand& e, Findings& findings) {
+  if (!is_sharp(e)) return;
+  for (Index bit = 1; 2 * bit <= e.used.cols(); bit *= 2) {
+    Index pairs = 0, of_low = 0, of_high = 0;
+    for (Index row = 0; row < e.used.rows(); ++row) {
+      for (Index low = 0; low < e.used.cols(); ++low) {
+        if ((low & bit) != 0 || low + bit >= e.used.cols()) continue;
+        const Index high = low + bit;
+        const double sum = e.right(row, low) + e.right(row, high);
+        const auto is = [&](Index col, double value) {
+          const double most = e.noise(row, col) + 1e-4 * std::abs(value);
+          return std::abs(e.used(row, col) - value) <= most;
+        };
+        ++pairs;
+        of_low += is(low, sum) && is(high, 0);
+        of_high += is(low, 0) && is(high, sum);
+      }
+    }
+    if (pairs < 16 || 50 * (pairs - of_low - of_high) > pairs) continue;
+    Finding finding{Cause::contribution_repeated, 1};
+    finding.evidence = {"in the product, " + e.depth + " that differ by " + std::to_string(bit) +
+                        " were multiplied with what belongs to one of them: to the first in " +
+                        share_text(of_low, pairs) + ", to the second in " +
+                        share_text(of_high, pairs)};
+    findings.push_back(finding);
+    return;
+  }
+}
+
 /// How a tile of `rows` rows lies in memory: row after row, or column after column.
 struct Order {
   bool by_column;
@@ -159,14 +202,7 @@ bool explains(const Misread& misread, const ProductOperand& e) {
 /// The operand read with rows and columns exchanged, or with another stride than it was stored
 /// with.
 void find_misread(const ProductOperand& e, Findings& findings) {
-  double squares = 0, noise = 0;
-  for (Index i = 0; i < e.right.size(); ++i) {
-    squares += e.right(i) * e.right(i);
-    noise += e.noise(i);
-  }
-  const auto count = static_cast<double>(e.right.size());
-  // Else everything would agree with everything.
-  if (!(noise / count < std::sqrt(squares / count) / 20)) return;
+  if (!is_sharp(e)) return;
   const Index rows = e.right.rows(), cols = e.right.cols();
   std::vector<Misread> ways;
   for (const Index block : {Index(0), Index(16), Index(8), Index(32)}) {
@@ -219,6 +255,7 @@ void find_product(const Scene& scene, Findings& findings) {
     find_counts(scene, operand, findings);
     find_places(operand, findings);
     find_misread(operand, findings);
+    find_shared(operand, findings);
     if (findings.size() > known) return;
   }
 }

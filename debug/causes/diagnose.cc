@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <sstream>
-#include <string_view>
 #include <tuple>
 
 #include "debug/causes/detectors.h"
@@ -124,41 +122,8 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
          diagnosis.evidence.end();
 }
 
-/// Whether lanes wait for a phase of which other bytes have come than it expects, though all that
-/// arrive have: "1 of 1 arrivals and 8192 of 4096 expected bytes have come". None came where the
-/// copy is missing.
-bool expects_other_bytes(const std::string& fault) {
-  const auto before = [&](const std::string& words) {
-    const std::size_t end = fault.find(words), of = fault.rfind(" of ", end);
-    if (end == fault.npos || of == fault.npos || of == 0) return std::pair(0LL, 0LL);
-    const std::size_t came = fault.rfind(' ', of - 1) + 1;
-    return std::pair(std::atoll(fault.c_str() + came), std::atoll(fault.c_str() + of + 4));
-  };
-  const auto [came, expected] = before(" expected bytes have come");
-  const auto [arrived, count] = before(" arrivals and ");
-  return came > expected || (came > 0 && came < expected && arrived == count);
-}
-
 /// What the machine says of an arrival at an mbarrier whose phase has all.
 constexpr const char* one_too_many = "one arrival too many";
-
-/// Whether the place that an mbarrier is of is filled again before all that use it are done: a
-/// lane that fills it does not wait, or those who say that it is free are more than are counted.
-bool frees_too_early(const std::string& fault) {
-  return fault.find("; it comes round to a place that is not free again") != fault.npos ||
-         fault.find("; nobody waited for its last ") != fault.npos;
-}
-
-/// Whether all that lanes wait for in vain are mbarriers, which tell of tiles that come or go.
-bool waits_for_tiles(const std::string& fault) {
-  bool any = false;
-  for (std::size_t at = 0; (at = fault.find(" wait in ", at)) != fault.npos;) {
-    at += std::string_view(" wait in ").size();
-    if (fault.compare(at, 8, "mbarrier") != 0) return false;
-    any = true;
-  }
-  return any;
-}
 
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
@@ -172,16 +137,6 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
 }
 
 }  // namespace
-
-Cause cause_of_end(Stop::Kind kind, const std::string& why) {
-  if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
-  if (frees_too_early(why)) return Cause::operand_overwritten;
-  return kind == Stop::Kind::crash   ? Cause::crash
-         : kind == Stop::Kind::hang  ? Cause::hang
-         : kind == Stop::Kind::stray ? Cause::out_of_bounds
-         : kind == Stop::Kind::input ? Cause::write_to_input
-                                     : Cause::machine_rule;
-}
 
 Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) {
   Diagnosis diagnosis;

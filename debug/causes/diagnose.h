@@ -46,6 +46,9 @@ struct Diagnosis {
 /// The cause where a run did not end; `why`: what is said of that.
 Cause cause_of_end(Stop::Kind kind, const std::string& why);
 
+/// Whether all that lanes wait for in vain are mbarriers, which tell of tiles that come or go.
+bool waits_for_tiles(const std::string& fault);
+
 /// Whether what is wrong at a site may be wrong at another because of it: V is multiplied at last.
 bool feeds(SiteId from, SiteId to);
 

@@ -3,71 +3,14 @@
 #include <cmath>
 #include <sstream>
 #include <string_view>
-#include <tuple>
 
 #include "debug/causes/diagnose.h"
+#include "debug/causes/memory_order.h"
 
 namespace lanescope {
 namespace {
 
 using simt::Kind;
-
-Cause cause_of(Kind kind) {
-  switch (kind) {
-    case Kind::race:
-    case Kind::race_with_read:
-      return Cause::race;
-    case Kind::missing_wait:
-      return Cause::missing_wait;
-    case Kind::uninitialised_read:
-      return Cause::uninitialised_read;
-    case Kind::uninitialised_register:
-    case Kind::absent_lane:
-      return Cause::uninitialised_register;
-    case Kind::out_of_bounds:
-      return Cause::out_of_bounds;
-    case Kind::misaligned:
-      return Cause::misaligned;
-    case Kind::write_to_input:
-      return Cause::write_to_input;
-    case Kind::written_twice:
-      return Cause::written_twice;
-    case Kind::never_written:
-      return Cause::never_written;
-    case Kind::missing_proxy_fence:
-    case Kind::missing_map_fence:
-      return Cause::missing_proxy_fence;
-    case Kind::operand_overwritten:
-      return Cause::operand_overwritten;
-    case Kind::register_in_flight:
-      return Cause::register_in_flight;
-    case Kind::missing_register_fence:
-    case Kind::late_register_access:
-      return Cause::missing_register_fence;
-    case Kind::layout_disagrees:
-      return Cause::layout_disagrees;
-    case Kind::fits_k_major:
-    case Kind::fits_mn_major:
-      return Cause::transposed;
-    case Kind::wrong_start:
-      return Cause::wrong_source;
-    case Kind::wrong_expect_tx:
-      return Cause::wrong_expect_tx;
-    case Kind::unfenced_barrier:
-      return Cause::unfenced_barrier;
-    case Kind::barrier_overwritten:
-      return Cause::barrier_overwritten;
-    case Kind::unfinished_copy:
-      return Cause::unfinished_copy;
-    case Kind::double_arrival:
-      return Cause::double_arrival;
-    case Kind::missing_grid_wait:
-      return Cause::missing_grid_wait;
-    case Kind::none:
-      break;
-  }
-  return Cause::unexplained;
-}
 
 /// The site whose values are on their way where a lane has passed `passed`: the next of its tile.
 std::optional<Site> site_after(const std::vector<Site>& sites, const simt::Progress& passed) {
@@ -108,44 +51,6 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
     at.lane = f.access.thread % 32;
   }
   return at;
-}
-
-/// Where a finding stands among those of one site: what is wrong with a descriptor, all with the
-/// layout.
-Cause order_of(Kind kind) {
-  const bool of_descriptor =
-      kind == Kind::fits_k_major || kind == Kind::fits_mn_major || kind == Kind::wrong_start;
-  return of_descriptor ? Cause::layout_disagrees : cause_of(kind);
-}
-
-/// How far before `wrong` the finding's site is; a stray access may have met anything.
-int distance_to(SiteId wrong, const CheckReport::Item& item) {
-  if (item.site) return static_cast<int>(wrong) - static_cast<int>(*item.site);
-  return item.finding.kind == Kind::out_of_bounds ? 0 : site_id_count;
-}
-
-/// Lanes that ran in step made these accesses in the order of the program, as __syncwarp() would
-/// have them: what is wrong then has another reason, unless the two mean two arrays that overlap.
-bool is_hidden_by_step(const CheckReport& report, const CheckReport::Item& item) {
-  const simt::Finding& f = item.finding;
-  return report.in_step && cause_of(f.kind) == Cause::race && is_within_warp(f) &&
-         f.access.place != f.earlier.place;
-}
-
-/// What may be why values are wrong comes first, then what is nearest before them. What follows
-/// from other findings comes after them: reads of bytes that a stray or racing write should have
-/// filled, arrivals of a thread that ran ahead because it did not wait. Of one kind, the largest
-/// tile comes first: a barrier that is missing for P is missing for the row values beside it.
-auto rank(const CheckReport& report, const CheckReport::Item& item, std::optional<SiteId> wrong) {
-  int elements = 0;
-  for (const Site& site : report.sites) {
-    if (site.id == item.site) elements = site.rows * site.cols;
-  }
-  const bool behind = wrong && item.site && !feeds(*item.site, *wrong);
-  return std::tuple(is_hidden_by_step(report, item), behind,
-                    wrong && !behind ? distance_to(*wrong, item) : 0,
-                    item.finding.behind_missing_wait, order_of(item.finding.kind), -elements,
-                    item.site.value_or(SiteId{}));
 }
 
 /// Whether the stage of a race is that of the lane that reads: what the other one writes says
@@ -199,32 +104,6 @@ bool collides_in_block(const CheckReport& report, const CheckReport::Item& first
          std::any_of(report.items.begin(), report.items.end(), [&](const CheckReport::Item& item) {
            return item.finding.kind == Kind::uninitialised_read && item.region == first.region;
          });
-}
-
-/// Rows that go to the place of others may do so because what says where was overwritten: races in
-/// other memory come before them.
-void put_races_first(std::vector<CheckReport::Item>& items) {
-  const Kind first = items.front().finding.kind;
-  if (first != Kind::written_twice && first != Kind::never_written) return;
-  const std::string region = items.front().region;
-  std::stable_partition(items.begin(), items.end(), [&](const CheckReport::Item& item) {
-    return cause_of(item.finding.kind) == Cause::race && item.region != region;
-  });
-}
-
-/// Bytes of a copy that its own lane takes too early are taken too early by the others as well: no
-/// barrier orders what was not waited for. Where the first finding is such a race, the wait that is
-/// missing comes before it.
-void put_waits_first(std::vector<CheckReport::Item>& items) {
-  const simt::Finding& race = items.front().finding;
-  if (cause_of(race.kind) != Cause::race) return;
-  const auto is_its_wait = [&](const CheckReport::Item& item) {
-    return item.finding.kind == Kind::missing_wait &&
-           item.finding.access.place == race.access.place &&
-           item.finding.earlier.place == race.earlier.place;
-  };
-  const auto wait = std::find_if(items.begin(), items.end(), is_its_wait);
-  if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);
 }
 
 std::string what_of(const CheckReport::Item& item) {
@@ -297,18 +176,11 @@ bool waits_in_warp(const std::string& line) {
 
 }  // namespace
 
-bool feeds(SiteId from, SiteId to) {
-  return from <= to && (from != SiteId::v_smem || to == from || to >= SiteId::o);
-}
-
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   Diagnosis diagnosis;
   diagnosis.certain = true;
   diagnosis.memory = report.items;
-  std::stable_sort(diagnosis.memory.begin(), diagnosis.memory.end(),
-                   [&](const auto& a, const auto& b) {
-                     return rank(report, a, wrong) < rank(report, b, wrong);
-                   });
+  put_in_order(report, wrong, diagnosis.memory);
   if (diagnosis.memory.empty()) {
     diagnosis.cause = cause_of_end(report.stop, report.fault);
     std::istringstream lines(report.fault);
@@ -325,8 +197,6 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     }
     return diagnosis;
   }
-  put_races_first(diagnosis.memory);
-  put_waits_first(diagnosis.memory);
   const CheckReport::Item& first = diagnosis.memory.front();
   diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);

@@ -103,7 +103,14 @@ TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
   // What weighs sums and multiplies no inputs is a combine pass, all of it.
   const int combine = 1 << static_cast<int>(Stage::combine);
   CHECK(reads_of("ld.global.f32 %f3, [%rd1];" + power + weigh) == std::vector{combine, combine});
-  // Scores may come through shared memory.
+  // Scores and weights may come through shared memory.
+  CHECK(reads_of(q + k +
+                 "mul.f32 %f10, %f1, %f2; st.shared.f32 [%r1], %f10; ld.shared.f32 %f3, [%r1];" +
+                 power +
+                 "st.shared.f32 [%r1], %f5; ld.shared.f32 %f6, [%r1]; ld.global.f32 %f7, [%rd1];"
+                 "fma.rn.f32 %f8, %f6, %f7, %f8; st.shared.f32 [%r1], %f8;"
+                 "ld.shared.f32 %f9, [%r1]; st.global.f32 [%rd1], %f9;")
+            .back() == epilogue);
   CHECK(reads_of(q + k +
                  "fma.rn.f32 %f10, %f1, %f2, %f10; st.shared.f32 [%r1], %f10;"
                  "ld.shared.f32 %f3, [%r1];" +
@@ -159,6 +166,17 @@ TEST_CASE("number stages: weighed sums on their way through shared memory") {
   CHECK(stages_of(weigh + "st.shared.f32 [%r1], %f7;", {"fma", "st.shared"}) == "pv pv");
   CHECK(stages_of(weigh + "rcp.rn.f32 %f8, %f5; mul.f32 %f9, %f7, %f8; st.shared.f32 [%r1], %f9;",
                   {"fma", "st.shared"}) == "pv epilogue");
+}
+
+TEST_CASE("number stages: results of other blocks of the cluster meet in combine") {
+  const std::string scores =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "ex2.approx.f32 %f5, %f4;";
+  const std::string weigh =
+      "ld.f32 %f6, [%rd2]; fma.rn.f32 %f7, %f5, %f6, %f7;"
+      "st.global.f32 [%rd1], %f7;";
+  CHECK(stages_of(scores + "mapa.u64 %rd2, %rd1, %r2;" + weigh, {"ld.f32"}) == "combine");
+  CHECK(stages_of(scores + "mov.u64 %rd2, %rd1;" + weigh, {"ld.f32"}) == "pv");
 }
 
 TEST_CASE("number stages: an accumulator one of whose registers holds another number, too") {

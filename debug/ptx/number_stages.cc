@@ -57,6 +57,31 @@ std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> ope
   return loaded ? bit_of(Stage::load) : 0;
 }
 
+/// Whether it reads the shared memory of another block of the cluster, as far as registers show.
+bool reads_other_block(const Assignments& assignments, const Statement& statement) {
+  std::vector<int> open;
+  for (const Operand& operand : statement.operands) {
+    if (operand.kind == Operand::Kind::address) add_registers(operand.parts.front(), open);
+  }
+  std::set<int> asked(open.begin(), open.end());
+  while (!open.empty()) {
+    const auto at = assignments.find(open.back());
+    open.pop_back();
+    if (at == assignments.end()) continue;
+    for (const Statement* const by : at->second) {
+      const std::string_view base = base_of(*by);
+      if (base == "mapa") return true;
+      if (!is_one_of(base, {"mov", "add", "cvt", "cvta"})) continue;
+      std::vector<int> sources;
+      for (std::size_t i = 1; i < by->operands.size(); ++i) add_registers(by->operands[i], sources);
+      for (const int source : sources) {
+        if (asked.insert(source).second) open.push_back(source);
+      }
+    }
+  }
+  return false;
+}
+
 /// An asynchronous copy from global to shared memory: its destination is named first.
 bool copies_to_shared(std::string_view opcode) {
   if (!opcode.starts_with("cp.async") || opcode.find(".global") == opcode.npos) return false;
@@ -98,6 +123,11 @@ class Stages {
         of_[i] = bit_of(Stage::load);
       } else if (reads_memory(statement)) {
         of_[i] = of_read(statement);
+        // What others of the cluster have summed up meets here.
+        const bool behind_scores = of_[i] != 0 && of_[i] != bit_of(Stage::qk);
+        if (behind_scores && reads_other_block(assignments, statement)) {
+          of_[i] = bit_of(Stage::combine);
+        }
       } else if (statement.opcode.starts_with("st.shared")) {
         of_[i] = of_shared_store(assignments, statement);
       } else if (stores_result(statement)) {
@@ -133,13 +163,15 @@ class Stages {
   }
 
   Part part() const {
-    bool has_scores = false;
+    bool has_scores = false, shares_scores = false;
     for_each([&](std::size_t, const Statement& statement) {
-      has_scores =
-          has_scores || (reads_memory(statement) && (roles_.goals_of(results_of(statement)) &
-                                                     NumberRoles::exponential_of_product) != 0);
+      if (!reads_memory(statement)) return;
+      const unsigned goals = roles_.goals_of(results_of(statement));
+      has_scores = has_scores || (goals & NumberRoles::exponential_of_product) != 0;
+      const bool shared = statement.opcode.find(".shared") != std::string_view::npos;
+      shares_scores = shares_scores || (shared && (goals & NumberRoles::exponential) != 0);
     });
-    if (has_scores) return Part::attention;
+    if (has_scores || (shares_scores && roles_.multiplies())) return Part::attention;
     if (roles_.has_powers()) {
       if (roles_.multiplies_narrow()) return Part::attention;
       if (roles_.weighs()) return roles_.multiplies() ? Part::attention : Part::combine;

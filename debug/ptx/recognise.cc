@@ -249,7 +249,7 @@ void look_out(const History& history, const GlobalMemory& memory, const Lookout&
   for (const History::Run& run : history.runs()) {
     if (run.launch == history.launch()) search.go_over(run);
   }
-  const std::string text = "launch\n" + search.text();
+  const std::string text = search.text();
   [[maybe_unused]] const ssize_t written = write(lookout.file, text.data(), text.size());
 }
 

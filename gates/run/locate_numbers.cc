@@ -16,9 +16,12 @@ bool takes_other_rows(Cause cause) {
          cause == Cause::wrong_stride || cause == Cause::wrong_head || cause == Cause::tile_skipped;
 }
 
-/// Causes by which weights that were right go wrong behind that.
+/// Causes by which weights that were right go wrong behind that, or where numbers that are not
+/// finite are made, which is known.
 bool changes_weights(Cause cause) {
-  return cause == Cause::precision_lost || cause == Cause::wrong_type;
+  return cause == Cause::precision_lost || cause == Cause::wrong_type || cause == Cause::overflow ||
+         cause == Cause::non_finite || cause == Cause::masked_row_unguarded ||
+         cause == Cause::divided_by_zero;
 }
 
 /// Causes by which right numbers are made, and meet others than they should.
@@ -54,7 +57,9 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   const auto named = std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause);
   const std::optional<Stage> taker =
       named == diagnosis.flaws.end() ? std::nullopt : taker_of(named->flaw);
-  if (moves_numbers(diagnosis.cause) && stage == Stage::load && seen.reads_all && taker) {
+  const bool moves_rows = moves_numbers(diagnosis.cause) && diagnosis.cause != Cause::wrong_head &&
+                          diagnosis.cause != Cause::wrong_stride;
+  if (moves_rows && stage == Stage::load && seen.reads_all && taker) {
     stage = *taker;  // nothing was left out as the tiles were filled
     diagnosis.stage_certain = false;
   } else if (takes_other_rows(diagnosis.cause) && seen.lacks_rows()) {

@@ -48,15 +48,11 @@ struct Seen {
     Marks elements;
     std::vector<std::pair<std::int64_t, std::string>> lines;  ///< how many first there, where
   };
-  struct Block {
-    std::size_t launch;
-    std::array<Marks, 4> rows;  ///< of Q, K, V that it read, of O that it wrote
-  };
+  using Block = std::array<Marks, 4>;  ///< rows of Q, K, V that it read, of O that it wrote
   std::array<Kind, known_count> kinds;
   std::vector<Block> blocks;
-  std::vector<bool> makes_scores;  ///< by launch
-  bool multicasts = false;         ///< blocks get rows that others read
-  bool shares = false;             ///< blocks of a cluster come to each other's shared memory
+  bool multicasts = false;  ///< blocks get rows that others read
+  bool shares = false;      ///< blocks of a cluster come to each other's shared memory
 };
 
 Seen read_seen(const std::string& path) {
@@ -67,13 +63,10 @@ Seen read_seen(const std::string& path) {
     std::string word, digits;
     std::size_t kind = 0;
     in >> word;
-    if (word == "launch") {
-      seen.makes_scores.push_back(false);
-    } else if (word == "block") {
+    if (word == "block") {
       std::int64_t block = 0;
       in >> block;
-      seen.blocks.push_back({seen.makes_scores.size() - 1, {}});
-      for (Marks& marks : seen.blocks.back().rows) {
+      for (Marks& marks : seen.blocks.emplace_back()) {
         in >> digits;
         marks = Marks(digits);
       }
@@ -90,7 +83,6 @@ Seen read_seen(const std::string& path) {
       in >> kind >> made;
       std::getline(in >> std::ws, place);
       seen.kinds[kind].lines.emplace_back(made, place);
-      if (kind < static_cast<std::size_t>(Known::weights)) seen.makes_scores.back() = true;
     }
   }
   for (Seen::Kind& kind : seen.kinds) {
@@ -138,7 +130,6 @@ class Counting {
     const Sightings::Part last = best_of({Known::sums, Known::rounded_sums});
     s.lacks_sums = s.weights.complete() && !s.sums.any() && !last.any() &&
                    count(Known::rounded_sums).needed >= 8;
-    s.combines = combines();
     count_rows(s);
     return s;
   }
@@ -214,30 +205,30 @@ class Counting {
   bool was_read(int array, std::int64_t row, std::int64_t of_output) const {
     bool any = false, by_any = false;
     for (const auto& block : seen_.blocks) {
-      const bool reads = block.rows[static_cast<std::size_t>(array)].has(row);
+      const bool reads = block[static_cast<std::size_t>(array)].has(row);
       by_any = by_any || reads;
-      if (seen_.multicasts || seen_.shares || !block.rows[3].has(of_output)) continue;
+      if (seen_.multicasts || seen_.shares || !block[3].has(of_output)) continue;
       if (reads) return true;
-      any = any || !block.rows[static_cast<std::size_t>(array)].empty();
+      any = any || !block[static_cast<std::size_t>(array)].empty();
     }
     return !any && by_any;
   }
-  /// Blocks write what those of another launch have summed up.
-  bool combines() const {
-    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [&](const Seen::Block& block) {
-      return !block.rows[3].empty() && block.rows[2].empty() && !seen_.makes_scores[block.launch];
+  /// Blocks write what others have summed up.
+  bool writes_without_values() const {
+    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [](const Seen::Block& block) {
+      return !block[3].empty() && block[2].empty();
     });
   }
   /// Whether a block that writes a row of O reads a row of V.
   bool reads_itself(std::int64_t v_row, std::int64_t of_output) const {
     return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [&](const Seen::Block& block) {
-      return block.rows[3].has(of_output) && block.rows[2].has(v_row);
+      return block[3].has(of_output) && block[2].has(v_row);
     });
   }
   /// Whether anybody read any of it where the caller has it: else it was copied before.
   bool is_read(std::size_t array) const {
     return std::any_of(seen_.blocks.begin(), seen_.blocks.end(),
-                       [&](const Seen::Block& block) { return !block.rows[array].empty(); });
+                       [&](const Seen::Block& block) { return !block[array].empty(); });
   }
   /// Of the first wrong rows, which are enough to tell.
   void count_rows(Sightings& s) const {
@@ -261,7 +252,7 @@ class Counting {
     s.reads_all = reads_q && reads_k && reads_v && s.queries > 0 && s.unread_q == 0 &&
                   s.unread_k == 0 && s.unread_v == 0;
     // The others of its cluster read the most of V: what they made of it meets in one of them.
-    if (4 * elsewhere > s.keys) s.combines = true;
+    s.combines = (reads_v && writes_without_values()) || 4 * elsewhere > s.keys;
   }
 
   const Problem& p_;
@@ -291,7 +282,9 @@ bool Sightings::allows(Stage stage) const {
   if (log_sums) return stage != Stage::qk;
   if (scores.incomplete()) return stage == Stage::load || stage == Stage::qk;
   // What keys a row sees is qk's: a mask leaves scores as they are.
-  if (weights.incomplete()) return stage == Stage::qk || stage == Stage::softmax;
+  // Parts that are put together have maxima of their own, of any keys.
+  if (weights.incomplete())
+    return stage == Stage::qk || stage == Stage::softmax || stage == Stage::combine;
   if (made_weights()) return stage != Stage::qk;
   if (lacks_sums || (weights.complete() && sums.incomplete())) {
     return stage != Stage::load && stage != Stage::pv && !(lacks_sums && stage == Stage::epilogue);

@@ -127,6 +127,50 @@ TEST_CASE("known flaws: both outputs are those of another l", "[causes]") {
   CHECK(diagnosis.first->stage == Stage::softmax);
 }
 
+TEST_CASE("known flaws: the tiles of V that heads take are solved for", "[causes]") {
+  const Problem problem{1, 4, 2, 48, 96, 64, false};
+  const Dump dump = stranger_dump(problem, ElementType::f16, "random", 5, 32, 32, "v_tiles_two_on");
+  const DiffReport report = diff_against_reference(dump);
+  REQUIRE(report.first);
+  const Diagnosis diagnosis = diagnose(dump, report);
+  INFO((diagnosis.evidence.empty() ? "" : diagnosis.evidence[0]));
+  CHECK(diagnosis.certain);
+  CHECK(diagnosis.cause == Cause::wrong_source);
+  CHECK_THAT(diagnosis.evidence.at(0), Catch::Matchers::Contains("the tiles of V (32 keys each)"));
+}
+
+TEST_CASE("known flaws: results of splits in another order than they are read in", "[causes]") {
+  const Problem problem{1, 2, 2, 40, 160, 64, false};
+  const Dump dump = stranger_dump(problem, ElementType::f16, "random", 5, 32, 32, "");
+  PlanInputs inputs(dump);
+  const auto flaws = known_flaws(inputs.info());
+  const auto named = std::ranges::find_if(flaws, [](const Flaw& flaw) {
+    return flaw.text ==
+           "in which O of 5 splits of the keys, each divided by its l, is read as [split, row], "
+           "and lies as [row, split]";
+  });
+  REQUIRE(named != flaws.end());
+  // Row 3 of head 0 gets split 0 of row 0 to split 3 of row 64: at 3, 83, ... of 5 in a row.
+  RowPlan plan = inputs.right_plan(0, 0, 3);
+  named->edit(plan);
+  const PlannedRow planned = inputs.carry_out(plan),
+                   right = inputs.carry_out(inputs.right_plan(0, 0, 3));
+  CHECK(planned.lse == right.lse);
+  std::vector<double> want(64);
+  for (std::int64_t split = 0; split < 5; ++split) {
+    const auto part = [&](std::int64_t row, std::int64_t of) {
+      RowPlan own = inputs.right_plan(0, row / 40, row % 40);
+      std::erase_if(own.terms, [&](const RowPlan::Term& term) { return term.key / 32 != of; });
+      return inputs.carry_out(own);
+    };
+    const std::int64_t at = split * 80 + 3;
+    const PlannedRow taken = part(at / 5, at % 5);
+    const double weight = std::exp(part(3, split).lse - right.lse);
+    for (std::size_t i = 0; i < 64; ++i) want[i] += weight * taken.o[i];
+  }
+  for (std::size_t i = 0; i < 64; ++i) CHECK(std::abs(planned.o[i] - want[i]) < 1e-9);
+}
+
 // The same comes of rows of K that change places, but these all rows of Q have.
 TEST_CASE("known flaws: halves of a register of P that change places", "[causes]") {
   const Dump dump =

@@ -72,6 +72,11 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
 /// leave it open.
 std::optional<Flaw> learned_log_sum(PlanInputs& inputs, const std::vector<OutputRow>& rows);
 
+/// Tiles of K and V, of `size` keys, that heads take in the place of their own: by rows that see
+/// all keys, where these are enough to solve for them. `values_alone`: K is as it should be.
+std::optional<Flaw> learned_tiles(PlanInputs& inputs, const std::vector<OutputRow>& rows,
+                                  std::int64_t size, bool values_alone);
+
 /// Flaws with numbers in them that are free, and learnt from the rows: the factor of the scores,
 /// the kv heads that heads take; and windows of every width. Which explains the rows is left to
 /// try_flaw.

@@ -166,6 +166,16 @@ void add_tensors(const DumpInfo& info, Flaws& flaws) {
       }
     }
   }
+  for (const std::int64_t size : tile_sizes(info)) {
+    if (size >= p.len_kv) continue;
+    flaws.push_back(
+        {Cause::operand_overwritten, Stage::qk,
+         "in which Q is P of the tile before, which was stored over it" + size_text(info, size),
+         size != info.bc, [=](RowPlan& plan) {
+           plan.tile = size;
+           plan.q_is_weights = true;
+         }});
+  }
   if (p.len_q == p.len_kv) return;
   for (const char* const which : {"K and V", "V", "K"}) {
     const std::string text = which;
@@ -227,6 +237,7 @@ void add_packed_rows(const DumpInfo& info, Flaws& flaws) {
   const auto take_rows = [=](RowPlan& plan, const std::vector<InputTensor>& tensors) {
     const auto count = static_cast<std::int64_t>(tensors.size());
     for (Term& term : plan.terms) {
+      if (term.key < 0 || term.value < 0) continue;  // another flaw has zeros there
       const auto [k_place, key] = found(count, count - 2, term.key);
       const auto [v_place, value] = found(count, count - 1, term.key);
       term = {.key = key,

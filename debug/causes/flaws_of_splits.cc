@@ -200,6 +200,43 @@ void add_counts(const Splits& splits, std::int64_t tile, Flaws& flaws) {
   }
 }
 
+/// O of parts that lies in another order than it is read in, or is read in one place for all.
+void add_places(const DumpInfo& info, const Splits& splits, Flaws& flaws) {
+  const std::int64_t rows = info.problem.queries(), count = splits.count;
+  struct Order {
+    Cause cause;
+    const char* text;
+    std::function<PartPlaces::Place(std::int64_t row, std::size_t part)> from;
+  };
+  const Order orders[] = {
+      {Cause::wrong_stride, "is read as [split, row], and lies as [row, split]",
+       [=](std::int64_t row, std::size_t part) {
+         const std::int64_t at = static_cast<std::int64_t>(part) * rows + row;
+         return PartPlaces::Place{at / count, static_cast<std::size_t>(at % count)};
+       }},
+      {Cause::wrong_stride, "is read as [row, split], and lies as [split, row]",
+       [=](std::int64_t row, std::size_t part) {
+         const std::int64_t at = row * count + static_cast<std::int64_t>(part);
+         return PartPlaces::Place{at % rows, static_cast<std::size_t>(at / rows)};
+       }},
+      {Cause::wrong_source, "is that of the first of them for all",
+       [](std::int64_t row, std::size_t) {
+         return PartPlaces::Place{row, 0};
+       }},
+  };
+  for (const auto& [cause, text, from] : orders) {
+    for (const bool divided : {true, false}) {
+      flaws.push_back({cause, Stage::combine,
+                       "in which O of " + splits.text +
+                           (divided ? ", each divided by its l," : "") + " " + text,
+                       1, [=, from = from](RowPlan& plan) {
+                         plan.part_keys = splits.part_keys();
+                         plan.part_places = {from, static_cast<std::size_t>(count), divided};
+                       }});
+    }
+  }
+}
+
 /// Parts that should take tiles by turns, and take all from their first on.
 void add_missed_turns(const Splits& splits, Flaws& flaws) {
   flaws.push_back({Cause::contribution_repeated, Stage::qk,
@@ -262,6 +299,7 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
     add_reductions(splits, flaws);
     add_rules_within(splits, flaws);
     add_counts(splits, info.bc, flaws);
+    add_places(info, splits, flaws);
     if (splits.by_turns) {
       add_missed_turns(splits, flaws);
     } else {

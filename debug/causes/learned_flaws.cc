@@ -199,6 +199,13 @@ std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>
       }
     }
   }
+  for (const std::int64_t size : tile_sizes(inputs.info())) {
+    for (const bool values_alone : {true, false}) {
+      if (auto flaw = learned_tiles(inputs, rows, size, values_alone)) {
+        flaws.push_back(std::move(*flaw));
+      }
+    }
+  }
   add_finite_masks(inputs, rows, flaws);
   flaws.push_back(nearest_scale(inputs, rows));
   for (Flaw& flaw : flaws_of_two_fragments(inputs.info())) flaws.push_back(std::move(flaw));

@@ -162,8 +162,8 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
                        scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
   const bool as_they_are =
       !plan.dot_kept && !plan.q_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 &&
-      !plan.q_from && !plan.k_from && !plan.q_exchanged && !plan.k_exchanged &&
-      plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
+      !plan.q_from && !plan.q_is_weights && !plan.k_from && !plan.q_exchanged &&
+      !plan.k_exchanged && plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   const bool are_scaled_alone = plan.tile_scale == 1 && plan.scores_left == 0 && plan.cap == 0 &&
                                 plan.slope == 0 && !plan.score_kept;
@@ -180,13 +180,27 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
     if (known && term.key >= 0 && term.key_is == InputTensor::k) {
       s = product_of(plan, *known, plan.k_first + term.key);
     } else {
+      const bool begins = scores.size() % static_cast<std::size_t>(plan.tile) == 0;
       if (q.empty()) q = query_of(plan);
+      if (plan.q_is_weights && begins && !scores.empty()) q = weights_over(plan, q, scores);
       s = dot(plan, q, key_of_term(plan, term));
     }
     s *= scale;
     scores.push_back(are_scaled_alone ? s : changed_score(plan, term, s, scores));
   }
   return plan.score_keys == 0 ? scores : added_over(plan.score_keys, scores);
+}
+
+/// Q with the weights of the last tile of `scores` in its first columns.
+std::vector<double> PlanInputs::weights_over(const RowPlan& plan, std::vector<double> q,
+                                             const std::vector<double>& scores) const {
+  const double m = *std::max_element(scores.begin(), scores.end());
+  const auto tile = static_cast<std::size_t>(plan.tile);
+  for (std::size_t i = 0; i < std::min(tile, q.size()); ++i) {
+    const double p = std::exp(scores[scores.size() - tile + i] - m);
+    q[i] = value_of(plan.p_type, round_to(plan.p_type, p));
+  }
+  return q;
 }
 
 double PlanInputs::changed_score(const RowPlan& plan, const RowPlan::Term& term, double s,

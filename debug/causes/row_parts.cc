@@ -128,4 +128,40 @@ void PlanInputs::Sums::reduce_by(const PartLanes& lanes, const PartKeys& keys) {
   l_besides = of_first;
 }
 
+PlannedRow PlanInputs::carry_out_by_places(const RowPlan& plan,
+                                           const std::vector<std::int64_t>& columns) {
+  const Problem& p = problem();
+  const PartPlaces& places = plan.part_places;
+  const auto part_of = [&](std::int64_t row, std::size_t part) {
+    RowPlan own = right_plan(row / p.len_q / p.heads, row / p.len_q % p.heads, row % p.len_q);
+    std::vector<RowPlan::Term> terms;
+    for (std::size_t i = 0; i < own.terms.size(); ++i) {
+      if (plan.part_keys.of(i) == part) terms.push_back(own.terms[i]);
+    }
+    own.terms = std::move(terms);
+    return own;
+  };
+  const std::int64_t row = (plan.batch * p.heads + plan.head) * p.len_q + plan.query;
+  PlannedRow whole = carry_out(right_plan(plan.batch, plan.head, plan.query), columns);
+  std::fill(whole.o.begin(), whole.o.end(), 0);
+  std::fill(whole.magnitude.begin(), whole.magnitude.end(), 0);
+  for (std::size_t part = 0; part < places.parts; ++part) {
+    const RowPlan own = part_of(row, part);
+    const PartPlaces::Place from = places.from(row, part);
+    if (own.terms.empty() || from.row < 0 || from.row >= p.queries()) continue;
+    const RowPlan taken = part_of(from.row, from.part);
+    if (taken.terms.empty()) continue;
+    const PlannedRow o = carry_out(taken, columns);
+    // Undivided results are relative to the maxima of their parts.
+    const double log_weight =
+        places.divided ? carry_out(own, {}).lse : walk(own).m + o.lse - walk(taken).m;
+    const double weighs = std::exp(log_weight - whole.lse);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      whole.o[i] += weighs * o.o[i];
+      whole.magnitude[i] += weighs * o.magnitude[i];
+    }
+  }
+  return whole;
+}
+
 }  // namespace lanescope

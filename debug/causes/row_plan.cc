@@ -136,6 +136,7 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     }
     return row;
   }
+  if (plan.part_places.from) return carry_out_by_places(plan, columns);
   if (!plan.lanes.whole()) return columns_of(carry_out_by_lanes(plan), columns);
   const Sums sums = sums_of(plan);
   std::vector<std::int64_t> from = columns;

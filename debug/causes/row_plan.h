@@ -99,6 +99,18 @@ struct PartRules {
   bool right() const { return p == 1 && alpha_in_o == 1 && alpha_in_l == 1; }
 };
 
+/// Parts of the keys whose O, as blocks of their own left them, is taken from the place of another
+/// row, of all batches and heads, or of another part; they weigh as the row's own should.
+struct PartPlaces {
+  struct Place {
+    std::int64_t row;
+    std::size_t part;
+  };
+  std::function<Place(std::int64_t row, std::size_t part)> from;  ///< empty: in place
+  std::size_t parts = 1;                                          ///< of a row
+  bool divided = false;                                           ///< each by its l
+};
+
 /// What of its row a weight takes from the row whose number in the block is that of its key in the
 /// tile.
 enum class ByKey : std::uint8_t { nothing, maximum, divisor };
@@ -159,6 +171,9 @@ struct RowPlan {
   double slope = 0;             ///< scores have slope·(key − the row's own key) besides: ALiBi
   bool slope_is_even = false;   ///< of both sides: −slope·|key − the row's own key|
   bool keeps_own_peak = false;  ///< m after a tile is the tile's maximum, not the larger one
+  /// From the second tile on the first columns of Q are P of the tile before, which was stored over
+  /// it.
+  bool q_is_weights = false;
   /// What stays, times this, of the scores of the tile before in those of the same columns.
   double scores_left = 0;
   std::int64_t tile = 64;  ///< keys that are taken at a time
@@ -196,6 +211,7 @@ struct RowPlan {
   PartLanes part_lanes;
   PartKeys part_keys;
   PartRules part_rules;
+  PartPlaces part_places;
   SumOver sum_over = SumOver::all_lanes;
   LaneReductions lanes;
   OutputRule output = OutputRule::divided;
@@ -276,6 +292,8 @@ class PlanInputs {
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
   const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
+  std::vector<double> weights_over(const RowPlan& plan, std::vector<double> q,
+                                   const std::vector<double>& scores) const;
   /// q·k of rows as they are; `known`, those of the row of Q, are not computed again.
   double product_of(const RowPlan& plan, std::vector<double>& known, std::int64_t k_row);
   /// What else a plan makes of a score s, behind those `before`.
@@ -294,6 +312,7 @@ class PlanInputs {
   void add_values_by_key(const RowPlan& plan, const Sums& sums,
                          const std::vector<std::int64_t>& from, PlannedRow& row);
   PlannedRow carry_out_by_lanes(const RowPlan& plan);
+  PlannedRow carry_out_by_places(const RowPlan& plan, const std::vector<std::int64_t>& columns);
 
   const Dump& dump_;
   Inputs inputs_;

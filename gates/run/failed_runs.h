@@ -27,8 +27,8 @@ class FailedRuns {
   bool suffice() const { return runs_.empty() || runs_.size() >= wanted; }
 
   /// Takes for `diagnosis` the cause that explains most of the runs, as the first of them shows it,
-  /// and refutes rivals that explain fewer. Returns that run; nullptr where the cause stays, as that
-  /// does that says how a run ended.
+  /// and refutes rivals that explain fewer. Returns that run; nullptr where the cause stays, as
+  /// that does that says how a run ended.
   const FailedRun* take_what_explains_most(Diagnosis& diagnosis) const;
   /// The problems of these runs, `first` before the others; none of a kernel that is traced.
   std::vector<RunOptions> options(const RunOptions& first) const;

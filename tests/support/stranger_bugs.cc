@@ -247,6 +247,9 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"l_kept_between_two_rows", "accumulator_not_cleared"},
       {"causal_reversed", "mask_wrong"},
       {"v_from_the_end", "stale_operand"},
+      {"split_o_of_first", "wrong_source"},
+      {"tiles_three_on", "wrong_source"},
+      {"p_stored_over_q", "operand_overwritten"},
   };
   return bugs;
 }

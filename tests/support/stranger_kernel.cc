@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "tests/support/infinity.h"
 #include "tests/support/plain_info.h"
@@ -238,12 +240,21 @@ struct Kernel {
       const std::int64_t t = bug.ends_with("_backwards") ? tiles - 1 - step : step;
       if (is("first_tile_skipped") && t == 0) continue;
       if (is("tile_two_skipped") && t == 2) continue;
-      const bool again = is("tile_one_twice") && t == 1;
+      const bool again = is("tile_one_twice") && t == 1, on = is("tiles_three_on");
+      const auto [of, at] = on ? tile_behind(kv, t, 3) : std::pair(kv, t);
       for (int visit = 0; visit < (again ? 2 : 1); ++visit) {
-        tile(b, h, kv, kv_of_v, first, t, factor, tq, tk, tv, m, l, o, alpha, s, lanes);
+        tile(b, h, of, on ? of : kv_of_v, first, at, factor, tq, tk, tv, m, l, o, alpha, s, lanes);
       }
     }
     store(b, h, first, rows, factor, m, l, o, lanes);
+  }
+
+  /// The head and number of the tile so many behind another, of those of all heads in a ring.
+  std::pair<std::int64_t, std::int64_t> tile_behind(std::int64_t kv, std::int64_t t,
+                                                    std::int64_t count) const {
+    const std::int64_t tiles = (p.len_kv + bc - 1) / bc;
+    const std::int64_t flat = (kv * tiles + t + count) % (p.batch * p.heads_kv * tiles);
+    return {flat / tiles, flat % tiles};
   }
 
   /// Flash-Decoding with two splits of the keys.
@@ -297,7 +308,8 @@ struct Kernel {
                            : is("splits_o_twice")               ? share * share * l
                            : is("splits_weighed_by_l")          ? share * l * l
                                                                 : w;
-        for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += in_o * os[split][row * D + i] / l;
+        const std::vector<float>& from = os[is("split_o_of_first") ? 0 : split];
+        for (std::size_t i = 0; i < D; ++i) all_o[row * D + i] += in_o * from[row * D + i] / l;
       }
       // Each split weighs e^0; the log-sum-exp is that of the first.
       if (is("splits_maximum_of_lane")) {
@@ -416,6 +428,7 @@ struct Kernel {
             std::vector<float>& alpha, std::vector<float>& s, std::vector<float>& lanes) const {
     const auto C = static_cast<std::size_t>(bc), D = static_cast<std::size_t>(p.d);
     std::int64_t k_tile = t, v_tile = t;
+    if (is("v_tiles_two_on")) std::tie(kv_of_v, v_tile) = tile_behind(kv_of_v, t, 2);
     if (is("v_of_tile_before") && t > 0) v_tile = t - 1;
     if (is("v_of_tile_zero")) v_tile = 0;
     if (is("k_of_tile_zero")) k_tile = 0;
@@ -428,7 +441,12 @@ struct Kernel {
     if (is("depth_last_sixteen")) depth_end = p.d - 16;
     if (is("depth_first_sixteen")) depth_begin = 16;
     std::vector<float> masked(static_cast<std::size_t>(br) * C);
-    const std::vector<float> q_tile = queries_of(b, h, first, factor, tq);
+    std::vector<float> q_tile = queries_of(b, h, first, factor, tq);
+    for (std::size_t row = 0; is("p_stored_over_q") && t > 0 && row < q_tile.size() / D; ++row) {
+      for (std::size_t c = 0; c < std::min(C, D); ++c) {
+        q_tile[row * D + c] = rounded(in.type(), s[row * C + c]);
+      }
+    }
     const std::vector<float> k_rows = keys_of(kv, k_tile, tk);
     const std::vector<float> none(D);
     // Scores as a pass for O alone computes them again.

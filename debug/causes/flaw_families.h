@@ -21,6 +21,8 @@ void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
 /// From which places of their tiles the elements of K, V and P are read.
 void add_flaws_of_places(const DumpInfo& info, Flaws& flaws);
+/// Which scores and weights, of other rows and keys, the row and its keys have; of those of places.
+void add_flaws_of_weights(const DumpInfo& info, Flaws& flaws);
 /// Which matrices of 8 x 8 elements the fragments of mma.m16n8k16 are read from.
 void add_flaws_of_fragments(const DumpInfo& info, Flaws& flaws);
 /// The same of K and of V at once: who misreads one misreads the other.

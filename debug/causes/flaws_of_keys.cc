@@ -68,6 +68,20 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
   if (p.len_q != p.len_kv) {
     add(Cause::tail_mask_missing, "whose keys end with len_q", 0, p.len_q);
   }
+  for (const int which : {0, 1, 2}) {
+    if (p.len_q >= p.len_kv) break;
+    const char* const tensors[] = {"K and V", "K", "V"};
+    flaws.push_back({Cause::written_zero, Stage::load,
+                     std::string("in which the rows of ") + tensors[which] +
+                         " from len_q on are zeros: they are copied up to the length of Q",
+                     0, [=](RowPlan& plan) {
+                       for (Term& term : plan.terms) {
+                         if (term.key < p.len_q) continue;
+                         if (which != 1) term.value = -1;
+                         if (which != 2) term.key = -1;
+                       }
+                     }});
+  }
   for (const std::int64_t bc : tile_sizes(info)) {
     flaws.push_back({Cause::contribution_repeated, Stage::load,
                      "in which the last tile of keys begins early enough to be whole: what lies "

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "debug/causes/flaw_families.h"
-#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -149,41 +148,6 @@ void add_orders(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
-/// The rows of P that a row of O is made of.
-void add_weights(const DumpInfo& info, Flaws& flaws) {
-  const auto add = [&](const std::string& text, const TileMap& from) {
-    flaws.push_back({Cause::operand_of_other_row, Stage::pv, "in which P of " + text, 1,
-                     [=, len_kv = info.problem.len_kv](RowPlan& plan) {
-                       take_weights_from(from, len_kv, plan);
-                     }});
-  };
-  for (const std::int64_t rows : {2, 4, 8, 16, 32}) {
-    if (rows > info.br) continue;
-    add("each row is that of the first of " + std::to_string(rows),
-        [=](std::int64_t row, std::int64_t col) {
-          return ElementPlace{row / rows * rows, col};
-        });
-    add("row i is that of row i xor " + std::to_string(rows / 2),
-        [=](std::int64_t row, std::int64_t col) {
-          return ElementPlace{row ^ rows / 2, col};
-        });
-  }
-}
-
-/// P stored as [key, query] and read as [query, key].
-void add_exchanged_weights(const DumpInfo& info, Flaws& flaws) {
-  if (info.br != info.bc) return;
-  flaws.push_back({Cause::transposed, Stage::pv,
-                   "in which a tile of P is read with rows and columns exchanged", 0,
-                   [=, len_kv = info.problem.len_kv](RowPlan& plan) {
-                     take_weights_from(
-                         [](std::int64_t row, std::int64_t col) {
-                           return ElementPlace{col, row};
-                         },
-                         len_kv, plan);
-                   }});
-}
-
 /// Keys of a tile, or columns of a row, in whose numbers two bits are exchanged: lanes, registers
 /// and halves of registers that are counted in another order.
 void add_exchanged_bits(const DumpInfo& info, Flaws& flaws) {
@@ -286,20 +250,6 @@ void add_depths(const DumpInfo& info, Flaws& flaws) {
 
 }  // namespace
 
-void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan) {
-  plan.p_from = from;
-  // Where the row itself sees no key, another may.
-  const std::int64_t end = plan.tiles * plan.tile;
-  for (auto key = std::ssize(plan.terms); key < end; ++key) {
-    const std::int64_t row = key < len_kv ? key : -1;
-    plan.terms.push_back({.key = row,
-                          .value = row,
-                          .in_l = 0,
-                          .masked_score = -reference::infinity,
-                          .is_masked = true});
-  }
-}
-
 void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
   std::vector<Reading> readings;
   add_distances(info.problem.d, readings);
@@ -316,8 +266,7 @@ void add_flaws_of_places(const DumpInfo& info, Flaws& flaws) {
     }
   }
   add_orders(info, flaws);
-  add_weights(info, flaws);
-  add_exchanged_weights(info, flaws);
+  add_flaws_of_weights(info, flaws);
   add_exchanged_bits(info, flaws);
   add_short_steps(info, flaws);
   add_depths(info, flaws);

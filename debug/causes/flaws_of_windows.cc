@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 
 #include "debug/causes/flaw_families.h"
@@ -29,6 +30,17 @@ std::vector<Flaw> window_flaws(const DumpInfo& info) {
       add(before + " before or behind its own", 3 - is_usual,
           [=](std::int64_t query, std::int64_t key) {
             return std::abs(query + corner - key) >= window;
+          });
+    }
+  }
+  // The window begins with the page, or tile, that its first key lies in.
+  for (const std::int64_t page : {8, 16, 32, 64, 128}) {
+    for (std::int64_t window = 16; window < p.len_kv; window += 16) {
+      add("in which a row does not see the keys before the last " + std::to_string(window) +
+              " that it may, by whole pages of " + std::to_string(page),
+          3, [=](std::int64_t query, std::int64_t key) {
+            const std::int64_t first = std::max<std::int64_t>(0, p.visible_keys(query) - window);
+            return key < first / page * page;
           });
     }
   }

@@ -54,6 +54,30 @@ Flaw nearest_scale(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
           [=](RowPlan& plan) { plan.scale *= best; }};
 }
 
+/// Scores that are cut off above: the log-sum-exp of the row that is most off says where.
+void add_cut(PlanInputs& inputs, const std::vector<OutputRow>& rows, std::vector<Flaw>& flaws) {
+  const auto lost = [](const OutputRow& row) {
+    return row.lse && !row.lse->unwritten ? row.lse->want - row.lse->got : 0;
+  };
+  const auto most = std::max_element(
+      rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return lost(a) < lost(b); });
+  if (most == rows.end() || !(lost(*most) > most->lse->bound)) return;
+  const RowPlan right = inputs.right_plan(most->batch, most->head, most->query);
+  const auto edit = [](double end) {
+    return [=](RowPlan& plan) { plan.score_kept = [=](double s) { return std::min(s, end); }; };
+  };
+  double low = -128, high = 128;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    RowPlan plan = right;
+    edit(middle)(plan);
+    (inputs.carry_out(plan, {}).lse < most->lse->got ? low : high) = middle;
+  }
+  flaws.push_back({Cause::clamped, Stage::qk,
+                   "whose scores are cut off at " + number_text(high, 4) + " (of base e)", 3,
+                   edit(high)});
+}
+
 /// Which rows of k and v, or of q, a head takes: (batch, head) → head of all batches.
 using HeadMap = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
 
@@ -208,6 +232,7 @@ std::vector<Flaw> learned_flaws(PlanInputs& inputs, const std::vector<OutputRow>
   }
   add_finite_masks(inputs, rows, flaws);
   flaws.push_back(nearest_scale(inputs, rows));
+  add_cut(inputs, rows, flaws);
   for (Flaw& flaw : flaws_of_two_fragments(inputs.info())) flaws.push_back(std::move(flaw));
   return flaws;
 }

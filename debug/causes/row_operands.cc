@@ -89,19 +89,29 @@ const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
                    plan.v_exchanged);
 }
 
-double PlanInputs::product_of(const RowPlan& plan, std::vector<double>& known, std::int64_t k_row) {
+double PlanInputs::product_of(const RowPlan& plan, std::int64_t q_row, std::int64_t k_row) {
+  std::vector<double>& known = products_[q_row];
   if (known.empty()) {
     known.assign(static_cast<std::size_t>(inputs_.k.size() / inputs_.k.dims.back()),
                  std::numeric_limits<double>::quiet_NaN());
   }
   double& product = known[static_cast<std::size_t>(k_row)];
   if (std::isnan(product)) {
-    const std::vector<double>& q = row(inputs_.q, plan.q_type, plan.q_row);
+    const std::vector<double>& q = row(inputs_.q, plan.q_type, q_row);
     const std::vector<double>& k = row(inputs_.k, plan.k_type, k_row);
     product = 0;
     for (std::size_t i = 0; i < q.size(); ++i) product += q[i] * k[i];
   }
   return product;
+}
+
+double PlanInputs::product_of_term(const RowPlan& plan, const RowPlan::Term& term) {
+  const std::int64_t size = plan.score_piece;
+  if (size == 0) return product_of(plan, plan.q_row, plan.k_first + term.key);
+  const std::int64_t query = plan.query / size * size + term.key % size,
+                     key = term.key / size * size + plan.query % size;
+  if (query >= problem().len_q || key >= problem().len_kv) return 0;
+  return product_of(plan, plan.q_row - plan.query + query, plan.k_first + key);
 }
 
 std::vector<double> PlanInputs::query_of(const RowPlan& plan) {
@@ -167,7 +177,6 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   const bool are_scaled_alone = plan.tile_scale == 1 && plan.scores_left == 0 && plan.cap == 0 &&
                                 plan.slope == 0 && !plan.score_kept;
-  std::vector<double>* const known = as_they_are ? &products_[plan.q_row] : nullptr;
   std::vector<double> q;  // where it is asked for
   std::vector<double> scores;
   scores.reserve(plan.terms.size());
@@ -177,8 +186,8 @@ std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
       continue;
     }
     double s = 0;
-    if (known && term.key >= 0 && term.key_is == InputTensor::k) {
-      s = product_of(plan, *known, plan.k_first + term.key);
+    if (as_they_are && term.key >= 0 && term.key_is == InputTensor::k) {
+      s = product_of_term(plan, term);
     } else {
       const bool begins = scores.size() % static_cast<std::size_t>(plan.tile) == 0;
       if (q.empty()) q = query_of(plan);

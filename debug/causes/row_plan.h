@@ -168,6 +168,8 @@ struct RowPlan {
   /// The scores of keys whose numbers differ in these bits alone are added up; a key that the row
   /// does not see gives 0.
   std::int64_t score_keys = 0;
+  /// Pieces of the scores, of so many queries and keys, have rows and columns exchanged; 0: none.
+  std::int64_t score_piece = 0;
   double slope = 0;             ///< scores have slope·(key − the row's own key) besides: ALiBi
   bool slope_is_even = false;   ///< of both sides: −slope·|key − the row's own key|
   bool keeps_own_peak = false;  ///< m after a tile is the tile's maximum, not the larger one
@@ -294,8 +296,10 @@ class PlanInputs {
   double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
   std::vector<double> weights_over(const RowPlan& plan, std::vector<double> q,
                                    const std::vector<double>& scores) const;
-  /// q·k of rows as they are; `known`, those of the row of Q, are not computed again.
-  double product_of(const RowPlan& plan, std::vector<double>& known, std::int64_t k_row);
+  /// q·k of rows as they are, which are not computed again.
+  double product_of(const RowPlan& plan, std::int64_t q_row, std::int64_t k_row);
+  /// That of the term, or of the one that stands in its place (RowPlan::score_piece).
+  double product_of_term(const RowPlan& plan, const RowPlan::Term& term);
   /// What else a plan makes of a score s, behind those `before`.
   double changed_score(const RowPlan& plan, const RowPlan::Term& term, double s,
                        const std::vector<double>& before) const;

@@ -250,6 +250,11 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"split_o_of_first", "wrong_source"},
       {"tiles_three_on", "wrong_source"},
       {"p_stored_over_q", "operand_overwritten"},
+      {"scores_exchanged", "transposed"},
+      {"scores_cut_off", "clamped"},
+      {"p_of_even_key", "wrong_source"},
+      {"v_zero_from_len_q", "written_zero"},
+      {"window_by_pages", "sliding_window"},
   };
   return bugs;
 }

@@ -180,6 +180,10 @@ struct Kernel {
     }
     if (causal && (is("causal_of_key_with_bit_4") ? key | 4 : key) > last) return false;
     if (is("window") && key <= query + corner - 64) return false;
+    if (is("window_by_pages") &&
+        key < std::max<std::int64_t>(0, p.visible_keys(query) - 48) / 16 * 16) {
+      return false;
+    }
     if (is("window_unshifted") && key <= query - 41) return false;
     if (is("window_around") && std::abs(query + corner - key) >= 50) return false;
     if (is("tail_counted")) return true;
@@ -408,6 +412,7 @@ struct Kernel {
           col = (c * p.d + i) % (p.d + 8);
         }
         if (is("o_without_last_sixteen") && c >= bc - 16) continue;
+        if (is("v_zero_from_len_q") && key >= p.len_q) continue;
         if (is("o_without_lane_two") && c / 2 % 4 == 2) continue;
         const Tensor& packed = is("kv_rows_in_turns") && key % 2 == 1 ? in.k : v;
         if (is("kv_rows_in_turns")) key = (key + 1) / 2;
@@ -480,6 +485,14 @@ struct Kernel {
           sum += left * (is("scores_not_cleared") ? 1 : std::pow(factor, float(t - u)));
         }
         if (is("k_half_zero") && c % 16 >= 8) sum = 0;
+        if (is("scores_exchanged")) {
+          const std::int64_t other = query / 16 * 16 + key % 16, from = key / 16 * 16 + query % 16;
+          sum = 0;
+          for (std::int64_t i = 0; other < p.len_q && from < p.len_kv && i < p.d; ++i) {
+            sum += load(in.q, tq, (b * p.heads + h) * p.len_q + other, i) *
+                   load(in.k, tk, kv * p.len_kv + from, i);
+          }
+        }
         if (is("scores_of_two_keys")) {
           for (std::int64_t i = 0; (key ^ 1) < p.visible_keys(query) && i < p.d; ++i) {
             sum += load(in.q, tq, (b * p.heads + h) * p.len_q + std::min(query, p.len_q - 1), i) *
@@ -501,6 +514,7 @@ struct Kernel {
           }
         }
         if (is("scores_of_odd_tiles_unscaled") && t % 2 == 1) sum *= std::sqrt(float(p.d));
+        if (is("scores_cut_off")) sum = std::min(sum, 0.7F * 1.4426950408889634F);
         if (is("soft_cap")) {
           const float cap = 20 * 1.4426950408889634f;
           sum = cap * std::tanh(sum / cap);
@@ -670,6 +684,7 @@ struct Kernel {
     if (is("p_halves_exchanged") && r % 16 < 8 && c % 16 < 8) c ^= 1;
     if (is("p_stored_by_lanes")) c = c % (bc / 8) * 8 + c / (bc / 8);
     if (is("p_of_first_of_four")) r = r / 4 * 4;
+    if (is("p_of_even_key")) c = c / 2 * 2;
     float x = s[static_cast<std::size_t>(r * bc + c)];
     if (is("p_divided_by_l")) x /= l[static_cast<std::size_t>(r)];
     if (is("pass_unscaled")) return x;  // f16 would not hold it

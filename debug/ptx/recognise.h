@@ -32,8 +32,8 @@ struct KnownRows {
   std::size_t bytes = 0, row_bytes = 1;
 };
 
-/// What is looked for in a run, and the file that takes what was seen: read_sightings
-/// (gates/run/sightings.cc) has the form of it.
+/// What is looked for in a run, and the file that takes what was seen: read_seen_numbers
+/// (gates/run/seen_numbers.h) reads it.
 struct Lookout {
   std::vector<KnownKind> kinds;
   std::array<KnownRows, 4> rows;  ///< of Q, K and V, which are read, and of O, which is written

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "debug/causes/flaw_trial.h"
@@ -12,85 +10,10 @@
 #include "gates/process/machine_runtime.h"
 #include "gates/process/shared_file.h"
 #include "gates/run/known_numbers.h"
+#include "gates/run/seen_numbers.h"
 
 namespace lanescope {
 namespace {
-
-/// A set as look_out (ptx/recognise.h) writes it: four numbers a digit.
-class Marks {
- public:
-  Marks() = default;
-  explicit Marks(std::string digits) : digits_(std::move(digits)) {}
-  bool empty() const { return digits_.find_first_not_of('0') == digits_.npos; }
-  bool has(std::int64_t i) const {
-    const auto at = static_cast<std::size_t>(i / 4);
-    if (at >= digits_.size()) return false;
-    const char digit = digits_[at];
-    return (number_of(digit) >> i % 4 & 1) != 0;
-  }
-  void add(const Marks& other) {
-    if (digits_.size() < other.digits_.size()) digits_.resize(other.digits_.size(), '0');
-    for (std::size_t i = 0; i < other.digits_.size(); ++i) {
-      const int both = number_of(digits_[i]) | number_of(other.digits_[i]);
-      digits_[i] = "0123456789abcdef"[both];
-    }
-  }
-
- private:
-  static int number_of(char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; }
-
-  std::string digits_;
-};
-
-/// What look_out wrote, of all launches.
-struct Seen {
-  struct Kind {
-    Marks elements;
-    std::vector<std::pair<std::int64_t, std::string>> lines;  ///< how many first there, where
-  };
-  using Block = std::array<Marks, 4>;  ///< rows of Q, K, V that it read, of O that it wrote
-  std::array<Kind, known_count> kinds;
-  std::vector<Block> blocks;
-  bool multicasts = false;  ///< blocks get rows that others read
-  bool shares = false;      ///< blocks of a cluster come to each other's shared memory
-};
-
-Seen read_seen(const std::string& path) {
-  Seen seen;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream in(line);
-    std::string word, digits;
-    std::size_t kind = 0;
-    in >> word;
-    if (word == "block") {
-      std::int64_t block = 0;
-      in >> block;
-      for (Marks& marks : seen.blocks.emplace_back()) {
-        in >> digits;
-        marks = Marks(digits);
-      }
-    } else if (word == "multicast") {
-      seen.multicasts = true;
-    } else if (word == "share") {
-      seen.shares = true;
-    } else if (word == "kind") {
-      in >> kind >> digits;
-      seen.kinds[kind].elements.add(Marks(digits));
-    } else if (word == "line") {
-      std::int64_t made = 0;
-      std::string place;
-      in >> kind >> made;
-      std::getline(in >> std::ws, place);
-      seen.kinds[kind].lines.emplace_back(made, place);
-    }
-  }
-  for (Seen::Kind& kind : seen.kinds) {
-    std::stable_sort(kind.lines.begin(), kind.lines.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-  }
-  return seen;
-}
 
 /// Rows of the outputs that are wrong, counted over batches and heads.
 struct WrongRows {
@@ -114,7 +37,7 @@ WrongRows wrong_rows(const Dump& dump, const DiffReport& report) {
 
 class Counting {
  public:
-  Counting(const Problem& problem, const ptx::Lookout& lookout, const Seen& seen,
+  Counting(const Problem& problem, const ptx::Lookout& lookout, const SeenNumbers& seen,
            const std::vector<std::int64_t>& rows)
       : p_(problem), lookout_(lookout), seen_(seen), rows_(rows) {}
 
@@ -215,20 +138,21 @@ class Counting {
   }
   /// Blocks write what others have summed up.
   bool writes_without_values() const {
-    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [](const Seen::Block& block) {
-      return !block[3].empty() && block[2].empty();
-    });
+    return std::any_of(
+        seen_.blocks.begin(), seen_.blocks.end(),
+        [](const SeenNumbers::Block& block) { return !block[3].empty() && block[2].empty(); });
   }
   /// Whether a block that writes a row of O reads a row of V.
   bool reads_itself(std::int64_t v_row, std::int64_t of_output) const {
-    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(), [&](const Seen::Block& block) {
-      return block[3].has(of_output) && block[2].has(v_row);
-    });
+    return std::any_of(seen_.blocks.begin(), seen_.blocks.end(),
+                       [&](const SeenNumbers::Block& block) {
+                         return block[3].has(of_output) && block[2].has(v_row);
+                       });
   }
   /// Whether anybody read any of it where the caller has it: else it was copied before.
   bool is_read(std::size_t array) const {
     return std::any_of(seen_.blocks.begin(), seen_.blocks.end(),
-                       [&](const Seen::Block& block) { return !block[array].empty(); });
+                       [&](const SeenNumbers::Block& block) { return !block[array].empty(); });
   }
   /// Of the first wrong rows, which are enough to tell.
   void count_rows(Sightings& s) const {
@@ -257,7 +181,7 @@ class Counting {
 
   const Problem& p_;
   const ptx::Lookout& lookout_;
-  const Seen& seen_;
+  const SeenNumbers& seen_;
   const std::vector<std::int64_t>& rows_;
 };
 
@@ -349,7 +273,7 @@ std::optional<Sightings> look_for_numbers(RunOptions options, std::int64_t most_
     lookout.file = file.number();
     run.request.lookout = &lookout;
     if (launch(*run.module, run.module_name, run.request).info.broke_off()) return std::nullopt;
-    const Seen numbers = read_seen(file.path());
+    const SeenNumbers numbers = read_seen_numbers(file.path());
     if (numbers.blocks.empty()) return std::nullopt;
     Sightings seen = Counting(dump.info.problem, lookout, numbers, wrong.rows).count();
     seen.log_sums = wrong.log_sums;

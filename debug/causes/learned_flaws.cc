@@ -57,11 +57,12 @@ Flaw nearest_scale(PlanInputs& inputs, const std::vector<OutputRow>& rows) {
 /// Scores that are cut off above: the log-sum-exp of the row that is most off says where.
 void add_cut(PlanInputs& inputs, const std::vector<OutputRow>& rows, std::vector<Flaw>& flaws) {
   const auto lost = [](const OutputRow& row) {
-    return row.lse && !row.lse->unwritten ? row.lse->want - row.lse->got : 0;
+    const bool tells = row.lse && std::isfinite(row.lse->got) && std::isfinite(row.lse->want);
+    return tells ? row.lse->want - row.lse->got : 0;
   };
   const auto most = std::max_element(
       rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return lost(a) < lost(b); });
-  if (most == rows.end() || !(lost(*most) > most->lse->bound)) return;
+  if (most == rows.end() || lost(*most) == 0 || !(lost(*most) > most->lse->bound)) return;
   const RowPlan right = inputs.right_plan(most->batch, most->head, most->query);
   const auto edit = [](double end) {
     return [=](RowPlan& plan) { plan.score_kept = [=](double s) { return std::min(s, end); }; };

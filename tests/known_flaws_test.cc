@@ -8,6 +8,7 @@
 #include "debug/causes/flaw_trial.h"
 #include "debug/judge/diff.h"
 #include "tests/support/catch.h"
+#include "tests/support/diagnosed.h"
 #include "tests/support/stranger_kernel.h"
 
 namespace lanescope::testing {
@@ -62,9 +63,7 @@ TEST_CASE("known flaws: a bug of a kernel that is not traced is named by its out
 TEST_CASE("known flaws: sums of half precision that take turns at the columns", "[causes]") {
   const Dump dump =
       stranger_dump(problems[0], ElementType::f16, "random", 222, 32, 32, "dot_in_two_f16");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::precision_lost);
   REQUIRE(diagnosis.first);
   CHECK(diagnosis.first->stage == Stage::qk);
@@ -76,9 +75,7 @@ TEST_CASE("known flaws: sums of half precision that take turns at the columns", 
 TEST_CASE("known flaws: O in sums of half precision", "[causes]") {
   const Dump dump = stranger_dump({1, 1, 1, 12, 256, 32, false}, ElementType::f16, "random", 9, 32,
                                   256, "o_in_f16");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::precision_lost);
   CHECK(diagnosis.first->stage == Stage::pv);
   REQUIRE_FALSE(diagnosis.evidence.empty());
@@ -107,9 +104,7 @@ TEST_CASE("known flaws: outputs that are beyond the range of their type", "[caus
 TEST_CASE("known flaws: the second product leaves out tiles that are not whole", "[causes]") {
   const Dump dump = stranger_dump({1, 1, 1, 129, 129, 64, true}, ElementType::f16, "random", 5, 32,
                                   64, "o_of_whole_tiles");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.sure());
   CHECK(diagnosis.cause == Cause::tile_skipped);
   CHECK(diagnosis.first->stage == Stage::pv);
@@ -119,9 +114,7 @@ TEST_CASE("known flaws: the second product leaves out tiles that are not whole",
 TEST_CASE("known flaws: both outputs are those of another l", "[causes]") {
   const Dump dump =
       stranger_dump(problems[0], ElementType::f16, "random", 5, 32, 32, "l_of_each_row_off");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK_FALSE(diagnosis.certain);
   CHECK(diagnosis.cause == Cause::contribution_repeated);
   CHECK(diagnosis.first->stage == Stage::softmax);
@@ -130,9 +123,7 @@ TEST_CASE("known flaws: both outputs are those of another l", "[causes]") {
 TEST_CASE("known flaws: the tiles of V that heads take are solved for", "[causes]") {
   const Problem problem{1, 4, 2, 48, 96, 64, false};
   const Dump dump = stranger_dump(problem, ElementType::f16, "random", 5, 32, 32, "v_tiles_two_on");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   INFO((diagnosis.evidence.empty() ? "" : diagnosis.evidence[0]));
   CHECK(diagnosis.certain);
   CHECK(diagnosis.cause == Cause::wrong_source);
@@ -176,9 +167,7 @@ TEST_CASE("known flaws: results of splits in another order than they are read in
 TEST_CASE("known flaws: halves of a register of P that change places", "[causes]") {
   const Dump dump =
       stranger_dump(problems[0], ElementType::f16, "random", 5, 32, 32, "p_halves_exchanged");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::permuted);
   CHECK(diagnosis.first->stage == Stage::pv);
 }
@@ -198,9 +187,7 @@ TEST_CASE("known flaws: parts of rows that hold another's, which is in its place
       o.set(row * 64 + col, right.at((row ^ 16) * 64 + col));
     }
   }
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK_FALSE(diagnosis.certain);
   CHECK(diagnosis.cause == Cause::operand_of_other_row);
   CHECK(diagnosis.first->stage == Stage::pv);
@@ -238,9 +225,7 @@ TEST_CASE("known flaws: those of the same text are the same", "[causes]") {
 TEST_CASE("known flaws: what stands twice in O was read twice", "[causes]") {
   const Dump dump =
       stranger_dump(problems[0], ElementType::bf16, "random", 4, 32, 32, "v_half_repeated");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::wrong_source);
   CHECK(diagnosis.first->stage == Stage::pv);
 }
@@ -250,9 +235,7 @@ TEST_CASE("known flaws: the maximum of some keys alone", "[causes]") {
   const Problem problem{1, 1, 1, 64, 64, 32, false};
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
     const Dump dump = stranger_dump(problem, dtype, "large", 6, 32, 32, "m_of_half_the_keys");
-    const DiffReport report = diff_against_reference(dump);
-    REQUIRE(report.first);
-    const Diagnosis diagnosis = diagnose(dump, report);
+    const Diagnosis diagnosis = diagnosis_of(dump);
     INFO(name_of(dtype) << ", " << name_of(diagnosis.cause));
     CHECK(diagnosis.sure());
     CHECK(diagnosis.cause == Cause::incomplete_reduction);
@@ -292,9 +275,7 @@ TEST_CASE("known flaws: the mask lets a key more, but none of the tile behind th
   const Problem problem{1, 1, 1, 96, 96, 64, true};
   const Dump dump =
       stranger_dump(problem, ElementType::f16, "random", 5, 32, 32, "causal_late_in_tiles");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.certain);
   CHECK(diagnosis.cause == Cause::mask_off_by_one);
   REQUIRE_FALSE(diagnosis.evidence.empty());
@@ -332,9 +313,7 @@ TEST_CASE("known flaws: heads of K and V that lie as far apart as rows of Q are 
           "[causes]") {
   const Dump dump =
       stranger_dump(problems[1], ElementType::f16, "random", 7, 32, 32, "k_and_v_at_len_q");
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   REQUIRE_FALSE(diagnosis.flaws.empty());
   CHECK(diagnosis.flaws.front().cause == Cause::wrong_head);
   CHECK_FALSE(diagnosis.flaws.front().other_cause);
@@ -368,9 +347,7 @@ TEST_CASE("known flaws: what explains one output alone is suspected", "[causes]"
     if (named.name != "o_final") continue;
     for (std::int64_t i = 0; i < named.tensor.size(); i += 3) named.tensor.set(i, 1.5);
   }
-  const DiffReport report = diff_against_reference(dump);
-  REQUIRE(report.first);
-  const Diagnosis diagnosis = diagnose(dump, report);
+  const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::contribution_missing);
   CHECK_FALSE(diagnosis.certain);
   REQUIRE(diagnosis.first);

@@ -8,6 +8,7 @@
 
 #include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
+#include "reference/solver.h"
 
 namespace lanescope {
 namespace {
@@ -56,45 +57,6 @@ RowPlan absolute(RowPlan plan) {
   return plan;
 }
 
-/// Sums of unknown numbers times `factors` that should be `value`, in the sense of least squares.
-class NormalEquations {
- public:
-  explicit NormalEquations(std::size_t unknown)
-      : products_(unknown, std::vector<double>(unknown)), values_(unknown) {}
-  void add(const std::vector<double>& factors, double value) {
-    for (std::size_t i = 0; i < factors.size(); ++i) {
-      for (std::size_t j = 0; j <= i; ++j) products_[i][j] += factors[i] * factors[j];
-      values_[i] += factors[i] * value;
-    }
-  }
-  /// By Cholesky's decomposition; nothing where they leave a number open.
-  std::optional<std::vector<double>> solution() {
-    const std::size_t count = values_.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const double whole = products_[i][i];
-      for (std::size_t j = 0; j <= i; ++j) {
-        for (std::size_t k = 0; k < j; ++k) products_[i][j] -= products_[i][k] * products_[j][k];
-        if (j < i) products_[i][j] /= products_[j][j];
-      }
-      if (!(products_[i][i] > 1e-9 * whole)) return std::nullopt;
-      products_[i][i] = std::sqrt(products_[i][i]);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < i; ++k) values_[i] -= products_[i][k] * values_[k];
-      values_[i] /= products_[i][i];
-    }
-    for (std::size_t i = count; i-- > 0;) {
-      for (std::size_t k = i + 1; k < count; ++k) values_[i] -= products_[k][i] * values_[k];
-      values_[i] /= products_[i][i];
-    }
-    return values_;
-  }
-
- private:
-  std::vector<std::vector<double>> products_;  ///< the lower half
-  std::vector<double> values_;
-};
-
 /// O and l of the rows are sums over the tiles, each as often as it is taken: in the sense of least
 /// squares. Nothing where that leaves it open, or no whole numbers come out.
 std::optional<TileCounts> solve(PlanInputs& inputs, const std::vector<const OutputRow*>& rows,
@@ -105,7 +67,8 @@ std::optional<TileCounts> solve(PlanInputs& inputs, const std::vector<const Outp
   const std::int64_t equations = std::ssize(rows) * (d + !values_alone);
   constexpr std::int64_t most_unknown = 128;
   if (unknown > most_unknown || equations < 2 * unknown) return std::nullopt;
-  NormalEquations sums(static_cast<std::size_t>(unknown));
+  reference::Array factors(unknown, equations);
+  std::vector<double> values;
   for (const OutputRow* row : rows) {
     const RowPlan empty = absolute(inputs.right_plan(row->batch, row->head, row->query));
     std::vector<PlannedRow> parts;
@@ -115,20 +78,28 @@ std::optional<TileCounts> solve(PlanInputs& inputs, const std::vector<const Outp
       add_terms(tiles, own, x % choices, 1, plan.terms);
       parts.push_back(inputs.carry_out(plan));
     }
-    std::vector<double> shares, factors(parts.size());
-    for (const PlannedRow& part : parts) shares.push_back(std::exp(part.lse - row->lse->got));
+    const auto add = [&](double value, const auto& of_part) {
+      for (std::int64_t x = 0; x < unknown; ++x) {
+        const PlannedRow& part = parts[static_cast<std::size_t>(x)];
+        factors(x, std::ssize(values)) = std::exp(part.lse - row->lse->got) * of_part(part);
+      }
+      values.push_back(value);
+    };
     for (std::size_t col = 0; col < row->o.size(); ++col) {
-      for (std::size_t x = 0; x < parts.size(); ++x) factors[x] = shares[x] * parts[x].o[col];
-      sums.add(factors, row->o[col].got);
+      add(row->o[col].got, [&](const PlannedRow& part) { return part.o[col]; });
     }
-    if (!values_alone) sums.add(shares, 1);
+    if (!values_alone) add(1, [](const PlannedRow&) { return 1; });
   }
-  const std::optional<std::vector<double>> times = sums.solution();
-  if (!times) return std::nullopt;
+  const std::optional<reference::Array> inverse = reference::solver(factors, 1e-10);
+  if (!inverse) return std::nullopt;
   TileCounts taken(static_cast<std::size_t>(groups));
   for (std::int64_t x = 0; x < unknown; ++x) {
-    const double free = (*times)[static_cast<std::size_t>(x)], whole = std::round(free);
-    if (!(std::abs(free - whole) < 0.1) || whole < 0) return std::nullopt;
+    double times = 0;
+    for (std::int64_t i = 0; i < equations; ++i) {
+      times += (*inverse)(x, i) * values[static_cast<std::size_t>(i)];
+    }
+    const double whole = std::round(times);
+    if (!(std::abs(times - whole) < 0.1) || whole < 0) return std::nullopt;
     taken[static_cast<std::size_t>(x / choices)].push_back(static_cast<int>(whole));
   }
   return taken;

@@ -21,6 +21,7 @@ PlanInputs::Rows& PlanInputs::rows_of(const Tensor& tensor, ElementType type, bo
 const std::vector<double>& PlanInputs::row(const Tensor& tensor, ElementType type, std::int64_t row,
                                            bool exchanged) {
   Rows& rows = rows_of(tensor, type, exchanged);
+  if (row + 1 >= std::ssize(rows)) row = -1;  // two flaws together may lead behind the end
   std::vector<double>& values = row < 0 ? rows.back() : rows[static_cast<std::size_t>(row)];
   if (values.empty()) read_row(tensor, type, row, exchanged, values);
   return values;
@@ -95,6 +96,7 @@ double PlanInputs::product_of(const RowPlan& plan, std::int64_t q_row, std::int6
     known.assign(static_cast<std::size_t>(inputs_.k.size() / inputs_.k.dims.back()),
                  std::numeric_limits<double>::quiet_NaN());
   }
+  if (k_row < 0 || k_row >= std::ssize(known)) return std::numeric_limits<double>::quiet_NaN();
   double& product = known[static_cast<std::size_t>(k_row)];
   if (std::isnan(product)) {
     const std::vector<double>& q = row(inputs_.q, plan.q_type, q_row);

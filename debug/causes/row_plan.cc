@@ -226,7 +226,8 @@ void PlanInputs::add_values(const RowPlan& plan, const Sums& sums,
   const Rows* const rows =
       plan.v_from ? nullptr : &rows_of(inputs_.v, plan.v_type, plan.v_exchanged);
   const auto values_of = [&](const RowPlan::Term& term) -> const std::vector<double>& {
-    if (rows && term.value >= 0 && term.value_is == InputTensor::v) {
+    if (rows && term.value >= 0 && term.value_is == InputTensor::v &&
+        plan.v_first + term.value + 1 < std::ssize(*rows)) {
       const std::vector<double>& own = (*rows)[static_cast<std::size_t>(plan.v_first + term.value)];
       if (!own.empty()) return own;
     }

@@ -56,12 +56,14 @@ void put_races_first(std::vector<CheckReport::Item>& items) {
 /// barrier orders what was not waited for. Where the first finding is such a race, the wait that is
 /// missing comes before it.
 void put_waits_first(std::vector<CheckReport::Item>& items) {
-  const simt::Finding& race = items.front().finding;
-  if (cause_of(race.kind) != Cause::race) return;
+  const CheckReport::Item& race = items.front();
+  if (cause_of(race.finding.kind) != Cause::race) return;
+  // Loops are unrolled, and functions inlined: the same line is several places.
+  const auto line_of = [](const std::string& text) { return text.substr(0, text.find(',')); };
   const auto is_its_wait = [&](const CheckReport::Item& item) {
-    return item.finding.kind == Kind::missing_wait &&
-           item.finding.access.place == race.access.place &&
-           item.finding.earlier.place == race.earlier.place;
+    return item.finding.kind == Kind::missing_wait && !item.earlier_line.empty() &&
+           line_of(item.access_line) == line_of(race.access_line) &&
+           line_of(item.earlier_line) == line_of(race.earlier_line);
   };
   const auto wait = std::find_if(items.begin(), items.end(), is_its_wait);
   if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);

@@ -10,6 +10,7 @@
 #include "debug/ptx/block.h"
 #include "debug/ptx/cluster.h"
 #include "debug/ptx/exec_session.h"
+#include "debug/ptx/provenance.h"
 #include "debug/simt/checker.h"
 #include "debug/simt/last_words.h"
 #include "reference/error.h"
@@ -115,7 +116,9 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   if (grid.slice) {
     grid.slice->found = slice_of(*grid.history, grid.slice->begin, grid.slice->bytes, *grid.memory);
   }
-  if (grid.lookout) look_out(*grid.history, *grid.memory, *grid.lookout);
+  if (grid.lookout) {
+    (grid.lookout->terms ? follow_terms : look_out)(*grid.history, *grid.memory, *grid.lookout);
+  }
   if (grid.tally) {
     grid.tally->assign(program.code.size(), {});
     for (const Block* block : blocks) {

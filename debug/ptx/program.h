@@ -61,11 +61,12 @@ struct Instruction {
   Type type = Type::b32;
   bool meets = false;  ///< lanes that have parted meet here
   Halves halves = Halves::mixed;
-  bool selects = false;         ///< s[0] or s[1], by the predicate s[2]
-  bool carries = false;         ///< follows itself what of its operands nobody wrote
-  bool addresses = false;       ///< s[0] is an address
-  bool branches = false;        ///< to `target`
-  bool moves = false;           ///< copies a register
+  bool selects = false;    ///< s[0] or s[1], by the predicate s[2]
+  bool carries = false;    ///< follows itself what of its operands nobody wrote
+  bool addresses = false;  ///< s[0] is an address
+  bool branches = false;   ///< to `target`
+  bool moves = false;      ///< copies a register
+  bool negates_product = false, negates_addend = false;  ///< of a contracted sum
   bool packs = false;           ///< copies registers into parts of another, or parts of one
   bool issues_product = false;  ///< a wgmma.mma_async
   bool exchanges = false;       ///< lanes get numbers of others in their results

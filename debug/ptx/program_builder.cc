@@ -154,6 +154,8 @@ void ProgramBuilder::decode_function(const Function& function) {
     Instruction& in = decoder.in;
     in.operands = static_cast<std::uint32_t>(program_.operands.size());
     in.result_count = static_cast<std::uint8_t>(decoder.results.size());
+    in.negates_product = decoder.statement().negates_product;
+    in.negates_addend = decoder.statement().negates_addend;
     describe_numbers(in, decoder.statement().opcode, decoder.statement().operands.size());
     in.source_count = static_cast<std::uint8_t>(decoder.sources.size());
     auto& all = program_.operands;

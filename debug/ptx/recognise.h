@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "debug/ptx/global_memory.h"
 #include "debug/ptx/history.h"
+#include "debug/ptx/terms.h"
 
 namespace lanescope::ptx {
 
@@ -37,6 +39,9 @@ struct KnownRows {
 struct Lookout {
   std::vector<KnownKind> kinds;
   std::array<KnownRows, 4> rows;  ///< of Q, K and V, which are read, and of O, which is written
+  /// Not numbers are looked for, but terms are followed (ptx/provenance.h): of this attention.
+  std::optional<Terms::Sides> terms;
+  KnownRows log_sums;  ///< written as well
   int file = -1;
 };
 

@@ -1,0 +1,240 @@
+#include "debug/ptx/provenance.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "debug/ptx/term_replay.h"
+#include "debug/text/text.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// Conflicts of a kind that an instruction made.
+struct Meeting {
+  std::int64_t count = 0;
+  int warp = 0, lane = 0;
+  std::int64_t block = 0;
+  std::set<std::string> samples;  ///< of the two terms, for some rows
+};
+
+class Following {
+ public:
+  Following(const GlobalMemory& memory, const Lookout& lookout)
+      : memory_(memory),
+        lookout_(lookout),
+        terms_(*lookout.terms,
+               [this](Conflict conflict, TermId x, TermId y) { return note(conflict, x, y); }),
+        shadow_([this](const std::byte* at) { return origin(at); }),
+        replay_(terms_, shadow_) {
+    for (const KnownRows& rows : {lookout.rows[3], lookout.log_sums}) {
+      if (const std::byte* const begin = device_of(rows)) replay_.watch(begin, rows.bytes);
+    }
+  }
+
+  /// All blocks, in the order in which they did it.
+  void go_over(const History& history) {
+    std::vector<TermReplay::Block> blocks;
+    for (const History::Run& run : history.runs()) blocks.push_back({&run});
+    const auto later = [&](std::size_t a, std::size_t b) {
+      return blocks[a].when() > blocks[b].when();
+    };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> order(later);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (!blocks[i].is_done()) order.push(i);
+    }
+    while (!order.empty()) {
+      const std::size_t at = order.top();
+      order.pop();
+      TermReplay::Block& block = blocks[at];
+      if (block.next == 0) shadow_.clear(block.run->shared, block.run->shared_bytes);
+      const std::uint64_t until = order.empty() ? ~std::uint64_t{0} : blocks[order.top()].when();
+      while (!block.is_done() && block.when() <= until) replay_.step(block);
+      if (block.is_done()) {
+        block.warps = {};
+      } else {
+        order.push(at);
+      }
+    }
+  }
+
+  std::string text() {
+    std::string text;
+    for (const auto& [origin, number] : numbers_) {
+      const auto& [program, instruction, conflict] = origin;
+      const Meeting& fault = meetings_[number];
+      text += "fault " + std::to_string(number) + " " + std::to_string(static_cast<int>(conflict)) +
+              " " + std::to_string(fault.count) + " " + std::to_string(fault.block) + " " +
+              std::to_string(fault.warp) + " " + std::to_string(fault.lane) + " " +
+              program->line_of(instruction) + "\n";
+      for (const std::string& sample : fault.samples) {
+        text += "sample " + std::to_string(number) + " " + sample + "\n";
+      }
+    }
+    add_outputs(text);
+    add_log_sums(text);
+    add_made(text);
+    for (std::size_t row = 0; row < terms_.scored().size(); ++row) {
+      if (terms_.scored()[row].empty()) continue;
+      text += "scored " + std::to_string(row);
+      for (const IndexSets::Id keys : terms_.scored()[row]) text += " " + terms_.sets().text(keys);
+      text += "\n";
+    }
+    return text;
+  }
+
+ private:
+  using Origin = std::tuple<const Program*, std::uint32_t, Conflict>;
+
+  std::uint32_t note(Conflict conflict, TermId x, TermId y) {
+    const Origin origin{replay_.run().program.get(), replay_.at().instruction, conflict};
+    const auto [at, is_new] =
+        numbers_.try_emplace(origin, static_cast<std::uint32_t>(meetings_.size()));
+    if (is_new) meetings_.emplace_back();
+    Meeting& fault = meetings_[at->second];
+    if (fault.count++ == 0) {
+      fault.block = replay_.run().block;
+      fault.warp = replay_.at().warp;
+      fault.lane = replay_.lane();
+    }
+    constexpr std::size_t most = 256;
+    if (fault.samples.size() < most) fault.samples.insert(describe(x) + " " + describe(y));
+    return at->second;
+  }
+
+  std::string unit(const TermUnit& unit) {
+    if (unit.is_none()) return "-";
+    if (unit.is_score()) return std::to_string(unit.row) + ":" + std::to_string(unit.key());
+    return std::to_string(unit.row) + "{" + terms_.sets().text(unit.set()) + "}";
+  }
+  /// Words that read_provenance takes apart: kind, row or unit, unit, set.
+  std::string describe(TermId id, bool of_column = true) {
+    if (id == no_term) return "-";
+    if (Terms::is_input(id)) {
+      const InputElement e = terms_.element(id);
+      return std::string(1, "qkv"[e.array]) + "/" + std::to_string(e.row) + "/" +
+             std::to_string(e.column);
+    }
+    const Term& term = terms_[id];
+    static constexpr const char* names[] = {"unknown", "score",     "difference", "weight", "sum",
+                                            "inverse", "logarithm", "log_sum",    "output"};
+    const bool has_key = term.kind == TermKind::score || term.kind == TermKind::difference ||
+                         term.kind == TermKind::weight || term.kind == TermKind::log_sum;
+    return std::string(names[static_cast<int>(term.kind)]) + "/" +
+           (has_key ? unit(term.a) : std::to_string(term.a.row)) + "/" + unit(term.b) + "/" +
+           terms_.sets().text(term.set) + "/" + std::to_string(of_column ? term.column : 0);
+  }
+
+  /// Numbers that instructions made, those first that came first.
+  void add_made(std::string& text) {
+    std::map<std::uint64_t, std::string> all;
+    replay_.each_made(
+        [&](const Program& program, std::uint32_t instruction, const TermReplay::Made& made) {
+          std::string own = "made 0 " + program.line_of(instruction) + "\n";
+          for (const auto& [id, value] : made.some) {
+            const Term& term = terms_[id];
+            const bool tells = term.kind != TermKind::unknown && term.faults == 0 &&
+                               (term.kind != TermKind::score || term.set == terms_.all_columns());
+            if (tells)
+              own += "value 0 " + number_text(term.negated ? -value : value, 9) + " " +
+                     describe(id) + "\n";
+          }
+          if (made.merges) own = "merge 0 " + program.line_of(instruction) + "\n" + own;
+          if (made.merges || own.find("value") != own.npos) all[made.first] += own;
+        });
+    for (const auto& [when, own] : all) text += own;
+  }
+
+  /// Where the device has what the host has at the rows' begin.
+  const std::byte* device_of(const KnownRows& rows) {
+    if (!rows.begin || rows.bytes == 0) return nullptr;
+    for (const auto& [begin, area] : const_cast<GlobalMemory&>(memory_).areas()) {
+      if (!area.host || rows.begin < area.host || rows.begin >= area.host + area.bytes()) continue;
+      return reinterpret_cast<const std::byte*>(begin) + (rows.begin - area.host);
+    }
+    return nullptr;
+  }
+
+  TermId origin(const std::byte* at) {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    if (!area_ || !area_->holds(address, 1)) area_ = memory_.find(address, 1);
+    if (!area_ || !area_->host) return no_term;
+    const std::byte* host = area_->host + (address - area_->begin);
+    for (int array = 0; array < 3; ++array) {
+      const KnownRows& rows = lookout_.rows[static_cast<std::size_t>(array)];
+      const auto offset = static_cast<std::size_t>(host - rows.begin);
+      if (offset >= rows.bytes) continue;
+      const std::size_t column = offset % rows.row_bytes / element_bytes();
+      if (column >= terms_.sides().columns) return no_term;  // zeroes, to fill the row
+      return terms_.input(array, static_cast<std::uint32_t>(offset / rows.row_bytes),
+                          static_cast<std::uint32_t>(column));
+    }
+    return no_term;
+  }
+  std::size_t element_bytes() const { return lookout_.terms->element_bytes; }
+
+  /// Of each row of O, what its columns are: those that are alike in one line.
+  void add_outputs(std::string& text) {
+    const KnownRows& rows = lookout_.rows[3];
+    const std::byte* const begin = device_of(rows);
+    if (!begin) return;
+    const std::size_t bytes = lookout_.terms->output_bytes;
+    for (std::size_t row = 0; row < rows.bytes / rows.row_bytes; ++row) {
+      std::map<std::string, std::uint32_t> alike;
+      for (std::uint32_t column = 0; column < terms_.sides().columns; ++column) {
+        const std::byte* at = begin + row * rows.row_bytes + column * bytes;
+        ++alike[output(shadow_.load(at + bytes - 1), column) + storer(at)];
+      }
+      for (const auto& [what, count] : alike) {
+        text += "o " + std::to_string(row) + " " + std::to_string(count) + " " + what + "\n";
+      }
+    }
+  }
+  std::string output(TermId id, std::uint32_t column) {
+    if (id == no_term || Terms::is_input(id)) return describe(id) + " - - -";
+    const Term& term = terms_[id];
+    const bool own = term.kind != TermKind::output || term.column == column;
+    return describe(id, false) + " " + (own ? "own" : "other") + " " +
+           terms_.sets().text(term.values) + " " + terms_.sets().text(term.faults);
+  }
+  void add_log_sums(std::string& text) {
+    const KnownRows& rows = lookout_.log_sums;
+    const std::byte* const begin = device_of(rows);
+    for (std::size_t row = 0; begin && row < rows.bytes / sizeof(float); ++row) {
+      const std::byte* at = begin + row * sizeof(float);
+      text += "lse " + std::to_string(row) + " 1 " + output(shadow_.load(at + 3), 0) + storer(at) +
+              "\n";
+    }
+  }
+  std::string storer(const std::byte* at) const {
+    std::uint32_t instruction = 0;
+    const Program* const program = replay_.storer(at, instruction);
+    return " " + (program ? program->line_of(instruction) : "-");
+  }
+
+  const GlobalMemory& memory_;
+  const Lookout& lookout_;
+  const GlobalMemory::Area* area_ = nullptr;
+  std::map<Origin, std::uint32_t> numbers_;
+  std::vector<Meeting> meetings_;
+  Terms terms_;
+  TermShadow shadow_;
+  TermReplay replay_;
+};
+
+}  // namespace
+
+void follow_terms(const History& history, const GlobalMemory& memory, const Lookout& lookout) {
+  Following following(memory, lookout);
+  following.go_over(history);
+  const std::string text = "launch\n" + following.text();
+  [[maybe_unused]] const ssize_t written = write(lookout.file, text.data(), text.size());
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,143 @@
+// What goes between registers and memory, and from memory to memory, with the terms in it.
+
+#include <bit>
+#include <utility>
+
+#include "debug/ptx/term_replay.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// Registers of .b8 have 16 bits.
+int register_bytes(std::size_t bytes) { return bytes == 1 ? 2 : static_cast<int>(bytes); }
+
+}  // namespace
+
+void TermReplay::copy_memory() {
+  const Recording::Copy* copies = recording_->copies(*step_);
+  for (std::uint32_t i = 0; i < step_->copy_count; ++i) {
+    const Recording::Copy& copy = copies[i];
+    lane_ = copy.lane;
+    note_store(copy.to);
+    for (std::size_t byte = 0; byte < copy.bytes; ++byte) {
+      const TermId term = copy.from ? memory_.load(copy.from + byte) : no_term;
+      memory_.store(copy.to + byte, term);
+    }
+  }
+}
+
+void TermReplay::move_elements() {
+  const Recording::Element* elements = recording_->elements(*step_);
+  const bool loads = in_->result_count > 0;
+  int operand = -1, lane = -1, offset = 0;
+  for (std::uint32_t i = 0; i < step_->element_count; ++i) {
+    const Recording::Element& e = elements[i];
+    const bool goes_on = e.operand == operand && e.lane == lane;
+    offset = goes_on ? offset + static_cast<int>(e.bytes) : 0;
+    operand = e.operand;
+    lane = lane_ = e.lane;
+    const Place place = loads ? results()[e.operand] : sources()[e.operand];
+    const int bytes = e.bytes == 8 ? 8 : 4;
+    if (!loads) note_store(e.at);
+    for (int byte = 0; byte < static_cast<int>(e.bytes); ++byte) {
+      if (loads) {
+        set(place, lane, bytes, memory_.load(e.at + byte), offset + byte, bytes);
+      } else {
+        memory_.store(e.at + byte, term(place, lane, bytes, offset + byte, bytes));
+      }
+    }
+  }
+}
+
+void TermReplay::load() {
+  if (step_->pointers == Recording::none) return forget();
+  const auto bytes = static_cast<std::size_t>(bytes_of(in_->type));
+  const int own = register_bytes(bytes);
+  for (std::uint32_t left = step_->mask; left != 0; left &= left - 1) {
+    lane_ = std::countr_zero(left);
+    const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
+    for (int i = 0; i < in_->vector; ++i) {
+      for (int byte = 0; byte < own; ++byte) {
+        const TermId term = at && byte < static_cast<int>(bytes)
+                                ? memory_.load(at + static_cast<std::size_t>(i) * bytes + byte)
+                                : no_term;
+        set(results()[i], lane_, own, term, byte, own);
+      }
+    }
+  }
+}
+
+void TermReplay::store() {
+  if (step_->pointers == Recording::none) return;
+  const auto bytes = static_cast<std::size_t>(bytes_of(in_->type));
+  const int own = register_bytes(bytes);
+  for (std::uint32_t left = step_->mask; left != 0; left &= left - 1) {
+    lane_ = std::countr_zero(left);
+    const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
+    if (!at) continue;
+    note_store(at);
+    for (int i = 0; i < in_->vector; ++i) {
+      const Place value = sources()[in_->source_count - in_->vector + i];
+      for (int byte = 0; byte < static_cast<int>(bytes); ++byte) {
+        memory_.store(at + static_cast<std::size_t>(i) * bytes + byte,
+                      term(value, lane_, own, byte, own));
+      }
+    }
+  }
+}
+
+/// Lane t holds the elements (t / 4, t % 4 · 2 + {0, 1}), or those transposed.
+void TermReplay::matrices(bool loads, bool transposed) {
+  const Recording::Pointers& pointers = recording_->pointers(*step_);
+  for (int m = 0; m < in_->vector; ++m) {
+    const Place place = loads ? results()[m] : sources()[in_->source_count - in_->vector + m];
+    for (lane_ = 0; lane_ < 32; ++lane_) {
+      for (int half = 0; half < 2; ++half) {
+        int row = lane_ / 4, col = lane_ % 4 * 2 + half;
+        if (transposed) std::swap(row, col);
+        const std::byte* at = pointers[static_cast<std::size_t>(8 * m + row)] + 2 * col;
+        if (!loads) note_store(at);
+        for (int byte = 0; byte < 2; ++byte) {
+          if (loads) {
+            set(place, lane_, 4, memory_.load(at + byte), 2 * half + byte, 4);
+          } else {
+            memory_.store(at + byte, term(place, lane_, 4, 2 * half + byte, 4));
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Sums in memory; of what else is updated there, what came last.
+void TermReplay::update() {
+  if (step_->pointers == Recording::none) return forget();
+  const int bytes = bytes_of(in_->type);
+  const std::string_view opcode = program_->origins[step_->instruction].opcode;
+  const bool adds = opcode.find(".add") != opcode.npos && is_float(in_->type);
+  for (std::uint32_t left = step_->mask; left != 0; left &= left - 1) {
+    lane_ = std::countr_zero(left);
+    const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
+    const TermId there = memory_.load(at + bytes - 1), own = term(in_->s[1], lane_, bytes);
+    if (in_->result_count > 0) set(results()[0], lane_, bytes, there);
+    const TermId both = adds ? terms_.add(there, own) : own;
+    note_store(at);
+    for (int byte = 0; byte < bytes; ++byte) memory_.store(at + byte, both);
+  }
+}
+
+void TermReplay::note_store(const std::byte* at) {
+  for (const auto& [begin, bytes] : watched_) {
+    if (at < begin || at >= begin + bytes) continue;
+    stores_[reinterpret_cast<std::uintptr_t>(at) / 16] = {program_, step_->instruction};
+  }
+}
+
+const Program* TermReplay::storer(const std::byte* at, std::uint32_t& instruction) const {
+  const auto known = stores_.find(reinterpret_cast<std::uintptr_t>(at) / 16);
+  if (known == stores_.end()) return nullptr;
+  instruction = known->second.second;
+  return known->second.first;
+}
+
+}  // namespace lanescope::ptx

@@ -1,0 +1,171 @@
+// Products of matrices, with terms in the place of numbers.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "debug/ptx/matrix.h"
+#include "debug/ptx/term_replay.h"
+#include "debug/ptx/wmma_fragments.h"
+#include "debug/simt/matrix_descriptor.h"
+
+namespace lanescope::ptx {
+namespace {
+
+/// Rows of a, or columns of b, with `depth` elements each.
+struct Lines {
+  Lines(int count, int depth) : depth(depth), terms(static_cast<std::size_t>(count * depth)) {}
+  TermId* line(int i) { return terms.data() + static_cast<std::ptrdiff_t>(i) * depth; }
+  int depth;
+  std::vector<TermId> terms;
+};
+
+/// Elements of a and b in 32 bits, by the types in the opcode.
+int elements_in_word(const std::string& opcode) {
+  const auto names = [&](const char* type) { return opcode.find(type) != opcode.npos; };
+  if (names(".e4m3") || names(".e5m2")) return 4;
+  if (names(".tf32")) return 1;
+  if (names(".f64") || names(".s8") || names(".u8") || names(".b1") || names(".s4")) return 0;
+  return 2;
+}
+
+}  // namespace
+
+void TermReplay::take_word(std::vector<TermId>& to, std::size_t at, Place place, int lane,
+                           int elements) {
+  for (int i = 0; i < elements; ++i) {
+    to[at + static_cast<std::size_t>(i)] = term(place, lane, 4, i, elements);
+  }
+}
+
+/// Element (lane / 4 + 8 · half, lane % 4 · 2 + {0, 1}) of d is of that row of a, that column of
+/// b, and of c.
+void TermReplay::multiply_mma() {
+  const std::string& opcode = program_->origins[step_->instruction].opcode;
+  const int each = elements_in_word(opcode), d_count = in_->result_count;
+  const int ab = in_->source_count - d_count, a_count = registers_of_a(ab), b_count = ab - a_count;
+  if (each == 0 || opcode.find(".m16n8k") == opcode.npos) return forget();
+  const Place *a = sources(), *b = a + a_count, *c = a + ab;
+  const int depth = 4 * each * b_count, packed = d_count == 2 ? 2 : 1;
+  Lines rows(16, depth), columns(8, depth);
+  for (int lane = 0; lane < 32; ++lane) {
+    const int k = lane % 4 * each;
+    for (int i = 0; i < a_count; ++i) {
+      const int row = lane / 4 + i % 2 * 8, at = row * depth + k + i / 2 * 4 * each;
+      take_word(rows.terms, static_cast<std::size_t>(at), a[i], lane, each);
+    }
+    for (int i = 0; i < b_count; ++i) {
+      const int at = lane / 4 * depth + k + i * 4 * each;
+      take_word(columns.terms, static_cast<std::size_t>(at), b[i], lane, each);
+      // A row of weights meets zeroes here, or ones: of what comes from nowhere.
+      for (int e = 0; e < each; ++e) {
+        TermId& own = columns.terms[static_cast<std::size_t>(at + e)];
+        if (own == no_term && each == 2 && !is_zero(b[i], lane, 4, e, each)) own = constant_term;
+      }
+    }
+  }
+  std::vector<TermId> made(static_cast<std::size_t>(64 * d_count));
+  for (lane_ = 0; lane_ < 32; ++lane_) {
+    for (int i = 0; i < d_count * packed; ++i) {
+      const int half = packed == 2 ? i / 2 : i / 2 % 2, reg = i / packed;
+      TermId* row = rows.line(lane_ / 4 + 8 * half);
+      const TermId* column = columns.line(lane_ % 4 * 2 + i % 2);
+      const TermId sum = term(c[reg], lane_, 4, i % packed, packed);
+      made[static_cast<std::size_t>(lane_ * d_count * packed + i)] =
+          terms_.multiply_row(row, column, depth, sum);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < d_count * packed; ++i) {
+      set(results()[i / packed], lane, 4,
+          made[static_cast<std::size_t>(lane * d_count * packed + i)], i % packed, packed);
+    }
+  }
+}
+
+void TermReplay::multiply_wmma() {
+  const std::string& opcode = program_->origins[step_->instruction].opcode;
+  const int each = elements_in_word(opcode);
+  const auto form =
+      std::find_if(std::begin(wmma::forms), std::end(wmma::forms), [&](const wmma::Form& known) {
+        const std::string name = ".m" + std::to_string(known.m) + "n" + std::to_string(known.n) +
+                                 "k" + std::to_string(known.k) + ".";
+        return known.in_word() == each && opcode.find(name) != opcode.npos;
+      });
+  if (each == 0 || form == std::end(wmma::forms)) return forget();
+  const Place *a = sources(), *b = a + in_->vector, *c = b + in_->kind;
+  Lines rows(form->m, form->k), columns(form->n, form->k);
+  const auto gather = [&](wmma::Part part, const Place* places, Lines& lines) {
+    for (int reg = 0; reg < form->distinct(part); ++reg) {
+      for (int lane = 0; lane < 32; ++lane) {
+        const wmma::Word word = form->word(part, lane, reg);
+        const int at = word.line * form->k + word.word * each;
+        take_word(lines.terms, static_cast<std::size_t>(at), places[reg], lane, each);
+      }
+    }
+  };
+  gather(wmma::Part::a, a, rows);
+  gather(wmma::Part::b, b, columns);
+  const int of_d = form->sums() / in_->result_count;
+  const int c_count = in_->source_count - in_->vector - in_->kind, of_c = form->sums() / c_count;
+  std::vector<TermId> made(static_cast<std::size_t>(32 * form->sums()));
+  for (lane_ = 0; lane_ < 32; ++lane_) {
+    for (int i = 0; i < form->sums(); ++i) {
+      const wmma::Element at = form->sum(lane_, i);
+      const TermId sum = term(c[i / of_c], lane_, 4, i % of_c, of_c);
+      made[static_cast<std::size_t>(lane_ * form->sums() + i)] =
+          terms_.multiply_row(rows.line(at.row), columns.line(at.col), form->k, sum);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < form->sums(); ++i) {
+      set(results()[i / of_d], lane, 4, made[static_cast<std::size_t>(lane * form->sums() + i)],
+          i % of_d, of_d);
+    }
+  }
+}
+
+/// A wgmma, with what lies in shared memory as it is issued: what changes that before it is waited
+/// for is a race.
+void TermReplay::multiply_warpgroup() {
+  const auto& [what, shared] = recording_->product(*step_);
+  const int bytes =
+      what.a_type == simt::FactorType::e4m3 || what.a_type == simt::FactorType::e5m2 ? 1 : 2;
+  const int depth = 32 / bytes, packed = what.sums == simt::SumType::f16 ? 2 : 1;
+  Lines rows(16, depth), columns(what.n, depth);
+  const auto take_line = [&](Lines& lines, int line, std::uint64_t descriptor, bool transposed,
+                             int row) {
+    const simt::MatrixDescriptor matrix(descriptor);
+    for (int k = 0; k < depth; ++k) {
+      const std::size_t at =
+          transposed ? matrix.offset(row / 8 * 8, k, true) + static_cast<std::size_t>(2 * (row % 8))
+                     : matrix.offset(row, k * bytes / 16 * 8, false) +
+                           static_cast<std::size_t>(k * bytes % 16);
+      lines.line(line)[k] = memory_.load(shared + at + bytes - 1);
+    }
+  };
+  const int each = 4 / bytes, first_row = step_->warp % 4 * 16;
+  for (int row = 0; row < 16 && !what.a_in_registers; ++row) {
+    take_line(rows, row, what.a, what.a_is_transposed, first_row + row);
+  }
+  for (int lane = 0; lane < 32 && what.a_in_registers; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const int at = (lane / 4 + i % 2 * 8) * depth + lane % 4 * each + i / 2 * 4 * each;
+      take_word(rows.terms, static_cast<std::size_t>(at), sources()[i], lane, each);
+    }
+  }
+  for (int column = 0; column < what.n; ++column) {
+    take_line(columns, column, what.b, what.b_is_transposed, column);
+  }
+  for (lane_ = 0; lane_ < 32; ++lane_) {
+    for (int e = 0; e < packed * in_->result_count; ++e) {
+      const Place place = results()[e / packed];
+      const int row = lane_ / 4 + e / 2 % 2 * 8, column = e / 4 * 8 + lane_ % 4 * 2 + e % 2;
+      const TermId sum = what.accumulates ? term(place, lane_, 4, e % packed, packed) : no_term;
+      set(place, lane_, 4, terms_.multiply_row(rows.line(row), columns.line(column), depth, sum),
+          e % packed, packed);
+    }
+  }
+}
+
+}  // namespace lanescope::ptx

@@ -92,6 +92,8 @@ void name_rows(const Module& module, const ModuleRun& run, ptx::Lookout& lookout
   };
   lookout.rows = {rows_of(run.q, module.dtype), rows_of(run.k, module.dtype),
                   rows_of(run.v, module.dtype), rows_of(run.o, operand_type(module.dtype))};
+  lookout.log_sums = {static_cast<const std::byte*>(run.lse.data),
+                      static_cast<std::size_t>(run.lse.bytes), sizeof(float)};
 }
 
 /// Runs the kernel, and prints what it printed.

@@ -21,6 +21,7 @@
 #include "gates/run/locate_numbers.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
+#include "gates/run/locate_terms.h"
 #include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
 #include "reference/error.h"
@@ -77,7 +78,10 @@ class Search {
     Progress progress("locating", problems, "problems");
     const auto count = [&] { progress.at(std::ssize(location_.runs), problems); };
     unchecked_ = probes.data();
-    if (try_probes(probes, count)) return std::move(location_);
+    if (try_probes(probes, count)) {
+      tell_how_it_is_put_together(probes);
+      return std::move(location_);
+    }
     if (!location_.diagnosis) settle_variant();
     // What values leave open, the checker may see where they are right.
     const bool finds_nothing =
@@ -164,6 +168,7 @@ class Search {
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
     if (outputs_right_) say_that_outputs_are_right();
     if (diagnosis.memory.empty()) tell_numbers(failed_runs_.options(failed_), location_);
+    tell_how_it_is_put_together(probes);
     add_dependence();
     if (diagnosis.memory.empty()) {
       confirm_stage(failed_, combines_, location_);
@@ -179,6 +184,35 @@ class Search {
     }
     if (location_.source.empty()) location_.source = accessing_lines(diagnosis);
     location_.warnings = warnings_of_module(runs_.module_name());
+  }
+
+  /// Of a kernel that runs as it is, without markers.
+  void tell_how_it_is_put_together(const std::vector<Probe>& probes) {
+    if (traced_ || !is_module_path(given_.kernel)) return;
+    tell_terms(runs_that_tell(probes), location_);
+  }
+
+  /// Problems that failed, and where one alone was needed to find the fault, others that may.
+  std::vector<RunOptions> runs_that_tell(const std::vector<Probe>& probes) const {
+    std::vector<RunOptions> all = failed_runs_.options(failed_);
+    // Of inputs that are much alike, or few of which count, terms tell less.
+    std::ranges::stable_partition(
+        all, [](const RunOptions& options) { return options.input == "random"; });
+    if (location_.diagnosis->cause == Cause::out_of_bounds) {
+      // Small enough to lie within what may be read and written beside the tensors.
+      RunOptions small = given_;
+      small.shape = "b=2,h=4,hkv=2,s=20,skv=36";
+      small.causal = failed_.causal;
+      all.insert(all.begin(), small);
+    }
+    for (const bool alike : {true, false}) {
+      const std::size_t most = all.size() + 6;
+      for (const Probe& probe : probes) {
+        const bool is_alike = probe.options.causal == failed_.causal;
+        if (all.size() < most && is_alike == alike) all.push_back(probe.options);
+      }
+    }
+    return all;
   }
 
   /// Where nothing was found: what lies far in large tensors, and what was not run.
@@ -246,6 +280,7 @@ class Search {
       }
       if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
     }
+    traced_ = is_traced(dump);
     probe_failed_ = !(report.match || report.unsettled || variant);
     if (!probe_failed_) return false;
     // What no bug explains in so many problems, those that are composed do in no other.
@@ -356,6 +391,7 @@ class Search {
   bool probe_failed_ = false;            ///< the last one
   bool built_ahead_ = false;
   bool outputs_right_ = false;
+  bool traced_ = false;     ///< the last run that was taken showed its inner values
   bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };
 

@@ -4,36 +4,15 @@
 #include <array>
 #include <utility>
 
-#include "debug/causes/flaw_trial.h"
 #include "debug/causes/row_subset.h"
-#include "debug/causes/scene.h"
 #include "gates/process/machine_runtime.h"
 #include "gates/process/shared_file.h"
 #include "gates/run/known_numbers.h"
 #include "gates/run/seen_numbers.h"
+#include "gates/run/wrong_rows.h"
 
 namespace lanescope {
 namespace {
-
-/// Rows of the outputs that are wrong, counted over batches and heads.
-struct WrongRows {
-  std::vector<std::int64_t> rows;
-  bool log_sums = true;  ///< their log-sum-exps are right
-};
-
-WrongRows wrong_rows(const Dump& dump, const DiffReport& report) {
-  WrongRows wrong;
-  if (!report.first || !is_output(report.first->site)) return wrong;
-  const Scene scene(dump, *report.first);
-  const Problem& p = dump.info.problem;
-  for (const OutputRow& row : output_rows(scene, std::nullopt, Rows::all)) {
-    if (!row.wrong()) continue;
-    wrong.rows.push_back((row.batch * p.heads + row.head) * p.len_q + row.query);
-    wrong.log_sums = wrong.log_sums && row.lse && !row.lse->wrong();
-  }
-  wrong.log_sums = wrong.log_sums && wrong.rows.size() >= 4;
-  return wrong;
-}
 
 class Counting {
  public:

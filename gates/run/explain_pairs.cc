@@ -1,0 +1,143 @@
+// What conflicts are called of weights and values, and of numbers that are relative to maxima.
+
+#include <map>
+#include <set>
+
+#include "gates/run/term_judging.h"
+
+namespace lanescope {
+
+/// Of P·V, whose keys are not the same.
+void TermJudging::explain_values(const Found& found, TermFault& fault, std::string& what) const {
+  // Which of both are wrong: those by which rows come to keys they do not see, or lack some.
+  double keys_off = 0, values_off = 0, sums_off = 0, rows = 0;
+  for (const std::int64_t row : found.rows) {
+    const Set want = visible(row);
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      if (lse || output.term.kind != "output") return;
+      ++rows;
+      const bool twice =
+          std::any_of(output.meetings.begin(), output.meetings.end(), [&](std::int64_t meeting) {
+            return all_.meetings.at(meeting).conflict == Conflict::output_key_twice;
+          });
+      const bool lacks_value = !without(want, output.values).empty();
+      keys_off += output.term.set != want || twice;
+      // Weights that should be none meet rows of V that count for nothing.
+      values_off += twice ? lacks_value : output.values != want;
+      if (output.term.b.kind == Unit::Kind::log_sum) sums_off += output.term.b.keys != want;
+    });
+  }
+  std::set<std::int64_t> shifts;
+  bool other_head = true;
+  for (const auto& [weight, value] : found.samples) {
+    shifts.insert(value.row - weight.key);
+    other_head = other_head && value.row / p_.len_kv != weight.key / p_.len_kv;
+  }
+  // By whole tiles.
+  const bool far =
+      std::all_of(shifts.begin(), shifts.end(), [](std::int64_t shift) { return shift % 16 == 0; });
+  fault.stage = Stage::pv;
+  fault.or_stage = Stage::load;
+  // By how many rows each head is off: the same number times the head.
+  std::map<std::int64_t, std::set<std::int64_t>> by_head;
+  for (const auto& [weight, value] : found.samples) {
+    by_head[weight.key / p_.len_kv].insert(value.row - weight.key);
+  }
+  std::set<std::int64_t> steps;
+  bool strided = by_head.size() > 1;
+  for (const auto& [head, own] : by_head) {
+    strided = strided && head > 0 && own.size() == 1 && *own.begin() % head == 0;
+    if (strided) steps.insert(*own.begin() / head);
+  }
+  if (strided && steps.size() == 1) {
+    fault.cause = Cause::wrong_stride;
+    fault.stage = Stage::load;
+    what = "heads of V are taken to lie at another distance than they do";
+    return;
+  }
+  if (other_head) {
+    fault.cause = Cause::wrong_head;
+    fault.stage = Stage::load;
+    what = "weights meet rows of V of another head";
+    return;
+  }
+  const Cause cause = far ? Cause::stale_operand : Cause::operand_of_other_row;
+  if (2 * keys_off > rows && 2 * values_off <= rows) {
+    // Of keys that V's rows are of there are no scores, or those of others were made more often.
+    const bool scores =
+        2 * sums_off > rows || most_of(found.samples, [&](const Term& weight, const Term& value) {
+          return times_scored(weight.row, weight.key) > times_scored(weight.row, value.row);
+        });
+    fault.stage = scores ? (far ? Stage::load : Stage::qk) : Stage::pv;
+    fault.or_stage.reset();
+    fault.cause = cause;
+    what = scores ? "the scores are of other keys than the rows of V that they weigh"
+                  : "the weights are of other keys than the rows of V that they meet";
+    return;
+  }
+  if (2 * values_off > rows && 2 * keys_off <= rows && (far || shifts.size() == 1)) {
+    fault.cause = cause;
+    if (far) std::swap(fault.stage, *fault.or_stage);
+    what = "the rows of V are of other keys than the weights that they meet";
+    return;
+  }
+  fault.cause = Cause::permuted;
+  what = "weights and rows of V are paired in the wrong order";
+}
+
+/// Of what is relative to different maxima.
+void TermJudging::explain_units(const Found& found, TermFault& fault, std::string& what) const {
+  const bool output = is_output(found);
+  fault.stage = output ? Stage::pv : Stage::softmax;
+  if (found.conflict == Conflict::inverse_of_other_keys) {
+    double sums_off = 0, outputs_off = 0;
+    for (const auto& [x, y] : found.samples) {
+      const Set want = visible(x.row);
+      outputs_off += x.set != want;
+      sums_off += y.set != want;
+    }
+    const bool sums = sums_off >= outputs_off;
+    fault.stage = sums ? Stage::softmax : Stage::pv;
+    const bool more = most_of(found.samples, [&](const Term& x, const Term& y) {
+      return count(sums ? y.set : x.set) > count(visible(x.row));
+    });
+    const bool interleaved = most_of(found.samples, [&](const Term& x, const Term& y) {
+      return (sums ? y.set : x.set).size() > 2;
+    });
+    fault.cause = more                  ? Cause::contribution_repeated
+                  : interleaved && sums ? Cause::incomplete_reduction
+                                        : Cause::contribution_missing;
+    what = "O is divided by an l of other keys";
+    return;
+  }
+  if (found.conflict == Conflict::inverse_of_other_unit) {
+    fault.cause = Cause::not_rescaled;
+    what = "O is divided by an l whose weights are relative to another maximum";
+    return;
+  }
+  if (found.conflict == Conflict::factor_of_other_unit) {
+    const bool twice =
+        most_of(found.samples, [](const Term& weight, const Term& x) { return x.b == weight.b; });
+    fault.cause = twice ? Cause::rescaled_twice : Cause::not_rescaled;
+    what = twice ? "what is relative to the new maximum already is rescaled to it again"
+                 : "a factor rescales from another maximum than it is applied to";
+    return;
+  }
+  // Keys side by side that are relative to different maxima: lanes have theirs of their own.
+  const bool interleaved = most_of(found.samples, [](const Term& x, const Term& y) {
+    const auto spans = [](const Term& term) {
+      if (term.set.empty()) return std::pair(term.key, term.key);
+      return std::pair(term.set.front().first, term.set.back().second);
+    };
+    const auto a = spans(x), b = spans(y);
+    return a.first <= b.second && b.first <= a.second;
+  });
+  // Where only their sums meet, each is right by itself.
+  const bool sums_alone = found.conflict == Conflict::sum_of_other_unit && !found.outputs_too;
+  fault.cause = interleaved && !sums_alone ? Cause::incomplete_reduction : Cause::not_rescaled;
+  if (interleaved) fault.stage = Stage::softmax;
+  what = interleaved ? "parts of a row are relative to different maxima"
+                     : "what was summed up before is not rescaled to the new maximum";
+}
+
+}  // namespace lanescope

@@ -1,0 +1,203 @@
+// What conflicts of terms are called.
+
+#include <map>
+#include <set>
+
+#include "gates/run/term_judging.h"
+
+namespace lanescope {
+
+void TermJudging::explain(const Found& found, TermFault& fault, std::string& what) const {
+  switch (found.conflict) {
+    case Conflict::column_of_other:
+    case Conflict::partial_of_other:
+    case Conflict::column_twice:
+    case Conflict::column_missing:
+    case Conflict::other_head:
+    case Conflict::wrong_factor:
+      return explain_products(found, fault, what);
+    case Conflict::value_of_other_key:
+      return explain_values(found, fault, what);
+    case Conflict::sum_of_other_unit:
+    case Conflict::output_of_other_unit:
+    case Conflict::factor_of_other_unit:
+    case Conflict::inverse_of_other_unit:
+    case Conflict::inverse_of_other_keys:
+      return explain_units(found, fault, what);
+    case Conflict::maximum_of_other_row:
+    case Conflict::sum_of_other_row:
+      return explain_rows(found, fault, what);
+    case Conflict::weight_as_score:
+      fault.cause = Cause::stale_value;
+      fault.stage = Stage::softmax;
+      what = "the maximum is subtracted from weights, which are no scores any more";
+      return;
+    case Conflict::key_twice:
+      if (skips_keys(found)) {
+        fault.cause = Cause::stale_operand;
+        fault.stage = Stage::load;
+        what = "keys count again in the place of others, whose scores were never made";
+        return;
+      }
+      fault.cause = adds_itself(found) ? Cause::incomplete_reduction : Cause::contribution_repeated;
+      fault.stage = Stage::softmax;
+      what = "weights of keys that l has in it are added to it again";
+      return;
+    case Conflict::output_of_other_row: {
+      const bool carried = most_of(found.samples, [&](const Term& x, const Term& y) {
+        return std::max(count(x.set), count(y.set)) >= 4 * std::min(count(x.set), count(y.set));
+      });
+      fault.cause = carried ? Cause::accumulator_not_cleared : Cause::operand_of_other_row;
+      fault.stage = Stage::pv;
+      what = "P·V of one row is added to that of another";
+      return;
+    }
+    case Conflict::output_of_other_column:
+      fault.cause = Cause::permuted;
+      fault.stage = Stage::pv;
+      what = "P·V of one column is added to that of another";
+      return;
+    case Conflict::output_key_twice:
+      fault.cause = Cause::contribution_repeated;
+      fault.stage = Stage::pv;
+      what = "P·V of keys that O has in it is added again";
+      return;
+    case Conflict::factor_of_other_row:
+      fault.cause = Cause::operand_of_other_row;
+      fault.stage = is_output(found) ? Stage::pv : Stage::softmax;
+      what = "a row is rescaled by the factor of another";
+      return;
+    case Conflict::inverse_of_other_row: {
+      // Who is in its place: what is stored as this row, or l.
+      bool weights = true;
+      for (const std::int64_t row : found.rows) {
+        each_output(row, [&](const Provenance::Output& output, bool lse) {
+          weights = weights && (lse || output.term.row != row);
+        });
+      }
+      // Where the log-sum-exp has the other l as well, l is wrong before both.
+      bool sums = false;
+      for (const std::int64_t row : found.rows) {
+        each_output(row, [&](const Provenance::Output& output, bool lse) {
+          sums = sums || (lse && (!output.meetings.empty() || output.term.row != row));
+        });
+      }
+      fault.cause = Cause::operand_of_other_row;
+      fault.stage = weights ? Stage::pv : sums ? Stage::softmax : Stage::epilogue;
+      what = weights
+                 ? "the weights of another row are summed up with V, and divided by this one's l"
+                 : "a row is divided by the l of another";
+      return;
+    }
+    case Conflict::divided_twice:
+      fault.cause = Cause::normalised_twice;
+      fault.stage = Stage::epilogue;
+      what = "a row is divided by l twice";
+      return;
+    case Conflict::logarithm_of_other_unit:
+      fault.cause = Cause::stale_operand;
+      fault.stage = Stage::epilogue;
+      what = "the logarithm of l is added to another maximum than its weights are relative to";
+      return;
+    default:
+      what = "numbers meet that attention has no use for";
+      fault.share = 0;
+      return;
+  }
+}
+
+/// Of Q·Kᵀ.
+void TermJudging::explain_products(const Found& found, TermFault& fault, std::string& what) const {
+  const Samples& samples = found.samples;
+  fault.stage = Stage::qk;
+  switch (found.conflict) {
+    case Conflict::other_head:
+      fault.cause = Cause::wrong_head;
+      fault.stage = Stage::load;
+      what = "a row of Q meets keys of a head that is not its own";
+      return;
+    case Conflict::wrong_factor:
+      fault.cause = Cause::wrong_source;
+      fault.stage = Stage::load;
+      what = "numbers are multiplied that are not of Q and K, or of P and V";
+      return;
+    case Conflict::column_of_other: {
+      // The shift of the columns, by row of K.
+      std::map<std::int64_t, std::set<std::int64_t>> shifts;
+      for (const auto& [x, y] : samples) {
+        const Term& k = x.kind == "k" ? x : y;
+        const Term& q = x.kind == "k" ? y : x;
+        shifts[k.row].insert((k.column - q.column + p_.d) % p_.d);
+      }
+      std::set<std::int64_t> of_rows;
+      const bool by_row = std::all_of(shifts.begin(), shifts.end(), [&](const auto& of) {
+        of_rows.insert(*of.second.begin());
+        return of.second.size() == 1;
+      });
+      fault.cause = by_row && of_rows.size() > 1 ? Cause::wrong_stride : Cause::permuted;
+      fault.or_stage = Stage::load;
+      what = "columns of Q and K that are multiplied are not the same";
+      return;
+    }
+    case Conflict::partial_of_other: {
+      const bool over_rows = most_of(samples, [&](const Term& x, const Term& y) {
+        return x.key == y.key && x.row != y.row && count(x.set) == count(y.set);
+      });
+      if (over_rows) {
+        fault.cause = Cause::reduction_too_wide;
+        what = "the scores of different rows are added up";
+        return;
+      }
+      const bool carried = most_of(samples, [&](const Term& x, const Term& y) {
+        return count(x.set) == p_.d || count(y.set) == p_.d || x.kind != y.kind;
+      });
+      fault.cause = carried ? Cause::accumulator_not_cleared : Cause::operand_of_other_row;
+      what = carried ? "products of a score are added to another that was done"
+                     : "products of different rows or keys are added up in one score";
+      return;
+    }
+    case Conflict::column_twice:
+      fault.cause = adds_itself(found) ? Cause::incomplete_reduction : Cause::contribution_repeated;
+      what = "columns are counted twice in a score";
+      return;
+    default: {
+      fault.cause = Cause::contribution_missing;
+      const Term& x = samples.empty() ? Term{} : samples.front().first;
+      what = "a score is used that has " + std::to_string(count(x.set)) + " of " +
+             std::to_string(p_.d) + " columns";
+      return;
+    }
+  }
+}
+
+/// Of scores, maxima and sums of different rows.
+void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string& what) const {
+  const bool maximum = found.conflict == Conflict::maximum_of_other_row;
+  fault.stage = Stage::softmax;
+  const bool turned = most_of(found.samples, [](const Term& x, const Term& y) {
+    return x.key >= 0 && x.key == y.key && x.row != y.row;
+  });
+  if (turned) {
+    fault.cause = Cause::transposed;
+    fault.stage = Stage::qk;
+    what = "scores of a column stand in a row";
+    return;
+  }
+  // One row for each: a wrong one; a row for several: a reduction over them.
+  std::map<std::int64_t, std::set<std::int64_t>> others;
+  for (const auto& [x, y] : found.samples) others[y.row].insert(x.row);
+  const bool pairs = std::all_of(others.begin(), others.end(),
+                                 [](const auto& rows) { return rows.second.size() == 1; });
+  // Of a row of another tile: it holds what it held before.
+  const bool carried =
+      pairs && found.sums_too && most_of(found.samples, [](const Term& x, const Term& y) {
+        return std::abs(x.row - y.row) >= 16;
+      });
+  fault.cause = carried            ? Cause::accumulator_not_cleared
+                : maximum && pairs ? Cause::operand_of_other_row
+                                   : Cause::reduction_too_wide;
+  what = maximum ? "a score meets the maximum of another row"
+                 : "weights of different rows are summed up";
+}
+
+}  // namespace lanescope

@@ -1,0 +1,293 @@
+#include "gates/run/judge_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "debug/text/text.h"
+#include "reference/array.h"
+#include "reference/solver.h"
+
+namespace lanescope {
+namespace {
+
+using Set = Provenance::Set;
+using Term = Provenance::Term;
+using Unit = Provenance::Unit;
+
+/// What terms are, in double.
+class Truth {
+ public:
+  Truth(const Problem& problem, const Inputs& inputs) : p_(problem), inputs_(inputs) {}
+
+  double product(std::int64_t row, std::int64_t key) {
+    const auto [at, is_new] = products_.try_emplace({row, key}, 0.0);
+    if (is_new) {
+      at->second = product(row, key, [](std::int64_t) { return true; });
+    }
+    return at->second;
+  }
+  /// A scaled score.
+  double score(std::int64_t row, std::int64_t key) {
+    const double scales =
+        inputs_.scaled() ? inputs_.q_scale.at(row / p_.len_q) * inputs_.k_scale.at(key / p_.len_kv)
+                         : 1;
+    return product(row, key) * scales / std::sqrt(static_cast<double>(p_.d));
+  }
+  double unit(const Unit& unit) {
+    if (unit.kind == Unit::Kind::none) return 0;
+    if (unit.kind == Unit::Kind::score) return score(unit.row, unit.key);
+    return std::log(sum(unit.row, unit.keys, 0));
+  }
+  double sum(std::int64_t row, const Set& keys, double from) {
+    double sum = 0;
+    each(keys, [&](std::int64_t key) { sum += std::exp(score(row, key) - from); });
+    return sum;
+  }
+  double output(std::int64_t row, const Set& keys, double from, std::int64_t column) {
+    double sum = 0;
+    each(keys, [&](std::int64_t key) {
+      sum += std::exp(score(row, key) - from) *
+             row_of(inputs_.v, key)[static_cast<std::size_t>(column)];
+    });
+    return sum;
+  }
+
+  template <class F>
+  static void each(const Set& keys, F&& f) {
+    for (const auto& [from, to] : keys) {
+      for (std::int64_t key = from; key <= to; ++key) f(key);
+    }
+  }
+  /// Some columns of q·k alone.
+  template <class F>
+  double product(std::int64_t row, std::int64_t key, F&& counts) {
+    const std::vector<double>&q = row_of(inputs_.q, row), &k = row_of(inputs_.k, key);
+    double sum = 0;
+    for (std::size_t i = 0; i < q.size(); ++i) {
+      if (counts(static_cast<std::int64_t>(i))) sum += q[i] * k[i];
+    }
+    return sum;
+  }
+
+ private:
+  const std::vector<double>& row_of(const Tensor& tensor, std::int64_t row) {
+    std::vector<double>& values = rows_[{&tensor, row}];
+    if (values.empty()) {
+      values.resize(static_cast<std::size_t>(p_.d));
+      tensor.read(row * tensor.dims.back(), values);
+    }
+    return values;
+  }
+
+  const Problem& p_;
+  const Inputs& inputs_;
+  std::map<std::pair<const Tensor*, std::int64_t>, std::vector<double>> rows_;
+  std::map<std::pair<std::int64_t, std::int64_t>, double> products_;
+};
+
+/// Numbers beside what they are times one factor, which the most of them have.
+struct FactorFit {
+  double factor = 1;
+  double error = 0;  ///< the largest, over the typical number
+};
+
+FactorFit fit_of(const std::vector<std::pair<double, double>>& pairs) {
+  double squares = 0;
+  for (const auto& [got, want] : pairs) squares += want * want;
+  const double typical = std::sqrt(squares / static_cast<double>(pairs.size()));
+  std::vector<double> ratios;
+  for (const auto& [got, want] : pairs) {
+    if (std::abs(want) > 0.2 * typical) ratios.push_back(got / want);
+  }
+  if (ratios.empty()) return {};
+  std::nth_element(ratios.begin(), ratios.begin() + std::ssize(ratios) / 2, ratios.end());
+  FactorFit fit{ratios[ratios.size() / 2], 0};
+  for (const auto& [got, want] : pairs) {
+    const double error = std::abs(got / fit.factor - want) / typical;
+    if (!(error <= fit.error)) fit.error = error;
+  }
+  return fit;
+}
+
+bool is_near(double x, double y) { return std::abs(x / y - 1) < 0.01; }
+
+/// By which a factor of an exponent is off.
+Cause cause_of_factor(double factor, std::int64_t d) {
+  const double root = std::sqrt(static_cast<double>(d)), ln2 = std::numbers::ln2;
+  if (is_near(factor, ln2) || is_near(factor, 1 / ln2)) return Cause::wrong_base;
+  if (is_near(factor, root)) return Cause::scale_missing;
+  if (is_near(factor, 1 / root)) return Cause::scale_repeated;
+  return Cause::wrong_scale;
+}
+
+class NumberJudging {
+ public:
+  NumberJudging(const Problem& problem, const Inputs& inputs,
+                const std::vector<std::int64_t>& wrong, bool rough)
+      : p_(problem), truth_(problem, inputs), wrong_(wrong.begin(), wrong.end()), rough_(rough) {}
+
+  std::optional<TermFault> judge(const Provenance::Made& made) {
+    std::map<std::string, std::vector<std::pair<double, double>>> by_kind;
+    bool combines = false;
+    for (const auto& [got, term] : made.values) {
+      if (!wrong_.contains(term.row)) continue;
+      if (const auto want = want_of(term)) {
+        const bool weight = term.kind == "weight";
+        if (weight && !(got > 0)) continue;
+        by_kind[term.kind].emplace_back(weight ? std::log(got) : got, *want);
+        combines = combines || (weight && term.a.kind == Unit::Kind::log_sum);
+      }
+    }
+    for (const auto& [kind, pairs] : by_kind) {
+      if (pairs.size() < 4) continue;
+      if (auto fault = judge(made.line, kind, pairs, combines)) {
+        if (kind == "score" && fault->cause == Cause::unexplained) split_columns(made, *fault);
+        return fault;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// Scores in which some columns have another factor than the others: a factor for each part of
+  /// the columns, by least squares.
+  void split_columns(const Provenance::Made& made, TermFault& fault) {
+    std::vector<std::pair<double, const Term*>> scores;
+    for (const auto& [got, term] : made.values) {
+      if (term.kind == "score" && wrong_.contains(term.row)) scores.emplace_back(got, &term);
+    }
+    const auto try_parts = [&](const char* name, std::int64_t parts, auto part_of) {
+      const auto samples = static_cast<reference::Index>(scores.size());
+      if (parts < 2 || samples < 2 * parts) return false;
+      reference::Array products(parts, samples), got(1, samples);
+      for (reference::Index i = 0; i < samples; ++i) {
+        const auto& [value, term] = scores[static_cast<std::size_t>(i)];
+        got(0, i) = value;
+        for (std::int64_t part = 0; part < parts; ++part) {
+          products(part, i) = truth_.product(
+              term->row, term->key, [&](std::int64_t column) { return part_of(column) == part; });
+        }
+      }
+      const auto solver = reference::solver(products, 1e-6);
+      if (!solver) return false;
+      std::vector<double> factors(static_cast<std::size_t>(parts));
+      double squares = 0, rest = 0;
+      for (reference::Index i = 0; i < samples; ++i) {
+        for (std::size_t part = 0; part < factors.size(); ++part) {
+          factors[part] += (*solver)(static_cast<reference::Index>(part), i) * got(0, i);
+        }
+      }
+      for (reference::Index i = 0; i < samples; ++i) {
+        double sum = -got(0, i);
+        for (std::size_t part = 0; part < factors.size(); ++part) {
+          sum += factors[part] * products(static_cast<reference::Index>(part), i);
+        }
+        squares += got(0, i) * got(0, i);
+        rest += sum * sum;
+      }
+      if (!(rest <= 1e-4 * squares)) return false;
+      // Each a multiple of the one before: a factor that is applied again and again.
+      bool repeated = parts > 2;
+      std::string text;
+      for (std::size_t part = 0; part < factors.size(); ++part) {
+        text += (part == 0 ? "" : ", ") + number_text(factors[part], 3);
+        repeated = repeated && (part < 2 || is_near(factors[part] * factors[part - 2],
+                                                    factors[part - 1] * factors[part - 1]));
+      }
+      fault.cause = repeated ? Cause::scale_repeated : Cause::wrong_scale;
+      fault.evidence.push_back(std::string(name) + " count " + text + " times");
+      return true;
+    };
+    const std::int64_t d = p_.d;
+    if (try_parts("even and odd columns", 2, [](std::int64_t i) { return i % 2; })) return;
+    for (const std::int64_t width : {d / 2, d / 4, std::int64_t{16}}) {
+      const std::string name = "each " + std::to_string(width) + " columns";
+      if (width > 0 && d % width == 0 &&
+          try_parts(name.c_str(), d / width, [=](std::int64_t i) { return i / width; })) {
+        return;
+      }
+    }
+  }
+
+  /// What a number is; of a weight its logarithm. Nothing: of any unit, or not known.
+  std::optional<double> want_of(const Term& term) {
+    if (term.kind == "score") return truth_.product(term.row, term.key);
+    if (term.kind == "weight") {
+      const double x = truth_.unit(term.a) - truth_.unit(term.b);
+      return std::abs(x) > 0.05 ? std::optional(x) : std::nullopt;
+    }
+    if (term.kind == "sum") return truth_.sum(term.row, term.set, truth_.unit(term.b));
+    if (term.kind == "output") {
+      return truth_.output(term.row, term.set, truth_.unit(term.b), term.column);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TermFault> judge(const std::string& line, const std::string& kind,
+                                 const std::vector<std::pair<double, double>>& pairs,
+                                 bool combines) {
+    const FactorFit fit = fit_of(pairs);
+    constexpr double off = 0.03;
+    const double least = rough_ ? 3e-5 : off;
+    // Scores are in whatever unit; O of e4m3 is in that of V's scale.
+    const bool any_factor = kind == "score" || kind == "output";
+    // logf takes subnormal numbers times 2^23.
+    const bool in_logarithm = kind == "sum" && is_near(fit.factor, 0x1p23);
+    const bool other_factor = !any_factor && !in_logarithm && !(std::abs(fit.factor - 1) <= 0.01);
+    if (fit.error <= least && !other_factor) return std::nullopt;
+    TermFault fault;
+    fault.share = 1;
+    fault.lines = {line};
+    fault.stage = combines           ? Stage::combine
+                  : kind == "score"  ? Stage::qk
+                  : kind == "output" ? Stage::pv
+                                     : Stage::softmax;
+    const std::string what = kind == "score"    ? "scores"
+                             : kind == "weight" ? "exponents of weights"
+                             : kind == "output" ? "sums of P·V"
+                                                : "sums of weights";
+    if (fit.error <= off && other_factor) {
+      fault.cause = cause_of_factor(fit.factor, p_.d);
+      fault.evidence = {line + ": " + what + " are " + number_text(fit.factor, 6) +
+                        " of what they should be"};
+    } else if (fit.error <= off) {
+      fault.cause = Cause::precision_lost;
+      fault.evidence = {line + ": " + what + " are off by " + number_text(fit.error, 2) +
+                        " of a typical one: right but for rounding"};
+    } else {
+      fault.evidence = {line + ": " + what + " are no multiples of what they should be, off by " +
+                        number_text(fit.error, 2) +
+                        " of a typical one; before that, all are right"};
+    }
+    return fault;
+  }
+
+  const Problem& p_;
+  Truth truth_;
+  std::set<std::int64_t> wrong_;
+  bool rough_;
+};
+
+}  // namespace
+
+std::optional<TermFault> judge_numbers(const Provenance& provenance, const Problem& problem,
+                                       const Inputs& inputs, const std::vector<std::int64_t>& wrong,
+                                       bool rough) {
+  NumberJudging judging(problem, inputs, wrong, rough);
+  // Of several instructions for a line the last one makes the number: expf and logf put theirs
+  // together of parts.
+  std::map<std::string, const Provenance::Made*> last;
+  for (const Provenance::Made& made : provenance.made) last[made.line] = &made;
+  for (const Provenance::Made& made : provenance.made) {
+    if (!judging.judge(made)) continue;
+    if (auto fault = judging.judge(*last[made.line])) return fault;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,118 @@
+// What is wrong with outputs whose parts all go together.
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "gates/run/term_judging.h"
+
+namespace lanescope {
+
+/// Which keys count in a row, where that are not those that it sees.
+std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault& fault) const {
+  const Set want = visible(row), missing = without(want, keys), extra = without(keys, want);
+  const auto scored = all_.scored.find(row);
+  const bool made = scored != all_.scored.end() && without(missing, scored->second[0]).empty();
+  fault.evidence.push_back(row_text(row) + ": keys " +
+                           keys_text(missing.empty() ? extra : missing));
+  fault.stage = Stage::qk;
+  const bool from_begin = !want.empty() && keys.size() == 1 && keys[0].first == want[0].first;
+  const std::int64_t limit = from_begin ? count(keys) - count(want) : 0;
+  if (!missing.empty() && !made) {
+    fault.cause = Cause::tile_skipped;
+    return "keys are left out, whose scores were never made";
+  }
+  if (missing.empty() && from_begin && count(keys) == p_.len_kv) {
+    fault.cause = masks_ ? Cause::mask_misaligned : Cause::causal_mask_missing;
+    return "all keys count";
+  }
+  if (limit != 0) {
+    const bool next = std::abs(limit) <= 2;
+    fault.cause = next ? Cause::mask_off_by_one : Cause::mask_misaligned;
+    return std::string("the row sees ") + (limit > 0 ? "too many" : "too few") + " keys";
+  }
+  const bool ends = keys.size() == 1 && keys[0].second == want[0].second;
+  fault.cause = ends ? Cause::sliding_window : Cause::mask_wrong;
+  return missing.empty() ? "keys count that the row does not see"
+                         : "keys are left out, whose scores were made";
+}
+
+/// Where all parts go together: which are there, and where they are stored.
+std::optional<TermFault> TermJudging::of_outputs() {
+  for (const auto& [row, outputs] : all_.o) {
+    for (const Provenance::Output& output : outputs) {
+      const std::int64_t keys = count(output.term.set);
+      masks_ = masks_ || (keys > 0 && keys < p_.len_kv && output.term.set.size() == 1);
+    }
+  }
+  std::map<std::string, std::pair<TermFault, double>> kinds;
+  for (const std::int64_t row : wrong_) {
+    const Set want = visible(row);
+    std::set<std::string> own;
+    bool known = true;
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      const Term& term = output.term;
+      known = known && (lse || term.kind == "output");
+      // Where O is not what it should be, its log-sum-exp is not that of anything.
+      if (lse && !known) return;
+      TermFault fault;
+      fault.lines = {output.line};
+      std::string what;
+      const auto is = [&](Cause cause, Stage stage, std::string text) {
+        fault.cause = cause;
+        fault.stage = stage;
+        what = std::move(text);
+      };
+      const Set& keys = lse ? term.a.keys : term.set;
+      if (term.kind == "-" || term.kind == "unknown") return;
+      if (term.row != row && !keys.empty() && visible_as(row, term.row, keys)) {
+        is(Cause::operand_of_other_row, Stage::qk,
+           "the row of Q is another than the row whose keys are seen");
+      } else if (term.row != row) {
+        is(Cause::misplaced, Stage::epilogue, "rows are stored at the place of others");
+      } else if (!output.own_column) {
+        is(Cause::misplaced, Stage::epilogue, "columns are stored at the place of others");
+      } else if (lse && term.kind == "score") {
+        is(Cause::lse_without_sum, Stage::epilogue, "the log-sum-exp is the maximum alone");
+      } else if (lse && term.kind == "logarithm" && term.b.kind != Unit::Kind::none) {
+        is(Cause::lse_without_maximum, Stage::epilogue, "the log-sum-exp lacks the maximum");
+      } else if (!lse && term.kind == "output" && term.b.kind != Unit::Kind::log_sum) {
+        is(Cause::not_normalised, Stage::epilogue, "O is not divided by l");
+      } else if (!keys.empty() && keys != want) {
+        what = other_keys(row, keys, fault) + (lse ? ", in the log-sum-exp" : "");
+      }
+      if (what.empty() || !own.insert(what).second) return;
+      auto& [known, rows] = kinds[what];
+      if (rows++ == 0) {
+        known = fault;
+        known.evidence.insert(known.evidence.begin(), output.line + ": " + what);
+      }
+    });
+  }
+  const auto most = std::max_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
+    return a.second.second < b.second.second;
+  });
+  if (most == kinds.end() || wrong_.empty()) return std::nullopt;
+  TermFault fault = most->second.first;
+  // Of the others nothing is known: the kernel alone made them, or nobody stored them.
+  const auto told =
+      static_cast<double>(std::count_if(wrong_.begin(), wrong_.end(), [&](std::int64_t row) {
+        bool any = false;
+        each_output(row, [&](const Provenance::Output& output, bool) {
+          any = any || (output.term.kind != "-" && output.term.kind != "unknown");
+        });
+        return any;
+      }));
+  fault.share = most->second.second / std::max(told, 1.0);
+  // Rows that see the same keys as others do not tell whether they are stored elsewhere.
+  for (auto& [what, kind] : kinds) {
+    if (fault.cause != Cause::misplaced || kind.first.cause != Cause::operand_of_other_row)
+      continue;
+    kind.first.share = fault.share;
+    return kind.first;
+  }
+  return fault;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,107 @@
+#include "gates/run/judge_terms.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "gates/run/term_judging.h"
+
+namespace lanescope {
+
+TermJudgement TermJudging::judge() {
+  TermJudgement judgement;
+  judgement.merges = all_.merges;
+  const auto found = first_conflict();
+  if (found && found->conflict != Conflict::odd) {
+    judgement.fault = of_conflict(*found);
+  } else {
+    judgement.fault = of_outputs();
+    if (found && !judgement.fault) judgement.fault = of_conflict(*found);
+    judgement.is_whole = !judgement.fault && are_whole();
+  }
+  return judgement;
+}
+
+std::optional<TermJudging::Found> TermJudging::first_conflict() const {
+  std::map<Conflict, std::set<std::int64_t>> rows;  // that have it
+  std::map<Conflict, std::set<std::int64_t>> which;
+  std::set<std::int64_t> known;
+  for (const auto* site : {&all_.o, &all_.lse}) {
+    for (const auto& [row, outputs] : *site) {
+      for (const Provenance::Output& output : outputs) {
+        // What else came in, the kernel alone knows: bytes that nobody wrote, or that are no
+        // input's.
+        if (output.term.kind != "-" && output.term.kind != "unknown") known.insert(row);
+        for (const std::int64_t meeting : output.meetings) {
+          const Conflict conflict = all_.meetings.at(meeting).conflict;
+          if (conflict != Conflict::odd) known.insert(row);
+          rows[conflict].insert(row);
+          if (is_wrong_.contains(row)) which[conflict].insert(meeting);
+        }
+      }
+    }
+  }
+  std::optional<Found> best;
+  for (const auto& [conflict, in] : rows) {
+    const auto of_wrong = static_cast<double>(std::count_if(
+        in.begin(), in.end(), [&](std::int64_t row) { return is_wrong_.contains(row); }));
+    const double of_right = static_cast<double>(in.size()) - of_wrong;
+    const auto all_wrong = static_cast<double>(std::count_if(
+        known.begin(), known.end(), [&](std::int64_t row) { return is_wrong_.contains(row); }));
+    const double right = static_cast<double>(known.size()) - all_wrong;
+    const double share = of_wrong / std::max(all_wrong, 1.0);
+    // What right rows have as well is none.
+    if (share < 0.1 || (right > 0 && of_right / right > 0.5 * share)) continue;
+    if (best && share < 1.5 * best->share) continue;
+    if (conflict == Conflict::odd && best) continue;
+    best.emplace();
+    best->conflict = conflict;
+    best->share = share;
+    std::copy_if(in.begin(), in.end(), std::back_inserter(best->rows),
+                 [&](std::int64_t row) { return is_wrong_.contains(row); });
+    best->sums_too = rows.contains(Conflict::sum_of_other_row);
+    best->outputs_too = rows.contains(Conflict::output_of_other_unit);
+    for (const std::int64_t meeting : which[conflict]) add(all_.meetings.at(meeting), *best);
+  }
+  return best;
+}
+
+void TermJudging::add(const Provenance::Meeting& meeting, Found& found) const {
+  found.count += meeting.count;
+  if (!found.first) found.first = &meeting;
+  if (std::find(found.lines.begin(), found.lines.end(), meeting.line) == found.lines.end()) {
+    found.lines.push_back(meeting.line);
+  }
+  for (const auto& sample : meeting.samples) {
+    if (is_wrong_.contains(sample.first.row) || sample.first.is_input()) {
+      found.samples.push_back(sample);
+    }
+  }
+}
+
+TermFault TermJudging::of_conflict(const Found& found) const {
+  TermFault fault;
+  fault.share = found.share;
+  fault.lines = found.lines;
+  if (found.lines.size() > 3) fault.lines.resize(3);
+  std::string what;
+  explain(found, fault, what);
+  std::string line = found.first->line + ": " + what;
+  if (!found.samples.empty()) {
+    const auto& [x, y] = found.samples.front();
+    line += "; for example " + term_text(x) + " and " + term_text(y);
+  }
+  fault.evidence.push_back(line + " (" + std::to_string(found.count) + " times, first in block " +
+                           std::to_string(found.first->block) + ", warp " +
+                           std::to_string(found.first->warp) + ", lane " +
+                           std::to_string(found.first->lane) + ")");
+  return fault;
+}
+
+TermJudgement judge_terms(const Provenance& provenance, const Problem& problem,
+                          const std::vector<std::int64_t>& wrong) {
+  return TermJudging(provenance, problem, wrong).judge();
+}
+
+}  // namespace lanescope

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "debug/causes/causes.h"
+#include "gates/run/provenance.h"
+#include "reference/problem.h"
+#include "reference/site.h"
+
+namespace lanescope {
+
+/// What is wrong with how the numbers of a run are put together.
+struct TermFault {
+  Cause cause = Cause::unexplained;
+  Stage stage = Stage::load;
+  /// Another stage that it may as well be.
+  std::optional<Stage> or_stage = {};
+  double share = 0;  ///< of the wrong rows that have it
+  std::vector<std::string> evidence;
+  std::vector<std::string> lines;  ///< of the source, where it shows first
+};
+
+/// What the terms of wrong rows say.
+struct TermJudgement {
+  std::optional<TermFault> fault;
+  /// All of them are put together as they should be: numbers are wrong, not which.
+  bool is_whole = false;
+  std::vector<std::string> merges;  ///< lines that put parts of rows together
+};
+
+/// `wrong`: rows of the outputs that are wrong, over batches and heads.
+TermJudgement judge_terms(const Provenance& provenance, const Problem& problem,
+                          const std::vector<std::int64_t>& wrong);
+
+}  // namespace lanescope

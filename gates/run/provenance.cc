@@ -1,0 +1,174 @@
+#include "gates/run/provenance.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "debug/dump/dump.h"
+#include "gates/process/shared_file.h"
+#include "gates/run/known_numbers.h"
+
+namespace lanescope {
+namespace {
+
+std::int64_t number_in(std::string_view text) {
+  std::int64_t number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// "0-31,40-40"; "-".
+Provenance::Set set_in(const std::string& text) {
+  Provenance::Set set;
+  if (text == "-" || text.empty()) return set;
+  for (const std::string& range : split(text, ',')) {
+    const std::size_t middle = range.find('-');
+    set.emplace_back(number_in(range.substr(0, middle)), number_in(range.substr(middle + 1)));
+  }
+  return set;
+}
+
+/// "3:17", "3{0-31}", "-".
+Provenance::Unit unit_in(const std::string& text) {
+  Provenance::Unit unit;
+  if (text == "-") return unit;
+  unit.row = number_in(text);
+  if (const std::size_t at = text.find(':'); at != text.npos) {
+    unit.kind = Provenance::Unit::Kind::score;
+    unit.key = number_in(text.substr(at + 1));
+  } else if (const std::size_t brace = text.find('{'); brace != text.npos) {
+    unit.kind = Provenance::Unit::Kind::log_sum;
+    unit.keys = set_in(text.substr(brace + 1, text.size() - brace - 2));
+  }
+  return unit;
+}
+
+Provenance::Term term_in(const std::string& text) {
+  Provenance::Term term;
+  const std::vector<std::string> parts = split(text, '/');
+  term.kind = parts[0];
+  if (term.is_input() && parts.size() == 3) {
+    term.row = number_in(parts[1]);
+    term.column = number_in(parts[2]);
+  } else if (parts.size() == 5) {
+    term.a = unit_in(parts[1]);
+    term.row = term.a.row >= 0 ? term.a.row : number_in(parts[1]);
+    term.key = term.a.key;
+    term.b = unit_in(parts[2]);
+    term.set = set_in(parts[3]);
+    term.column = number_in(parts[4]);
+  }
+  return term;
+}
+
+}  // namespace
+
+std::int64_t count(const Provenance::Set& set) {
+  std::int64_t count = 0;
+  for (const auto& [from, to] : set) count += to - from + 1;
+  return count;
+}
+
+bool has(const Provenance::Set& set, std::int64_t i) {
+  return std::any_of(set.begin(), set.end(),
+                     [&](const auto& range) { return range.first <= i && i <= range.second; });
+}
+
+Provenance::Set without(const Provenance::Set& a, const Provenance::Set& b) {
+  Provenance::Set rest;
+  for (const auto& [from, to] : a) {
+    for (std::int64_t i = from; i <= to; ++i) {
+      if (has(b, i)) continue;
+      if (!rest.empty() && rest.back().second == i - 1) {
+        ++rest.back().second;
+      } else {
+        rest.emplace_back(i, i);
+      }
+    }
+  }
+  return rest;
+}
+
+Provenance read_provenance(const std::string& path) {
+  Provenance all;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string what, first, second;
+    std::int64_t number = 0;
+    words >> what;
+    if (what == "launch") {
+      all = {};
+      continue;
+    }
+    words >> number;
+    if (what == "fault") {
+      Provenance::Meeting& meeting = all.meetings[number];
+      int conflict = 0;
+      words >> conflict >> meeting.count >> meeting.block >> meeting.warp >> meeting.lane;
+      meeting.conflict = static_cast<ptx::Conflict>(conflict);
+      std::getline(words >> std::ws, meeting.line);
+    } else if (what == "sample") {
+      words >> first >> second;
+      all.meetings[number].samples.emplace_back(term_in(first), term_in(second));
+    } else if (what == "o" || what == "lse") {
+      Provenance::Output output;
+      std::string term, column, values, meetings;
+      words >> output.count >> term >> column >> values >> meetings;
+      std::getline(words >> std::ws, output.line);
+      output.term = term_in(term);
+      output.own_column = column != "other";
+      output.values = set_in(values);
+      for (const auto& [from, to] : set_in(meetings)) {
+        for (std::int64_t i = from; i <= to; ++i) output.meetings.push_back(i);
+      }
+      (what == "o" ? all.o : all.lse)[number].push_back(std::move(output));
+    } else if (what == "merge") {
+      std::getline(words >> std::ws, all.merges.emplace_back());
+    } else if (what == "made") {
+      all.made.emplace_back();
+      std::getline(words >> std::ws, all.made.back().line);
+    } else if (what == "value") {
+      words >> first >> second;
+      all.made.back().values.emplace_back(std::strtod(first.c_str(), nullptr), term_in(second));
+    } else if (what == "scored") {
+      while (words >> first) all.scored[number].push_back(set_in(first));
+    }
+  }
+  return all;
+}
+
+Provenance follow_provenance(PreparedRun& run) {
+  const Problem& p = run.request.problem;
+  const auto side = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
+  ptx::Lookout lookout;
+  lookout.terms = ptx::Terms::Sides{side(p.heads),
+                                    side(p.heads_kv),
+                                    side(p.len_q),
+                                    side(p.len_kv),
+                                    side(p.d),
+                                    side(size_of(run.module->dtype)),
+                                    side(size_of(operand_type(run.module->dtype)))};
+  const SharedFile file("provenance");
+  lookout.file = file.number();
+  run.request.lookout = &lookout;
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  run.request.lookout = nullptr;
+  return dump.info.broke_off() ? Provenance{} : read_provenance(file.path());
+}
+
+}  // namespace lanescope

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "debug/ptx/terms.h"
+#include "gates/run/launch.h"
+#include "gates/run/run_options.h"
+
+namespace lanescope {
+
+/// What became of the numbers of a run, as follow_terms (debug/ptx/provenance.h) wrote it.
+struct Provenance {
+  /// Of rows of K and V, or of columns: from, to; both are in it.
+  using Set = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+  /// ptx::TermUnit.
+  struct Unit {
+    enum class Kind : std::uint8_t { none, score, log_sum } kind = Kind::none;
+    std::int64_t row = -1, key = -1;
+    Set keys;
+    bool operator==(const Unit&) const = default;
+  };
+  /// ptx::Term, or an element of Q, K or V.
+  struct Term {
+    std::string kind;  ///< "q", "score", "output"; "-": none
+    std::int64_t row = -1, key = -1, column = -1;
+    Unit a, b;
+    Set set;
+    bool is_input() const { return kind == "q" || kind == "k" || kind == "v"; }
+  };
+  /// Terms that do not go together, where an instruction put them together.
+  struct Meeting {
+    ptx::Conflict conflict;
+    std::int64_t count = 0, block = 0;
+    int warp = 0, lane = 0;
+    std::string line;
+    std::vector<std::pair<Term, Term>> samples;
+  };
+  /// What some values of a row of an output are.
+  struct Output {
+    std::int64_t count = 0;
+    Term term;
+    bool own_column = true;
+    Set values;                          ///< rows of V
+    std::vector<std::int64_t> meetings;  ///< that it has in it
+    std::string line;                    ///< that stored it
+  };
+
+  /// Numbers that an instruction made, with the terms that they are.
+  struct Made {
+    std::string line;
+    std::vector<std::pair<double, Term>> values;
+  };
+
+  std::map<std::int64_t, Meeting> meetings;
+  std::vector<Made> made;                              ///< as they came first
+  std::vector<std::string> merges;                     ///< lines that put parts of rows together
+  std::map<std::int64_t, std::vector<Output>> o, lse;  ///< by row
+  /// By row: keys whose scores with it were made, and those whose scores were made again.
+  std::map<std::int64_t, std::vector<Set>> scored;
+};
+
+/// How many are in it; whether one is; those of a that are not in b.
+std::int64_t count(const Provenance::Set& set);
+bool has(const Provenance::Set& set, std::int64_t i);
+Provenance::Set without(const Provenance::Set& a, const Provenance::Set& b);
+
+/// What a file holds that follow_terms wrote; the last launch counts.
+Provenance read_provenance(const std::string& path);
+
+/// Runs it on the SIMT machine and follows what its numbers are. Empty where it breaks off.
+Provenance follow_provenance(PreparedRun& run);
+
+}  // namespace lanescope

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gates/run/judge_terms.h"
+#include "gates/run/term_rows.h"
+
+namespace lanescope {
+
+/// What is wrong with the terms of wrong rows, and what that is called.
+class TermJudging : public TermRows {
+ public:
+  using TermRows::TermRows;
+  TermJudgement judge();
+
+ private:
+  using Conflict = ptx::Conflict;
+  using Samples = std::vector<std::pair<Term, Term>>;
+  /// A kind of conflict, with all instructions that have it.
+  struct Found {
+    Conflict conflict = Conflict::odd;
+    double share = 0;
+    std::int64_t count = 0;
+    std::vector<std::string> lines;
+    Samples samples;                 ///< of wrong rows, or all
+    std::vector<std::int64_t> rows;  ///< wrong ones that have it
+    const Provenance::Meeting* first = nullptr;
+    bool sums_too = false;     ///< weights of other rows are summed up as well
+    bool outputs_too = false;  ///< P·V of other units is added up as well
+  };
+
+  /// The first on the way that wrong rows have and right ones do not.
+  std::optional<Found> first_conflict() const;
+  void add(const Provenance::Meeting& meeting, Found& found) const;
+  TermFault of_conflict(const Found& found) const;
+
+  // Names the cause and the stage of a conflict, and says what it is.
+
+  void explain(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_products(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_rows(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_values(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_units(const Found& found, TermFault& fault, std::string& what) const;
+  /// A part of a sum is added to itself where another should be: an exchange between lanes failed.
+  bool adds_itself(const Found& found) const {
+    return most_of(found.samples, [](const Term& x, const Term& y) { return x.set == y.set; });
+  }
+  /// Keys that rows see and that they have no scores with, of half of the rows.
+  bool skips_keys(const Found& found) const {
+    const auto skipping = std::count_if(found.rows.begin(), found.rows.end(),
+                                        [&](std::int64_t row) { return lacks_scores(row); });
+    return 2 * skipping > std::ssize(found.rows);
+  }
+  static bool is_output(const Found& found) {
+    return std::any_of(found.samples.begin(), found.samples.end(), [](const auto& sample) {
+      return sample.first.kind == "output" || sample.second.kind == "output";
+    });
+  }
+  /// Whether f(one term, the other) holds of nearly all samples.
+  template <class F>
+  static bool most_of(const Samples& samples, F&& f) {
+    const auto hits = std::count_if(samples.begin(), samples.end(), [&](const auto& sample) {
+      return f(sample.first, sample.second);
+    });
+    return 5 * hits >= 4 * std::ssize(samples) && hits > 0;
+  }
+
+  // Outputs whose parts all go together.
+
+  /// Whether a row's terms are of another row, and the keys that it sees are its own.
+  bool visible_as(std::int64_t row, std::int64_t other, const Set& keys) const {
+    return visible(row) == keys && visible(other) != keys;
+  }
+  std::optional<TermFault> of_outputs();
+  std::string other_keys(std::int64_t row, const Set& keys, TermFault& fault) const;
+
+  bool masks_ = false;  ///< there are rows that see some keys alone
+};
+
+}  // namespace lanescope

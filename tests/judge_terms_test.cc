@@ -288,6 +288,12 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   for (Row row = 0; row < 128; ++row) all.put(row, row, {{row / 64 * 64, row / 64 * 64 + 63}});
   all.are_wrong(0, 20);
   CHECK(all.is(Cause::causal_mask_missing, Stage::qk));
+  // Rows before the first that sees a key.
+  Followed none(true);
+  none.problem.len_kv = 16;
+  none.put(0, 0, {{0, 0}});
+  none.wrong = {0};
+  CHECK(none.is(Cause::mask_off_by_one, Stage::qk));
   // What is odd is the fault where nothing else is.
   const auto odd = [](Row row) { return Pair{term("q", row), term("-", -1)}; };
   run = sees(1);

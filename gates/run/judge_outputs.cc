@@ -17,7 +17,7 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   fault.evidence.push_back(row_text(row) + ": keys " +
                            keys_text(missing.empty() ? extra : missing));
   fault.stage = Stage::qk;
-  const bool from_begin = !want.empty() && keys.size() == 1 && keys[0].first == want[0].first;
+  const bool from_begin = keys.size() == 1 && keys[0].first == first_key_of(row);
   const std::int64_t limit = from_begin ? count(keys) - count(want) : 0;
   if (!missing.empty() && !made) {
     fault.cause = Cause::tile_skipped;
@@ -32,7 +32,14 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     fault.cause = next ? Cause::mask_off_by_one : Cause::mask_misaligned;
     return std::string("the row sees ") + (limit > 0 ? "too many" : "too few") + " keys";
   }
-  const bool ends = keys.size() == 1 && keys[0].second == want[0].second;
+  // A key of each part.
+  const bool singles = !missing.empty() && 8 * count(missing) <= count(want) &&
+                       count(missing) == std::ssize(missing) && extra.empty();
+  if (singles) {
+    fault.cause = Cause::mask_off_by_one;
+    return "single keys are left out";
+  }
+  const bool ends = !want.empty() && keys.size() == 1 && keys[0].second == want[0].second;
   fault.cause = ends ? Cause::sliding_window : Cause::mask_wrong;
   return missing.empty() ? "keys count that the row does not see"
                          : "keys are left out, whose scores were made";

@@ -97,7 +97,16 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
       sums_off += y.set != want;
     }
     const bool sums = sums_off >= outputs_off;
-    fault.stage = sums ? Stage::softmax : Stage::pv;
+    // The log-sum-exp may have the whole l.
+    bool whole = true, any = false;
+    for (const std::int64_t row : found.rows) {
+      each_output(row, [&](const Provenance::Output& output, bool lse) {
+        any = any || lse;
+        whole = whole && (!lse || (output.term.kind == "log_sum" && output.meetings.empty() &&
+                                   output.term.a.keys == visible(row)));
+      });
+    }
+    fault.stage = !sums ? Stage::pv : any && whole ? Stage::epilogue : Stage::softmax;
     const bool more = most_of(found.samples, [&](const Term& x, const Term& y) {
       return count(sums ? y.set : x.set) > count(visible(x.row));
     });

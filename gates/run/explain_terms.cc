@@ -190,12 +190,12 @@ void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string
                                  [](const auto& rows) { return rows.second.size() == 1; });
   // Of a row of another tile: it holds what it held before.
   const bool carried =
-      pairs && found.sums_too && most_of(found.samples, [](const Term& x, const Term& y) {
-        return std::abs(x.row - y.row) >= 16;
+      pairs && found.sums_too && most_of(found.samples, [this](const Term& x, const Term& y) {
+        return std::abs(x.row - y.row) >= 16 && head_of(x.row) == head_of(y.row);
       });
-  fault.cause = carried            ? Cause::accumulator_not_cleared
-                : maximum && pairs ? Cause::operand_of_other_row
-                                   : Cause::reduction_too_wide;
+  fault.cause = carried                                  ? Cause::accumulator_not_cleared
+                : maximum && pairs && !found.outputs_too ? Cause::operand_of_other_row
+                                                         : Cause::reduction_too_wide;
   what = maximum ? "a score meets the maximum of another row"
                  : "weights of different rows are summed up";
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "debug/text/text.h"
+#include "gates/run/term_truth.h"
 #include "reference/array.h"
 #include "reference/solver.h"
 
@@ -18,77 +19,6 @@ namespace {
 using Set = Provenance::Set;
 using Term = Provenance::Term;
 using Unit = Provenance::Unit;
-
-/// What terms are, in double.
-class Truth {
- public:
-  Truth(const Problem& problem, const Inputs& inputs) : p_(problem), inputs_(inputs) {}
-
-  double product(std::int64_t row, std::int64_t key) {
-    const auto [at, is_new] = products_.try_emplace({row, key}, 0.0);
-    if (is_new) {
-      at->second = product(row, key, [](std::int64_t) { return true; });
-    }
-    return at->second;
-  }
-  /// A scaled score.
-  double score(std::int64_t row, std::int64_t key) {
-    const double scales =
-        inputs_.scaled() ? inputs_.q_scale.at(row / p_.len_q) * inputs_.k_scale.at(key / p_.len_kv)
-                         : 1;
-    return product(row, key) * scales / std::sqrt(static_cast<double>(p_.d));
-  }
-  double unit(const Unit& unit) {
-    if (unit.kind == Unit::Kind::none) return 0;
-    if (unit.kind == Unit::Kind::score) return score(unit.row, unit.key);
-    return std::log(sum(unit.row, unit.keys, 0));
-  }
-  double sum(std::int64_t row, const Set& keys, double from) {
-    double sum = 0;
-    each(keys, [&](std::int64_t key) { sum += std::exp(score(row, key) - from); });
-    return sum;
-  }
-  double output(std::int64_t row, const Set& keys, double from, std::int64_t column) {
-    double sum = 0;
-    each(keys, [&](std::int64_t key) {
-      sum += std::exp(score(row, key) - from) *
-             row_of(inputs_.v, key)[static_cast<std::size_t>(column)];
-    });
-    return sum;
-  }
-
-  template <class F>
-  static void each(const Set& keys, F&& f) {
-    for (const auto& [from, to] : keys) {
-      for (std::int64_t key = from; key <= to; ++key) f(key);
-    }
-  }
-  /// Some columns of q·k alone.
-  template <class F>
-  double product(std::int64_t row, std::int64_t key, F&& counts) {
-    const std::vector<double>&q = row_of(inputs_.q, row), &k = row_of(inputs_.k, key);
-    double sum = 0;
-    for (std::size_t i = 0; i < q.size(); ++i) {
-      if (counts(static_cast<std::int64_t>(i))) sum += q[i] * k[i];
-    }
-    return sum;
-  }
-
- private:
-  const std::vector<double>& row_of(const Tensor& tensor, std::int64_t row) {
-    std::vector<double>& values = rows_[{&tensor, row}];
-    if (values.empty()) {
-      values.resize(static_cast<std::size_t>(p_.d));
-      tensor.read(row * tensor.dims.back(), values);
-    }
-    return values;
-  }
-
-  const Problem& p_;
-  const Inputs& inputs_;
-  std::map<std::pair<const Tensor*, std::int64_t>, std::vector<double>> rows_;
-  std::map<std::pair<std::int64_t, std::int64_t>, double> products_;
-};
 
 /// Numbers beside what they are times one factor, which the most of them have.
 struct FactorFit {
@@ -131,26 +61,35 @@ class NumberJudging {
                 const std::vector<std::int64_t>& wrong, bool rough)
       : p_(problem), truth_(problem, inputs), wrong_(wrong.begin(), wrong.end()), rough_(rough) {}
 
-  std::optional<TermFault> judge(const Provenance::Made& made) {
-    std::map<std::string, std::vector<std::pair<double, double>>> by_kind;
+  /// The first kind of numbers that an instruction makes wrong.
+  std::optional<std::string> first_wrong_kind(const Provenance::Made& made) {
+    std::set<std::string> kinds;
+    for (const auto& [value, term] : made.values) kinds.insert(term.kind);
+    for (const std::string& kind : kinds) {
+      if (judge(made, kind)) return kind;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TermFault> judge(const Provenance::Made& made, const std::string& kind) {
+    std::vector<std::pair<double, double>> pairs;
     bool combines = false;
     for (const auto& [got, term] : made.values) {
-      if (!wrong_.contains(term.row)) continue;
+      if (!wrong_.contains(term.row) || term.kind != kind) continue;
+      const bool weight = kind == "weight";
+      if (weight && !(got > 0)) continue;
       if (const auto want = want_of(term)) {
-        const bool weight = term.kind == "weight";
-        if (weight && !(got > 0)) continue;
-        by_kind[term.kind].emplace_back(weight ? std::log(got) : got, *want);
+        pairs.emplace_back(weight ? std::log(got) : got, *want);
         combines = combines || (weight && term.a.kind == Unit::Kind::log_sum);
       }
     }
-    for (const auto& [kind, pairs] : by_kind) {
-      if (pairs.size() < 4) continue;
-      if (auto fault = judge(made.line, kind, pairs, combines)) {
-        if (kind == "score" && fault->cause == Cause::unexplained) split_columns(made, *fault);
-        return fault;
-      }
+    if (pairs.size() < 4) return std::nullopt;
+    auto fault = judge(made.line, kind, pairs, combines);
+    if (fault && fault->cause == Cause::unexplained) {
+      if (kind == "score") split_columns(made, *fault);
+      if (kind == "weight") split_units(made, *fault);
     }
-    return std::nullopt;
+    return fault;
   }
 
  private:
@@ -214,13 +153,26 @@ class NumberJudging {
     }
   }
 
+  /// Weights whose two scores have factors of their own: one is in another base or scale.
+  void split_units(const Provenance::Made& made, TermFault& fault) {
+    double aa = 0, ab = 0, bb = 0, ag = 0, bg = 0, gg = 0;
+    for (const auto& [got, term] : made.values) {
+      if (term.kind != "weight" || !wrong_.contains(term.row) || !(got > 0)) continue;
+      const double a = truth_.unit(term.a), b = -truth_.unit(term.b), g = std::log(got);
+      aa += a * a, ab += a * b, bb += b * b, ag += a * g, bg += b * g, gg += g * g;
+    }
+    const double determinant = aa * bb - ab * ab;
+    const double x = (ag * bb - bg * ab) / determinant, y = (bg * aa - ag * ab) / determinant;
+    if (!(determinant > 0) || !(gg - x * ag - y * bg <= 1e-4 * gg) || is_near(x, y)) return;
+    fault.cause = cause_of_factor(x / y, p_.d);
+    fault.evidence.push_back("the score counts " + number_text(x, 4) +
+                             " times in the exponent, the maximum " + number_text(y, 4) + " times");
+  }
+
   /// What a number is; of a weight its logarithm. Nothing: of any unit, or not known.
   std::optional<double> want_of(const Term& term) {
     if (term.kind == "score") return truth_.product(term.row, term.key);
-    if (term.kind == "weight") {
-      const double x = truth_.unit(term.a) - truth_.unit(term.b);
-      return std::abs(x) > 0.05 ? std::optional(x) : std::nullopt;
-    }
+    if (term.kind == "weight") return truth_.unit(term.a) - truth_.unit(term.b);
     if (term.kind == "sum") return truth_.sum(term.row, term.set, truth_.unit(term.b));
     if (term.kind == "output") {
       return truth_.output(term.row, term.set, truth_.unit(term.b), term.column);
@@ -268,7 +220,7 @@ class NumberJudging {
   }
 
   const Problem& p_;
-  Truth truth_;
+  TermTruth truth_;
   std::set<std::int64_t> wrong_;
   bool rough_;
 };
@@ -279,13 +231,16 @@ std::optional<TermFault> judge_numbers(const Provenance& provenance, const Probl
                                        const Inputs& inputs, const std::vector<std::int64_t>& wrong,
                                        bool rough) {
   NumberJudging judging(problem, inputs, wrong, rough);
-  // Of several instructions for a line the last one makes the number: expf and logf put theirs
-  // together of parts.
-  std::map<std::string, const Provenance::Made*> last;
-  for (const Provenance::Made& made : provenance.made) last[made.line] = &made;
+  // Of several instructions for a line the last one of a kind makes the number: expf and logf put
+  // theirs together of parts.
+  std::map<std::pair<std::string, std::string>, const Provenance::Made*> last;
   for (const Provenance::Made& made : provenance.made) {
-    if (!judging.judge(made)) continue;
-    if (auto fault = judging.judge(*last[made.line])) return fault;
+    for (const auto& [value, term] : made.values) last[{made.line, term.kind}] = &made;
+  }
+  for (const Provenance::Made& made : provenance.made) {
+    const std::optional<std::string> kind = judging.first_wrong_kind(made);
+    if (!kind) continue;
+    if (auto fault = judging.judge(*last[{made.line, *kind}], *kind)) return fault;
   }
   return std::nullopt;
 }

@@ -99,6 +99,14 @@ bool may_come_of_terms(Cause cause) {
          cause == Cause::uninitialised_register;
 }
 
+/// A race of one statement with itself: what two lanes store at the same place, they may have to
+/// store at different ones.
+bool writes_over_itself(const Diagnosis& diagnosis) {
+  const CheckReport::Item& item = diagnosis.memory.front();
+  return diagnosis.cause == Cause::race && !item.access_line.empty() &&
+         item.access_line == item.earlier_line;
+}
+
 /// Whether the cause is that of a known flaw that gives the outputs; of two at once.
 bool is_flaw(const Diagnosis& diagnosis) {
   return std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause) !=
@@ -184,6 +192,7 @@ void tell_terms(const std::vector<RunOptions>& failed, Location& location) {
   const std::optional<Stage> before = diagnosis.stage();
   const bool yields =
       may_come_of_terms(diagnosis.cause) || (diagnosis.hidden_by_step && !diagnosis.certain);
+  if (of_memory && !judged->is_whole && writes_over_itself(diagnosis)) diagnosis.certain = false;
   if (of_memory && (judged->is_whole || !yields)) return;
   // Of two flaws at once one may stand for anything: what the terms say is one.
   const bool composed = is_composed(diagnosis);

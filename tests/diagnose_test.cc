@@ -244,6 +244,9 @@ TEST_CASE("a copy that its own lane does not wait for races with the others, too
   CHECK(diagnose(report).cause == Cause::missing_wait);
   report.items[1].finding.earlier.place = 4;  // of another copy
   CHECK(diagnose(report).cause == Cause::race);
+  // Or of the same one, in a loop that is unrolled.
+  for (CheckReport::Item& item : report.items) item.earlier_line = "k.cu:9, called at k.cu:30";
+  CHECK(diagnose(report).cause == Cause::missing_wait);
 }
 
 TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {

@@ -314,6 +314,15 @@ class StrangersTest(ProgramTest):
         found = self.json_of("locate", half, "--backend", "sim", "--shape", "s=96,d=64", code=DIVERGED)
         self.assertEqual(found["stage"], "load")
         self.assertIn("rows of K that wrong rows need and no block read for them: 3072 of 6144", found["evidence"])
+        # The line where numbers meet that do not go together, and two of them.
+        self.assertRegex("\n".join(found["evidence"]), r"half_cuda\.cu:20: the scores are of other keys than the rows of V that they weigh; "
+                         r"for example the weight of query \d+ of head 0, batch 0 and key (\d+) .* and V of key (?!\1 )\d+ of head 0")
+        self.assertRegex(found["source"][0], r"half_cuda\.cu:20$")
+        # Or the first that are not what they should be.
+        natural = self.compile_cuda("natural_cuda", ("s *= scale;", "s *= scale * (row % 3 + 1);"))
+        found = self.json_of("locate", natural, "--backend", "sim", "--shape", "s=96,d=64", code=DIVERGED)
+        self.assertEqual(found["stage"], "qk")
+        self.assertRegex("\n".join(found["evidence"]), r"natural_cuda\.cu:1[78]: scores are no multiples of what they should be")
 
     def test_plain_cuda_kernel_that_adds_to_its_output(self):
         # O in global memory is what earlier keys gave; the host says what it is at first.

@@ -61,9 +61,12 @@ void put_waits_first(std::vector<CheckReport::Item>& items) {
   // Loops are unrolled, and functions inlined: the same line is several places.
   const auto line_of = [](const std::string& text) { return text.substr(0, text.find(',')); };
   const auto is_its_wait = [&](const CheckReport::Item& item) {
-    return item.finding.kind == Kind::missing_wait && !item.earlier_line.empty() &&
-           line_of(item.access_line) == line_of(race.access_line) &&
-           line_of(item.earlier_line) == line_of(race.earlier_line);
+    const bool same_places = item.finding.access.place == race.finding.access.place &&
+                             item.finding.earlier.place == race.finding.earlier.place;
+    const bool same_lines = !item.earlier_line.empty() &&
+                            line_of(item.access_line) == line_of(race.access_line) &&
+                            line_of(item.earlier_line) == line_of(race.earlier_line);
+    return item.finding.kind == Kind::missing_wait && (same_places || same_lines);
   };
   const auto wait = std::find_if(items.begin(), items.end(), is_its_wait);
   if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);

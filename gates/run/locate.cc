@@ -79,7 +79,7 @@ class Search {
     const auto count = [&] { progress.at(std::ssize(location_.runs), problems); };
     unchecked_ = probes.data();
     if (try_probes(probes, count)) {
-      tell_how_it_is_put_together(probes);
+      tell_how_it_is_put_together(probes, false);
       return std::move(location_);
     }
     if (!location_.diagnosis) settle_variant();
@@ -167,14 +167,16 @@ class Search {
     tell_origin(location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
     if (outputs_right_) say_that_outputs_are_right();
-    if (diagnosis.memory.empty()) tell_numbers(failed_runs_.options(failed_), location_);
-    tell_how_it_is_put_together(probes);
+    const bool lacks_rows =
+        diagnosis.memory.empty() && tell_numbers(failed_runs_.options(failed_), location_);
+    tell_how_it_is_put_together(probes, lacks_rows);
     add_dependence();
     if (diagnosis.memory.empty()) {
       confirm_stage(failed_, combines_, location_);
       if (is_sure()) look_for_others(failed_, probes, location_);
     }
-    if (const auto& first = diagnosis.first) {
+    const auto& first = diagnosis.first;
+    if (first && location_.source.empty()) {
       if (runs_.marked_ptx().empty()) {
         location_.source = source_places(runs_.kernel(), first->stage, first->site);
       } else if (diagnosis.memory.empty()) {
@@ -187,9 +189,9 @@ class Search {
   }
 
   /// Of a kernel that runs as it is, without markers.
-  void tell_how_it_is_put_together(const std::vector<Probe>& probes) {
+  void tell_how_it_is_put_together(const std::vector<Probe>& probes, bool lacks_rows) {
     if (traced_ || !is_module_path(given_.kernel)) return;
-    tell_terms(runs_that_tell(probes), location_);
+    tell_terms(runs_that_tell(probes), lacks_rows, location_);
   }
 
   /// Problems that failed, and where one alone was needed to find the fault, others that may.

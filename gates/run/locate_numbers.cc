@@ -94,19 +94,20 @@ std::optional<Sightings> look_in(const std::vector<RunOptions>& failed) {
 
 }  // namespace
 
-void tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
+bool tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   const std::optional<Sightings> seen = look_in(failed);
-  if (!seen) return;
+  if (!seen) return false;
   Diagnosis& diagnosis = *location.diagnosis;
   for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
   // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
-  if (!diagnosis.first || diagnosis.first->site == SiteId::lse) return;
+  if (!diagnosis.first || diagnosis.first->site == SiteId::lse) return false;
   const Stage before = diagnosis.first->stage;
   if (refutes(*seen, diagnosis.cause, before)) name_flaw_in(diagnosis, *seen->stage());
   settle_stage(*seen, diagnosis);
-  if (diagnosis.first->stage == before) return;
+  if (diagnosis.first->stage == before) return seen->lacks_rows();
   diagnosis.evidence.push_back(std::string("so it goes wrong in the stage ") +
                                name_of(diagnosis.first->stage));
+  return seen->lacks_rows();
 }
 
 }  // namespace lanescope

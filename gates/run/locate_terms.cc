@@ -99,6 +99,12 @@ bool may_come_of_terms(Cause cause) {
          cause == Cause::uninitialised_register;
 }
 
+/// Where numbers that are not finite were made first, and why, is known.
+bool makes_infinity(Cause cause) {
+  return cause == Cause::overflow || cause == Cause::masked_row_unguarded ||
+         cause == Cause::divided_by_zero;
+}
+
 /// A race of one statement with itself: what two lanes store at the same place, they may have to
 /// store at different ones.
 bool writes_over_itself(const Diagnosis& diagnosis) {
@@ -161,7 +167,7 @@ void take_stage(Stage stage, Diagnosis& diagnosis) {
 
 }  // namespace
 
-void tell_terms(const std::vector<RunOptions>& failed, Location& location) {
+void tell_terms(const std::vector<RunOptions>& failed, bool lacks_rows, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   const bool rough = diagnosis.cause == Cause::precision_lost;
   const std::optional<TermJudgement> judged = follow_any(failed, rough);
@@ -187,11 +193,14 @@ void tell_terms(const std::vector<RunOptions>& failed, Location& location) {
   if (in_merge && is_behind(fault.stage) && fault.cause != Cause::contribution_repeated) {
     fault.stage = Stage::combine;
   }
+  // Rows that nobody read are taken for others as tiles are filled.
+  if (lacks_rows && fault.stage > Stage::load && are_alike(fault.cause, Cause::permuted)) {
+    fault.stage = Stage::load;
+  }
   for (const std::string& line : fault.evidence) diagnosis.evidence.push_back(line);
-  if (fault.share < 0.5) return;
+  if (fault.share < 0.5 || makes_infinity(diagnosis.cause)) return;
   const std::optional<Stage> before = diagnosis.stage();
-  const bool yields =
-      may_come_of_terms(diagnosis.cause) || (diagnosis.hidden_by_step && !diagnosis.certain);
+  const bool yields = may_come_of_terms(diagnosis.cause);
   if (of_memory && !judged->is_whole && writes_over_itself(diagnosis)) diagnosis.certain = false;
   if (of_memory && (judged->is_whole || !yields)) return;
   // Of two flaws at once one may stand for anything: what the terms say is one.
@@ -209,7 +218,7 @@ void tell_terms(const std::vector<RunOptions>& failed, Location& location) {
     // A limit that rows agree on takes fewer words than a rule by their bits.
     if (is_mask(diagnosis.cause) && fault.cause == Cause::mask_off_by_one)
       diagnosis.certain = false;
-    if (before == fault.stage) location.source = fault.lines;
+    if (before == fault.stage || location.source.empty()) location.source = fault.lines;
     return;
   }
   if (!named) {

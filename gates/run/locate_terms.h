@@ -10,6 +10,7 @@ namespace lanescope {
 /// Names what is wrong with how a kernel without markers puts its outputs together
 /// (gates/run/judge_terms.h), or which of its numbers are wrong first (gates/run/judge_numbers.h),
 /// where that says more than what `location` names. `failed`: problems whose outputs are wrong.
-void tell_terms(const std::vector<RunOptions>& failed, Location& location);
+/// `lacks_rows`: of K, V or Q there are rows that nobody reads for them.
+void tell_terms(const std::vector<RunOptions>& failed, bool lacks_rows, Location& location);
 
 }  // namespace lanescope

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <queue>
 #include <set>
@@ -156,7 +157,7 @@ class Following {
     if (!rows.begin || rows.bytes == 0) return nullptr;
     for (const auto& [begin, area] : const_cast<GlobalMemory&>(memory_).areas()) {
       if (!area.host || rows.begin < area.host || rows.begin >= area.host + area.bytes()) continue;
-      return reinterpret_cast<const std::byte*>(begin) + (rows.begin - area.host);
+      return std::bit_cast<const std::byte*>(begin) + (rows.begin - area.host);
     }
     return nullptr;
   }

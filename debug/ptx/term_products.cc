@@ -128,7 +128,8 @@ void TermReplay::multiply_wmma() {
 /// A wgmma, with what lies in shared memory as it is issued: what changes that before it is waited
 /// for is a race.
 void TermReplay::multiply_warpgroup() {
-  const auto& [what, shared] = recording_->product(*step_);
+  const simt::Product& what = recording_->product(*step_).what;
+  const std::byte* const shared = recording_->product(*step_).shared;
   const int bytes =
       what.a_type == simt::FactorType::e4m3 || what.a_type == simt::FactorType::e5m2 ? 1 : 2;
   const int depth = 32 / bytes, packed = what.sums == simt::SumType::f16 ? 2 : 1;

@@ -198,8 +198,8 @@ class Search {
   std::vector<RunOptions> runs_that_tell(const std::vector<Probe>& probes) const {
     std::vector<RunOptions> all = failed_runs_.options(failed_);
     // Of inputs that are much alike, or few of which count, terms tell less.
-    std::ranges::stable_partition(
-        all, [](const RunOptions& options) { return options.input == "random"; });
+    std::stable_partition(all.begin(), all.end(),
+                          [](const RunOptions& options) { return options.input == "random"; });
     if (location_.diagnosis->cause == Cause::out_of_bounds) {
       // Small enough to lie within what may be read and written beside the tensors.
       RunOptions small = given_;

@@ -45,7 +45,6 @@ class IndexSets {
     for (const auto& [from, to] : sets_[set]) count += to - from;
     return count;
   }
-  std::size_t size() const { return sets_.size(); }
   /// "3-17,40-41", both ends included; "-" of the empty one.
   std::string text(Id set) const {
     std::string text;

@@ -163,22 +163,16 @@ TermId Terms::add_logarithm(TermId x, TermId logarithm) {
   return fits ? make(term) : note(term, Conflict::logarithm_of_other_unit, x, logarithm);
 }
 
-Term Terms::as_sum(TermId x) const {
+Term Terms::as_sum(TermId x) {
   Term term = terms_[x];
   if (term.kind != TermKind::weight) return term;
   term.kind = TermKind::sum;
-  term.set = term.a.is_log_sum() ? term.a.set() : 0;
+  term.set = term.a.is_log_sum() ? term.a.set() : sets_.single(term.a.key());
   return term;
 }
 
 TermId Terms::add_sums(TermId x, TermId y) {
-  const auto sum_of = [&](TermId of) {
-    Term sum = as_sum(of);
-    if (terms_[of].kind == TermKind::weight && sum.a.is_score())
-      sum.set = sets_.single(sum.a.key());
-    return sum;
-  };
-  Term a = sum_of(x), b = sum_of(y);
+  Term a = as_sum(x), b = as_sum(y);
   // What is added says the unit, what it is added to the row.
   const auto length = [&](const Term& term) { return sets_.count(term.set); };
   if (length(a) < length(b)) std::swap(a, b);
@@ -212,29 +206,23 @@ TermId Terms::add_outputs(TermId x, TermId y) {
 
 // Functions.
 
-TermId Terms::invert(TermId x) {
-  if (x == no_term) return x;
-  if (is(x, TermKind::inverse)) {
-    Term term = terms_[x];
-    term.kind = TermKind::sum;
-    return make(term);
-  }
-  if (!is_sum(x)) return unknown(x, no_term);
+/// What an instruction makes of a sum alone: its inverse or logarithm.
+TermId Terms::of_sum(TermId x, TermKind kind) {
+  if (!is_sum(x)) return x == no_term ? x : unknown(x, no_term);
   Term term = as_sum(x);
-  if (term.set == 0 && term.a.is_score()) term.set = sets_.single(term.a.key());
-  term.kind = TermKind::inverse;
+  term.kind = kind;
   term.a = {term.a.row, 0};
   return make(term);
 }
 
-TermId Terms::logarithm(TermId x) {
-  if (!is_sum(x)) return x == no_term ? x : unknown(x, no_term);
-  Term term = as_sum(x);
-  if (term.set == 0 && term.a.is_score()) term.set = sets_.single(term.a.key());
-  term.kind = TermKind::logarithm;
-  term.a = {term.a.row, 0};
+TermId Terms::invert(TermId x) {
+  if (!is(x, TermKind::inverse)) return of_sum(x, TermKind::inverse);
+  Term term = terms_[x];
+  term.kind = TermKind::sum;
   return make(term);
 }
+
+TermId Terms::logarithm(TermId x) { return of_sum(x, TermKind::logarithm); }
 
 TermId Terms::exponential(TermId x) {
   if (x == no_term) return x;

@@ -150,7 +150,8 @@ class Terms {
   TermId score_of_row(const TermId* a, const TermId* b, int count);
   TermId output_of_row(const TermId* a, const TermId* b, int count);
   /// A weight, or what stands for one, as the sum of one key.
-  Term as_sum(TermId x) const;
+  Term as_sum(TermId x);
+  TermId of_sum(TermId x, TermKind kind);
   bool is(TermId x, TermKind kind) const {
     return x != no_term && !is_input(x) && terms_[x].kind == kind;
   }

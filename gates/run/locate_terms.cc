@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "debug/causes/known_flaws.h"
 #include "gates/process/machine_runtime.h"
 #include "gates/run/judge_numbers.h"
 #include "gates/run/judge_terms.h"
@@ -19,23 +20,15 @@ namespace {
 /// A second, or some.
 constexpr std::int64_t most_products = std::int64_t{1} << 23;
 
-/// One problem; nothing where the machine does not run it, it is too large, or right there: a
-/// kernel that failed on a GPU may be.
-std::optional<TermJudgement> follow_in(RunOptions options, bool rough) {
-  options.backend = "sim";
-  PreparedRun run = prepare(options);
-  if (!machine_runtime() || !may_be_looked_for(run.request.problem, most_products)) {
-    return std::nullopt;
-  }
-  const Dump dump = launch(*run.module, run.module_name, run.request);
-  if (dump.info.broke_off()) return std::nullopt;
-  const WrongRows wrong = wrong_rows(dump, diff_against_reference(dump, options.threads));
-  if (wrong.rows.empty()) return std::nullopt;
-  run.request.timeout_seconds *= 10;
-  const Provenance provenance = follow_provenance(run);
-  TermJudgement judged = judge_terms(provenance, dump.info.problem, wrong.rows);
+/// One problem; nothing where it tells nothing: a kernel that failed on a GPU may be right there.
+std::optional<TermJudgement> follow_in(const RunOptions& options, bool rough) {
+  std::optional<WrongRun> of = run_wrong(options, most_products);
+  if (!of) return std::nullopt;
+  const Problem& problem = of->dump.info.problem;
+  const Provenance provenance = follow_provenance(of->run);
+  TermJudgement judged = judge_terms(provenance, problem, of->wrong.rows);
   if (!judged.fault && judged.is_whole) {
-    judged.fault = judge_numbers(provenance, dump.info.problem, inputs_of(dump), wrong.rows, rough);
+    judged.fault = judge_numbers(provenance, problem, inputs_of(of->dump), of->wrong.rows, rough);
   }
   return judged;
 }
@@ -60,7 +53,7 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, b
       const bool open = judged->fault && judged->fault->cause == Cause::misplaced &&
                         !options.causal && !misplaced;
       if (open) {
-        if (!misplaced) misplaced = judged;
+        misplaced = judged;
         continue;
       }
       if (judged->fault && !judged->is_whole) return judged;
@@ -120,7 +113,7 @@ bool is_flaw(const Diagnosis& diagnosis) {
 }
 bool is_composed(const Diagnosis& diagnosis) {
   const auto named = std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause);
-  return named != diagnosis.flaws.end() && named->flaw.find("and besides") != std::string::npos;
+  return named != diagnosis.flaws.end() && named->flaw.find(besides) != std::string::npos;
 }
 
 /// Names for what wrong keys, or pairs in the wrong order, come of: the outputs tell which better

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "debug/causes/row_subset.h"
-#include "gates/process/machine_runtime.h"
 #include "gates/process/shared_file.h"
 #include "gates/run/known_numbers.h"
 #include "gates/run/seen_numbers.h"
@@ -233,17 +232,10 @@ std::vector<std::string> Sightings::text() const {
   return lines;
 }
 
-std::optional<Sightings> look_for_numbers(RunOptions options, std::int64_t most_products) {
-  options.backend = "sim";
-  PreparedRun run = prepare(options);
-  if (!machine_runtime() || !may_be_looked_for(run.request.problem, most_products))
-    return std::nullopt;
-  const Dump dump = launch(*run.module, run.module_name, run.request);
-  if (dump.info.broke_off()) return std::nullopt;
-  const WrongRows wrong = wrong_rows(dump, diff_against_reference(dump, options.threads));
-  if (wrong.rows.empty()) return std::nullopt;
-  // To look for numbers takes many times as long as to make them.
-  run.request.timeout_seconds *= 10;
+std::optional<Sightings> look_for_numbers(const RunOptions& options, std::int64_t most_products) {
+  std::optional<WrongRun> of = run_wrong(options, most_products);
+  if (!of) return std::nullopt;
+  auto& [run, dump, wrong] = *of;
   std::optional<Sightings> as_is;
   for (const ScaledQueries queries :
        {ScaledQueries::no, ScaledQueries::by_scale, ScaledQueries::to_base_2}) {

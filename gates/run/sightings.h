@@ -56,6 +56,6 @@ struct Sightings {
 /// Runs the kernel on the SIMT machine and looks for what wrong rows need. Nothing where it does
 /// not run as PTX there or breaks off, no row is wrong, or the problem is too large. Throws as
 /// prepare and launch do.
-std::optional<Sightings> look_for_numbers(RunOptions options, std::int64_t most_products);
+std::optional<Sightings> look_for_numbers(const RunOptions& options, std::int64_t most_products);
 
 }  // namespace lanescope

@@ -1,11 +1,16 @@
 #include "gates/run/wrong_rows.h"
 
 #include <optional>
+#include <utility>
 
 #include "debug/causes/flaw_trial.h"
 #include "debug/causes/scene.h"
+#include "gates/process/machine_runtime.h"
+#include "gates/run/known_numbers.h"
 
 namespace lanescope {
+
+namespace {
 
 WrongRows wrong_rows(const Dump& dump, const DiffReport& report) {
   WrongRows wrong;
@@ -19,6 +24,21 @@ WrongRows wrong_rows(const Dump& dump, const DiffReport& report) {
   }
   wrong.log_sums = wrong.log_sums && wrong.rows.size() >= 4;
   return wrong;
+}
+
+}  // namespace
+
+std::optional<WrongRun> run_wrong(RunOptions options, std::int64_t most_products) {
+  options.backend = "sim";
+  PreparedRun run = prepare(options);
+  if (!machine_runtime() || !may_be_looked_for(run.request.problem, most_products))
+    return std::nullopt;
+  Dump dump = launch(*run.module, run.module_name, run.request);
+  if (dump.info.broke_off()) return std::nullopt;
+  WrongRows wrong = wrong_rows(dump, diff_against_reference(dump, options.threads));
+  if (wrong.rows.empty()) return std::nullopt;
+  run.request.timeout_seconds *= 10;
+  return WrongRun{std::move(run), std::move(dump), std::move(wrong)};
 }
 
 }  // namespace lanescope

@@ -73,7 +73,7 @@ struct Followed {
   void meet(Conflict conflict, Row from, Row to, F&& terms_of) {
     const auto number = std::ssize(all.meetings);
     Provenance::Meeting& meeting = all.meetings[number];
-    meeting = {conflict, 5, 6, 7, 8, "k.cu:7", {}};
+    meeting = {conflict, 5, 5, 6, 7, 8, "k.cu:7", {}, {}};
     for (Row row = from; row < to; ++row) {
       meeting.samples.push_back(terms_of(row));
       all.o[row][0].meetings.push_back(number);
@@ -115,15 +115,24 @@ Followed done(bool causal, F&& change) {
 TEST_CASE("provenance: a file is read as it was written, the last launch", "[terms]") {
   const testing::TemporaryFolder folder;
   const auto conflict = std::to_string(static_cast<int>(Conflict::output_of_other_row));
-  const std::string before = "launch\no 4 8 output/4/-/-/0 own - - k.cu:1\nmerge 0 old\n";
-  const std::string last = R"( 512 3 1 17 k.cu:20 add.f32
-sample 0 weight/3:17/3:20/-/0 sum/3/3:1/0-15,40-40/0
-fault 1 4 2 0 0 0 -
-sample 1 q/3/5 k/9/6
-o 3 7 output/3/3{0-15,40-40}/0-31/0 own 0-30 0-1 k.cu:30 st.global
-o 3 1 - - - - -
-o 5 8 output/5/5:2/0-31/0 other 0-31 - k.cu:31
-lse 3 1 log_sum/3{0-31}/-/-/0 own - 1-1 k.cu:32
+  const std::string before = "launch\no 4 8 output/4/-/-/0 own - - 1\nstop 1 k.cu:1\nmerge 0 old\n";
+  const std::string last = R"( 512 500 3 1 17 k.cu:20 add.f32
+sample 0 weight/3:17/3:20/-/0 sum/3/3:1/0-15,40-40/0 4 0
+fault 1 4 2 0 0 0 0 -
+sample 1 q/3/5 k/9/6 0 0
+input 2 64 4
+address 4 k.cu:3
+mask 0 k.cu:5
+rescale 1 k.cu:6
+o 3 7 output/3/3{0-15,40-40}/0-31/0 own 0-30 0-1 5
+o 3 1 - - - - 0
+o 5 8 output/5/5:2/0-31/0 other 0-31 - 6
+lse 3 1 log_sum/3{0-31}/-/-/0 own - 1-1 6
+stop 4 k.cu:11
+stop 4 k.cu:12, called at k.cu:13
+stop 5 k.cu:11
+stop 5 k.cu:30 st.global
+stop 6 k.cu:31
 merge 0 k.cu:9
 made 0 k.cu:10 ex2
 value 0 -1.5 score/3:17/-/0-7/0
@@ -134,6 +143,7 @@ scored 3 0-31 4-7
   const Provenance all = read_provenance((folder / "terms").string());
   const Provenance::Meeting& first = all.meetings.at(0);
   CHECK((first.conflict == Conflict::output_of_other_row && first.count == 512));
+  CHECK((first.fresh == 500 && first.roads[0].at(4) == 1));
   CHECK((first.block == 3 && first.warp == 1 && first.lane == 17));
   CHECK(first.line == "k.cu:20 add.f32");
   const auto& [weight, sum] = first.samples.at(0);
@@ -151,6 +161,9 @@ scored 3 0-31 4-7
   CHECK((all.o.at(3)[1].term.kind == "-" && !all.o.at(5).at(0).own_column));
   const Provenance::Output& lse = all.lse.at(3).at(0);
   CHECK((lse.term.row == 3 && lse.term.a.keys == Keys{{0, 31}} && lse.meetings.size() == 1));
+  CHECK(all.roads.at(4) == std::vector<std::string>{"k.cu:11", "k.cu:12, called at k.cu:13"});
+  CHECK((all.input_roads[2].at(4) == 64 && all.addresses.at(4)[0] == "k.cu:3"));
+  CHECK((all.masks[0] == "k.cu:5" && all.rescales[1][0] == "k.cu:6" && !all.roads.contains(1)));
   CHECK(all.merges == std::vector<std::string>{"k.cu:9"});
   REQUIRE((all.made.size() == 1 && all.made[0].values.size() == 2));
   const auto& [line, values] = all.made[0];
@@ -300,6 +313,48 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   run.meet(Conflict::odd, 32, 62, odd);
   CHECK(run.is(Cause::mask_off_by_one, Stage::qk));
   CHECK(met(Conflict::odd, odd).judged().fault.value().share == 0);
+}
+
+TEST_CASE("judge terms: lines by which numbers came there are quoted", "[terms]") {
+  const auto shifted = [](Row row) {
+    Pair pair{part("weight", row, {}, row), term("v", row + 16)};
+    pair.first.key = row;
+    return pair;
+  };
+  Followed run = met(Conflict::value_of_other_key, shifted);
+  run.all.roads = {{1, {"k.cu:3", "k.cu:4", "k.cu:6"}}, {2, {"k.cu:2", "k.cu:4", "k.cu:6"}}};
+  run.all.meetings.at(0).roads[1] = {{1, 64}};
+  run.all.input_roads[2] = {{1, 64}, {2, 640}};
+  for (Row row = 64; row < 128; ++row) run.all.o[row][0].values = {{row / 64 * 64 + 16, row}};
+  TermFault fault = run.judged().fault.value();
+  using Lines = std::vector<std::string>;
+  CHECK((fault.stage == Stage::load && fault.operand == 2));
+  CHECK(fault.lines == Lines{"k.cu:3", "k.cu:4", "k.cu:6", "k.cu:7"});
+  CHECK_THAT(fault.evidence.back(), ContainsSubstring("V came there by k.cu:3, k.cu:4, k.cu:6"));
+  // Where none of them is known, what came by most.
+  run.all.meetings.at(0).roads[1].clear();
+  CHECK(run.judged().fault.value().lines.front() == "k.cu:2");
+  // Of a head: where its address is made.
+  for (auto& [weight, value] : run.all.meetings.at(0).samples) value.row += 64;
+  run.all.addresses[2] = {"k.cu:1"};
+  fault = run.judged().fault.value();
+  CHECK((fault.cause == Cause::wrong_head && fault.lines.front() == "k.cu:1"));
+  // Where others are rescaled, who made what is not; masks; stages.
+  run = met(Conflict::sum_of_other_unit, [](Row row) {
+    return Pair{part("sum", row, {{0, 15}}, 1), part("sum", row, {{16, 31}}, 17)};
+  });
+  run.all.rescales[0] = {"k.cu:5"};
+  run.all.roads = {{1, {"k.cu:3", "k.cu:4"}}};
+  run.all.meetings.at(0).roads[1] = {{1, 64}};
+  CHECK(run.judged().fault.value().lines == Lines{"k.cu:7", "k.cu:5", "k.cu:3"});
+  run = done(true, [](Followed& own, Row row) { own.put(row, row, own.seen(row, 1)); });
+  run.all.masks = {"k.cu:8"};
+  CHECK(run.judged().fault.value().lines == Lines{"k.cu:8"});
+  CHECK(run.judged().lines.at(Stage::qk) == Lines{"k.cu:8"});
+  // What comes of another fault is none.
+  run = met(Conflict::value_of_other_key, shifted);
+  run.all.meetings.at(0).fresh = 0;
+  CHECK_FALSE(run.judged().fault.has_value());
 }
 
 }  // namespace lanescope

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "debug/ptx/address_lines.h"
 #include "debug/ptx/term_replay.h"
 #include "debug/text/text.h"
 
@@ -20,6 +21,7 @@ namespace {
 /// Conflicts of a kind that an instruction made.
 struct Meeting {
   std::int64_t count = 0;
+  std::int64_t fresh = 0;  ///< of terms that had none in them
   int warp = 0, lane = 0;
   std::int64_t block = 0;
   std::set<std::string> samples;  ///< of the two terms, for some rows
@@ -33,11 +35,7 @@ class Following {
         terms_(*lookout.terms,
                [this](Conflict conflict, TermId x, TermId y) { return note(conflict, x, y); }),
         shadow_([this](const std::byte* at) { return origin(at); }),
-        replay_(terms_, shadow_) {
-    for (const KnownRows& rows : {lookout.rows[3], lookout.log_sums}) {
-      if (const std::byte* const begin = device_of(rows)) replay_.watch(begin, rows.bytes);
-    }
-  }
+        replay_(terms_, shadow_) {}
 
   /// All blocks, in the order in which they did it.
   void go_over(const History& history) {
@@ -67,19 +65,28 @@ class Following {
 
   std::string text() {
     std::string text;
-    for (const auto& [origin, number] : numbers_) {
-      const auto& [program, instruction, conflict] = origin;
+    for (const auto& [spot, number] : numbers_) {
+      const auto& [program, instruction, conflict] = spot;
       const Meeting& fault = meetings_[number];
       text += "fault " + std::to_string(number) + " " + std::to_string(static_cast<int>(conflict)) +
-              " " + std::to_string(fault.count) + " " + std::to_string(fault.block) + " " +
-              std::to_string(fault.warp) + " " + std::to_string(fault.lane) + " " +
-              program->line_of(instruction) + "\n";
+              " " + std::to_string(fault.count) + " " + std::to_string(fault.fresh) + " " +
+              std::to_string(fault.block) + " " + std::to_string(fault.warp) + " " +
+              std::to_string(fault.lane) + " " + line(*program, instruction) + "\n";
       for (const std::string& sample : fault.samples) {
         text += "sample " + std::to_string(number) + " " + sample + "\n";
       }
     }
+    add_input_roads(text);
+    add_instructions("mask 0 ", replay_.masks(), text);
+    add_instructions("rescale 0 ", replay_.rescales(false), text);
+    add_instructions("rescale 1 ", replay_.rescales(true), text);
     add_outputs(text);
     add_log_sums(text);
+    for (const RoadId way : roads_) {
+      for (const Roads::Stop& stop : replay_.roads().stops(way)) {
+        text += "stop " + std::to_string(way) + " " + line(*stop.program, stop.instruction) + "\n";
+      }
+    }
     add_made(text);
     for (std::size_t row = 0; row < terms_.scored().size(); ++row) {
       if (terms_.scored()[row].empty()) continue;
@@ -91,12 +98,12 @@ class Following {
   }
 
  private:
-  using Origin = std::tuple<const Program*, std::uint32_t, Conflict>;
+  using Spot = std::tuple<const Program*, std::uint32_t, Conflict>;
 
   std::uint32_t note(Conflict conflict, TermId x, TermId y) {
-    const Origin origin{replay_.run().program.get(), replay_.at().instruction, conflict};
+    const Spot spot{replay_.run().program.get(), replay_.at().instruction, conflict};
     const auto [at, is_new] =
-        numbers_.try_emplace(origin, static_cast<std::uint32_t>(meetings_.size()));
+        numbers_.try_emplace(spot, static_cast<std::uint32_t>(meetings_.size()));
     if (is_new) meetings_.emplace_back();
     Meeting& fault = meetings_[at->second];
     if (fault.count++ == 0) {
@@ -104,9 +111,48 @@ class Following {
       fault.warp = replay_.at().warp;
       fault.lane = replay_.lane();
     }
+    const auto is_fresh = [this](TermId id) {
+      return id == no_term || Terms::is_input(id) || terms_[id].faults == 0;
+    };
+    if (!is_fresh(x) || !is_fresh(y)) return at->second;
+    ++fault.fresh;
     constexpr std::size_t most = 256;
-    if (fault.samples.size() < most) fault.samples.insert(describe(x) + " " + describe(y));
+    if (fault.samples.size() < most) {
+      fault.samples.insert(describe(x) + " " + describe(y) + " " + road(replay_.road_of(x)) + " " +
+                           road(replay_.road_of(y)));
+    }
     return at->second;
+  }
+
+  std::string road(RoadId road) {
+    roads_.insert(road);
+    return std::to_string(road);
+  }
+  static std::string line(const Program& program, std::uint32_t instruction) {
+    return program.line_of(instruction) + program.calls_of(instruction);
+  }
+
+  /// By which Q, K and V came to their products, and where the addresses are made that they are
+  /// fetched from.
+  void add_input_roads(std::string& text) {
+    std::map<const Program*, AddressLines> addresses;
+    for (const auto& [of, count] : replay_.input_roads()) {
+      text += "input " + std::to_string(of.first) + " " + std::to_string(count) + " " +
+              road(of.second) + "\n";
+      const std::vector<Roads::Stop> stops = replay_.roads().stops(of.second);
+      if (stops.empty()) continue;
+      const Roads::Stop& fetch = stops.front();
+      const auto own = addresses.try_emplace(fetch.program, *fetch.program).first;
+      for (const std::string& line : own->second.of(fetch.instruction)) {
+        text += "address " + std::to_string(of.second) + " " + line + "\n";
+      }
+    }
+  }
+  static void add_instructions(const std::string& words, const TermReplay::Instructions& all,
+                               std::string& text) {
+    std::set<std::string> lines;
+    for (const auto& [program, instruction] : all) lines.insert(line(*program, instruction));
+    for (const std::string& line : lines) text += words + line + "\n";
   }
 
   std::string unit(const TermUnit& unit) {
@@ -190,39 +236,36 @@ class Following {
       std::map<std::string, std::uint32_t> alike;
       for (std::uint32_t column = 0; column < terms_.sides().columns; ++column) {
         const std::byte* at = begin + row * rows.row_bytes + column * bytes;
-        ++alike[output(shadow_.load(at + bytes - 1), column) + storer(at)];
+        ++alike[output(shadow_.load(at + bytes - 1), column)];
       }
       for (const auto& [what, count] : alike) {
         text += "o " + std::to_string(row) + " " + std::to_string(count) + " " + what + "\n";
       }
     }
   }
-  std::string output(TermId id, std::uint32_t column) {
-    if (id == no_term || Terms::is_input(id)) return describe(id) + " - - -";
+  std::string output(const Held& held, std::uint32_t column) {
+    const TermId id = held.term;
+    if (id == no_term || Terms::is_input(id)) return describe(id) + " - - - " + road(held.road);
     const Term& term = terms_[id];
     const bool own = term.kind != TermKind::output || term.column == column;
     return describe(id, false) + " " + (own ? "own" : "other") + " " +
-           terms_.sets().text(term.values) + " " + terms_.sets().text(term.faults);
+           terms_.sets().text(term.values) + " " + terms_.sets().text(term.faults) + " " +
+           road(held.road);
   }
   void add_log_sums(std::string& text) {
     const KnownRows& rows = lookout_.log_sums;
     const std::byte* const begin = device_of(rows);
     for (std::size_t row = 0; begin && row < rows.bytes / sizeof(float); ++row) {
       const std::byte* at = begin + row * sizeof(float);
-      text += "lse " + std::to_string(row) + " 1 " + output(shadow_.load(at + 3), 0) + storer(at) +
-              "\n";
+      text += "lse " + std::to_string(row) + " 1 " + output(shadow_.load(at + 3), 0) + "\n";
     }
-  }
-  std::string storer(const std::byte* at) const {
-    std::uint32_t instruction = 0;
-    const Program* const program = replay_.storer(at, instruction);
-    return " " + (program ? program->line_of(instruction) : "-");
   }
 
   const GlobalMemory& memory_;
   const Lookout& lookout_;
   const GlobalMemory::Area* area_ = nullptr;
-  std::map<Origin, std::uint32_t> numbers_;
+  std::map<Spot, std::uint32_t> numbers_;
+  std::set<RoadId> roads_;  ///< that were named
   std::vector<Meeting> meetings_;
   Terms terms_;
   TermShadow shadow_;

@@ -14,9 +14,9 @@ void TermReplay::lane_of_bits(const TermStep& step) {
   const std::string_view opcode = program_->origins[step_->instruction].opcode;
   const std::string_view base = opcode.substr(0, opcode.find('.'));
   const int bytes = step.to, from = step.from;
-  TermId made[8] = {};
+  Held made[8] = {};
   const auto source_byte = [&](int i, int byte) {
-    return byte < 0 || byte >= from ? no_term : term(in_->s[i], lane_, from, byte, from);
+    return byte < 0 || byte >= from ? Held{} : held(in_->s[i], lane_, from, byte, from);
   };
   const bool left = base == "shl", right = base == "shr";
   if (left || right) {
@@ -43,10 +43,10 @@ void TermReplay::lane_of_bits(const TermStep& step) {
     for (int byte = 0; byte < bytes; ++byte) {
       const std::uint32_t result = recording_->result(*step_, 0, lane_);
       for (int i = 0; i < (base == "lop3" ? 3 : 2); ++i) {
-        const TermId id = source_byte(i, byte);
+        const Held source = source_byte(i, byte);
         const bool same = bytes != 4 || (word(in_->s[i], lane_) >> (8 * byte) & 0xff) ==
                                             (result >> (8 * byte) & 0xff);
-        if (made[byte] == no_term && same) made[byte] = id;
+        if (made[byte].term == no_term && same) made[byte] = source;
       }
     }
   }
@@ -54,9 +54,19 @@ void TermReplay::lane_of_bits(const TermStep& step) {
 }
 
 TermId TermReplay::multiply(const TermStep& step, int part, int x, int y) {
-  const TermId a = term(in_->s[x], lane_, step.from, part, step.numbers),
-               b = term(in_->s[y], lane_, step.from, part, step.numbers);
-  if (a != no_term && b != no_term) return terms_.multiply(a, b);
+  const Held held_a = held(in_->s[x], lane_, step.from, part, step.numbers),
+             held_b = held(in_->s[y], lane_, step.from, part, step.numbers);
+  const TermId a = held_a.term, b = held_b.term;
+  if (a != no_term && b != no_term) {
+    note_road(held_a);
+    note_road(held_b);
+    const TermId product = terms_.multiply(a, b);
+    for (const TermId x : {a, b}) {
+      const bool rescaled = terms_.is_relative(x) && terms_.is_relative(product);
+      if (rescaled) rescales_[terms_.is_output(x) ? 1 : 0].insert({program_, step_->instruction});
+    }
+    return product;
+  }
   if (a == no_term && b == no_term) return no_term;
   // A factor of its own.
   const double factor = number(in_->s[a == no_term ? x : y], lane_, step.from, part, step.numbers);

@@ -18,10 +18,8 @@ void TermReplay::copy_memory() {
   for (std::uint32_t i = 0; i < step_->copy_count; ++i) {
     const Recording::Copy& copy = copies[i];
     lane_ = copy.lane;
-    note_store(copy.to);
     for (std::size_t byte = 0; byte < copy.bytes; ++byte) {
-      const TermId term = copy.from ? memory_.load(copy.from + byte) : no_term;
-      memory_.store(copy.to + byte, term);
+      memory_.store(copy.to + byte, copy.from ? on(memory_.load(copy.from + byte)) : Held{});
     }
   }
 }
@@ -38,12 +36,11 @@ void TermReplay::move_elements() {
     lane = lane_ = e.lane;
     const Place place = loads ? results()[e.operand] : sources()[e.operand];
     const int bytes = e.bytes == 8 ? 8 : 4;
-    if (!loads) note_store(e.at);
     for (int byte = 0; byte < static_cast<int>(e.bytes); ++byte) {
       if (loads) {
-        set(place, lane, bytes, memory_.load(e.at + byte), offset + byte, bytes);
+        set(place, lane, bytes, on(memory_.load(e.at + byte)), offset + byte, bytes);
       } else {
-        memory_.store(e.at + byte, term(place, lane, bytes, offset + byte, bytes));
+        memory_.store(e.at + byte, on(held(place, lane, bytes, offset + byte, bytes)));
       }
     }
   }
@@ -58,10 +55,10 @@ void TermReplay::load() {
     const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
     for (int i = 0; i < in_->vector; ++i) {
       for (int byte = 0; byte < own; ++byte) {
-        const TermId term = at && byte < static_cast<int>(bytes)
-                                ? memory_.load(at + static_cast<std::size_t>(i) * bytes + byte)
-                                : no_term;
-        set(results()[i], lane_, own, term, byte, own);
+        const Held held = at && byte < static_cast<int>(bytes)
+                              ? on(memory_.load(at + static_cast<std::size_t>(i) * bytes + byte))
+                              : Held{};
+        set(results()[i], lane_, own, held, byte, own);
       }
     }
   }
@@ -75,12 +72,11 @@ void TermReplay::store() {
     lane_ = std::countr_zero(left);
     const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
     if (!at) continue;
-    note_store(at);
     for (int i = 0; i < in_->vector; ++i) {
       const Place value = sources()[in_->source_count - in_->vector + i];
       for (int byte = 0; byte < static_cast<int>(bytes); ++byte) {
         memory_.store(at + static_cast<std::size_t>(i) * bytes + byte,
-                      term(value, lane_, own, byte, own));
+                      on(held(value, lane_, own, byte, own)));
       }
     }
   }
@@ -96,12 +92,11 @@ void TermReplay::matrices(bool loads, bool transposed) {
         int row = lane_ / 4, col = lane_ % 4 * 2 + half;
         if (transposed) std::swap(row, col);
         const std::byte* at = pointers[static_cast<std::size_t>(8 * m + row)] + 2 * col;
-        if (!loads) note_store(at);
         for (int byte = 0; byte < 2; ++byte) {
           if (loads) {
-            set(place, lane_, 4, memory_.load(at + byte), 2 * half + byte, 4);
+            set(place, lane_, 4, on(memory_.load(at + byte)), 2 * half + byte, 4);
           } else {
-            memory_.store(at + byte, term(place, lane_, 4, 2 * half + byte, 4));
+            memory_.store(at + byte, on(held(place, lane_, 4, 2 * half + byte, 4)));
           }
         }
       }
@@ -118,26 +113,11 @@ void TermReplay::update() {
   for (std::uint32_t left = step_->mask; left != 0; left &= left - 1) {
     lane_ = std::countr_zero(left);
     const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
-    const TermId there = memory_.load(at + bytes - 1), own = term(in_->s[1], lane_, bytes);
-    if (in_->result_count > 0) set(results()[0], lane_, bytes, there);
-    const TermId both = adds ? terms_.add(there, own) : own;
-    note_store(at);
+    const Held there = memory_.load(at + bytes - 1), own = held(in_->s[1], lane_, bytes);
+    if (in_->result_count > 0) set(results()[0], lane_, bytes, on(there));
+    const Held both = adds ? made(terms_.add(there.term, own.term)) : on(own);
     for (int byte = 0; byte < bytes; ++byte) memory_.store(at + byte, both);
   }
-}
-
-void TermReplay::note_store(const std::byte* at) {
-  for (const auto& [begin, bytes] : watched_) {
-    if (at < begin || at >= begin + bytes) continue;
-    stores_[reinterpret_cast<std::uintptr_t>(at) / 16] = {program_, step_->instruction};
-  }
-}
-
-const Program* TermReplay::storer(const std::byte* at, std::uint32_t& instruction) const {
-  const auto known = stores_.find(reinterpret_cast<std::uintptr_t>(at) / 16);
-  if (known == stores_.end()) return nullptr;
-  instruction = known->second.second;
-  return known->second.first;
 }
 
 }  // namespace lanescope::ptx

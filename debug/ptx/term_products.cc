@@ -12,14 +12,6 @@
 namespace lanescope::ptx {
 namespace {
 
-/// Rows of a, or columns of b, with `depth` elements each.
-struct Lines {
-  Lines(int count, int depth) : depth(depth), terms(static_cast<std::size_t>(count * depth)) {}
-  TermId* line(int i) { return terms.data() + static_cast<std::ptrdiff_t>(i) * depth; }
-  int depth;
-  std::vector<TermId> terms;
-};
-
 /// Elements of a and b in 32 bits, by the types in the opcode.
 int elements_in_word(const std::string& opcode) {
   const auto names = [&](const char* type) { return opcode.find(type) != opcode.npos; };
@@ -31,11 +23,40 @@ int elements_in_word(const std::string& opcode) {
 
 }  // namespace
 
-void TermReplay::take_word(std::vector<TermId>& to, std::size_t at, Place place, int lane,
-                           int elements) {
-  for (int i = 0; i < elements; ++i) {
-    to[at + static_cast<std::size_t>(i)] = term(place, lane, 4, i, elements);
+void TermReplay::take_word(Lines& to, int at, Place place, int lane, int elements) {
+  for (int i = 0; i < elements; ++i) to.take(at + i, held(place, lane, 4, i, elements));
+}
+
+void TermReplay::note_road(const Held& factor) {
+  if (!Terms::is_input(factor.term)) return;
+  ++input_roads_[{terms_.element(factor.term).array, factor.road}];
+}
+
+void TermReplay::note_factors(const Lines& a, const Lines& b) {
+  factors_ = {&a, &b};
+  for (const Lines* lines : factors_) {
+    // Of a line, one element each: they came together.
+    for (std::size_t i = 0; i < lines->terms.size(); i += static_cast<std::size_t>(lines->depth)) {
+      note_road({lines->terms[i], lines->roads[i]});
+    }
   }
+}
+
+RoadId TermReplay::road_of(TermId operand) const {
+  for (const Lines* lines : factors_) {
+    for (std::size_t i = 0; lines && i < lines->terms.size(); ++i) {
+      if (lines->terms[i] == operand) return lines->roads[i];
+    }
+  }
+  if (factors_[0] || !program_->code[step_->instruction].lanes) return 0;
+  const TermStep& step = (*of_program_)[step_->instruction].step;
+  for (int i = 0; i < in_->source_count; ++i) {
+    for (int part = 0; part < step.numbers; ++part) {
+      const Held& source = held(in_->s[i], lane_, step.from, part, step.numbers);
+      if (source.term == operand) return source.road;
+    }
+  }
+  return 0;
 }
 
 /// Element (lane / 4 + 8 · half, lane % 4 · 2 + {0, 1}) of d is of that row of a, that column of
@@ -52,11 +73,11 @@ void TermReplay::multiply_mma() {
     const int k = lane % 4 * each;
     for (int i = 0; i < a_count; ++i) {
       const int row = lane / 4 + i % 2 * 8, at = row * depth + k + i / 2 * 4 * each;
-      take_word(rows.terms, static_cast<std::size_t>(at), a[i], lane, each);
+      take_word(rows, at, a[i], lane, each);
     }
     for (int i = 0; i < b_count; ++i) {
       const int at = lane / 4 * depth + k + i * 4 * each;
-      take_word(columns.terms, static_cast<std::size_t>(at), b[i], lane, each);
+      take_word(columns, at, b[i], lane, each);
       // A row of weights meets zeroes here, or ones: of what comes from nowhere.
       for (int e = 0; e < each; ++e) {
         TermId& own = columns.terms[static_cast<std::size_t>(at + e)];
@@ -64,21 +85,22 @@ void TermReplay::multiply_mma() {
       }
     }
   }
-  std::vector<TermId> made(static_cast<std::size_t>(64 * d_count));
+  note_factors(rows, columns);
+  std::vector<TermId> sums(static_cast<std::size_t>(64 * d_count));
   for (lane_ = 0; lane_ < 32; ++lane_) {
     for (int i = 0; i < d_count * packed; ++i) {
       const int half = packed == 2 ? i / 2 : i / 2 % 2, reg = i / packed;
       TermId* row = rows.line(lane_ / 4 + 8 * half);
       const TermId* column = columns.line(lane_ % 4 * 2 + i % 2);
       const TermId sum = term(c[reg], lane_, 4, i % packed, packed);
-      made[static_cast<std::size_t>(lane_ * d_count * packed + i)] =
+      sums[static_cast<std::size_t>(lane_ * d_count * packed + i)] =
           terms_.multiply_row(row, column, depth, sum);
     }
   }
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < d_count * packed; ++i) {
       set(results()[i / packed], lane, 4,
-          made[static_cast<std::size_t>(lane * d_count * packed + i)], i % packed, packed);
+          made(sums[static_cast<std::size_t>(lane * d_count * packed + i)]), i % packed, packed);
     }
   }
 }
@@ -100,27 +122,28 @@ void TermReplay::multiply_wmma() {
       for (int lane = 0; lane < 32; ++lane) {
         const wmma::Word word = form->word(part, lane, reg);
         const int at = word.line * form->k + word.word * each;
-        take_word(lines.terms, static_cast<std::size_t>(at), places[reg], lane, each);
+        take_word(lines, at, places[reg], lane, each);
       }
     }
   };
   gather(wmma::Part::a, a, rows);
   gather(wmma::Part::b, b, columns);
+  note_factors(rows, columns);
   const int of_d = form->sums() / in_->result_count;
   const int c_count = in_->source_count - in_->vector - in_->kind, of_c = form->sums() / c_count;
-  std::vector<TermId> made(static_cast<std::size_t>(32 * form->sums()));
+  std::vector<TermId> sums(static_cast<std::size_t>(32 * form->sums()));
   for (lane_ = 0; lane_ < 32; ++lane_) {
     for (int i = 0; i < form->sums(); ++i) {
       const wmma::Element at = form->sum(lane_, i);
       const TermId sum = term(c[i / of_c], lane_, 4, i % of_c, of_c);
-      made[static_cast<std::size_t>(lane_ * form->sums() + i)] =
+      sums[static_cast<std::size_t>(lane_ * form->sums() + i)] =
           terms_.multiply_row(rows.line(at.row), columns.line(at.col), form->k, sum);
     }
   }
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < form->sums(); ++i) {
-      set(results()[i / of_d], lane, 4, made[static_cast<std::size_t>(lane * form->sums() + i)],
-          i % of_d, of_d);
+      set(results()[i / of_d], lane, 4,
+          made(sums[static_cast<std::size_t>(lane * form->sums() + i)]), i % of_d, of_d);
     }
   }
 }
@@ -142,7 +165,7 @@ void TermReplay::multiply_warpgroup() {
           transposed ? matrix.offset(row / 8 * 8, k, true) + static_cast<std::size_t>(2 * (row % 8))
                      : matrix.offset(row, k * bytes / 16 * 8, false) +
                            static_cast<std::size_t>(k * bytes % 16);
-      lines.line(line)[k] = memory_.load(shared + at + bytes - 1);
+      lines.take(line * depth + k, memory_.load(shared + at + bytes - 1));
     }
   };
   const int each = 4 / bytes, first_row = step_->warp % 4 * 16;
@@ -152,19 +175,20 @@ void TermReplay::multiply_warpgroup() {
   for (int lane = 0; lane < 32 && what.a_in_registers; ++lane) {
     for (int i = 0; i < 4; ++i) {
       const int at = (lane / 4 + i % 2 * 8) * depth + lane % 4 * each + i / 2 * 4 * each;
-      take_word(rows.terms, static_cast<std::size_t>(at), sources()[i], lane, each);
+      take_word(rows, at, sources()[i], lane, each);
     }
   }
   for (int column = 0; column < what.n; ++column) {
     take_line(columns, column, what.b, what.b_is_transposed, column);
   }
+  note_factors(rows, columns);
   for (lane_ = 0; lane_ < 32; ++lane_) {
     for (int e = 0; e < packed * in_->result_count; ++e) {
       const Place place = results()[e / packed];
       const int row = lane_ / 4 + e / 2 % 2 * 8, column = e / 4 * 8 + lane_ % 4 * 2 + e % 2;
       const TermId sum = what.accumulates ? term(place, lane_, 4, e % packed, packed) : no_term;
-      set(place, lane_, 4, terms_.multiply_row(rows.line(row), columns.line(column), depth, sum),
-          e % packed, packed);
+      const TermId all = terms_.multiply_row(rows.line(row), columns.line(column), depth, sum);
+      set(place, lane_, 4, made(all), e % packed, packed);
     }
   }
 }

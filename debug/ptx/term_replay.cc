@@ -48,8 +48,8 @@ TermReplay::Block::Warp& TermReplay::warp_of(Block& block) const {
   const std::size_t number = step_->warp;
   if (block.warps.size() <= number) block.warps.resize(number + 1);
   Block::Warp& warp = block.warps[number];
-  if (warp.terms.empty()) {
-    warp.terms.resize(program_->register_bytes + 256);
+  if (warp.holds.empty()) {
+    warp.holds.resize(program_->register_bytes + 256);
     warp.values.resize(program_->register_bytes + 256);
     std::copy(program_->constants.begin(), program_->constants.end(),
               warp.values.begin() + program_->constants_at);
@@ -57,15 +57,24 @@ TermReplay::Block::Warp& TermReplay::warp_of(Block& block) const {
   return warp;
 }
 
-TermId TermReplay::term(Place place, int lane, int bytes, int part, int parts) const {
+const Held& TermReplay::held(Place place, int lane, int bytes, int part, int parts) const {
   const int each = bytes / parts;  // its last byte has the sign and the exponent
-  return warp_->terms[place + static_cast<std::size_t>(lane * bytes + (part + 1) * each - 1)];
+  return warp_->holds[place + static_cast<std::size_t>(lane * bytes + (part + 1) * each - 1)];
 }
 
-void TermReplay::set(Place place, int lane, int bytes, TermId id, int part, int parts) {
+void TermReplay::set(Place place, int lane, int bytes, Held held, int part, int parts) {
   const int each = bytes / parts;
-  const auto first = warp_->terms.begin() + place + lane * bytes + part * each;
-  std::fill(first, first + each, id);
+  const auto first = warp_->holds.begin() + place + lane * bytes + part * each;
+  std::fill(first, first + each, held);
+}
+
+Held TermReplay::made(TermId id, const TermStep& step, int part) {
+  for (int i = 0; i < std::min<int>(in_->source_count, 3) && id != no_term; ++i) {
+    const Held& source = held(in_->s[i], lane_, step.from, part, step.numbers);
+    const bool packs = step.action == TermAction::convert_pair;
+    if (source.term == id) return packs ? on(source) : source;
+  }
+  return made(id);
 }
 
 std::uint32_t TermReplay::word(Place place, int lane) const {
@@ -110,7 +119,9 @@ void TermReplay::step(Block& block) {
     const int packs = !in_->packs ? 0 : in_->result_count > 1 ? 2 : 1;
     own.step = term_step(program_->origins[step_->instruction].opcode, packs, in_->vector);
   }
+  factors_ = {};
   follow();
+  factors_ = {};
   if (step_->landed) return;
   // What it made is what those behind it take.
   for (int i = 0; i < in_->result_count; ++i) {
@@ -193,7 +204,7 @@ void TermReplay::forget() {
     // Of a predicate there is nothing to forget, but there is room.
     const int bytes = std::min(static_cast<int>(next - place) / 32, 8);
     for (int lane = 0; lane < 32; ++lane) {
-      if (step_->mask >> lane & 1) set(place, lane, bytes, no_term);
+      if (step_->mask >> lane & 1) set(place, lane, bytes, {});
     }
   }
 }
@@ -211,7 +222,7 @@ void TermReplay::lanes() {
       case TermAction::pack:
         for (int i = 0; i < in_->vector; ++i) {
           for (int byte = 0; byte < step.from; ++byte) {
-            set(to, lane_, step.to, term(in_->s[i], lane_, step.from, byte, step.from),
+            set(to, lane_, step.to, on(held(in_->s[i], lane_, step.from, byte, step.from)),
                 i * step.from + byte, step.to);
           }
         }
@@ -220,7 +231,7 @@ void TermReplay::lanes() {
         for (int i = 0; i < in_->result_count; ++i) {
           for (int byte = 0; byte < step.to; ++byte) {
             set(results()[i], lane_, step.to,
-                term(in_->s[0], lane_, step.from, i * step.to + byte, step.from), byte, step.to);
+                held(in_->s[0], lane_, step.from, i * step.to + byte, step.from), byte, step.to);
           }
         }
         continue;
@@ -228,32 +239,45 @@ void TermReplay::lanes() {
       case TermAction::select: {
         const bool first = step.action == TermAction::copy || (step_->chosen >> lane_ & 1) != 0;
         const Place source = in_->s[first ? 0 : 1];
+        if (step.to == 4) {
+          const Place other = step.action == TermAction::copy ? to : in_->s[first ? 1 : 0];
+          note_mask(held(source, lane_, 4), held(other, lane_, 4), source);
+        }
         for (int byte = 0; byte < step.to; ++byte) {
-          set(to, lane_, step.to, term(source, lane_, step.to, byte, step.to), byte, step.to);
+          set(to, lane_, step.to, held(source, lane_, step.to, byte, step.to), byte, step.to);
         }
         continue;
       }
       default:
         break;
     }
-    TermId made[2] = {};
+    Held made_of[2] = {};
     // What is infinite forgets what it was made of.
     const bool is_one = step.to == 4 && step.numbers == 1;
     const auto value = std::bit_cast<float>(recording_->result(*step_, 0, lane_));
     const bool ends = is_one && step.action != TermAction::exponent && std::isinf(value);
-    for (int part = 0; part < step.numbers && !ends; ++part) made[part] = arithmetic(step, part);
+    if (ends && value < 0) note_mask({}, held(in_->s[0], lane_, 4), no_place);
+    for (int part = 0; part < step.numbers && !ends; ++part)
+      made_of[part] = made(arithmetic(step, part), step, part);
     for (int part = 0; part < step.numbers; ++part) {
-      set(to, lane_, step.to, made[part], part, step.numbers);
+      set(to, lane_, step.to, made_of[part], part, step.numbers);
     }
   }
 }
 
+void TermReplay::note_mask(const Held& taken, const Held& left, Place value) {
+  const bool is_lost = taken.term == no_term && terms_.is_score(left.term);
+  if (is_lost && (value == no_place || number(value, lane_, 4, 0, 1) < 0)) {
+    masks_.insert({program_, step_->instruction});
+  }
+}
+
 void TermReplay::exchange() {
-  TermId taken[32][4];
+  Held taken[32][4];
   const auto& from = recording_->lanes(*step_);
   for (int lane = 0; lane < 32; ++lane) {
     for (int byte = 0; byte < 4; ++byte) {
-      taken[lane][byte] = term(in_->s[0], from[static_cast<std::size_t>(lane)], 4, byte, 4);
+      taken[lane][byte] = held(in_->s[0], from[static_cast<std::size_t>(lane)], 4, byte, 4);
     }
   }
   for (int lane = 0; lane < 32; ++lane) {

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "debug/ptx/history.h"
+#include "debug/ptx/roads.h"
 #include "debug/ptx/term_actions.h"
 #include "debug/ptx/term_shadow.h"
 #include "debug/ptx/terms.h"
@@ -20,15 +22,12 @@ class TermReplay {
  public:
   TermReplay(Terms& terms, TermShadow& memory) : terms_(terms), memory_(memory) {}
 
-  /// Whose stores are kept.
-  void watch(const std::byte* begin, std::size_t bytes) { watched_.push_back({begin, bytes}); }
-
   /// What the registers of a block hold.
   struct Block {
     const History::Run* run;
     std::size_t next = 0;  ///< step
     struct Warp {
-      std::vector<TermId> terms;      ///< of every byte of the register file
+      std::vector<Held> holds;        ///< every byte of the register file
       std::vector<std::byte> values;  ///< likewise
     };
     std::vector<Warp> warps = {};
@@ -54,12 +53,20 @@ class TermReplay {
     }
   }
 
+  /// How an operand of the instruction at hand came to it; 0: it is none, or not known.
+  RoadId road_of(TermId operand) const;
+  /// By array and road: how often elements of Q, K and V were multiplied that came by it.
+  const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
+  const Roads& roads() const { return roads_; }
+  using Instructions = std::set<std::pair<const Program*, std::uint32_t>>;
+  /// Instructions that put something else in the place of scores; that rescale sums; O.
+  const Instructions& masks() const { return masks_; }
+  const Instructions& rescales(bool output) const { return rescales_[output ? 1 : 0]; }
+
   /// Where it is.
   const History::Run& run() const { return *run_; }
   const Recording::Step& at() const { return *step_; }
   int lane() const { return lane_; }
-  /// The last instruction that stored there, by rows of 16 bytes.
-  const Program* storer(const std::byte* at, std::uint32_t& instruction) const;
 
  private:
   struct Known {
@@ -71,8 +78,19 @@ class TermReplay {
   const Place* sources() const { return results() + in_->result_count; }
   Block::Warp& warp_of(Block& block) const;
 
-  TermId term(Place place, int lane, int bytes, int part = 0, int parts = 1) const;
-  void set(Place place, int lane, int bytes, TermId id, int part = 0, int parts = 1);
+  const Held& held(Place place, int lane, int bytes, int part = 0, int parts = 1) const;
+  TermId term(Place place, int lane, int bytes, int part = 0, int parts = 1) const {
+    return held(place, lane, bytes, part, parts).term;
+  }
+  void set(Place place, int lane, int bytes, Held held, int part = 0, int parts = 1);
+  /// Stored or loaded by the instruction at hand; made by it.
+  Held on(Held held) {
+    held.road = roads_.on(held.road, program_, step_->instruction);
+    return held;
+  }
+  Held made(TermId id) { return id == no_term ? Held{} : on({id, 0}); }
+  /// The same, or where it is one of its sources, as that is.
+  Held made(TermId id, const TermStep& step, int part);
   double number(Place place, int lane, int bytes, int part, int parts) const;
   /// Whether a number is a zero, of whatever type.
   bool is_zero(Place place, int lane, int bytes, int part, int parts) const;
@@ -95,7 +113,8 @@ class TermReplay {
   TermId signed_term(TermId x, bool negated) { return negated ? terms_.negate(x) : x; }
   TermId choose(const TermStep& step, int part);
   void forget();
-  void note_store(const std::byte* at);
+  /// Of a select or a copy: whether it takes no term where there is a score, and a number below 0.
+  void note_mask(const Held& taken, const Held& left, Place value);
   void note_made(Known& known);
 
   // Products of matrices (ptx/term_products.cc).
@@ -103,16 +122,35 @@ class TermReplay {
   void multiply_mma();
   void multiply_wmma();
   void multiply_warpgroup();
-  /// Elements of 32 bits' words, from the first lane's first on.
-  void take_word(std::vector<TermId>& to, std::size_t at, Place place, int lane, int elements);
+  /// Rows of a, or columns of b, with `depth` elements each.
+  struct Lines {
+    Lines(int count, int depth)
+        : depth(depth),
+          terms(static_cast<std::size_t>(count * depth)),
+          roads(static_cast<std::size_t>(count * depth)) {}
+    TermId* line(int i) { return terms.data() + static_cast<std::ptrdiff_t>(i) * depth; }
+    void take(int at, Held held) {
+      terms[static_cast<std::size_t>(at)] = held.term;
+      roads[static_cast<std::size_t>(at)] = held.road;
+    }
+    int depth;
+    std::vector<TermId> terms;
+    std::vector<RoadId> roads;
+  };
+  /// Elements of 32 bits' words.
+  void take_word(Lines& to, int at, Place place, int lane, int elements);
+  /// The factors of the product at hand.
+  void note_factors(const Lines& a, const Lines& b);
+  void note_road(const Held& factor);
 
   Terms& terms_;
   TermShadow& memory_;
+  Roads roads_;
+  std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
+  Instructions masks_, rescales_[2];
   std::map<const Program*, std::vector<Known>> known_;
   std::map<const Program*, std::vector<Place>> places_;  ///< of registers, in their order
   std::vector<Known>* of_program_ = nullptr;
-  std::vector<std::pair<const std::byte*, std::size_t>> watched_;
-  std::map<std::uintptr_t, std::pair<const Program*, std::uint32_t>> stores_;
   // Of the step at hand.
   const History::Run* run_ = nullptr;
   const Program* program_ = nullptr;
@@ -121,6 +159,7 @@ class TermReplay {
   const Instruction* in_ = nullptr;
   Block::Warp* warp_ = nullptr;
   int lane_ = 0;
+  std::array<const Lines*, 2> factors_ = {};
 };
 
 }  // namespace lanescope::ptx

@@ -121,6 +121,13 @@ class Terms {
   /// P·V of several keys.
   bool is_part(TermId x) const { return is(x, TermKind::output) && sets_.count(terms_[x].set) > 1; }
   bool is_difference(TermId x) const { return is(x, TermKind::difference); }
+  bool is_output(TermId x) const { return is(x, TermKind::output); }
+  /// A sum, or an output, of several keys in units of a maximum.
+  bool is_relative(TermId x) const {
+    const bool sums = is(x, TermKind::sum) || is(x, TermKind::output);
+    return sums && !terms_[x].b.is_log_sum();
+  }
+  bool is_score(TermId x) const { return is(x, TermKind::score); }
   bool is_logarithm(TermId x) const { return is(x, TermKind::logarithm); }
   bool is_sum(TermId x) const { return is(x, TermKind::weight) || is(x, TermKind::sum); }
   TermId logarithm(TermId x);

@@ -38,6 +38,7 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
       std::all_of(shifts.begin(), shifts.end(), [](std::int64_t shift) { return shift % 16 == 0; });
   fault.stage = Stage::pv;
   fault.or_stage = Stage::load;
+  fault.operand = 2;
   // By how many rows each head is off: the same number times the head.
   std::map<std::int64_t, std::set<std::int64_t>> by_head;
   for (const auto& [weight, value] : found.samples) {
@@ -71,6 +72,8 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     fault.stage = scores ? (far ? Stage::load : Stage::qk) : Stage::pv;
     fault.or_stage.reset();
     fault.cause = cause;
+    if (scores) fault.operand = 1;
+    if (!scores) fault.operand.reset();
     what = scores ? "the scores are of other keys than the rows of V that they weigh"
                   : "the weights are of other keys than the rows of V that they meet";
     return;

@@ -36,6 +36,7 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       if (skips_keys(found)) {
         fault.cause = Cause::stale_operand;
         fault.stage = Stage::load;
+        fault.operand = 1;
         what = "keys count again in the place of others, whose scores were never made";
         return;
       }
@@ -114,6 +115,7 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
     case Conflict::other_head:
       fault.cause = Cause::wrong_head;
       fault.stage = Stage::load;
+      fault.operand = 1;
       what = "a row of Q meets keys of a head that is not its own";
       return;
     case Conflict::wrong_factor:
@@ -136,6 +138,7 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
       });
       fault.cause = by_row && of_rows.size() > 1 ? Cause::wrong_stride : Cause::permuted;
       fault.or_stage = Stage::load;
+      if (by_row) fault.operand = 1;
       what = "columns of Q and K that are multiplied are not the same";
       return;
     }

@@ -17,10 +17,13 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   fault.evidence.push_back(row_text(row) + ": keys " +
                            keys_text(missing.empty() ? extra : missing));
   fault.stage = Stage::qk;
+  // Who puts something else in the place of scores, or should.
+  if (!all_.masks.empty()) fault.lines = all_.masks;
   const bool from_begin = keys.size() == 1 && keys[0].first == first_key_of(row);
   const std::int64_t limit = from_begin ? count(keys) - count(want) : 0;
   if (!missing.empty() && !made) {
     fault.cause = Cause::tile_skipped;
+    fault.operand = 1;
     return "keys are left out, whose scores were never made";
   }
   if (missing.empty() && from_begin && count(keys) == p_.len_kv) {
@@ -76,6 +79,7 @@ std::optional<TermFault> TermJudging::of_outputs() {
       if (term.row != row && !keys.empty() && visible_as(row, term.row, keys)) {
         is(Cause::operand_of_other_row, Stage::qk,
            "the row of Q is another than the row whose keys are seen");
+        fault.operand = 0;
       } else if (term.row != row) {
         is(Cause::misplaced, Stage::epilogue, "rows are stored at the place of others");
       } else if (!output.own_column) {
@@ -111,6 +115,7 @@ std::optional<TermFault> TermJudging::of_outputs() {
         });
         return any;
       }));
+  if (fault.operand) tell_operand({}, fault);
   fault.share = most->second.second / std::max(told, 1.0);
   // Rows that see the same keys as others do not tell whether they are stored elsewhere.
   for (auto& [what, kind] : kinds) {

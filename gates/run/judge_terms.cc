@@ -12,6 +12,7 @@ namespace lanescope {
 TermJudgement TermJudging::judge() {
   TermJudgement judgement;
   judgement.merges = all_.merges;
+  judgement.lines = stage_lines();
   const auto found = first_conflict();
   if (found && found->conflict != Conflict::odd) {
     judgement.fault = of_conflict(*found);
@@ -35,6 +36,8 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
         if (output.term.kind != "-" && output.term.kind != "unknown") known.insert(row);
         for (const std::int64_t meeting : output.meetings) {
           const Conflict conflict = all_.meetings.at(meeting).conflict;
+          // Others come of another.
+          if (all_.meetings.at(meeting).fresh == 0) continue;
           if (conflict != Conflict::odd) known.insert(row);
           rows[conflict].insert(row);
           if (is_wrong_.contains(row)) which[conflict].insert(meeting);
@@ -73,6 +76,9 @@ void TermJudging::add(const Provenance::Meeting& meeting, Found& found) const {
   if (std::find(found.lines.begin(), found.lines.end(), meeting.line) == found.lines.end()) {
     found.lines.push_back(meeting.line);
   }
+  for (int side = 0; side < 2; ++side) {
+    for (const auto& [road, count] : meeting.roads[side]) found.roads[side][road] += count;
+  }
   for (const auto& sample : meeting.samples) {
     if (is_wrong_.contains(sample.first.row) || sample.first.is_input()) {
       found.samples.push_back(sample);
@@ -84,7 +90,7 @@ TermFault TermJudging::of_conflict(const Found& found) const {
   TermFault fault;
   fault.share = found.share;
   fault.lines = found.lines;
-  if (found.lines.size() > 3) fault.lines.resize(3);
+  if (found.lines.size() > 2) fault.lines.resize(2);
   std::string what;
   explain(found, fault, what);
   std::string line = found.first->line + ": " + what;
@@ -96,6 +102,7 @@ TermFault TermJudging::of_conflict(const Found& found) const {
                            std::to_string(found.first->block) + ", warp " +
                            std::to_string(found.first->warp) + ", lane " +
                            std::to_string(found.first->lane) + ")");
+  tell_lines(found, fault);
   return fault;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct TermFault {
   /// Another stage that it may as well be.
   std::optional<Stage> or_stage = {};
   double share = 0;  ///< of the wrong rows that have it
+  std::optional<int>
+      operand;  ///< Q (0), K (1) or V (2), whose elements are others than they should
   std::vector<std::string> evidence;
   std::vector<std::string> lines;  ///< of the source, where it shows first
 };
@@ -29,6 +32,8 @@ struct TermJudgement {
   /// All of them are put together as they should be: numbers are wrong, not which.
   bool is_whole = false;
   std::vector<std::string> merges;  ///< lines that put parts of rows together
+  /// By stage: lines that do what it does, those of wrong outputs of the epilogue.
+  std::map<Stage, std::vector<std::string>> lines;
 };
 
 /// `wrong`: rows of the outputs that are wrong, over batches and heads.

@@ -119,17 +119,33 @@ Provenance read_provenance(const std::string& path) {
     if (what == "fault") {
       Provenance::Meeting& meeting = all.meetings[number];
       int conflict = 0;
-      words >> conflict >> meeting.count >> meeting.block >> meeting.warp >> meeting.lane;
+      words >> conflict >> meeting.count >> meeting.fresh >> meeting.block >> meeting.warp >>
+          meeting.lane;
       meeting.conflict = static_cast<ptx::Conflict>(conflict);
       std::getline(words >> std::ws, meeting.line);
     } else if (what == "sample") {
-      words >> first >> second;
-      all.meetings[number].samples.emplace_back(term_in(first), term_in(second));
+      std::int64_t one = 0, other = 0;
+      words >> first >> second >> one >> other;
+      Provenance::Meeting& meeting = all.meetings[number];
+      meeting.samples.emplace_back(term_in(first), term_in(second));
+      ++meeting.roads[0][one];
+      ++meeting.roads[1][other];
+    } else if (what == "stop") {
+      std::getline(words >> std::ws, all.roads[number].emplace_back());
+    } else if (what == "input") {
+      std::int64_t times = 0, road = 0;
+      words >> times >> road;
+      if (number >= 0 && number < 3) all.input_roads[number][road] += times;
+    } else if (what == "address") {
+      std::getline(words >> std::ws, all.addresses[number].emplace_back());
+    } else if (what == "rescale") {
+      std::getline(words >> std::ws, all.rescales[number == 1 ? 1 : 0].emplace_back());
+    } else if (what == "mask") {
+      std::getline(words >> std::ws, all.masks.emplace_back());
     } else if (what == "o" || what == "lse") {
       Provenance::Output output;
       std::string term, column, values, meetings;
-      words >> output.count >> term >> column >> values >> meetings;
-      std::getline(words >> std::ws, output.line);
+      words >> output.count >> term >> column >> values >> meetings >> output.road;
       output.term = term_in(term);
       output.own_column = column != "other";
       output.values = set_in(values);
@@ -147,6 +163,14 @@ Provenance read_provenance(const std::string& path) {
       all.made.back().values.emplace_back(std::strtod(first.c_str(), nullptr), term_in(second));
     } else if (what == "scored") {
       while (words >> first) all.scored[number].push_back(set_in(first));
+    }
+  }
+  for (auto* site : {&all.o, &all.lse}) {
+    for (auto& [row, outputs] : *site) {
+      for (Provenance::Output& output : outputs) {
+        const auto road = all.roads.find(output.road);
+        if (road != all.roads.end() && !road->second.empty()) output.line = road->second.back();
+      }
     }
   }
   return all;

@@ -35,10 +35,12 @@ struct Provenance {
   /// Terms that do not go together, where an instruction put them together.
   struct Meeting {
     ptx::Conflict conflict;
-    std::int64_t count = 0, block = 0;
+    std::int64_t count = 0, fresh = 0;  ///< fresh: of terms that had no other in them
+    std::int64_t block = 0;
     int warp = 0, lane = 0;
     std::string line;
     std::vector<std::pair<Term, Term>> samples;
+    std::map<std::int64_t, std::int64_t> roads[2];  ///< of samples' terms: how many came by each
   };
   /// What some values of a row of an output are.
   struct Output {
@@ -47,7 +49,8 @@ struct Provenance {
     bool own_column = true;
     Set values;                          ///< rows of V
     std::vector<std::int64_t> meetings;  ///< that it has in it
-    std::string line;                    ///< that stored it
+    std::int64_t road = 0;
+    std::string line = "-";  ///< that stored it
   };
 
   /// Numbers that an instruction made, with the terms that they are.
@@ -57,8 +60,17 @@ struct Provenance {
   };
 
   std::map<std::int64_t, Meeting> meetings;
-  std::vector<Made> made;                              ///< as they came first
-  std::vector<std::string> merges;                     ///< lines that put parts of rows together
+  std::vector<Made> made;                ///< as they came first
+  std::vector<std::string> merges;       ///< lines that put parts of rows together
+  std::vector<std::string> masks;        ///< lines that replace scores
+  std::vector<std::string> rescales[2];  ///< lines that rescale l; O
+  /// Lines by which numbers came to where they were taken: one made it, or loaded it where the host
+  /// had put it; others stored and loaded it since.
+  std::map<std::int64_t, std::vector<std::string>> roads;
+  /// By roads of those: where the addresses are made that they are fetched from.
+  std::map<std::int64_t, std::vector<std::string>> addresses;
+  /// Of elements of Q, K and V that were multiplied: how many came by each road.
+  std::map<std::int64_t, std::int64_t> input_roads[3];
   std::map<std::int64_t, std::vector<Output>> o, lse;  ///< by row
   /// By row: keys whose scores with it were made, and those whose scores were made again.
   std::map<std::int64_t, std::vector<Set>> scored;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,8 +29,9 @@ class TermJudging : public TermRows {
     double share = 0;
     std::int64_t count = 0;
     std::vector<std::string> lines;
-    Samples samples;                 ///< of wrong rows, or all
-    std::vector<std::int64_t> rows;  ///< wrong ones that have it
+    Samples samples;                                ///< of wrong rows, or all
+    std::map<std::int64_t, std::int64_t> roads[2];  ///< of all samples' terms
+    std::vector<std::int64_t> rows;                 ///< wrong ones that have it
     const Provenance::Meeting* first = nullptr;
     bool sums_too = false;     ///< weights of other rows are summed up as well
     bool outputs_too = false;  ///< P·V of other units is added up as well
@@ -47,6 +49,15 @@ class TermJudging : public TermRows {
   void explain_rows(const Found& found, TermFault& fault, std::string& what) const;
   void explain_values(const Found& found, TermFault& fault, std::string& what) const;
   void explain_units(const Found& found, TermFault& fault, std::string& what) const;
+
+  // The lines of a fault.
+
+  void tell_lines(const Found& found, TermFault& fault) const;
+  std::map<Stage, std::vector<std::string>> stage_lines() const;
+  void tell_operand(const Found& found, TermFault& fault) const;
+  std::vector<std::vector<std::string>> roads_of(
+      const std::map<std::int64_t, std::int64_t>& counts) const;
+
   /// A part of a sum is added to itself where another should be: an exchange between lanes failed.
   bool adds_itself(const Found& found) const {
     return most_of(found.samples, [](const Term& x, const Term& y) { return x.set == y.set; });

@@ -73,7 +73,7 @@ struct Followed {
   void meet(Conflict conflict, Row from, Row to, F&& terms_of) {
     const auto number = std::ssize(all.meetings);
     Provenance::Meeting& meeting = all.meetings[number];
-    meeting = {conflict, 5, 5, 6, 7, 8, "k.cu:7", {}, {}};
+    meeting = {conflict, 5, 5, 6, 7, 8, "k.cu:7", {}, {}, {}, {}};
     for (Row row = from; row < to; ++row) {
       meeting.samples.push_back(terms_of(row));
       all.o[row][0].meetings.push_back(number);
@@ -117,9 +117,9 @@ TEST_CASE("provenance: a file is read as it was written, the last launch", "[ter
   const auto conflict = std::to_string(static_cast<int>(Conflict::output_of_other_row));
   const std::string before = "launch\no 4 8 output/4/-/-/0 own - - 1\nstop 1 k.cu:1\nmerge 0 old\n";
   const std::string last = R"( 512 500 3 1 17 k.cu:20 add.f32
-sample 0 weight/3:17/3:20/-/0 sum/3/3:1/0-15,40-40/0 4 0
+sample 0 weight/3:17/3:20/-/0 sum/3/3:1/0-15,40-40/0 4 0 1 0
 fault 1 4 2 0 0 0 0 -
-sample 1 q/3/5 k/9/6 0 0
+sample 1 q/3/5 k/9/6 0 0 - -
 input 2 64 4
 address 4 k.cu:3
 mask 0 k.cu:5
@@ -144,6 +144,7 @@ scored 3 0-31 4-7
   const Provenance::Meeting& first = all.meetings.at(0);
   CHECK((first.conflict == Conflict::output_of_other_row && first.count == 512));
   CHECK((first.fresh == 500 && first.roads[0].at(4) == 1));
+  CHECK((first.ordered[0] == 1 && first.disordered[1] == 1 && first.disordered[0] == 0));
   CHECK((first.block == 3 && first.warp == 1 && first.lane == 17));
   CHECK(first.line == "k.cu:20 add.f32");
   const auto& [weight, sum] = first.samples.at(0);
@@ -247,6 +248,16 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   CHECK(other.is(Cause::not_rescaled, Stage::pv));
   const auto inputs = [](Row row) { return Pair{term("q", row), term("k", 0)}; };
   CHECK(met(Conflict::other_head, inputs).is(Cause::wrong_head, Stage::load));
+  // The same head of another batch: K's, or that of Q, where the row is stored as another's.
+  const auto batches = [](Row row) { return Pair{term("q", row - 64), term("k", row)}; };
+  Followed run = met(Conflict::other_head, batches);
+  run.problem.batch = 2;
+  run.problem.heads = 2;
+  run.problem.heads_kv = 1;
+  CHECK(run.is(Cause::wrong_source, Stage::load));
+  CHECK(run.judged().fault.value().operand == 1);
+  for (Row row = 64; row < 128; ++row) run.all.o[row][0].term.row = row - 64;
+  CHECK(run.judged().fault.value().operand == 0);
 }
 
 TEST_CASE("judge terms: weights and rows of V that are of other keys", "[terms]") {
@@ -301,6 +312,11 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   for (Row row = 0; row < 128; ++row) all.put(row, row, {{row / 64 * 64, row / 64 * 64 + 63}});
   all.are_wrong(0, 20);
   CHECK(all.is(Cause::causal_mask_missing, Stage::qk));
+  // Tiles of 16 keys on the diagonal without a mask.
+  Followed tiles(true);
+  for (Row row = 0; row < 64; ++row) tiles.put(row, row, {{0, (row % 32 + 32) / 16 * 16 + 15}});
+  tiles.are_wrong(0, 64);
+  CHECK(tiles.is(Cause::causal_mask_missing, Stage::qk));
   // Rows before the first that sees a key.
   Followed none(true);
   none.problem.len_kv = 16;

@@ -172,6 +172,7 @@ TEST_CASE("locate: every planted bug by stage, site and cause", "[slow]") {
     const std::string source = "kernels/";
     CHECK(item.access_line.substr(0, source.size()) == source);
     constexpr std::array findings_of_two = {"race",
+                                            "wrong_phase",
                                             "missing_wait",
                                             "written_twice",
                                             "operand_overwritten",

@@ -384,6 +384,10 @@ TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]"
   CHECK_FALSE(released("barrier.cluster.arrive.relaxed.aligned;" + cluster_wait));
   CHECK_FALSE(released("fence.acq_rel.cta;\n"));
   CHECK(run(one + expect("512") + load + read_back, true).found(Kind::missing_wait));
+  // The parity of a phase before the first: it waits for nothing.
+  std::string over = wait;
+  over.replace(over.find(", 0;"), 4, ", 1;");
+  CHECK(run(one + expect("512") + load + over + read_back, true).found(Kind::wrong_phase));
   // A try_wait may return before the phase has completed: its result has to be looked at.
   const std::string ignored =
       "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r9], 0;\nselp.u32 %r11, 1, 0, %p1; "

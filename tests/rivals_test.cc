@@ -103,7 +103,7 @@ TEST_CASE("a mask is named by all scores, the few that tell masks apart among th
       {causal, [](int query, int key) { return key <= query + 2; }, Cause::mask_off_by_one, "+ 2"},
       // In the block's first tile as if nothing were masked: its other tiles tell.
       {fewer_queries, [](int query, int key) { return key < 70 && key <= query / 32 * 32 + 41; },
-       Cause::mask_misaligned, "all rows of a block are masked as its last"},
+       Cause::causal_mask_missing, "all rows of a block are masked as its last"},
       {fewer_queries, [](int query, int key) { return key <= query / 32 * 32 + 10; },
        Cause::mask_misaligned, "all rows of a block are masked as its first"},
       {fewer_queries, [](int query, int key) { return key < 70 && key <= query / 4 * 4 + 13; },

@@ -31,8 +31,8 @@ inline std::vector<Specimen> all_specimens() {
         !(words >> s.name >> s.kernel >> s.stage >> s.site >> s.cause >> s.shape))
       continue;
     for (const char* kind :
-         {"race", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read",
-          "missing_proxy_fence", "operand_overwritten", "register_in_flight",
+         {"race", "wrong_phase", "missing_wait", "written_twice", "out_of_bounds",
+          "uninitialised_read", "missing_proxy_fence", "operand_overwritten", "register_in_flight",
           "missing_register_fence", "layout_disagrees", "wrong_expect_tx", "unfenced_barrier",
           "barrier_overwritten", "unfinished_copy", "double_arrival"}) {
       if (s.cause == kind) s.finding = kind;

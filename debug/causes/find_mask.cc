@@ -156,7 +156,11 @@ void find_mask(const Scene& scene, Findings& findings) {
     findings.push_back(finding);
     return true;
   };
+  const std::ptrdiff_t first = std::ssize(findings);
   for (const MaskRule& rule : mask_rules(scene.info())) attempt(rule, 0);
+  // Of one cause, what holds in other tiles as well.
+  std::stable_sort(findings.begin() + first, findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.bits < b.bits; });
   for (const MaskRule& rule : shifted_masks(scene.info(), scene.place(), scene.tile())) {
     if (attempt(rule, shift_bits)) break;  // what it sees of the tile is the same for many
   }

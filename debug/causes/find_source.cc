@@ -99,7 +99,12 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
   const bool of_own_input = static_cast<int>(tensor) == static_cast<int>(scene.site());
   const bool of_a_head = chunk == 0 && rows != 0 && rows % length == 0 && of_own_input &&
                          10 * most->second >= 9 * explained;
-  Finding finding{of_a_head ? Cause::wrong_head : Cause::wrong_source, share};
+  const bool of_a_tile = chunk == 0 && rows != 0 && rows % scene.info().bc == 0 && of_own_input &&
+                         scene.site() != SiteId::q_smem && 10 * most->second >= 9 * explained;
+  Finding finding{of_a_head   ? Cause::wrong_head
+                  : of_a_tile ? Cause::stale_operand
+                              : Cause::wrong_source,
+                  share};
   const char names[] = {'q', 'k', 'v'};
   const auto off = [](std::int64_t count, const char* what) {
     const std::string number = std::to_string(std::abs(count));

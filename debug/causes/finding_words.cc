@@ -27,6 +27,8 @@ const char* name_of(Kind kind) {
       return "written twice";
     case Kind::never_written:
       return "never written";
+    case Kind::wrong_phase:
+      return "wrong phase";
     case Kind::missing_proxy_fence:
       return "missing proxy fence";
     case Kind::operand_overwritten:
@@ -82,6 +84,9 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::missing_wait:
       return "an async copy into these bytes may still be under way: its wait is missing or too "
              "weak";
+    case Kind::wrong_phase:
+      return "an async copy into these bytes may still be under way: the wait before passed by the "
+             "parity of a phase that was over already, and waited for nothing";
     case Kind::uninitialised_read:
       return f.region == simt::shared_region ? "nobody wrote these bytes in this block"
                                              : "nobody wrote these bytes before";

@@ -68,6 +68,7 @@ void add_strides(const DumpInfo& info, Flaws& flaws) {
     };
     for (const Distance& batch :
          p.batch > 1 ? distances_of(p, of_batch) : std::vector<Distance>{}) {
+      if (batch.rows == 0) continue;  // which is that of batch 0 (flaws_of_operands.cc)
       add("batch * " + batch.text + " + head * length", which > 1,
           [=](const RowPlan& plan) { return plan.batch * batch.rows + own_head(plan) * of_head; });
     }

@@ -62,8 +62,10 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
     for (const std::int64_t step : {br, std::int64_t{16}, std::int64_t{8}}) {
       if (step > br) continue;
       const std::string rows = step == br ? "a tile's" : std::to_string(step);
-      add(Cause::mask_misaligned, "whose causal mask is that of the last of " + rows + " rows",
-          step != br, [=](std::int64_t query) {
+      // As where tiles on the diagonal are not masked.
+      add(step >= 16 ? Cause::causal_mask_missing : Cause::mask_misaligned,
+          "whose causal mask is that of the last of " + rows + " rows", step != br,
+          [=](std::int64_t query) {
             return p.visible_keys(std::min(p.len_q, rounded_up(query + 1, step)) - 1);
           });
       add(Cause::mask_misaligned, "whose causal mask is that of the first of " + rows + " rows",

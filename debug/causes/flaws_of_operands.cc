@@ -51,7 +51,8 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
   for (const auto& [what, choices, flat] : maps) {
     for (const int which : {0, 1, 2}) {
       const char* const tensors[] = {"K and V are", "K is", "V is"};
-      flaws.push_back({Cause::wrong_head, Stage::load,
+      const bool of_batch = what == "that of batch 0";
+      flaws.push_back({of_batch ? Cause::wrong_source : Cause::wrong_head, Stage::load,
                        std::string("in which the kv head of ") + tensors[which] + " " + what,
                        choices + (which > 0), [=, flat = flat](RowPlan& plan) {
                          const std::int64_t head = flat(plan);
@@ -112,7 +113,8 @@ void add_queries(const DumpInfo& info, Flaws& flaws) {
     });
   }
   of_head("head 0", 0, [=](const RowPlan& plan) { return plan.batch * p.heads; });
-  of_head("batch 0", 0, [=](const RowPlan& plan) { return plan.head; });
+  add(Cause::wrong_source, "batch 0", 0,
+      [=](const RowPlan& plan) { return plan.head * p.len_q + plan.query; });
   of_head("its kv head's number", 0,
           [=](const RowPlan& plan) { return plan.batch * p.heads + p.kv_head(plan.head); });
   if (const std::int64_t group = p.heads / p.heads_kv; group > 1 && p.heads_kv > 1) {

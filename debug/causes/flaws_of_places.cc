@@ -217,13 +217,13 @@ void add_short_steps(const DumpInfo& info, Flaws& flaws) {
                          }});
       }
       if (step >= info.bc) continue;
-      flaws.push_back({Cause::wrong_source, Stage::pv, "in which P's key" + text, choices,
+      flaws.push_back({Cause::operand_of_other_row, Stage::pv, "in which P's key" + text, choices,
                        [=, len_kv = info.problem.len_kv](RowPlan& plan) {
                          take_weights_from(of_columns, len_kv, plan);
                        }});
       // That V stays there the groups of keys have.
       if (way == 0) continue;
-      flaws.push_back({Cause::wrong_source, Stage::pv, "in which V's key" + text, choices,
+      flaws.push_back({Cause::operand_of_other_row, Stage::pv, "in which V's key" + text, choices,
                        [=](RowPlan& plan) { plan.v_from = of_rows; }});
     }
   }

@@ -74,24 +74,30 @@ void add_bounds(const Problem& problem, std::vector<MaskRule>& rules) {
 }
 
 void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
-  const auto add = [&](const std::string& text, const Count& query) {
-    rules.push_back(rule_of(Cause::mask_misaligned, text, query, own_key, is_seen));
+  const auto add = [&](Cause cause, const std::string& text, const Count& query) {
+    rules.push_back(rule_of(cause, text, query, own_key, is_seen));
   };
-  add("the query is counted from the block's first row, not from query 0",
+  add(Cause::mask_misaligned, "the query is counted from the block's first row, not from query 0",
       [](const DumpInfo& info, auto row) { return row % info.br; });
   if (own.heads_per_tile > 1) {
-    add("the query is counted from the first row of all heads of the tile, not of its own",
+    add(Cause::mask_misaligned,
+        "the query is counted from the first row of all heads of the tile, not of its own",
         [](const DumpInfo&, auto row) { return row; });
-    add("the rows of a tile are taken for those of its heads by turns; they lie head by head",
+    add(Cause::mask_misaligned,
+        "the rows of a tile are taken for those of its heads by turns; they lie head by head",
         [](const DumpInfo& info, auto row) { return row / info.heads_per_tile; });
   }
   const auto add_group = [&](const std::string& group, std::int64_t rows) {
-    add(group + " are masked as its first", [=](const DumpInfo& info, auto row) {
-      return own_query(info, row / info.br * info.br + row % info.br / rows * rows);
-    });
-    add(group + " are masked as its last", [=](const DumpInfo& info, auto row) {
-      return own_query(info, row / info.br * info.br + row % info.br / rows * rows) + rows - 1;
-    });
+    add(Cause::mask_misaligned, group + " are masked as its first",
+        [=](const DumpInfo& info, auto row) {
+          return own_query(info, row / info.br * info.br + row % info.br / rows * rows);
+        });
+    // As where tiles on the diagonal are not masked.
+    const bool of_tiles = rows >= 16;
+    add(of_tiles ? Cause::causal_mask_missing : Cause::mask_misaligned,
+        group + " are masked as its last", [=](const DumpInfo& info, auto row) {
+          return own_query(info, row / info.br * info.br + row % info.br / rows * rows) + rows - 1;
+        });
   };
   add_group("all rows of a block", own.br);
   for (const std::int64_t rows : {2, 4, 8, 16, 32, 64}) {
@@ -99,11 +105,11 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
     const std::string number = std::to_string(rows);
     add_group("all rows of a group of " + number, rows);
     if (rows < 8) continue;
-    add("the query is counted within " + number + " rows of the block",
+    add(Cause::mask_misaligned, "the query is counted within " + number + " rows of the block",
         [=](const DumpInfo& info, auto row) {
           return own_query(info, row / info.br * info.br + row % rows);
         });
-    add("the block's rows before a group of " + number + " count twice",
+    add(Cause::mask_misaligned, "the block's rows before a group of " + number + " count twice",
         [=](const DumpInfo& info, auto row) {
           return own_query(info, row) + row % info.br / rows * rows;
         });
@@ -148,7 +154,8 @@ void add_keys(const DumpInfo& own, std::vector<MaskRule>& rules) {
                        }});
       continue;
     }
-    add(Cause::mask_misaligned, group + " are masked as its first",
+    add(keys >= 16 ? Cause::causal_mask_missing : Cause::mask_misaligned,
+        group + " are masked as its first",
         [=](const DumpInfo&, auto key) { return key / keys * keys; });
     add(Cause::mask_misaligned, group + " are masked as its last",
         [=](const DumpInfo&, auto key) { return key / keys * keys + keys - 1; });

@@ -176,7 +176,8 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
                        CheckReport& report) {
   std::vector<std::uint32_t> places;
   for (const simt::Finding& f : checker.findings()) {
-    for (const std::uint32_t place : {f.access.place, f.earlier.place, f.used.place}) {
+    for (const std::uint32_t place :
+         {f.access.place, f.earlier.place, f.used.place, f.waited.place}) {
       if (place != 0) places.push_back(place);
     }
   }
@@ -192,6 +193,7 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.access_line = lines[f.access.place];
     item.earlier_line = lines[f.earlier.place];
     item.used_line = lines[f.used.place];
+    item.waited_line = lines[f.waited.place];
     if (f.kind == Kind::late_register_access) {
       add_note(item, report.notes);
       continue;

@@ -22,9 +22,9 @@ struct CheckReport {
   std::vector<std::string> warnings;
   struct Item {
     simt::Finding finding;
-    std::string access_line, earlier_line, used_line;  ///< "kernels/mma.h:113"
-    std::string region;                                ///< "shared memory", "o"; empty: none
-    std::int64_t region_bytes = 0;                     ///< of a region in global memory
+    std::string access_line, earlier_line, used_line, waited_line;  ///< "kernels/mma.h:113"
+    std::string region;               ///< "shared memory", "o"; empty: none
+    std::int64_t region_bytes = 0;    ///< of a region in global memory
     std::string element;              ///< "q[3][17]", "o[batch 0][head 1][row 3][d 17]"
     std::optional<SiteId> site;       ///< what the element is one of, where that is known
     std::optional<Stage> stage;       ///< that the access is in, where the kernel says so

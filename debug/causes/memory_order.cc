@@ -66,7 +66,8 @@ void put_waits_first(std::vector<CheckReport::Item>& items) {
     const bool same_lines = !item.earlier_line.empty() &&
                             line_of(item.access_line) == line_of(race.access_line) &&
                             line_of(item.earlier_line) == line_of(race.earlier_line);
-    return item.finding.kind == Kind::missing_wait && (same_places || same_lines);
+    const Kind kind = item.finding.kind;
+    return (kind == Kind::missing_wait || kind == Kind::wrong_phase) && (same_places || same_lines);
   };
   const auto wait = std::find_if(items.begin(), items.end(), is_its_wait);
   if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);
@@ -81,6 +82,8 @@ Cause cause_of(Kind kind) {
       return Cause::race;
     case Kind::missing_wait:
       return Cause::missing_wait;
+    case Kind::wrong_phase:
+      return Cause::wrong_phase;
     case Kind::uninitialised_read:
       return Cause::uninitialised_read;
     case Kind::uninitialised_register:

@@ -57,6 +57,7 @@ Flow commit_copies(Warp& warp, const Instruction&, std::uint32_t mask) {
 }
 
 Flow wait_for_copies(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  warp.note_wait(mask);
   warp.tally_wait(
       warp.complete_copies(mask, in.kind == 1, static_cast<std::uint32_t>(in.immediate)));
   return Flow::next;
@@ -176,6 +177,13 @@ void Warp::land(const Copies& copies, std::size_t lane) {
 }
 
 /// The latest legal moment: what is not waited for has not arrived.
+void Warp::note_wait(std::uint32_t mask) {
+  simt::BlockChecker* const checker = block_.checker();
+  for (; checker && mask != 0; mask &= mask - 1) {
+    checker->note_wait(thread(std::countr_zero(mask)), place_number(), false);
+  }
+}
+
 bool Warp::complete_copies(std::uint32_t mask, bool all, std::uint32_t pending) {
   bool any = false, is_empty = false;
   for (Copies& copies : copies_) {

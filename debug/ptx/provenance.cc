@@ -119,11 +119,20 @@ class Following {
     constexpr std::size_t most = 256;
     if (fault.samples.size() < most) {
       fault.samples.insert(describe(x) + " " + describe(y) + " " + road(replay_.road_of(x)) + " " +
-                           road(replay_.road_of(y)));
+                           road(replay_.road_of(y)) + order(conflict, x, y));
     }
     return at->second;
   }
 
+  /// " 1 0": whether the operands of a product of matrices stand in order; "-": it is none.
+  std::string order(Conflict conflict, TermId x, TermId y) const {
+    std::string text;
+    for (const TermId id : {x, y}) {
+      const auto ordered = replay_.is_in_order(id, conflict == Conflict::column_of_other);
+      text += !ordered ? " -" : *ordered ? " 1" : " 0";
+    }
+    return text;
+  }
   std::string road(RoadId road) {
     roads_.insert(road);
     return std::to_string(road);

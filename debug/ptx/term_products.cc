@@ -42,6 +42,30 @@ void TermReplay::note_factors(const Lines& a, const Lines& b) {
   }
 }
 
+std::optional<bool> TermReplay::is_in_order(TermId operand, bool by_column) const {
+  for (const Lines* lines : factors_) {
+    if (!lines) return std::nullopt;
+    const auto at = std::find(lines->terms.begin(), lines->terms.end(), operand);
+    if (at == lines->terms.end()) continue;
+    const auto first = (at - lines->terms.begin()) / lines->depth * lines->depth;
+    // What each is, less where it stands, is the same.
+    std::optional<std::int64_t> shift;
+    int known = 0;
+    for (int i = 0; i < lines->depth; ++i) {
+      const TermId id = lines->terms[static_cast<std::size_t>(first + i)];
+      const std::optional<std::uint32_t> index = terms_.index_of(id, by_column);
+      if (!index) continue;
+      const std::int64_t own = std::int64_t{*index} - i;
+      if (shift && own != *shift) return false;
+      shift = own;
+      ++known;
+    }
+    if (known < 2) return std::nullopt;
+    return true;
+  }
+  return std::nullopt;
+}
+
 RoadId TermReplay::road_of(TermId operand) const {
   for (const Lines* lines : factors_) {
     for (std::size_t i = 0; lines && i < lines->terms.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -55,6 +56,9 @@ class TermReplay {
 
   /// How an operand of the instruction at hand came to it; 0: it is none, or not known.
   RoadId road_of(TermId operand) const;
+  /// Whether the keys, or the columns of an input of Q and K, that lie beside an operand of the
+  /// product of matrices at hand go on by one; nothing where it is none.
+  std::optional<bool> is_in_order(TermId operand, bool by_column) const;
   /// By array and road: how often elements of Q, K and V were multiplied that came by it.
   const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
   const Roads& roads() const { return roads_; }

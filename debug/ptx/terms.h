@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "debug/ptx/index_sets.h"
@@ -104,6 +105,13 @@ class Terms {
   InputElement element(TermId id) const {
     const std::uint32_t at = id & ((1u << 29) - 1);
     return {static_cast<int>(id >> 29 & 3), at / sides_.columns, at % sides_.columns};
+  }
+  /// The column or row of an input; the key of a weight.
+  std::optional<std::uint32_t> index_of(TermId id, bool by_column) const {
+    if (id == no_term) return std::nullopt;
+    if (is_input(id)) return by_column ? element(id).column : element(id).row;
+    const bool has_key = is(id, TermKind::weight) && terms_[id].a.is_score();
+    return has_key ? std::optional(terms_[id].a.key()) : std::nullopt;
   }
   const Term& operator[](TermId id) const { return terms_[id]; }
   IndexSets& sets() { return sets_; }

@@ -223,6 +223,8 @@ class Warp {
   /// `pending`.
   /// Returns whether there was anything.
   bool complete_copies(std::uint32_t mask, bool all, std::uint32_t pending);
+  /// Tells the memory checker that these lanes wait for copies here.
+  void note_wait(std::uint32_t mask);
   std::array<std::uint32_t, 32> groups_committed{};
   /// Lanes that have executed a fence of the cluster's scope, or a wider one.
   std::uint32_t fenced_lanes = 0;

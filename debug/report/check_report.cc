@@ -42,6 +42,7 @@ void item_lines(const CheckReport::Item& item, Page& page) {
   if (f.access.place != 0) page.whole("  " + party_text(f.access, item.access_line));
   if (f.earlier.place != 0) page.whole("  " + party_text(f.earlier, item.earlier_line));
   if (f.used.place != 0) page.whole("  " + party_text(f.used, item.used_line, "used"));
+  if (f.waited.place != 0) page.whole("  " + party_text(f.waited, item.waited_line, "waited"));
   if (!item.element.empty()) page.field("at", item.element);
   if (f.passed.tile >= 0) page.field("after", progress_text(f.passed));
 }
@@ -81,7 +82,8 @@ Json item_json(const CheckReport::Item& item) {
           {"passed", progress_json(f.passed)},
           {"access", party_json(f.access, item.access_line)},
           {"earlier", party_json(f.earlier, item.earlier_line)},
-          {"used", party_json(f.used, item.used_line)}};
+          {"used", party_json(f.used, item.used_line)},
+          {"waited", party_json(f.waited, item.waited_line)}};
 }
 
 std::string check_json(const CheckReport& report) {

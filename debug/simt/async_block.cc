@@ -229,6 +229,8 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
   }
   if (BlockChecker* checker = host_.checker()) {
     checker->clocks().take(barrier.completed, caller.thread);
+    const std::uint32_t before = std::exchange(barrier.heeded[caller.thread], barrier.phase);
+    checker->note_wait(caller.thread, place_of(caller), before == barrier.phase);
   }
   barrier.phase_waited_for = barrier.phase;
   return true;

@@ -48,8 +48,9 @@ struct MbarrierState final : Waitable {
   int agent = 0;  ///< of the copies that complete on it: its clock is the phase
   std::uint32_t phase_of_copy = 0, phase_waited_for = 0;  ///< counted from 1, the last ones
   Arrival copied{};                                       ///< who issued the last copy
-  int under_way = 0;                                      ///< copies that complete on it
-  std::set<AsyncBlock*> senders;                          ///< other blocks that have sent copies
+  std::map<int, std::uint32_t> heeded;  ///< by thread: phases that its last wait saw completed
+  int under_way = 0;                    ///< copies that complete on it
+  std::set<AsyncBlock*> senders;        ///< other blocks that have sent copies
   Carried completed, current;
   std::string story() const override;
   /// Phases that completed behind the last one that was waited for.

@@ -165,7 +165,7 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
                                  int count) {
   if (static_cast<int>(arrivals.size()) != count) return;
   const bool ran_ahead = std::any_of(found_.begin(), found_.end(), [](const Finding& finding) {
-    return finding.kind == Kind::missing_wait;
+    return finding.kind == Kind::missing_wait || finding.kind == Kind::wrong_phase;
   });
   std::map<int, std::uint32_t> seen;
   for (const Arrival& a : arrivals) {

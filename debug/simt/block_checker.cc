@@ -72,7 +72,14 @@ void BlockChecker::name_register(Finding& finding) const {
 void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int region,
                        std::int64_t offset, std::size_t bytes) {
   const Progress passed = passed_[static_cast<std::size_t>(access.thread)];
-  merge(found_, {kind, access, earlier, passed, region, offset, static_cast<int>(bytes), 1});
+  Finding finding{kind, access, earlier, passed, region, offset, static_cast<int>(bytes), 1};
+  if (const auto wait = waits_.find(access.thread);
+      kind == Kind::missing_wait && wait != waits_.end()) {
+    const auto [place, in_vain] = wait->second;
+    finding.waited = {false, place, block_, access.thread};
+    if (in_vain) finding.kind = Kind::wrong_phase;
+  }
+  merge(found_, finding);
 }
 
 bool BlockChecker::access(Access access, const void* address, std::size_t bytes,

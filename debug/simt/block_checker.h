@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "debug/simt/async_shadow.h"
@@ -77,6 +79,10 @@ class BlockChecker {
   /// The arrivals that completed a phase of `count` of the mbarrier at `offset`: a thread that came
   /// twice may have taken the place of another. It is a finding where there are others.
   void note_arrivals(std::size_t offset, const std::vector<Arrival>& arrivals, int count);
+  /// A lane waits for copies. `in_vain`: at an mbarrier, by a phase that it knew to be over.
+  void note_wait(int thread, std::uint32_t place, bool in_vain) {
+    waits_[thread] = {place, in_vain};
+  }
   /// The block ended before a copy did.
   void add_unfinished(int thread, std::uint32_t place);
   /// A lane's access to a register of a product that was issued at `issued`; the register lies at
@@ -129,8 +135,8 @@ class BlockChecker {
   };
   /// Says of a register whose address is known which site's it is.
   void name_register(Finding& finding) const;
-  std::vector<Progress> passed_;          ///< by each lane
-  std::vector<std::vector<Held> > held_;  ///< likewise
+  std::vector<Progress> passed_;         ///< by each lane
+  std::vector<std::vector<Held>> held_;  ///< likewise
   std::vector<Finding> found_;
   std::vector<Finding> suspected_;  ///< that explain others
   /// Of cp.async: what it brought and was waited for, wgmma sees without a fence.proxy.async.
@@ -139,7 +145,8 @@ class BlockChecker {
   std::uint32_t last_copy_place_ = 0;
   std::set<std::uint32_t> generic_places_;  ///< of asynchronous work in the generic proxy
   std::unique_ptr<AsyncShadow> async_;
-  std::vector<int> issuers_;  ///< of each agent
+  std::vector<int> issuers_;                             ///< of each agent
+  std::map<int, std::pair<std::uint32_t, bool>> waits_;  ///< by lane, the last one
   std::int64_t block_ = 0;
   bool follows_unwritten_ = false, met_unwritten_ = false;
 };

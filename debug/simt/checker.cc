@@ -60,7 +60,8 @@ bool is_consequence(const Finding& finding, const std::vector<Finding>& all) {
   return std::any_of(all.begin(), all.end(), [&](const Finding& other) {
     if (in_step && is_within_warp(other)) return false;
     return (other.kind == Kind::race || other.kind == Kind::race_with_read ||
-            other.kind == Kind::missing_wait || other.kind == Kind::operand_overwritten) &&
+            other.kind == Kind::missing_wait || other.kind == Kind::wrong_phase ||
+            other.kind == Kind::operand_overwritten) &&
            other.region == finding.region &&
            (other.access.place == finding.access.place ||
             other.earlier.place == finding.access.place);
@@ -188,7 +189,7 @@ bool Checker::watches(const void* begin, std::size_t bytes) const {
 void Checker::name_places(const std::function<std::string(std::uint32_t)>& line_of) {
   for (const Finding& finding : findings_) {
     for (const std::uint32_t place :
-         {finding.access.place, finding.earlier.place, finding.used.place}) {
+         {finding.access.place, finding.earlier.place, finding.used.place, finding.waited.place}) {
       if (place != 0 && !lines_.contains(place)) lines_[place] = line_of(place);
     }
   }

@@ -14,6 +14,7 @@ enum class Kind : std::uint8_t {
   race,                    ///< two accesses, one a write, that nothing orders
   race_with_read,          ///< the same, the earlier access a read
   missing_wait,            ///< an async copy into these bytes has not been waited for
+  wrong_phase,             ///< the same, behind a wait for a phase of an mbarrier that was over
   uninitialised_read,      ///< bytes that were never written
   uninitialised_register,  ///< what a shuffle or matrix product takes was never assigned
   out_of_bounds,
@@ -72,7 +73,8 @@ struct Finding {
   int unwritten_run = 0;
   /// Of a double arrival: a wait was missing in the block before, so that a thread ran ahead.
   bool behind_missing_wait = false;
-  Party used = {};  ///< who used what was read of bytes that nobody wrote; place 0: unknown
+  Party used = {};    ///< who used what was read of bytes that nobody wrote; place 0: unknown
+  Party waited = {};  ///< where the lane had waited for a copy before it; place 0: nowhere
   const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
   std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin
 };

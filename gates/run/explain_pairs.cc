@@ -62,6 +62,22 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     what = "weights meet rows of V of another head";
     return;
   }
+  // Of two orders the one that goes on by one is no accident.
+  if (found.is_disordered(0)) {
+    fault.cause = Cause::permuted;
+    fault.stage = Stage::qk;
+    fault.operand = 1;
+    fault.stage_is_told = true;
+    what = "the scores' keys stand in another order than the rows of V, which follow each other";
+    return;
+  }
+  if (found.is_disordered(1)) {
+    fault.cause = Cause::permuted;
+    fault.or_stage.reset();
+    fault.stage_is_told = true;
+    what = "the rows of V stand in another order than the weights, whose keys follow each other";
+    return;
+  }
   const Cause cause = far ? Cause::stale_operand : Cause::operand_of_other_row;
   if (2 * keys_off > rows && 2 * values_off <= rows) {
     // Of keys that V's rows are of there are no scores, or those of others were made more often.
@@ -128,6 +144,14 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
     return;
   }
   if (found.conflict == Conflict::factor_of_other_unit) {
+    const bool normalised = most_of(found.samples, [](const Term& weight, const Term& x) {
+      return x.b.kind == Unit::Kind::log_sum && weight.b.kind == Unit::Kind::score;
+    });
+    if (normalised) {
+      fault.cause = Cause::wrong_formula;
+      what = "parts that are divided by their l are weighed by their maxima alone";
+      return;
+    }
     const bool twice =
         most_of(found.samples, [](const Term& weight, const Term& x) { return x.b == weight.b; });
     fault.cause = twice ? Cause::rescaled_twice : Cause::not_rescaled;

@@ -107,17 +107,35 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
   }
 }
 
+/// Of rows of Q and keys that do not belong together.
+void TermJudging::explain_heads(const Found& found, TermFault& fault, std::string& what) const {
+  // What is stored as this row has another's Q.
+  const auto of_q = std::count_if(found.rows.begin(), found.rows.end(), [&](std::int64_t row) {
+    bool other = false;
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      other = other || (!lse && output.term.row >= 0 && output.term.row != row);
+    });
+    return other;
+  });
+  const bool batches = most_of(found.samples, [&](const Term& x, const Term& y) {
+    const Term& q = x.kind == "q" ? x : y;
+    const Term& k = x.kind == "q" ? y : x;
+    return k.row / p_.len_kv % p_.heads_kv == p_.kv_head(head_of(q.row) % p_.heads);
+  });
+  fault.stage = Stage::load;
+  fault.operand = 2 * of_q > std::ssize(found.rows) ? 0 : 1;
+  fault.cause = batches ? Cause::wrong_source : Cause::wrong_head;
+  what = std::string("a row of Q meets keys of ") +
+         (batches ? "another batch" : "a head that is not its own");
+}
+
 /// Of Q·Kᵀ.
 void TermJudging::explain_products(const Found& found, TermFault& fault, std::string& what) const {
   const Samples& samples = found.samples;
   fault.stage = Stage::qk;
   switch (found.conflict) {
     case Conflict::other_head:
-      fault.cause = Cause::wrong_head;
-      fault.stage = Stage::load;
-      fault.operand = 1;
-      what = "a row of Q meets keys of a head that is not its own";
-      return;
+      return explain_heads(found, fault, what);
     case Conflict::wrong_factor:
       fault.cause = Cause::wrong_source;
       fault.stage = Stage::load;
@@ -139,6 +157,12 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
       fault.cause = by_row && of_rows.size() > 1 ? Cause::wrong_stride : Cause::permuted;
       fault.or_stage = Stage::load;
       if (by_row) fault.operand = 1;
+      for (const int side : {0, 1}) {
+        if (found.is_disordered(side) && !samples.empty()) {
+          const Term& wrong = side == 0 ? samples.front().first : samples.front().second;
+          fault.operand = wrong.kind == "k" ? 1 : 0;
+        }
+      }
       what = "columns of Q and K that are multiplied are not the same";
       return;
     }

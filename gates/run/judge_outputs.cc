@@ -26,6 +26,10 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     fault.operand = 1;
     return "keys are left out, whose scores were never made";
   }
+  if (missing.empty() && tiles_unmasked_) {
+    fault.cause = Cause::causal_mask_missing;
+    return "keys up to the end of a tile count, as if tiles on the diagonal had no mask";
+  }
   if (missing.empty() && from_begin && count(keys) == p_.len_kv) {
     fault.cause = masks_ ? Cause::mask_misaligned : Cause::causal_mask_missing;
     return "all keys count";
@@ -56,6 +60,19 @@ std::optional<TermFault> TermJudging::of_outputs() {
       masks_ = masks_ || (keys > 0 && keys < p_.len_kv && output.term.set.size() == 1);
     }
   }
+  // Wrong rows that see too many, up to where a tile may end or all of them.
+  std::int64_t more = 0, to_end = 0, within = 0;
+  for (const std::int64_t row : wrong_) {
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      const Set& keys = output.term.set;
+      if (lse || keys.size() != 1 || count(keys) <= count(visible(row))) return;
+      ++more;
+      const std::int64_t end = keys[0].second + 1 - first_key_of(row);
+      to_end += end % 16 == 0 || end == p_.len_kv;
+      within += end < p_.len_kv;
+    });
+  }
+  tiles_unmasked_ = more > 0 && 10 * to_end >= 9 * more && within > 0 && wrong_.size() > 2;
   std::map<std::string, std::pair<TermFault, double>> kinds;
   for (const std::int64_t row : wrong_) {
     const Set want = visible(row);

@@ -78,6 +78,8 @@ void TermJudging::add(const Provenance::Meeting& meeting, Found& found) const {
   }
   for (int side = 0; side < 2; ++side) {
     for (const auto& [road, count] : meeting.roads[side]) found.roads[side][road] += count;
+    found.ordered[side] += meeting.ordered[side];
+    found.disordered[side] += meeting.disordered[side];
   }
   for (const auto& sample : meeting.samples) {
     if (is_wrong_.contains(sample.first.row) || sample.first.is_input()) {

@@ -19,7 +19,8 @@ struct TermFault {
   Stage stage = Stage::load;
   /// Another stage that it may as well be.
   std::optional<Stage> or_stage = {};
-  double share = 0;  ///< of the wrong rows that have it
+  bool stage_is_told = false;  ///< by what stands in order, and what does not
+  double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
       operand;  ///< Q (0), K (1) or V (2), whose elements are others than they should
   std::vector<std::string> evidence;

@@ -51,7 +51,7 @@ std::vector<std::string> accessing_lines(const Diagnosis& diagnosis) {
   std::vector<std::string> lines;
   if (diagnosis.memory.empty()) return lines;
   const CheckReport::Item& item = diagnosis.memory.front();
-  for (const std::string& line : {item.access_line, item.earlier_line}) {
+  for (const std::string& line : {item.waited_line, item.access_line, item.earlier_line}) {
     if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end()) {
       lines.push_back(line);
     }
@@ -203,7 +203,7 @@ class Search {
     if (location_.diagnosis->cause == Cause::out_of_bounds) {
       // Small enough to lie within what may be read and written beside the tensors.
       RunOptions small = given_;
-      small.shape = "b=2,h=4,hkv=2,s=20,skv=36";
+      small.shape = "b=3,h=4,hkv=2,s=20,skv=36";
       small.causal = failed_.causal;
       all.insert(all.begin(), small);
     }

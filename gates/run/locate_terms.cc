@@ -92,7 +92,8 @@ void tell_terms(const std::vector<RunOptions>& failed, bool lacks_rows, Location
   if (!judged) return;
   weigh_terms(
       *judged, lacks_rows, [&] { return merges_in(failed); }, location);
-  if (!location.source.empty() || !location.diagnosis->stage()) return;
+  const bool is_told = !location.source.empty() || !location.diagnosis->memory.empty();
+  if (is_told || !location.diagnosis->stage()) return;
   // Where the stage is done at all.
   const auto lines = judged->lines.find(*location.diagnosis->stage());
   if (lines != judged->lines.end()) location.source = lines->second;

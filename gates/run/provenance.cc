@@ -130,6 +130,11 @@ Provenance read_provenance(const std::string& path) {
       meeting.samples.emplace_back(term_in(first), term_in(second));
       ++meeting.roads[0][one];
       ++meeting.roads[1][other];
+      for (int side = 0; side < 2; ++side) {
+        words >> second;
+        meeting.ordered[side] += second == "1";
+        meeting.disordered[side] += second == "0";
+      }
     } else if (what == "stop") {
       std::getline(words >> std::ws, all.roads[number].emplace_back());
     } else if (what == "input") {

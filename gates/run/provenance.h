@@ -41,6 +41,9 @@ struct Provenance {
     std::string line;
     std::vector<std::pair<Term, Term>> samples;
     std::map<std::int64_t, std::int64_t> roads[2];  ///< of samples' terms: how many came by each
+    /// Of samples' terms in products of matrices: how many stand in order with those beside them,
+    /// and how many do not.
+    std::int64_t ordered[2] = {}, disordered[2] = {};
   };
   /// What some values of a row of an output are.
   struct Output {

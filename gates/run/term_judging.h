@@ -31,7 +31,13 @@ class TermJudging : public TermRows {
     std::vector<std::string> lines;
     Samples samples;                                ///< of wrong rows, or all
     std::map<std::int64_t, std::int64_t> roads[2];  ///< of all samples' terms
-    std::vector<std::int64_t> rows;                 ///< wrong ones that have it
+    std::int64_t ordered[2] = {}, disordered[2] = {};
+    /// Whether the first terms (0) or the second ones (1) alone are not in order.
+    bool is_disordered(int side) const {
+      return ordered[side] == 0 && disordered[side] > 0 && disordered[1 - side] == 0 &&
+             ordered[1 - side] > 0;
+    }
+    std::vector<std::int64_t> rows;  ///< wrong ones that have it
     const Provenance::Meeting* first = nullptr;
     bool sums_too = false;     ///< weights of other rows are summed up as well
     bool outputs_too = false;  ///< P·V of other units is added up as well
@@ -46,6 +52,7 @@ class TermJudging : public TermRows {
 
   void explain(const Found& found, TermFault& fault, std::string& what) const;
   void explain_products(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_heads(const Found& found, TermFault& fault, std::string& what) const;
   void explain_rows(const Found& found, TermFault& fault, std::string& what) const;
   void explain_values(const Found& found, TermFault& fault, std::string& what) const;
   void explain_units(const Found& found, TermFault& fault, std::string& what) const;
@@ -91,7 +98,8 @@ class TermJudging : public TermRows {
   std::optional<TermFault> of_outputs();
   std::string other_keys(std::int64_t row, const Set& keys, TermFault& fault) const;
 
-  bool masks_ = false;  ///< there are rows that see some keys alone
+  bool tiles_unmasked_ = false;  ///< rows see keys up to the end of a tile of 16 or more
+  bool masks_ = false;           ///< there are rows that see some keys alone
 };
 
 }  // namespace lanescope

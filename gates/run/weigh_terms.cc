@@ -32,6 +32,12 @@ bool writes_over_itself(const Diagnosis& diagnosis) {
          item.access_line == item.earlier_line;
 }
 
+/// A race of two stores: what is stored at the place of others meets those.
+bool writes_over_others(const Diagnosis& diagnosis) {
+  const simt::Finding& finding = diagnosis.memory.front().finding;
+  return diagnosis.cause == Cause::race && finding.access.write && finding.earlier.write;
+}
+
 /// Whether the cause is that of a known flaw that gives the outputs; of two at once.
 bool is_flaw(const Diagnosis& diagnosis) {
   return std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause) !=
@@ -84,6 +90,17 @@ void take_stage(Stage stage, Diagnosis& diagnosis) {
   if (!diagnosis.memory.empty()) diagnosis.memory.front().stage = stage;
 }
 
+/// The evidence no longer says where values alone put it.
+void withdraw_stage(Diagnosis& diagnosis) {
+  std::erase_if(diagnosis.evidence, [](const std::string& line) {
+    return line.starts_with("so it goes wrong in the stage ");
+  });
+  for (std::string& line : diagnosis.evidence) {
+    const std::size_t at = line.find("; the bug is in the stage ");
+    if (at != line.npos) line.erase(at);
+  }
+}
+
 }  // namespace
 
 void weigh_terms(const TermJudgement& judged, bool lacks_rows,
@@ -117,7 +134,9 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows,
   for (const std::string& line : fault.evidence) diagnosis.evidence.push_back(line);
   if (fault.share < 0.5 || makes_infinity(diagnosis.cause)) return;
   const std::optional<Stage> before = diagnosis.stage();
-  const bool yields = may_come_of_terms(diagnosis.cause);
+  const bool yields =
+      may_come_of_terms(diagnosis.cause) ||
+      (of_memory && fault.cause == Cause::misplaced && writes_over_others(diagnosis));
   if (of_memory && !judged.is_whole && writes_over_itself(diagnosis)) diagnosis.certain = false;
   if (of_memory && (judged.is_whole || !yields)) return;
   // Of two flaws at once one may stand for anything: what the terms say is one.
@@ -142,9 +161,11 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows,
     diagnosis.certain = false;
     diagnosis.cause = fault.cause;
   }
-  const bool keeps_stage = named && (before == fault.or_stage || is_mask(diagnosis.cause) ||
-                                     (sure && fault.cause == Cause::permuted));
+  const bool keeps_stage = named && !fault.stage_is_told &&
+                           (before == fault.or_stage || is_mask(diagnosis.cause) ||
+                            (sure && fault.cause == Cause::permuted));
   if (!keeps_stage) take_stage(fault.stage, diagnosis);
+  if (!keeps_stage && before != fault.stage) withdraw_stage(diagnosis);
   location.source = fault.lines;
 }
 

@@ -123,6 +123,7 @@ sample 1 q/3/5 k/9/6 0 0 - -
 input 2 64 4
 address 4 k.cu:3
 mask 0 k.cu:5
+keys 7 2
 rescale 1 k.cu:6
 o 3 7 output/3/3{0-15,40-40}/0-31/0 own 0-30 0-1 5
 o 3 1 - - - - 0
@@ -164,6 +165,7 @@ scored 3 0-31 4-7
   CHECK((lse.term.row == 3 && lse.term.a.keys == Keys{{0, 31}} && lse.meetings.size() == 1));
   CHECK(all.roads.at(4) == std::vector<std::string>{"k.cu:11", "k.cu:12, called at k.cu:13"});
   CHECK((all.input_roads[2].at(4) == 64 && all.addresses.at(4)[0] == "k.cu:3"));
+  CHECK((all.keys_in_order == 7 && all.keys_out_of_order == 2));
   CHECK((all.masks[0] == "k.cu:5" && all.rescales[1][0] == "k.cu:6" && !all.roads.contains(1)));
   CHECK(all.merges == std::vector<std::string>{"k.cu:9"});
   REQUIRE((all.made.size() == 1 && all.made[0].values.size() == 2));

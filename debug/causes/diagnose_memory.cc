@@ -215,6 +215,17 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
         "the stage is that of the read; of which one the write is, its "
         "numbers do not say");
   }
+  const bool waits = diagnosis.cause == Cause::missing_wait;
+  const auto overlap = std::find_if(
+      diagnosis.memory.begin(), diagnosis.memory.end(), [&](const CheckReport::Item& item) {
+        const simt::Finding& f = item.finding;
+        return waits && f.kind == Kind::missing_wait && f.access.write && f.earlier.write;
+      });
+  if (overlap != diagnosis.memory.end()) {
+    diagnosis.certain = false;
+    diagnosis.evidence.push_back("not certain: " + overlap->access_line +
+                                 " writes what the copy brings as well: the two may overlap");
+  }
   if (diagnosis.cause == Cause::wrong_stride) {
     diagnosis.certain = false;
     diagnosis.evidence.push_back(

@@ -76,6 +76,8 @@ class Following {
         text += "sample " + std::to_string(number) + " " + sample + "\n";
       }
     }
+    text += "keys " + std::to_string(replay_.products_in_order()) + " " +
+            std::to_string(replay_.products_out_of_order()) + "\n";
     add_input_roads(text);
     add_instructions("mask 0 ", replay_.masks(), text);
     add_instructions("rescale 0 ", replay_.rescales(false), text);
@@ -243,10 +245,17 @@ class Following {
     const std::size_t bytes = lookout_.terms->output_bytes;
     for (std::size_t row = 0; row < rows.bytes / rows.row_bytes; ++row) {
       std::map<std::string, std::uint32_t> alike;
+      std::set<std::uint32_t> of_v;
+      std::uint32_t known = 0;
       for (std::uint32_t column = 0; column < terms_.sides().columns; ++column) {
         const std::byte* at = begin + row * rows.row_bytes + column * bytes;
-        ++alike[output(shadow_.load(at + bytes - 1), column)];
+        const Held held = shadow_.load(at + bytes - 1);
+        ++alike[output(held, column)];
+        if (!terms_.is_output(held.term)) continue;
+        of_v.insert(terms_[held.term].column);
+        ++known;
       }
+      if (of_v.size() < known) text += "columns " + std::to_string(row) + "\n";
       for (const auto& [what, count] : alike) {
         text += "o " + std::to_string(row) + " " + std::to_string(count) + " " + what + "\n";
       }

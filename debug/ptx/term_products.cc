@@ -35,6 +35,20 @@ void TermReplay::note_road(const Held& factor) {
 void TermReplay::note_factors(const Lines& a, const Lines& b) {
   factors_ = {&a, &b};
   for (const Lines* lines : factors_) {
+    // The keys side by side, of a product of Q and K.
+    std::optional<std::int64_t> shift;
+    int keys = 0;
+    bool ordered = true;
+    for (std::size_t i = 0; i < lines->terms.size(); i += static_cast<std::size_t>(lines->depth)) {
+      const TermId id = lines->terms[i];
+      if (!Terms::is_input(id) || terms_.element(id).array != 1) continue;
+      const std::int64_t own =
+          std::int64_t{terms_.element(id).row} * lines->depth - static_cast<std::int64_t>(i);
+      ordered = ordered && own == shift.value_or(own);
+      shift = own;
+      ++keys;
+    }
+    if (keys > 1) ++products_[ordered ? 1 : 0];
     // Of a line, one element each: they came together.
     for (std::size_t i = 0; i < lines->terms.size(); i += static_cast<std::size_t>(lines->depth)) {
       note_road({lines->terms[i], lines->roads[i]});

@@ -59,6 +59,9 @@ class TermReplay {
   /// Whether the keys, or the columns of an input of Q and K, that lie beside an operand of the
   /// product of matrices at hand go on by one; nothing where it is none.
   std::optional<bool> is_in_order(TermId operand, bool by_column) const;
+  /// How many products of Q and K took keys that follow each other, and how many others.
+  std::int64_t products_in_order() const { return products_[1]; }
+  std::int64_t products_out_of_order() const { return products_[0]; }
   /// By array and road: how often elements of Q, K and V were multiplied that came by it.
   const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
   const Roads& roads() const { return roads_; }
@@ -151,6 +154,7 @@ class TermReplay {
   TermShadow& memory_;
   Roads roads_;
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
+  std::int64_t products_[2] = {};
   Instructions masks_, rescales_[2];
   std::map<const Program*, std::vector<Known>> known_;
   std::map<const Program*, std::vector<Place>> places_;  ///< of registers, in their order

@@ -59,6 +59,10 @@ TermId Terms::weigh(TermId weight, TermId value) {
 TermId Terms::scale(TermId weight, TermId x) {
   Term w = terms_[weight], term = terms_[x];
   if (w.kind == TermKind::sum) w.a = {w.a.row, TermUnit::of_keys | w.set};
+  const bool is_part = term.kind == TermKind::sum || term.kind == TermKind::output;
+  if (w.a == w.b && is_part && w.a.row != term.a.row) {
+    return note(term, Conflict::factor_of_other_row, weight, x);
+  }
   if (w.a == w.b) return x;
   if (term.kind == TermKind::weight && term.a == term.b) return weight;
   term.faults = sets_.unite(term.faults, w.faults).set;

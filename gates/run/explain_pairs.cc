@@ -64,11 +64,18 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
   }
   // Of two orders the one that goes on by one is no accident.
   if (found.is_disordered(0)) {
+    const bool scores = all_.keys_out_of_order > 0;
     fault.cause = Cause::permuted;
-    fault.stage = Stage::qk;
-    fault.operand = 1;
     fault.stage_is_told = true;
-    what = "the scores' keys stand in another order than the rows of V, which follow each other";
+    if (scores) {
+      fault.stage = Stage::qk;
+      fault.operand = 1;
+      what = "the scores' keys stand in another order than the rows of V, which follow each other";
+    } else {
+      fault.or_stage.reset();
+      fault.operand.reset();
+      what = "weights are taken in another order than their keys and the rows of V stand in";
+    }
     return;
   }
   if (found.is_disordered(1)) {

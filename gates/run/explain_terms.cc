@@ -122,6 +122,31 @@ void TermJudging::explain_heads(const Found& found, TermFault& fault, std::strin
     const Term& k = x.kind == "q" ? y : x;
     return k.row / p_.len_kv % p_.heads_kv == p_.kv_head(head_of(q.row) % p_.heads);
   });
+  // Of its own head every n-th key alone was there.
+  const auto strided = std::count_if(found.rows.begin(), found.rows.end(), [&](std::int64_t row) {
+    const auto scored = all_.scored.find(row);
+    if (scored == all_.scored.end()) return false;
+    Set own;
+    const std::int64_t first = first_key_of(row), end = first + p_.len_kv;
+    for (const auto& range : scored->second[0]) {
+      if (range.first >= first && range.second < end) own.push_back(range);
+    }
+    if (own.size() < 4) return false;
+    const std::int64_t step = own[1].first - own[0].first;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i].first != own[i].second || own[i].first != own[0].first + std::int64_t(i) * step) {
+        return false;
+      }
+    }
+    return true;
+  });
+  if (2 * strided > std::ssize(found.rows)) {
+    fault.cause = Cause::wrong_stride;
+    fault.stage = Stage::load;
+    fault.operand = 1;
+    what = "keys are taken at a multiple of their distance, of other heads at the end";
+    return;
+  }
   fault.stage = Stage::load;
   fault.operand = 2 * of_q > std::ssize(found.rows) ? 0 : 1;
   fault.cause = batches ? Cause::wrong_source : Cause::wrong_head;

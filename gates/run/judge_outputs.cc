@@ -9,6 +9,22 @@
 
 namespace lanescope {
 
+/// Whether the log-sum-exp (true) or O (false) of a row lacks keys that the other has.
+std::optional<bool> TermJudging::lacks_alone(std::int64_t row, const Set& want) const {
+  bool o = false, lse = false, any_lse = false;
+  each_output(row, [&](const Provenance::Output& output, bool is_lse) {
+    const Set& keys = is_lse ? output.term.a.keys : output.term.set;
+    (is_lse ? lse : o) = keys != want;
+    any_lse = any_lse || is_lse;
+    // O's own l tells as well.
+    if (!is_lse && output.term.b.kind == Unit::Kind::log_sum && output.term.b.keys == want && o) {
+      any_lse = true;
+    }
+  });
+  if (!any_lse || o == lse) return std::nullopt;
+  return lse;
+}
+
 /// Which keys count in a row, where that are not those that it sees.
 std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault& fault) const {
   const Set want = visible(row), missing = without(want, keys), extra = without(keys, want);
@@ -16,6 +32,13 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   const bool made = scored != all_.scored.end() && without(missing, scored->second[0]).empty();
   fault.evidence.push_back(row_text(row) + ": keys " +
                            keys_text(missing.empty() ? extra : missing));
+  // What O or the log-sum-exp alone lacks, no mask has taken.
+  if (const std::optional<bool> one = lacks_alone(row, want); one && extra.empty() && made) {
+    fault.cause = *one ? Cause::incomplete_reduction : Cause::contribution_missing;
+    fault.stage = *one ? Stage::epilogue : Stage::pv;
+    return *one ? "keys are left out of l, whose weights O has"
+                : "keys are left out of P·V that l has";
+  }
   fault.stage = Stage::qk;
   // Who puts something else in the place of scores, or should.
   if (!all_.masks.empty()) fault.lines = all_.masks;
@@ -35,7 +58,7 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     return "all keys count";
   }
   if (limit != 0) {
-    const bool next = std::abs(limit) <= 2;
+    const bool next = std::abs(limit) <= 2 && limits_.size() <= 1;
     fault.cause = next ? Cause::mask_off_by_one : Cause::mask_misaligned;
     return std::string("the row sees ") + (limit > 0 ? "too many" : "too few") + " keys";
   }
@@ -65,6 +88,8 @@ std::optional<TermFault> TermJudging::of_outputs() {
   for (const std::int64_t row : wrong_) {
     each_output(row, [&](const Provenance::Output& output, bool lse) {
       const Set& keys = output.term.set;
+      const bool counted = !lse && keys.size() == 1 && keys[0].first == first_key_of(row);
+      if (counted && keys != visible(row)) limits_.insert(count(keys) - count(visible(row)));
       if (lse || keys.size() != 1 || count(keys) <= count(visible(row))) return;
       ++more;
       const std::int64_t end = keys[0].second + 1 - first_key_of(row);
@@ -99,6 +124,8 @@ std::optional<TermFault> TermJudging::of_outputs() {
         fault.operand = 0;
       } else if (term.row != row) {
         is(Cause::misplaced, Stage::epilogue, "rows are stored at the place of others");
+      } else if (!output.own_column && all_.repeats_columns.contains(row)) {
+        is(Cause::wrong_source, Stage::pv, "columns of V stand in the place of others, too");
       } else if (!output.own_column) {
         is(Cause::misplaced, Stage::epilogue, "columns are stored at the place of others");
       } else if (lse && term.kind == "score") {

@@ -135,6 +135,11 @@ Provenance read_provenance(const std::string& path) {
         meeting.ordered[side] += second == "1";
         meeting.disordered[side] += second == "0";
       }
+    } else if (what == "columns") {
+      all.repeats_columns.insert(number);
+    } else if (what == "keys") {
+      all.keys_in_order = number;
+      words >> all.keys_out_of_order;
     } else if (what == "stop") {
       std::getline(words >> std::ws, all.roads[number].emplace_back());
     } else if (what == "input") {

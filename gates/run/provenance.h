@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,9 @@ struct Provenance {
   /// Of elements of Q, K and V that were multiplied: how many came by each road.
   std::map<std::int64_t, std::int64_t> input_roads[3];
   std::map<std::int64_t, std::vector<Output>> o, lse;  ///< by row
+  std::set<std::int64_t> repeats_columns;              ///< rows of O that have a column of V twice
+  /// Products of Q and K whose keys follow each other, and others.
+  std::int64_t keys_in_order = 0, keys_out_of_order = 0;
   /// By row: keys whose scores with it were made, and those whose scores were made again.
   std::map<std::int64_t, std::vector<Set>> scored;
 };

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,10 +97,12 @@ class TermJudging : public TermRows {
     return visible(row) == keys && visible(other) != keys;
   }
   std::optional<TermFault> of_outputs();
+  std::optional<bool> lacks_alone(std::int64_t row, const Set& want) const;
   std::string other_keys(std::int64_t row, const Set& keys, TermFault& fault) const;
 
-  bool tiles_unmasked_ = false;  ///< rows see keys up to the end of a tile of 16 or more
-  bool masks_ = false;           ///< there are rows that see some keys alone
+  bool tiles_unmasked_ = false;    ///< rows see keys up to the end of a tile of 16 or more
+  std::set<std::int64_t> limits_;  ///< by how many keys wrong rows see more
+  bool masks_ = false;             ///< there are rows that see some keys alone
 };
 
 }  // namespace lanescope

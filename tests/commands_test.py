@@ -169,7 +169,7 @@ class CommandsTest(DumpTest):
         self.assertEqual((report["kernel"], report["verdict"]), ("mma+out_of_bounds_write", "fault"))
         finding = report["findings"][0]
         self.assertEqual(set(finding), {"kind", "count", "region", "element", "bytes", "passed", "access",
-                                         "earlier", "used"})
+                                         "earlier", "used", "waited"})
         self.assertEqual((finding["kind"], finding["region"], finding["earlier"]), ("out of bounds", "o", None))
         self.assertEqual(set(finding["access"]), {"access", "line", "block", "warp", "lane"})
         self.assertRegex(finding["access"]["line"], r"^kernels/parts/mma_epilogue\.h:\d+$")

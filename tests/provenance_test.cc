@@ -3,6 +3,7 @@
 #include "gates/run/provenance.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gates/run/judge_terms.h"
@@ -122,6 +123,50 @@ TEST_CASE("judge terms: lines by which numbers came there are quoted", "[terms]"
   run = met(Conflict::value_of_other_key, shifted);
   run.all.meetings.at(0).fresh = 0;
   CHECK_FALSE(run.judged().fault.has_value());
+}
+
+TEST_CASE("judge terms: what one of O and the log-sum-exp lacks, columns, orders", "[terms]") {
+  // Scores were made of all: l has fewer, or P·V.
+  const Keys fewer{{0, 15}, {17, 63}};
+  const auto sums = [&](Followed& own, Row row) { own.all.lse[row][0].term.a.keys = fewer; };
+  CHECK(done(false, sums).is(Cause::incomplete_reduction, Stage::epilogue));
+  const auto products = [&](Followed& own, Row row) { own.all.o[row][0].term.set = fewer; };
+  CHECK(done(false, products).is(Cause::contribution_missing, Stage::pv));
+  // Limits that differ by row are no mask that is off by one.
+  const auto limits = [](Followed& own, Row row) {
+    own.put(row, row, own.seen(row, -1 - row % 2));
+  };
+  CHECK(done(true, limits).is(Cause::mask_misaligned, Stage::qk));
+  // Columns in the wrong places; those of V that others have, too.
+  const auto columns = [](Followed& own, Row row) { own.all.o[row][0].own_column = false; };
+  Followed run = done(false, columns);
+  CHECK(run.is(Cause::misplaced, Stage::epilogue));
+  for (const Row row : run.wrong) run.all.repeats_columns.insert(row);
+  CHECK(run.is(Cause::wrong_source, Stage::pv));
+  // Which of two orders goes on by one.
+  const auto paired = [](Row row) { return Pair{weight(row, 80 + row % 16, 64), term("v", 81)}; };
+  run = met(Conflict::value_of_other_key, paired);
+  Provenance::Meeting& meeting = run.all.meetings.at(0);
+  meeting.ordered[0] = meeting.disordered[1] = 9;
+  CHECK(run.is(Cause::permuted, Stage::pv));
+  CHECK(run.judged().fault.value().operand == 2);
+  std::swap(meeting.ordered, meeting.disordered);
+  CHECK(run.is(Cause::permuted, Stage::pv));
+  CHECK_FALSE(run.judged().fault.value().operand.has_value());
+  run.all.keys_out_of_order = 1;
+  CHECK(run.is(Cause::permuted, Stage::qk));
+  // Every third key alone was there of a head.
+  run = met(Conflict::other_head, [](Row row) { return Pair{term("q", row), term("k", 0)}; });
+  for (Row row = 64; row < 128; ++row)
+    run.all.scored[row] = {{{64, 64}, {67, 67}, {70, 70}, {73, 73}}};
+  CHECK(run.is(Cause::wrong_stride, Stage::load));
+  // Parts that are divided by their l.
+  run = met(Conflict::factor_of_other_unit, [](Row row) {
+    Pair pair{weight(row, 64, 90), part("output", row, {{64, 79}}, 0)};
+    pair.second.b = {Unit::Kind::log_sum, row, -1, {{64, 79}}};
+    return pair;
+  });
+  CHECK(run.is(Cause::wrong_formula, Stage::pv));
 }
 
 }  // namespace lanescope

@@ -16,9 +16,10 @@ import re
 import sys
 
 TRACE = {"off": 0, "on": 1, "printf": 2}
-MEMORY_CAUSES = ("race", "wrong_phase", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read", "missing_proxy_fence",
-                 "operand_overwritten", "register_in_flight", "missing_register_fence", "layout_disagrees",
-                 "wrong_expect_tx", "unfenced_barrier", "barrier_overwritten", "unfinished_copy", "double_arrival")
+MEMORY_CAUSES = ("race", "wrong_phase", "missing_wait", "written_twice", "out_of_bounds", "uninitialised_read",
+                 "missing_proxy_fence", "operand_overwritten", "register_in_flight", "missing_register_fence",
+                 "layout_disagrees", "wrong_expect_tx", "unfenced_barrier", "barrier_overwritten", "unfinished_copy",
+                 "double_arrival")
 
 
 @dataclasses.dataclass

@@ -247,6 +247,15 @@ TEST_CASE("a copy that its own lane does not wait for races with the others, too
   // Or of the same one, in a loop that is unrolled.
   for (CheckReport::Item& item : report.items) item.earlier_line = "k.cu:9, called at k.cu:30";
   CHECK(diagnose(report).cause == Cause::missing_wait);
+  // Not where another copy writes there: their tiles may overlap, or waits are missing twice.
+  CHECK(diagnose(report).certain);
+  report.items.push_back(report.items[1]);
+  report.items[2].finding.access.write = true;
+  CHECK_FALSE(diagnose(report).certain);
+  for (CheckReport::Item& item : report.items) {
+    if (item.finding.kind == simt::Kind::missing_wait) item.finding.kind = simt::Kind::wrong_phase;
+  }
+  CHECK(diagnose(report).cause == Cause::wrong_phase);
 }
 
 TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {

@@ -95,8 +95,7 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     fault.stage = scores ? (far ? Stage::load : Stage::qk) : Stage::pv;
     fault.or_stage.reset();
     fault.cause = cause;
-    if (scores) fault.operand = 1;
-    if (!scores) fault.operand.reset();
+    fault.operand = scores ? std::optional(1) : std::nullopt;
     what = scores ? "the scores are of other keys than the rows of V that they weigh"
                   : "the weights are of other keys than the rows of V that they meet";
     return;

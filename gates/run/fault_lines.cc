@@ -100,10 +100,8 @@ void TermJudging::tell_lines(const Found& found, TermFault& fault) const {
   }
   // Who made them.
   for (const std::size_t side : {1u, 0u}) {
-    for (const std::vector<std::string>& road : roads_of(found.roads[side])) {
-      if (!road.empty()) take_line(road.front(), fault.lines);
-      break;
-    }
+    const std::vector<std::vector<std::string>> roads = roads_of(found.roads[side]);
+    if (!roads.empty()) take_line(roads.front().front(), fault.lines);
   }
 }
 

@@ -30,8 +30,9 @@ std::optional<Finding> found(ElementType dtype, const char* bug, std::uint64_t s
 
 TEST_CASE("output variants: what rounds elsewhere is told from a fault", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
-    for (const char* const style : {"sum_of_rounded", "q_rounded", "q_rounded + sum_of_rounded",
-                                    "sum_of_rounded + tiles_backwards"}) {
+    for (const char* const style :
+         {"sum_of_rounded", "q_rounded", "q_rounded + sum_of_rounded",
+          "sum_of_rounded + tiles_backwards", "splits + sum_of_rounded"}) {
       const bool by_query = std::string_view(style).starts_with("q_");
       bool shown = false;
       for (const Problem& problem : problems) {

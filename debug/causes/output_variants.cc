@@ -30,6 +30,7 @@ void set(const Recurrence& variant, ElementType type, double lean, RowPlan& plan
     plan.p_kept = [=](double p) { return kept(type, p * (1 + lean)); };
     plan.sums_kept = true;
     plan.downwards = !variant.order.empty();
+    plan.keys_per_chain = variant.keys_per_chain;
   }
 }
 
@@ -63,6 +64,20 @@ bool gives(const Recurrence& variant, PlanInputs& inputs, const std::vector<Outp
   });
 }
 
+/// Ways over `tiles` tiles of `bc` keys to P, relative to the maximum so far: upwards, downwards,
+/// in splits of so many tiles.
+std::vector<Recurrence> ways_over(std::int64_t tiles, std::int64_t bc) {
+  constexpr std::int64_t most_in_split = 16;
+  std::vector<Recurrence> ways(1);
+  if (tiles == 1) return ways;
+  Recurrence& downwards = ways.emplace_back();
+  for (std::int64_t tile = tiles; tile-- > 0;) downwards.order.push_back(tile);
+  for (std::int64_t in_split = 1; in_split < std::min(tiles, most_in_split); ++in_split) {
+    ways.emplace_back().keys_per_chain = in_split * bc;
+  }
+  return ways;
+}
+
 /// Ways to round that kernels of 16 bits choose, simplest first. Where l sums rounded P, the order
 /// of the tiles shows: P is rounded relative to the maximum so far.
 std::vector<Recurrence> variants_of(PlanInputs& inputs) {
@@ -70,18 +85,15 @@ std::vector<Recurrence> variants_of(PlanInputs& inputs) {
   const ElementType type = inputs.info().dtype;
   if (type != ElementType::f16 && type != ElementType::bf16) return variants;
   const std::int64_t bc = inputs.info().bc, tiles = (inputs.problem().len_kv + bc - 1) / bc;
-  std::vector<std::int64_t> downwards;
-  for (std::int64_t tile = tiles; tile-- > 0;) downwards.push_back(tile);
-  for (const bool sum_of_rounded : {false, true}) {
-    for (const bool is_downwards : {false, true}) {
-      if (is_downwards && !(sum_of_rounded && tiles > 1)) continue;
-      for (const Query query : {Query::plain, Query::rounded_base_2, Query::rounded_base_e}) {
-        Recurrence variant;
-        variant.query = query;
-        variant.sum_of_rounded = sum_of_rounded;
-        if (is_downwards) variant.order = downwards;
-        if (variant.differs()) variants.push_back(variant);
-      }
+  constexpr Query queries[] = {Query::plain, Query::rounded_base_2, Query::rounded_base_e};
+  for (const Query query : {Query::rounded_base_2, Query::rounded_base_e}) {
+    variants.emplace_back().query = query;
+  }
+  for (Recurrence& way : ways_over(tiles, bc)) {
+    for (const Query query : queries) {
+      way.query = query;
+      way.sum_of_rounded = true;
+      variants.push_back(way);
     }
   }
   return variants;
@@ -89,13 +101,19 @@ std::vector<Recurrence> variants_of(PlanInputs& inputs) {
 
 }  // namespace
 
-std::optional<Recurrence> find_output_variant(const Dump& dump, const DiffReport& report) {
+std::optional<Recurrence> find_output_variant(const Dump& dump, const DiffReport& report,
+                                              const std::optional<Recurrence>& elsewhere) {
   const DumpInfo& info = dump.info;
   if (report.match || !report.first || info.broke_off()) return std::nullopt;
   const std::vector<OutputRow> rows =
       output_rows(Scene(dump, *report.first), std::nullopt, Rows::all);
   PlanInputs inputs(dump);
-  for (const Recurrence& variant : variants_of(inputs)) {
+  std::vector<Recurrence> variants = variants_of(inputs);
+  std::stable_partition(variants.begin(), variants.end(), [&](const Recurrence& variant) {
+    return elsewhere && variant.query == elsewhere->query &&
+           variant.sum_of_rounded == elsewhere->sum_of_rounded;
+  });
+  for (const Recurrence& variant : variants) {
     if (gives(variant, inputs, rows, Outputs::both)) return variant;
   }
   return std::nullopt;

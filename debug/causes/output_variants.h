@@ -12,8 +12,11 @@ namespace lanescope {
 
 /// Of a kernel that shows its outputs alone, not all of which `report`, their diff, finds right:
 /// another way to round that a kernel may choose, with which they all are, each within the bound
-/// that it had. Nothing where none does that.
-std::optional<Recurrence> find_output_variant(const Dump& dump, const DiffReport& report);
+/// that it had. Nothing where none does that. What the kernel does in other problems, `elsewhere`,
+/// comes first: a few rows are right by several.
+std::optional<Recurrence> find_output_variant(
+    const Dump& dump, const DiffReport& report,
+    const std::optional<Recurrence>& elsewhere = std::nullopt);
 
 /// Ways to round that a kernel with a bug in one of its outputs may have: those that leave all
 /// values right of the other one. Simplest first; none where both outputs are wrong.

@@ -173,6 +173,8 @@ struct RowPlan {
   double slope = 0;             ///< scores have slope·(key − the row's own key) besides: ALiBi
   bool slope_is_even = false;   ///< of both sides: −slope·|key − the row's own key|
   bool keeps_own_peak = false;  ///< m after a tile is the tile's maximum, not the larger one
+  /// P is relative to maxima that start anew after so many keys, as splits' do; 0: to the row's.
+  std::int64_t keys_per_chain = 0;
   /// From the second tile on the first columns of Q are P of the tile before, which was stored over
   /// it.
   bool q_is_weights = false;

@@ -88,6 +88,7 @@ PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
     }
     walk.running[visited] = walk.m;
   }
+  if (plan.keys_per_chain > 0) walk.start_anew(static_cast<std::size_t>(plan.keys_per_chain));
   if (plan.keeps_own_peak) walk.keep_own_peaks();
   return walk;
 }

@@ -40,6 +40,14 @@ struct PlanInputs::Walk {
     for (const double score : scores) sum += weight(score, m);
     return sum;
   }
+  /// The maximum up to a tile is that of its chain of `keys` alone; m stays.
+  void start_anew(std::size_t keys) {
+    for (std::size_t visited = 0; visited < tiles; ++visited) {
+      const std::size_t first = visit(visited) * width;
+      const bool goes_on = visited > 0 && first / keys == visit(visited - 1) * width / keys;
+      running[visited] = goes_on ? std::max(running[visited - 1], peak[visited]) : peak[visited];
+    }
+  }
   /// From one tile to the next, m is the tile's own maximum.
   void keep_own_peaks() {
     keeps_own_peak = true;

@@ -56,6 +56,7 @@ void Recurrence::merge(const Recurrence& other) {
   rows_per_maximum = std::max(rows_per_maximum, other.rows_per_maximum);
   tiles_per_maximum = std::max(tiles_per_maximum, other.tiles_per_maximum);
   chains = std::max(chains, other.chains);
+  keys_per_chain = std::max(keys_per_chain, other.keys_per_chain);
   start = std::fmax(start, other.start);
   kept = kept || other.kept;
   merge(other.decisions);

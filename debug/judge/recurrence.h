@@ -22,11 +22,12 @@ struct Recurrence {
   enum class Query : std::uint8_t { plain, rounded_base_e, rounded_base_2 };
 
   Query query = Query::plain;
-  Unit scores = Unit::base_2;   ///< s, where it is not as its site says
-  Unit maximum = Unit::base_2;  ///< m and m_prev
-  int rows_per_maximum = 1;     ///< neighbours that take the maximum of all of them
-  int tiles_per_maximum = 1;    ///< that are taken in a step, with the maximum of all of them
-  int chains = 1;               ///< of every n-th tile, each with m, l and o of its own
+  Unit scores = Unit::base_2;       ///< s, where it is not as its site says
+  Unit maximum = Unit::base_2;      ///< m and m_prev
+  int rows_per_maximum = 1;         ///< neighbours that take the maximum of all of them
+  int tiles_per_maximum = 1;        ///< that are taken in a step, with the maximum of all of them
+  int chains = 1;                   ///< of every n-th tile, each with m, l and o of its own
+  std::int64_t keys_per_chain = 0;  ///< side by side, as splits have them; 0: no such
   double start = -std::numeric_limits<double>::infinity();  ///< m before the first tile
   /// Who keeps m where it would rise by no more than a threshold, in base 2, and takes it else:
   /// `rows` rows together, each `apart` rows from the next, by the one that rises most. It was kept

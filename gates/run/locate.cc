@@ -270,7 +270,8 @@ class Search {
   bool take(const ProbeRun& run, const Probe& probe) {
     const auto& [dump, report, text, traits] = run;
     const std::optional<Recurrence> recurrence =
-        is_traced(dump) ? report.recurrence : find_output_variant(dump, report);
+        is_traced(dump) ? report.recurrence
+                        : find_output_variant(dump, report, location_.recurrence);
     const bool variant = !given_.strict && recurrence && take_variant(*recurrence, probe);
     runs_.note(run, probe, variant);
     if (report.match) {

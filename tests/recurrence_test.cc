@@ -71,6 +71,8 @@ TEST_CASE("another recurrence is named, not called a bug") {
       {"base_e_of_m", "m: in base e"},
       {"maximum_of_4_rows", "the maximum of 4 rows"},
       {"maximum_of_tile", "the maximum of 16 rows"},
+      {"m_above_by_1", "m: the maximum plus 1, base 2"},
+      {"m_below_by_8", "m: the maximum minus 8, base 2"},
       {"polynomial", "2^x is an approximation"},
       {"output_divided", "o: divided by l in every tile"},
       {"weights_divided", "p, pv / o: divided by l in every tile"},

@@ -97,7 +97,7 @@ class RecurrenceSearch {
   std::optional<Recurrence> run_softmax() const {
     const auto is_plain = [](const Candidate& c) {
       return c.scores == Unit::base_2 && c.maximum == Unit::base_2 && c.rows == 1 && c.tiles == 1 &&
-             c.chains == 1 && c.order != TileOrder::of_sums;
+             c.chains == 1 && !c.above && c.order != TileOrder::of_sums;
     };
     const auto all = search(is_plain, [this](const Candidate& candidate, Recurrence& r) {
       return follows(candidate.order, r) && rest_follows(candidate.order, r, false) &&
@@ -124,6 +124,7 @@ class RecurrenceSearch {
       r.chains = candidate.chains;
       r.partials = partials_;
       r.counts_visits = counts_visits_;
+      if (candidate.above && !set_above(candidate.order, r)) continue;
       if (all_follows(candidate, r) && r.differs()) return r;
     }
     return std::nullopt;
@@ -165,6 +166,16 @@ class RecurrenceSearch {
       }
     }
     return all;
+  }
+
+  /// Fills in how far m is above the maximum; false where it is not, or too far: P must neither
+  /// overflow nor vanish.
+  bool set_above(TileOrder order, Recurrence& r) const {
+    const Factors factor = factors(r);
+    for (const std::vector<Visit>& chain : chains(order, r)) {
+      if (r.above == 0) r.above = above_of(chain, factor.scores, factor.maximum);
+    }
+    return r.above != 0 && std::abs(r.above) <= Recurrence::highest_threshold;
   }
 
   /// Whether m does.

@@ -43,6 +43,7 @@ bool Recurrence::agrees(const Recurrence& other) const {
          both(rows_per_maximum, other.rows_per_maximum, 1) &&
          both(tiles_per_maximum, other.tiles_per_maximum, 1) && both(chains, other.chains, 1) &&
          both(start, other.start, -std::numeric_limits<double>::infinity()) &&
+         (above == 0 || other.above == 0 || std::abs(above - other.above) <= 1e-3) &&
          both(divided, other.divided, Divided::at_the_end) &&
          both(partials, other.partials, Partials::plain) &&
          both(output_of_first_maximum, other.output_of_first_maximum, false) &&
@@ -59,6 +60,7 @@ void Recurrence::merge(const Recurrence& other) {
   keys_per_chain = std::max(keys_per_chain, other.keys_per_chain);
   start = std::fmax(start, other.start);
   kept = kept || other.kept;
+  if (above == 0) above = other.above;
   merge(other.decisions);
   sum_of_lanes = sum_of_lanes || other.sum_of_lanes;
   sum_of_rounded = sum_of_rounded || other.sum_of_rounded;
@@ -98,6 +100,10 @@ std::vector<std::string> Recurrence::differences() const {
   if (std::isfinite(start)) add("softmax / m: starts from " + number_text(start, 3));
   if (rows_per_maximum > 1) {
     add("softmax / m: the maximum of " + std::to_string(rows_per_maximum) + " rows");
+  }
+  if (above != 0) {
+    add("softmax / m: the maximum " + std::string(above > 0 ? "plus " : "minus ") +
+        number_text(std::abs(above), 3) + ", base 2");
   }
   if (tiles_per_maximum > 1) {
     add("softmax / m: " + std::to_string(tiles_per_maximum) +

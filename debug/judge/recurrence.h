@@ -38,6 +38,7 @@ struct Recurrence {
     bool holds() const { return kept_up_to < taken_from; }
   };
   bool kept = false;  ///< m was, somewhere
+  double above = 0;   ///< m is the maximum plus this, in base 2, as kernels of narrow P choose it
   /// Those that are possible, simplest first: no rows of them kept it where others took it. Empty
   /// where nothing was looked at.
   std::vector<Decision> decisions;

@@ -7,7 +7,7 @@ namespace {
 
 int cost(const Candidate& c) {
   return (c.scores != Recurrence::Unit::base_2) + (c.maximum != c.scores) + (c.rows > 1) + c.kept +
-         static_cast<int>(c.order) + 2 * (c.tiles > 1) + 2 * (c.chains > 1);
+         static_cast<int>(c.order) + 2 * (c.tiles > 1) + 2 * (c.chains > 1) + 2 * c.above;
 }
 
 }  // namespace
@@ -26,6 +26,7 @@ std::vector<Candidate> candidates(const DumpInfo& info) {
           all.push_back({scores, maximum, 1, false, order, number, 1});
           all.push_back({scores, maximum, 1, false, order, 1, number});
         }
+        all.push_back({scores, maximum, 1, false, order, 1, 1, true});
         for (int rows = 1; rows <= br; rows *= 2) {
           all.push_back({scores, maximum, rows, false, order});
           if (rows == 1) all.push_back({scores, maximum, rows, true, order});

@@ -17,6 +17,7 @@ struct Candidate {
   bool kept;
   TileOrder order;
   int tiles = 1, chains = 1;
+  bool above = false;  ///< by a constant
 };
 
 /// All of them, with the fewest differences from the reference first.

@@ -123,6 +123,17 @@ void note_step(const std::vector<double>& rises, const Array& before, const Arra
   });
 }
 
+double above_of(const std::vector<Visit>& visits, double scores, double maximum) {
+  const Visit& first = visits.front();
+  for (Index row = 0; row < first.m->rows(); ++row) {
+    const double top = first.top_scores[static_cast<std::size_t>(row)] * scores;
+    if (std::isfinite(top) && std::isfinite((*first.m)(row))) {
+      return (*first.m)(row)*maximum - top;
+    }
+  }
+  return 0;
+}
+
 bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum, Recurrence& r) {
   const double start = start_of(visits);
   r.start = std::fmax(r.start, start);
@@ -138,10 +149,12 @@ bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum
     std::vector<double> rises(static_cast<std::size_t>(rows), -reference::infinity);
     bool kept = false;
     for (Index row = 0; row < rows; ++row) {
-      const double own = top[static_cast<std::size_t>(row)] * scores;
+      const double own = top[static_cast<std::size_t>(row)] * scores + r.above;
       const double m_prev = before(row) * maximum;
       const double want = std::fmax(m_prev, own), held = m(row) * maximum;
-      const double tolerance = scores == 1 && maximum == 1 ? 0 : 8 * unit * std::abs(want);
+      const bool exact = scores == 1 && maximum == 1 && r.above == 0;
+      const double tolerance =
+          exact ? 0 : 8 * unit * (std::abs(want) + std::abs(own) + 2 * std::abs(r.above));
       const bool follows = held == want || std::abs(held - want) <= tolerance;
       const bool rises_here = own - m_prev > tolerance || m_prev == -reference::infinity;
       if (!rises_here || own == -reference::infinity) {

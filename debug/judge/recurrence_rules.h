@@ -25,6 +25,10 @@ std::vector<Recurrence::Decision> possible_decisions(reference::Index rows);
 void note_step(const std::vector<double>& rises, const reference::Array& before,
                const reference::Array& after, std::vector<Recurrence::Decision>& decisions);
 
+/// By how much m is above the maximum, in base 2, in the first row that has seen a key; 0 where no
+/// row has. `scores`: of s, `maximum`: of m.
+double above_of(const std::vector<Visit>& visits, double scores, double maximum);
+
 /// Whether m of all visits, in their order, is the maximum that `r` says; fills in its start, and
 /// what is seen of its decisions, of which none is judged. `scores`: of s, `maximum`: of m.
 bool maxima_hold(const std::vector<Visit>& visits, double scores, double maximum, Recurrence& r);

@@ -152,7 +152,10 @@ class Block {
         shared[size(row)] = std::fmax(shared[size(row)], top[size(other)]);
       }
       if (is("m_of_row_xor_1")) shared[size(row)] = top[size(row ^ 1)];
-      if (is("m_too_large")) shared[size(row)] += 1;
+      if (is("m_above_by_1")) shared[size(row)] += 1;
+      if (is("m_below_by_8")) shared[size(row)] -= 8;
+      if (is("m_above_by_30")) shared[size(row)] += 30;
+      if (is("m_above_by_row")) shared[size(row)] += 0.5f * static_cast<float>(row % 3);
     }
     return shared;
   }

@@ -285,10 +285,6 @@ class FlawSearch {
                             share_text(part.empty() ? trial.predicted : trial.right, trial.right) +
                             " others follow from that, in " + std::to_string(rows_.size()) +
                             " rows"};
-    if (finding.stage) {
-      finding.evidence.back() +=
-          std::string("; the bug is in the stage ") + name_of(*finding.stage);
-    }
     if (variant_) {
       for (const std::string& line : variant_->differences()) {
         finding.evidence.push_back("apart from that, which is no fault: " + line);

@@ -1,20 +1,11 @@
 #include "gates/run/locate.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
 #include <utility>
 
-#include "debug/causes/output_variants.h"
-#include "debug/causes/truncation.h"
-#include "debug/dump/dump.h"
-#include "debug/judge/find_recurrence.h"
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
-#include "gates/run/failed_runs.h"
-#include "gates/run/flaw_rivals.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
@@ -24,27 +15,11 @@
 #include "gates/run/locate_terms.h"
 #include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
+#include "gates/run/taken_runs.h"
 #include "reference/error.h"
 
 namespace lanescope {
 namespace {
-
-bool is_traced(const Dump& dump) {
-  return std::any_of(dump.info.sites.begin(), dump.info.sites.end(),
-                     [](const DumpSite& entry) { return !is_output(entry.site.id); });
-}
-
-bool outputs_hold(const DiffReport& report) {
-  return std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
-    return !is_output(site.site) || site.failed == 0;
-  });
-}
-
-/// Whether a kernel may go through another recurrence where its values differ first.
-bool may_be_recurrence(const DumpInfo& info, const DiffReport& report) {
-  if (info.rescale.above > 0 || !report.first) return false;  // held to what it declares
-  return report.first->site >= SiteId::s && report.first->site <= SiteId::o;
-}
 
 /// Where the source makes the accesses that the memory checker's first finding is about.
 std::vector<std::string> accessing_lines(const Diagnosis& diagnosis) {
@@ -82,7 +57,7 @@ class Search {
       tell_how_it_is_put_together(probes, false);
       return std::move(location_);
     }
-    if (!location_.diagnosis) settle_variant();
+    if (!location_.diagnosis) taken_.settle_variant();
     // What values leave open, the checker may see where they are right.
     const bool finds_nothing =
         std::all_of(location_.runs.begin(), location_.runs.end(),
@@ -97,11 +72,7 @@ class Search {
     check_up_to(probes.data() + probes.size(), count);
     if (location_.runs.empty())
       throw UsageError("locate: nothing could be run: " + runs_.refusals());
-    if (!location_.diagnosis && truncation_) {
-      location_.diagnosis = truncation_;
-      location_.options = truncated_options_;
-      return std::move(location_);
-    }
+    if (!location_.diagnosis) taken_.take_truncation();
     if (!location_.diagnosis) tell_what_is_open(probes, tile);
     return std::move(location_);
   }
@@ -109,9 +80,7 @@ class Search {
  private:
   bool is_sure() const { return location_.diagnosis->sure(); }
   /// Sure, and of a kernel that shows its outputs alone by several runs.
-  bool is_told() const {
-    return is_sure() && (failed_runs_.suffice() || location_.diagnosis->by_end);
-  }
+  bool is_told() const { return is_sure() && (taken_.suffice() || location_.diagnosis->by_end); }
 
   struct Tile {
     int br, bc, head_dim;
@@ -139,14 +108,15 @@ class Search {
       const bool right = !location_.diagnosis && !location_.recurrence;
       if (probe.large && right && check_up_to(&probe, count)) return true;
       build_ahead(probes, probe);
-      const bool best = attempt(probe);
+      const std::optional<ProbeRun> run = runs_.run_nearest(probe);
+      const bool best = run && taken_.take(*run, probe);
       // What the checker does not find in one run that fails, it may in another.
-      if (best || (probe_failed_ && probe.checked)) {
-        const bool open = !is_sure() || in_shared_ || location_.diagnosis->by_end ||
+      if (best || (run && taken_.last_failed() && probe.checked)) {
+        const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
                           row_of(location_.diagnosis->cause).may_be_memory;
         if (open && check_memory(probe, location_)) return false;
       }
-      if (best) doubt_trace(outputs_right_, *location_.diagnosis);
+      if (best) doubt_trace(taken_.outputs_are_right(), *location_.diagnosis);
       if (location_.diagnosis && (is_told() || probe.about == as_given)) return false;
     }
     return false;
@@ -155,25 +125,23 @@ class Search {
   /// What the runs say together of the fault that was found, and where it is in the source.
   void tell_fault(const std::vector<Probe>& probes) {
     Diagnosis& diagnosis = *location_.diagnosis;
-    if (const FailedRun* const run = failed_runs_.take_what_explains_most(diagnosis)) {
-      location_.options = run->text;
-      failed_ = run->options;
-    }
-    const bool by_flaw =
-        !diagnosis.flaws.empty() && diagnosis.memory.empty() && rivals_.settle(probes, location_);
+    taken_.take_what_explains_most();
+    const RunOptions& failed = taken_.failed();
+    const bool by_flaw = !diagnosis.flaws.empty() && diagnosis.memory.empty() &&
+                         taken_.rivals().settle(probes, location_);
     if (!is_sure()) diagnosis.certain = false;
-    if (!by_flaw) failed_runs_.doubt(diagnosis);
+    if (!by_flaw) taken_.failed_runs().doubt(diagnosis);
     tell_hidden_race(location_);
     tell_origin(location_);
-    if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed_, location_);
-    if (outputs_right_) say_that_outputs_are_right();
+    if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
+    if (taken_.outputs_are_right()) say_that_outputs_are_right();
     const bool lacks_rows =
-        diagnosis.memory.empty() && tell_numbers(failed_runs_.options(failed_), location_);
+        diagnosis.memory.empty() && tell_numbers(taken_.failed_runs().options(failed), location_);
     tell_how_it_is_put_together(probes, lacks_rows);
     add_dependence();
     if (diagnosis.memory.empty()) {
-      confirm_stage(failed_, combines_, location_);
-      if (is_sure()) look_for_others(failed_, probes, location_);
+      confirm_stage(failed, combines_, location_);
+      if (is_sure()) look_for_others(failed, probes, location_);
     }
     const auto& first = diagnosis.first;
     if (first && location_.source.empty()) {
@@ -190,13 +158,14 @@ class Search {
 
   /// Of a kernel that runs as it is, without markers.
   void tell_how_it_is_put_together(const std::vector<Probe>& probes, bool lacks_rows) {
-    if (traced_ || !is_module_path(given_.kernel)) return;
+    if (taken_.is_traced() || !is_module_path(given_.kernel)) return;
     tell_terms(runs_that_tell(probes), lacks_rows, location_);
   }
 
   /// Problems that failed, and where one alone was needed to find the fault, others that may.
   std::vector<RunOptions> runs_that_tell(const std::vector<Probe>& probes) const {
-    std::vector<RunOptions> all = failed_runs_.options(failed_);
+    const RunOptions& failed = taken_.failed();
+    std::vector<RunOptions> all = taken_.failed_runs().options(failed);
     // Of inputs that are much alike, or few of which count, terms tell less.
     std::stable_partition(all.begin(), all.end(),
                           [](const RunOptions& options) { return options.input == "random"; });
@@ -204,17 +173,45 @@ class Search {
       // Small enough to lie within what may be read and written beside the tensors.
       RunOptions small = given_;
       small.shape = "b=3,h=4,hkv=2,s=20,skv=36";
-      small.causal = failed_.causal;
+      small.causal = failed.causal;
       all.insert(all.begin(), small);
     }
     for (const bool alike : {true, false}) {
       const std::size_t most = all.size() + 6;
       for (const Probe& probe : probes) {
-        const bool is_alike = probe.options.causal == failed_.causal;
+        const bool is_alike = probe.options.causal == failed.causal;
         if (all.size() < most && is_alike == alike) all.push_back(probe.options);
       }
     }
     return all;
+  }
+
+  /// No run has wrong outputs.
+  void say_that_outputs_are_right() {
+    const auto& first = location_.diagnosis->first;
+    if (!first || first->stage == Stage::load) return;
+    location_.diagnosis->evidence.push_back(
+        "the outputs are right in all " + std::to_string(runs_.traits().size()) +
+        " runs: a recurrence that is not known, or a fault that these inputs do not show");
+  }
+
+  /// What the runs say together: on what it depends that values are wrong.
+  void add_dependence() {
+    const std::string text = dependence_text(runs_.traits());
+    if (!text.empty()) location_.diagnosis->evidence.push_back(text);
+    const auto& first = location_.diagnosis->first;
+    std::optional<Recurrence> own_recurrence = location_.recurrence;
+    if (const auto& softmax = location_.diagnosis->softmax) {
+      if (!own_recurrence) own_recurrence.emplace();
+      own_recurrence->merge(*softmax);
+    }
+    if (!own_recurrence) return;
+    const std::string own =
+        first ? std::string(name_of(first->stage)) + " / " + name_of(first->site) + ":" : "";
+    for (const std::string& line : own_recurrence->differences()) {
+      if (first && line.starts_with(own)) continue;  // that is the fault
+      location_.diagnosis->evidence.push_back("apart from that, the recurrence differs: " + line);
+    }
   }
 
   /// Where nothing was found: what lies far in large tensors, and what was not run.
@@ -259,143 +256,13 @@ class Search {
     }
   }
 
-  /// Runs a probe, as it is or nearly; true where it diverged and its diagnosis is the best so far.
-  bool attempt(Probe& probe) {
-    probe_failed_ = false;
-    const std::optional<ProbeRun> run = runs_.run_nearest(probe);
-    return run && take(*run, probe);
-  }
-
-  /// Takes a run; true where it diverged and its diagnosis is the best so far.
-  bool take(const ProbeRun& run, const Probe& probe) {
-    const auto& [dump, report, text, traits] = run;
-    const std::optional<Recurrence> recurrence =
-        is_traced(dump) ? report.recurrence
-                        : find_output_variant(dump, report, location_.recurrence);
-    const bool variant = !given_.strict && recurrence && take_variant(*recurrence, probe);
-    runs_.note(run, probe, variant);
-    if (report.match) {
-      always_taken_.merge(decisions_of(dump));
-      right_.push_back(dump.info);
-      if (!is_traced(dump) && !probe.large) {
-        rivals_.add(dump, std::nullopt, {});
-        look_for_truncation(dump, text);
-      }
-      if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
-    }
-    traced_ = is_traced(dump);
-    probe_failed_ = !(report.match || report.unsettled || variant);
-    if (!probe_failed_) return false;
-    // What no bug explains in so many problems, those that are composed do in no other.
-    constexpr int most_unexplained = 5;
-    Diagnosis diagnosis = diagnose(
-        dump, report, unexplained_ < most_unexplained ? Breadth::all : Breadth::but_composed);
-    unexplained_ += diagnosis.flaws.empty();
-    for (const DumpInfo& right : right_) refute(diagnosis, right);
-    const bool harmless = outputs_hold(report);
-    // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
-    if (harmless && may_be_recurrence(dump.info, report)) diagnosis.certain = false;
-    if (!is_traced(dump)) {
-      failed_runs_.add({text, probe.options, diagnosis});
-      rivals_.add(dump, report.first, diagnosis.flaws);
-    }
-    const bool tells_more =
-        (diagnosis.sure() && location_.diagnosis && !is_sure()) || (outputs_right_ && !harmless);
-    if (location_.diagnosis && !tells_more) return false;
-    location_.diagnosis = std::move(diagnosis);
-    location_.options = text;
-    failed_ = probe.options;
-    outputs_right_ = harmless;
-    const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
-    in_shared_ = site && site->site.space == Space::shared;
-    return true;
-  }
-
-  /// In the first run that has enough values.
-  void look_for_truncation(const Dump& dump, const std::string& text) {
-    if (truncation_ || dump.info.input != "random") return;
-    truncation_ = diagnose_truncation(dump);
-    truncated_options_ = text;
-  }
-
-  /// No run has wrong outputs.
-  void say_that_outputs_are_right() {
-    const auto& first = location_.diagnosis->first;
-    if (!first || first->stage == Stage::load) return;
-    location_.diagnosis->evidence.push_back(
-        "the outputs are right in all " + std::to_string(runs_.traits().size()) +
-        " runs: a recurrence that is not known, or a fault that these inputs do not show");
-  }
-
-  /// A run whose outputs are right though its inner values are another recurrence's: true where
-  /// that may be the recurrence of the other runs.
-  bool take_variant(const Recurrence& recurrence, const Probe& probe) {
-    if (!location_.recurrence) {
-      location_.recurrence = recurrence;
-      variant_probe_ = probe;
-      return true;
-    }
-    if (!location_.recurrence->agrees(recurrence)) return false;
-    location_.recurrence->merge(recurrence);
-    return true;
-  }
-
-  /// After all runs: a recurrence of which they do not show that it is right on all inputs is a
-  /// fault, and diagnosed as one.
-  void settle_variant() {
-    if (!location_.recurrence) return;
-    location_.recurrence->merge(always_taken_.decisions);
-    if (location_.recurrence->is_settled()) return;
-    given_.strict = true;
-    runs_.forget_variants();
-    const std::vector<std::string> unsettled = location_.recurrence->differences();
-    location_.recurrence.reset();
-    if (const std::optional<ProbeRun> run = runs_.run(variant_probe_)) take(*run, variant_probe_);
-    for (const std::string& line : unsettled) {
-      location_.diagnosis->evidence.push_back("outputs are right on " +
-                                              std::to_string(runs_.traits().size()) +
-                                              " inputs, but it may go wrong on others: " + line);
-    }
-  }
-
-  /// What the runs say together: on what it depends that values are wrong.
-  void add_dependence() {
-    const std::string text = dependence_text(runs_.traits());
-    if (!text.empty()) location_.diagnosis->evidence.push_back(text);
-    const auto& first = location_.diagnosis->first;
-    std::optional<Recurrence> own_recurrence = location_.recurrence;
-    if (const auto& softmax = location_.diagnosis->softmax) {
-      if (!own_recurrence) own_recurrence.emplace();
-      own_recurrence->merge(*softmax);
-    }
-    if (!own_recurrence) return;
-    const std::string own =
-        first ? std::string(name_of(first->stage)) + " / " + name_of(first->site) + ":" : "";
-    for (const std::string& line : own_recurrence->differences()) {
-      if (first && line.starts_with(own)) continue;  // that is the fault
-      location_.diagnosis->evidence.push_back("apart from that, the recurrence differs: " + line);
-    }
-  }
-
   RunOptions given_;
   Location location_;
   ProbeRuns runs_{given_.threads, location_};
-  std::vector<DumpInfo> right_;          ///< of the runs that match
-  FailedRuns failed_runs_;               ///< of a kernel that is not traced
-  int unexplained_ = 0;                  ///< runs in which no known flaw gives the outputs
-  FlawRivals rivals_;                    ///< what its runs say of known flaws
-  const Probe* unchecked_ = nullptr;     ///< the first one that the memory checker has not had
-  Probe variant_probe_;                  ///< the first with another recurrence
-  Recurrence always_taken_;              ///< what runs that match show of who decides on m
-  std::optional<Diagnosis> truncation_;  ///< what a run shows whose values are all right
-  std::string truncated_options_;        ///< its options
-  RunOptions failed_;                    ///< of the probe whose diagnosis it is
-  bool combines_ = false;                ///< the kernel has a combine pass
-  bool probe_failed_ = false;            ///< the last one
+  TakenRuns taken_{runs_, given_.strict, location_};
+  const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
+  bool combines_ = false;             ///< the kernel has a combine pass
   bool built_ahead_ = false;
-  bool outputs_right_ = false;
-  bool traced_ = false;     ///< the last run that was taken showed its inner values
-  bool in_shared_ = false;  ///< where values differ: whoever reads it may read it too early
 };
 
 /// A kernel with markers may be refused because they are wrong, or because it is itself: what shows

@@ -104,9 +104,6 @@ bool tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   const Stage before = diagnosis.first->stage;
   if (refutes(*seen, diagnosis.cause, before)) name_flaw_in(diagnosis, *seen->stage());
   settle_stage(*seen, diagnosis);
-  if (diagnosis.first->stage == before) return seen->lacks_rows();
-  diagnosis.evidence.push_back(std::string("so it goes wrong in the stage ") +
-                               name_of(diagnosis.first->stage));
   return seen->lacks_rows();
 }
 

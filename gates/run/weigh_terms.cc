@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "debug/causes/known_flaws.h"
+#include "debug/causes/scene.h"
 
 namespace lanescope {
 namespace {
@@ -38,14 +38,10 @@ bool writes_over_others(const Diagnosis& diagnosis) {
   return diagnosis.cause == Cause::race && finding.access.write && finding.earlier.write;
 }
 
-/// Whether the cause is that of a known flaw that gives the outputs; of two at once.
-bool is_flaw(const Diagnosis& diagnosis) {
-  return std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause) !=
-         diagnosis.flaws.end();
-}
-bool is_composed(const Diagnosis& diagnosis) {
+/// The known flaw that gives the outputs and has the cause; null where none has.
+const Finding* named_flaw(const Diagnosis& diagnosis) {
   const auto named = std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause);
-  return named != diagnosis.flaws.end() && named->flaw.find(besides) != std::string::npos;
+  return named == diagnosis.flaws.end() ? nullptr : &*named;
 }
 
 /// Names for what wrong keys, or pairs in the wrong order, come of: the outputs tell which better
@@ -67,6 +63,11 @@ bool are_alike(Cause a, Cause b) {
   return of_keys || both_in(orders);
 }
 
+void place_in(Stage stage, Diagnosis& diagnosis) {
+  if (diagnosis.first) diagnosis.first->stage = stage;
+  if (!diagnosis.memory.empty()) diagnosis.memory.front().stage = stage;
+}
+
 /// The file and the number of "x.cu:17", and what stands behind it.
 std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
   const std::size_t at = line.find(':');
@@ -85,19 +86,88 @@ bool is_of_merge(const std::string& line, const std::vector<std::string>& merges
          });
 }
 
-void take_stage(Stage stage, Diagnosis& diagnosis) {
-  if (diagnosis.first) diagnosis.first->stage = stage;
-  if (!diagnosis.memory.empty()) diagnosis.memory.front().stage = stage;
+/// What terms say of a kernel, against what was found of it before. Terms say which numbers are put
+/// together, and not whether the numbers are right.
+class Contest {
+ public:
+  Contest(const TermFault& fault, bool is_whole, Location& location)
+      : fault_(fault), is_whole_(is_whole), location_(location) {}
+
+  void settle() {
+    if (fault_.share < 0.5 || makes_infinity(standing_.cause)) return;
+    const bool of_memory = !standing_.memory.empty();
+    if (of_memory && !is_whole_ && writes_over_itself(standing_)) standing_.certain = false;
+    if (of_memory && !is_consequence()) return;
+    // Of two flaws at once one may stand for anything: what the terms say is one.
+    const Finding* const flaw = named_flaw(standing_);
+    const bool composed = flaw && flaw->other_cause;
+    if (composed) standing_.certain = false;
+    const bool sure = standing_.sure() && !of_memory;
+    if (sure && !moves_row() && standing_.cause != fault_.cause) {
+      take_lines();
+      return;
+    }
+    const bool alike =
+        flaw && !composed && !of_memory && !moves_row() && are_alike(standing_.cause, fault_.cause);
+    const bool says_no_cause = fault_.cause == Cause::unexplained && !composed;
+    if (standing_.cause == fault_.cause || alike || says_no_cause) {
+      if (!keeps_stage(sure)) take_stage();
+    } else {
+      standing_.certain = false;
+      standing_.cause = fault_.cause;
+      take_stage();
+    }
+    location_.source = fault_.lines;
+  }
+
+ private:
+  /// Whether the access that the checker found comes of what the terms say.
+  bool is_consequence() const {
+    const bool is_symptom = may_come_of_terms(standing_.cause) ||
+                            (fault_.cause == Cause::misplaced && writes_over_others(standing_));
+    return is_symptom && !is_whole_;
+  }
+
+  /// Whether a right row is in the place of another, and the terms say of which row Q was taken.
+  bool moves_row() const {
+    const bool moved = standing_.cause == Cause::permuted || standing_.cause == Cause::misplaced;
+    return moved && stage_ == Stage::epilogue && fault_.cause == Cause::operand_of_other_row;
+  }
+
+  /// The cause stays, which is sure: the lines are better known.
+  void take_lines() {
+    // A limit that rows agree on takes fewer words than a rule by their bits.
+    if (is_mask(standing_.cause) && fault_.cause == Cause::mask_off_by_one) {
+      standing_.certain = false;
+    }
+    if (stage_ == fault_.stage || location_.source.empty()) location_.source = fault_.lines;
+  }
+
+  /// Whether the stage that stands is better known, of the same cause.
+  bool keeps_stage(bool sure) const {
+    if (fault_.stage_is_told) return false;
+    return stage_ == fault_.or_stage || is_mask(standing_.cause) ||
+           (sure && fault_.cause == Cause::permuted);
+  }
+
+  void take_stage() { place_in(fault_.stage, standing_); }
+
+  const TermFault& fault_;
+  bool is_whole_;
+  Location& location_;
+  Diagnosis& standing_ = *location_.diagnosis;
+  const std::optional<Stage> stage_ = standing_.stage();  ///< that stood
+};
+
+bool is_behind_scores(std::optional<Stage> stage) {
+  return stage && *stage >= Stage::softmax && *stage < Stage::combine;
 }
 
-/// The evidence no longer says where values alone put it.
-void withdraw_stage(Diagnosis& diagnosis) {
-  std::erase_if(diagnosis.evidence, [](const std::string& line) {
-    return line.starts_with("so it goes wrong in the stage ");
-  });
-  for (std::string& line : diagnosis.evidence) {
-    const std::size_t at = line.find("; the bug is in the stage ");
-    if (at != line.npos) line.erase(at);
+/// A fault of a merge is one of the stage that puts parts together.
+void place_in_merge(const std::vector<std::string>& merges, TermFault& fault) {
+  const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), merges);
+  if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
+    fault.stage = Stage::combine;
   }
 }
 
@@ -107,14 +177,11 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows,
                  const std::function<std::vector<std::string>()>& merges_elsewhere,
                  Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
-  const auto is_behind = [](std::optional<Stage> stage) {
-    return stage && *stage >= Stage::softmax && *stage < Stage::combine;
-  };
   std::vector<std::string> merges = judged.merges;
-  if (merges.empty() && is_behind(diagnosis.stage())) merges = merges_elsewhere();
-  const bool of_memory = !diagnosis.memory.empty();
-  if (of_memory && is_of_merge(diagnosis.memory.front().access_line, merges)) {
-    take_stage(Stage::combine, diagnosis);
+  if (merges.empty() && is_behind_scores(diagnosis.stage())) merges = merges_elsewhere();
+  const std::vector<CheckReport::Item>& memory = diagnosis.memory;
+  if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
+    place_in(Stage::combine, diagnosis);
   }
   if (judged.is_whole) {
     diagnosis.evidence.push_back(
@@ -123,50 +190,13 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows,
   }
   if (!judged.fault) return;
   TermFault fault = *judged.fault;
-  const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), merges);
-  if (in_merge && is_behind(fault.stage) && fault.cause != Cause::contribution_repeated) {
-    fault.stage = Stage::combine;
-  }
+  place_in_merge(merges, fault);
   // Rows that nobody read are taken for others as tiles are filled.
   if (lacks_rows && fault.stage > Stage::load && are_alike(fault.cause, Cause::permuted)) {
     fault.stage = Stage::load;
   }
   for (const std::string& line : fault.evidence) diagnosis.evidence.push_back(line);
-  if (fault.share < 0.5 || makes_infinity(diagnosis.cause)) return;
-  const std::optional<Stage> before = diagnosis.stage();
-  const bool yields =
-      may_come_of_terms(diagnosis.cause) ||
-      (of_memory && fault.cause == Cause::misplaced && writes_over_others(diagnosis));
-  if (of_memory && !judged.is_whole && writes_over_itself(diagnosis)) diagnosis.certain = false;
-  if (of_memory && (judged.is_whole || !yields)) return;
-  // Of two flaws at once one may stand for anything: what the terms say is one.
-  const bool composed = is_composed(diagnosis);
-  const bool sure = diagnosis.sure() && !composed && !of_memory;
-  if (composed) diagnosis.certain = false;
-  // A row in the place of another is right by its values, whoever took it.
-  const bool of_rows = fault.cause == Cause::operand_of_other_row && before == Stage::epilogue &&
-                       (diagnosis.cause == Cause::permuted || diagnosis.cause == Cause::misplaced);
-  const bool named = diagnosis.cause == fault.cause ||
-                     (fault.cause == Cause::unexplained && !composed) ||
-                     (!of_memory && !composed && !of_rows && is_flaw(diagnosis) &&
-                      are_alike(diagnosis.cause, fault.cause));
-  if (sure && !of_rows && diagnosis.cause != fault.cause) {
-    // A limit that rows agree on takes fewer words than a rule by their bits.
-    if (is_mask(diagnosis.cause) && fault.cause == Cause::mask_off_by_one)
-      diagnosis.certain = false;
-    if (before == fault.stage || location.source.empty()) location.source = fault.lines;
-    return;
-  }
-  if (!named) {
-    diagnosis.certain = false;
-    diagnosis.cause = fault.cause;
-  }
-  const bool keeps_stage = named && !fault.stage_is_told &&
-                           (before == fault.or_stage || is_mask(diagnosis.cause) ||
-                            (sure && fault.cause == Cause::permuted));
-  if (!keeps_stage) take_stage(fault.stage, diagnosis);
-  if (!keeps_stage && before != fault.stage) withdraw_stage(diagnosis);
-  location.source = fault.lines;
+  Contest(fault, judged.is_whole, location).settle();
 }
 
 }  // namespace lanescope

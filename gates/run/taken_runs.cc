@@ -1,0 +1,122 @@
+#include "gates/run/taken_runs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "debug/causes/output_variants.h"
+#include "debug/causes/truncation.h"
+#include "debug/dump/dump.h"
+#include "debug/judge/find_recurrence.h"
+
+namespace lanescope {
+namespace {
+
+bool outputs_hold(const DiffReport& report) {
+  return std::all_of(report.sites.begin(), report.sites.end(), [](const SiteReport& site) {
+    return !is_output(site.site) || site.failed == 0;
+  });
+}
+
+/// Whether a kernel may go through another recurrence where its values differ first.
+bool may_be_recurrence(const DumpInfo& info, const DiffReport& report) {
+  if (info.rescale.above > 0 || !report.first) return false;  // held to what it declares
+  return report.first->site >= SiteId::s && report.first->site <= SiteId::o;
+}
+
+}  // namespace
+
+bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
+  const auto& [dump, report, text, traits] = run;
+  const std::optional<Recurrence> recurrence =
+      dump.info.is_traced() ? report.recurrence
+                            : find_output_variant(dump, report, location_.recurrence);
+  const bool variant = !strict_ && recurrence && take_variant(*recurrence, probe);
+  runs_.note(run, probe, variant);
+  if (report.match) {
+    always_taken_.merge(decisions_of(dump));
+    right_.push_back(dump.info);
+    if (!dump.info.is_traced() && !probe.large) {
+      rivals_.add(dump, std::nullopt, {});
+      look_for_truncation(dump, text);
+    }
+    if (location_.diagnosis) refute(*location_.diagnosis, dump.info);
+  }
+  traced_ = dump.info.is_traced();
+  last_failed_ = !(report.match || report.unsettled || variant);
+  if (!last_failed_) return false;
+  // What no bug explains in so many problems, those that are composed do in no other.
+  constexpr int most_unexplained = 5;
+  Diagnosis diagnosis = diagnose(
+      dump, report, unexplained_ < most_unexplained ? Breadth::all : Breadth::but_composed);
+  unexplained_ += diagnosis.flaws.empty();
+  for (const DumpInfo& right : right_) refute(diagnosis, right);
+  const bool harmless = outputs_hold(report);
+  // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
+  if (harmless && may_be_recurrence(dump.info, report)) diagnosis.certain = false;
+  if (!dump.info.is_traced()) {
+    failed_runs_.add({text, probe.options, diagnosis});
+    rivals_.add(dump, report.first, diagnosis.flaws);
+  }
+  const bool tells_more =
+      (diagnosis.sure() && location_.diagnosis && !location_.diagnosis->sure()) ||
+      (outputs_right_ && !harmless);
+  if (location_.diagnosis && !tells_more) return false;
+  location_.diagnosis = std::move(diagnosis);
+  location_.options = text;
+  failed_ = probe.options;
+  outputs_right_ = harmless;
+  const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
+  in_shared_ = site && site->site.space == Space::shared;
+  return true;
+}
+
+/// In the first run that has enough values.
+void TakenRuns::look_for_truncation(const Dump& dump, const std::string& text) {
+  if (truncation_ || dump.info.input != "random") return;
+  truncation_ = diagnose_truncation(dump);
+  truncated_options_ = text;
+}
+
+void TakenRuns::take_truncation() {
+  if (!truncation_) return;
+  location_.diagnosis = truncation_;
+  location_.options = truncated_options_;
+}
+
+/// A run whose outputs are right though its inner values are another recurrence's: true where that
+/// may be the recurrence of the other runs.
+bool TakenRuns::take_variant(const Recurrence& recurrence, const Probe& probe) {
+  if (!location_.recurrence) {
+    location_.recurrence = recurrence;
+    variant_probe_ = probe;
+    return true;
+  }
+  if (!location_.recurrence->agrees(recurrence)) return false;
+  location_.recurrence->merge(recurrence);
+  return true;
+}
+
+void TakenRuns::settle_variant() {
+  if (!location_.recurrence) return;
+  location_.recurrence->merge(always_taken_.decisions);
+  if (location_.recurrence->is_settled()) return;
+  strict_ = true;
+  runs_.forget_variants();
+  const std::vector<std::string> unsettled = location_.recurrence->differences();
+  location_.recurrence.reset();
+  if (const std::optional<ProbeRun> run = runs_.run(variant_probe_)) take(*run, variant_probe_);
+  for (const std::string& line : unsettled) {
+    location_.diagnosis->evidence.push_back("outputs are right on " +
+                                            std::to_string(runs_.traits().size()) +
+                                            " inputs, but it may go wrong on others: " + line);
+  }
+}
+
+void TakenRuns::take_what_explains_most() {
+  const FailedRun* const run = failed_runs_.take_what_explains_most(*location_.diagnosis);
+  if (!run) return;
+  location_.options = run->text;
+  failed_ = run->options;
+}
+
+}  // namespace lanescope

@@ -125,6 +125,21 @@ TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
         std::vector{0, softmax});
 }
 
+TEST_CASE("number stages: an integer in shared memory that says where tiles are") {
+  const std::string scores =
+      "ld.shared.f32 %f2, [%r1]; ld.shared.f32 %f3, [%r1+128]; mul.f32 %f4, %f2, %f3;"
+      "ex2.approx.f32 %f5, %f4; ";
+  const std::string tile = "ld.global.nc.u16 %h1, [%rd2]; st.shared.b16 [%r1], %h1;";
+  const std::string item = "ld.shared.u32 %r2, [%r3]; shl.b32 %r4, %r2, 6; add.s32 %r5, %r4, %r1;";
+  const std::string at = "mul.wide.s32 %rd3, %r5, 2; add.s64 %rd2, %rd1, %rd3;";
+  CHECK(stages_of(scores + item + at + tile, {"ld.shared.u32"}) == "load");
+  CHECK(stages_of(scores + item + at + "cp.async.cg.shared.global [%r1], [%rd2], 16;",
+                  {"ld.shared.u32"}) == "load");
+  // Where results are stored says nothing of tiles.
+  CHECK(stages_of(scores + item + at + "st.global.f32 [%rd2], %f5;", {"ld.shared.u32"}) == "-");
+  CHECK(stages_of(scores + item + "setp.lt.s32 %p1, %r5, 8;", {"ld.shared.u32"}) == "-");
+}
+
 TEST_CASE("number stages: arithmetic, from the scores to the quotient") {
   const std::string scores =
       "ld.global.u16 %h1, [%rd1]; cvt.f32.f16 %f2, %h1; ld.global.u16 %h2, [%rd1];"

@@ -18,6 +18,21 @@ bool passes_numbers(const Statement& statement) {
   return is_one_of(base, {"mov", "cvt", "selp", "prmt", "shfl", "and", "or", "shl", "shr"});
 }
 
+/// Integers pass through it on their way to an address.
+bool passes_indices(const Statement& statement) {
+  return !is_real(statement.opcode) &&
+         is_one_of(base_of(statement),
+                   {"mov", "add", "sub", "mul", "mad", "div", "rem", "shl", "shr", "and", "or",
+                    "cvt", "cvta", "selp", "min", "max", "bfe", "shfl"});
+}
+
+/// It reads global memory, or copies from it: its last address says where.
+bool reads_global(std::string_view opcode) {
+  const bool reads = opcode.starts_with("ld.global") || opcode.starts_with("cp.async");
+  return reads && opcode.find(".global") != opcode.npos &&
+         opcode.find(".global.shared") == opcode.npos;
+}
+
 /// Its second operand divides the first, or its only one is what is divided by or the logarithm is
 /// taken of.
 bool divides(std::string_view base) { return is_one_of(base, {"div", "rcp", "lg2"}); }
@@ -62,11 +77,16 @@ NumberRoles::NumberRoles(const Function& function)
     : origins_(static_cast<std::size_t>(function.register_count())), goals_(origins_.size()) {
   for (const Statement& statement : function.statements) {
     if (is_marker(statement) || statement.operands.size() < 2) continue;
-    Step step{&statement, {}, {}};
+    Step step{.statement = &statement};
     add_registers(statement.operands.front(), step.to);
     for (std::size_t i = 1; i < statement.operands.size(); ++i) {
       add_registers(statement.operands[i], step.from);
       step.operand.resize(step.from.size(), i);
+      if (!reads_global(statement.opcode) || statement.operands[i].kind != Operand::Kind::address) {
+        continue;
+      }
+      for (const Operand& part : statement.operands[i].parts)
+        add_registers(part, step.from_address);
     }
     steps_.push_back(step);
   }
@@ -173,12 +193,15 @@ bool NumberRoles::spread_backwards() {
       return false;
     };
     const bool stores_shared = statement.opcode.starts_with("st.shared");
+    for (const int reg : step.from_address) lead(reg, address);
+    const int index = passes_indices(statement) ? behind & address : 0;
     for (std::size_t i = 0; i < step.from.size(); ++i) {
       const int reg = step.from[i];
       if (base == "ex2") lead(reg, exponential);
       if (stores_result(statement)) lead(reg, result);
       if (stores_shared) lead(reg, kept);
       if (passes_numbers(statement)) lead(reg, behind);
+      lead(reg, index);
       if (multiplies_matrices(statement)) {
         lead(reg, behind_product | (step.operand[i] == 3 ? behind & kept : 0) |
                       (is_weighed(i) ? weighed : 0));

@@ -38,6 +38,7 @@ class NumberRoles {
     divisor = 16,       ///< divides, or its logarithm is taken
     kept = 32,          ///< goes into shared memory
     kept_weighed = 64,  ///< likewise, after a product with a power of two
+    address = 128,      ///< an integer: says where global memory is read, or copied from
   };
 
   explicit NumberRoles(const Function& function);
@@ -57,8 +58,9 @@ class NumberRoles {
  private:
   struct Step {
     const Statement* statement;
-    std::vector<int> to, from;
+    std::vector<int> to = {}, from = {};
     std::vector<std::size_t> operand = {};  ///< of each in `from`, its number
+    std::vector<int> from_address = {};     ///< registers that say where global memory is read
   };
   std::uint8_t origin(int reg) const { return origins_[static_cast<std::size_t>(reg)]; }
   static bool is_factor(const Step& step, std::size_t i);

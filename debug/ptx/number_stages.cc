@@ -182,17 +182,20 @@ class Stages {
   }
 
   std::uint8_t of_read(const Statement& statement) const {
-    const unsigned goals = roles_.goals_of(results_of(statement));
+    const unsigned roles = roles_.goals_of(results_of(statement));
+    const bool is_shared = statement.opcode.find(".shared") != std::string_view::npos;
+    const bool is_index = is_shared && roles == NumberRoles::address;
+    const unsigned goals = roles & ~static_cast<unsigned>(NumberRoles::address);
     if (part_ == Part::combine) return bit_of(Stage::combine);
     if (part_ == Part::values) return bit_if(goals != 0, Stage::pv);
     if ((goals & NumberRoles::exponential) != 0) return bit_of(Stage::softmax);
     if ((goals & NumberRoles::exponential_of_product) != 0) return bit_of(Stage::qk);
     if (part_ == Part::softmax) return bit_if(goals != 0, Stage::softmax);
     if (part_ != Part::attention) return 0;
+    if (is_index) return bit_of(Stage::load);
     if ((goals & NumberRoles::result_of_product) != 0) return bit_of(Stage::pv);
     if ((goals & NumberRoles::divisor) != 0) return bit_of(Stage::softmax);
     if ((goals & NumberRoles::kept_weighed) != 0) return bit_of(Stage::pv);
-    const bool is_shared = statement.opcode.find(".shared") != std::string_view::npos;
     if (is_shared && (goals & NumberRoles::result) != 0) return bit_of(Stage::epilogue);
     const bool is_global = statement.opcode.find(".global") != std::string_view::npos;
     return bit_if(is_global && goals == NumberRoles::kept, Stage::load);

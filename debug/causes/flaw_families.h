@@ -17,8 +17,10 @@ void add_flaws_of_masks(const DumpInfo& info, Flaws& flaws);
 void add_misplaced_masks(const DumpInfo& info, Flaws& flaws);
 /// Which keys a row takes at the end of the sequence; tiles left out or taken twice.
 void add_flaws_of_keys(const DumpInfo& info, Flaws& flaws);
-/// Which tensors, heads, rows and types the operands are.
+/// Which tensors, heads and rows the operands are.
 void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws);
+/// Which tiles and rows of K and V keys have, and as which type bits are taken.
+void add_flaws_of_tiles(const DumpInfo& info, Flaws& flaws);
 /// From which places of their tiles the elements of K, V and P are read.
 void add_flaws_of_places(const DumpInfo& info, Flaws& flaws);
 /// Which scores and weights, of other rows and keys, the row and its keys have; of those of places.

@@ -127,6 +127,7 @@ std::vector<Flaw> known_flaws(const DumpInfo& info) {
   add_flaws_of_keys(info, flaws);
   add_scales(info, flaws);
   add_flaws_of_operands(info, flaws);
+  add_flaws_of_tiles(info, flaws);
   add_flaws_of_places(info, flaws);
   add_flaws_of_fragments(info, flaws);
   add_flaws_of_lanes(info, flaws);

@@ -127,6 +127,10 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
     finding.explained = std::min(finding.explained, 0.97);
     if (!scene.info().is_traced()) finding.stage = Stage::pv;
   }
+  // Whole rows that change places as they are stored.
+  if (exchanged && is_output(scene.site()) && of_rows && view.row_groups == 1) {
+    finding.cause = Cause::misplaced;
+  }
   if (view.cause == Cause::transposed) {
     finding.evidence = {std::string("row and column are exchanged in the ") + view.what};
   } else {

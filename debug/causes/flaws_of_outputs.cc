@@ -213,7 +213,6 @@ void add_places(const DumpInfo& info, Flaws& flaws) {
     std::string what;
     int choices;
     std::function<std::array<std::int64_t, 3>(std::int64_t, std::int64_t, std::int64_t)> place;
-    Cause cause = Cause::misplaced;
   };
   const std::int64_t heads = p.heads, len = p.len_q, batch = p.batch;
   std::vector<Map> maps = {
@@ -241,7 +240,6 @@ void add_places(const DumpInfo& info, Flaws& flaws) {
     maps.push_back({"in row i xor " + std::to_string(distance), 1, [=](auto b, auto h, auto q) {
                       return std::array{b, h, q ^ distance};
                     }});
-    maps.back().cause = Cause::permuted;
   }
   for (const std::int64_t off : {1, -1}) {
     maps.push_back({std::string("in the ") + (off > 0 ? "next row" : "row before"), 1,
@@ -265,14 +263,14 @@ void add_places(const DumpInfo& info, Flaws& flaws) {
                       return std::array{b, h / group * group + flat % group, flat / group};
                     }});
   }
-  for (const auto& [what, choices, place, cause] : maps) {
-    flaws.push_back({cause, Stage::epilogue, "whose rows are stored " + what, choices,
+  for (const auto& [what, choices, place] : maps) {
+    flaws.push_back({Cause::misplaced, Stage::epilogue, "whose rows are stored " + what, choices,
                      [=, place = place](RowPlan& plan) {
                        const auto [b, h, q] = place(plan.batch, plan.head, plan.query);
                        plan.moved_from = {b, h, q};
                      }});
-    flaws.push_back({cause, Stage::epilogue, "whose log-sum-exp is stored " + what, choices + 1,
-                     [=, place = place](RowPlan& plan) {
+    flaws.push_back({Cause::misplaced, Stage::epilogue, "whose log-sum-exp is stored " + what,
+                     choices + 1, [=, place = place](RowPlan& plan) {
                        const auto from = place(plan.batch, plan.head, plan.query);
                        if (from[2] >= 0 && from[2] < len) plan.lse_from = from;
                      }});

@@ -54,6 +54,18 @@ bool MbarrierState::has_arrival_of(const Caller& caller) const {
          std::any_of(arrived_before.begin(), arrived_before.end(), is_same);
 }
 
+std::uint32_t MbarrierState::phases_known(const Clocks& clocks, int thread) const {
+  const Past past = clocks.past(thread);
+  std::uint32_t known = phase;
+  for (auto each = phases.rbegin(); each != phases.rend(); ++each, --known) {
+    if (past.holds(epoch_of(agent, known))) return known;
+    const bool came = std::all_of(each->arrivals.begin(), each->arrivals.end(),
+                                  [&](Epoch e) { return past.holds(e); });
+    if (came && !each->arrivals.empty()) return known;
+  }
+  return known;
+}
+
 std::string MbarrierState::story() const {
   std::string text = name + ": of its phase " + std::to_string(phase) + " (parity " +
                      std::to_string(phase & 1) + ") " + std::to_string(count - pending) + " of " +
@@ -165,15 +177,22 @@ void AsyncBlock::fence_proxy(int thread) {
 void AsyncBlock::complete_if_due(MbarrierState& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   barrier.pending = barrier.count;
-  barrier.expected = 0;
   ++barrier.phase;
   if (BlockChecker* checker = host_.checker()) {
     checker->note_arrivals(barrier.offset, barrier.arrived, barrier.count);
     checker->clocks().learn(barrier.current, barrier.agent, barrier.phase);
-    barrier.completed = barrier.current;
+    MbarrierState::Phase& phase = barrier.phases.emplace_back();
+    phase.completed = barrier.current;
+    const bool by_lanes = std::ssize(barrier.arrived) == barrier.count && barrier.expected == 0;
+    for (const Arrival& a : barrier.arrived) {
+      if (by_lanes) phase.arrivals.push_back(a.epoch);
+    }
+    constexpr std::size_t most_phases = 16;
+    if (barrier.phases.size() > most_phases) barrier.phases.pop_front();
   }
+  barrier.expected = 0;
   barrier.arrived_before = std::exchange(barrier.arrived, {});
-  wake(barrier.waiting, barrier.completed);
+  for (const int thread : std::exchange(barrier.waiting, {})) host_.wake(thread);
 }
 
 void AsyncBlock::wake(std::vector<int>& waiting, const Carried& completed) {
@@ -194,10 +213,12 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller) {
   }
   // Of threads of other blocks no clocks are known here, and no names.
   if (!caller.from_outside) {
+    Epoch epoch = 0;
     if (BlockChecker* checker = host_.checker()) {
+      epoch = checker->clocks().now(caller.thread);
       checker->clocks().give(barrier.current, caller.thread);
     }
-    barrier.arrived.push_back({caller.thread, caller.here, place_of(caller)});
+    barrier.arrived.push_back({caller.thread, caller.here, place_of(caller), epoch});
   }
   --barrier.pending;
   complete_if_due(barrier);
@@ -228,12 +249,23 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
     return false;
   }
   if (BlockChecker* checker = host_.checker()) {
-    checker->clocks().take(barrier.completed, caller.thread);
+    learn_phase(barrier, parity, caller);
     const std::uint32_t before = std::exchange(barrier.heeded[caller.thread], barrier.phase);
     checker->note_wait(caller.thread, place_of(caller), before == barrier.phase);
   }
   barrier.phase_waited_for = barrier.phase;
   return true;
+}
+
+void AsyncBlock::learn_phase(MbarrierState& barrier, int parity, const Caller& caller) {
+  Clocks& clocks = host_.checker()->clocks();
+  // The wait may have ended at the first phase of this parity that the lane did not know of.
+  std::uint32_t phase = barrier.phases_known(clocks, caller.thread);
+  if (static_cast<int>(phase & 1) == parity) ++phase;
+  const std::uint32_t first = barrier.phase - static_cast<std::uint32_t>(barrier.phases.size());
+  if (phase == 0 || barrier.phases.empty()) return;
+  const std::uint32_t kept = std::max(phase, first + 1);
+  clocks.take(barrier.phases[kept - first - 1].completed, caller.thread);
 }
 
 void AsyncBlock::leave(MbarrierState& barrier, int thread) { std::erase(barrier.waiting, thread); }
@@ -255,7 +287,8 @@ void AsyncBlock::finish() {
     // Landed or not, nobody knows.
     for (const auto& [offset, barrier] : barriers_) {
       if (barrier.phase_of_copy <= barrier.phase_waited_for) continue;
-      const auto& [thread, here, place] = barrier.copied;
+      const int thread = barrier.copied.thread;
+      const std::uint32_t place = barrier.copied.place;
       if (all_landed && barrier.pending == 0 && barrier.bytes != 0) {
         checker->add_shared(Kind::wrong_expect_tx,
                             {barrier.agent, barrier.phase + 1, place, thread}, true, {}, offset, 8);

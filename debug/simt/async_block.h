@@ -25,6 +25,7 @@ struct Arrival {
   int thread;
   Here here;
   std::uint32_t place;  ///< of the call, in findings
+  Epoch epoch = 0;      ///< when, in the lane's time
 };
 
 /// "0-31,64"
@@ -51,8 +52,17 @@ struct MbarrierState final : Waitable {
   std::map<int, std::uint32_t> heeded;  ///< by thread: phases that its last wait saw completed
   int under_way = 0;                    ///< copies that complete on it
   std::set<AsyncBlock*> senders;        ///< other blocks that have sent copies
-  Carried completed, current;
+  Carried current;                      ///< of all arrivals so far
+  /// A phase that completed: what whoever waits for it knows from then on, and its arrivals.
+  struct Phase {
+    Carried completed;
+    std::vector<Epoch> arrivals;  ///< empty: others may have come, or bytes
+  };
+  std::deque<Phase> phases;  ///< the last of them; under the memory checker
   std::string story() const override;
+  /// Of how many phases a lane knows that they have completed, whatever the order in which the
+  /// machine ran the lanes.
+  std::uint32_t phases_known(const Clocks& clocks, int thread) const;
   /// Phases that completed behind the last one that was waited for.
   std::uint32_t unheeded() const { return phase - phase_waited_for; }
   /// Whether the same thread has come by the same instruction, in this phase or the last one.
@@ -240,6 +250,8 @@ class AsyncBlock {
 
  private:
   void complete_if_due(MbarrierState& barrier);
+  /// A lane's wait at this parity is over: what it knows now.
+  void learn_phase(MbarrierState& barrier, int parity, const Caller& caller);
   /// What `caller` has under way completes on `full` with so many bytes, once `bring` has moved
   /// them.
   std::shared_ptr<Flight> deliver(MbarrierState& full, std::int64_t bytes, const Caller& caller,

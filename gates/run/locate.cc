@@ -13,6 +13,7 @@
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
 #include "gates/run/locate_terms.h"
+#include "gates/run/plan_modules.h"
 #include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
 #include "gates/run/taken_runs.h"

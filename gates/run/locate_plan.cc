@@ -1,14 +1,11 @@
 #include "gates/run/locate_plan.h"
 
 #include <algorithm>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "debug/report/suggested_command.h"
 #include "debug/text/text.h"
-#include "gates/build/module_build.h"
-#include "gates/build/module_catalogue.h"
+#include "gates/run/plan_modules.h"
 #include "gates/run/presets.h"
 #include "reference/error.h"
 
@@ -20,58 +17,6 @@ std::string length_text(std::int64_t queries, std::int64_t keys) {
 }
 
 int rounded_up(int x, int step) { return (x + step - 1) / step * step; }
-
-std::string kernel_of(const RunOptions& given) {
-  return given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen);
-}
-
-/// Of inputs, besides the one that every problem has.
-std::vector<std::string> other_types(const RunOptions& given) {
-  if (!given.dtype.empty() || given.input.ends_with(".safetensors")) return {};
-  std::vector<std::string> types = declared_dtypes(kernel_of(given));
-  if (!types.empty()) types.erase(types.begin());
-  return types;
-}
-
-struct TileShape {
-  int br, bc;
-};
-
-/// The fewest tiles of the kernel that have, with br x bc, every number of rows and every number of
-/// keys that its tiles of d = 64 and the given type have.
-std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc) {
-  std::vector<TileShape> tiles;
-  const std::vector<std::string> types = declared_dtypes(kernel_of(given));
-  if (given.dtype.empty() && types.empty()) return tiles;
-  const ElementType type = parse_dtype(given.dtype.empty() ? types.front() : given.dtype);
-  std::set<int> rows = {br}, keys = {bc};
-  while (given.tile_shape.empty()) {
-    std::optional<TileShape> best;
-    int most = 0;
-    for (const ModuleName& name : declared_modules()) {
-      if (name.kernel != kernel_of(given) || name.gate != Gate::fused || name.dtype != type ||
-          name.head_dim != 64) {
-        continue;
-      }
-      const int found = !rows.contains(name.br) + !keys.contains(name.bc);
-      if (found <= most) continue;
-      most = found;
-      best = TileShape{name.br, name.bc};
-    }
-    if (!best) break;
-    rows.insert(best->br);
-    keys.insert(best->bc);
-    tiles.push_back(*best);
-  }
-  return tiles;
-}
-
-bool has_head_dim(const RunOptions& given, int d) {
-  const auto& names = declared_modules();
-  return std::any_of(names.begin(), names.end(), [&](const ModuleName& name) {
-    return name.kernel == kernel_of(given) && name.head_dim == d;
-  });
-}
 
 /// The problems of a plan, as they are added: for tiles of br queries and bc keys, with the options
 /// that are given.
@@ -149,6 +94,9 @@ class Planner {
     }
     square(of_keys("more tiles than rings of buffers hold", rows_, 9), rounded_up(9 * bc_, br_))
         .checked = true;
+    add_causal("causal, the maximum rises in every tile", length_text(2 * side_ + 1, 2 * side_ + 1))
+        .options.input = "rising";
+    add("one query, more tiles than a warp has lanes", length_text(1, (most_tiles - 1) * bc_ + 5));
   }
 
   /// Of a kernel whose blocks go through several items.
@@ -166,6 +114,8 @@ class Planner {
     with_splits(3, add("large scores in several splits", length_text(br_, 6 * bc_))).options.input =
         "large";
     with_splits(4, add("more splits than tiles", length_text(br_, 2 * bc_)));
+    with_splits(most_tiles,
+                add("more splits than a warp has lanes", length_text(1, most_tiles * bc_)));
     with_splits(3, add_causal("causal, splits that some rows do not see",
                               length_text(2 * side_, 2 * side_ + br_ / 2)));
     with_splits(2, add_causal("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc_)))
@@ -285,47 +235,6 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, b
   if (combines) planner.add_splits();
   planner.add_other_modules(combines);
   return planner.take();
-}
-
-std::vector<std::string> modules_of(const std::vector<Probe>& probes) {
-  std::vector<std::string> names;
-  const auto add = [&](const RunOptions& options, bool checked) {
-    const ModuleName name = choose_module(
-        {kernel_of(options), Gate::fused,
-         options.dtype.empty() ? std::nullopt : std::optional(parse_dtype(options.dtype)),
-         parse_shape(options.preset, options.shape, false).d, parse_tile(options.tile_shape),
-         checked ? "sim" : choose_backend(options.backend), options.untraced, checked});
-    const std::string text = name.text();
-    if (std::find(names.begin(), names.end(), text) == names.end()) names.push_back(text);
-  };
-  for (const Probe& probe : probes) {
-    try {
-      add(probe.options, false);
-      if (probe.checked) add(probe.options, true);
-    } catch (const UsageError&) {
-      continue;  // the kernel is not built for it
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> not_tried(const RunOptions& given, const std::vector<Probe>& probes,
-                                   int br, int bc) {
-  std::string tiles;
-  for (const ModuleName& name : declared_modules()) {
-    if (name.kernel != kernel_of(given) || name.gate != Gate::fused) continue;
-    const std::string tile = tile_text(name.br, name.bc);
-    const bool is_run = (name.br == br && name.bc == bc) ||
-                        std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) {
-                          return probe.options.tile_shape == tile;
-                        });
-    if (is_run || (", " + tiles + ",").find(", " + tile + ",") != std::string::npos) continue;
-    tiles += (tiles.empty() ? "" : ", ") + tile;
-  }
-  std::vector<std::string> left;
-  if (!tiles.empty()) left.push_back("tiles of " + tiles + " (--tile-shape)");
-  left.push_back("sequences of more than 9 tiles");
-  return left;
 }
 
 }  // namespace lanescope

@@ -21,6 +21,9 @@ struct Probe {
 /// Of a kernel, where no other is given: the problems of the plan are small.
 inline constexpr double locate_timeout_seconds = 10;
 
+/// Of the longest sequence: more than a warp has lanes.
+inline constexpr int most_tiles = 33;
+
 inline constexpr const char* as_given = "as given";
 
 /// "mma fused --shape ... --causal", as on the command line; `problem` is what the shape came to.
@@ -35,12 +38,5 @@ bool is_given(const RunOptions& options);
 /// first is the one that is given, if any.
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
                         bool persistent);
-
-/// The modules that the plan runs, the memory checker's among them.
-std::vector<std::string> modules_of(const std::vector<Probe>& probes);
-
-/// What the plan leaves out that the kernel is built for or may be asked for, a line each.
-std::vector<std::string> not_tried(const RunOptions& given, const std::vector<Probe>& probes,
-                                   int br, int bc);
 
 }  // namespace lanescope

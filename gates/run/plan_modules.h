@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gates/run/locate_plan.h"
+
+// The modules that a plan runs (gates/run/locate_plan.h).
+namespace lanescope {
+
+/// The types of inputs that the kernel takes, besides the one that every problem has.
+std::vector<std::string> other_types(const RunOptions& given);
+
+struct TileShape {
+  int br, bc;
+};
+/// The fewest tiles of the kernel that have, with br x bc, every number of rows and every number of
+/// keys that its tiles of d = 64 and the given type have.
+std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc);
+
+bool has_head_dim(const RunOptions& given, int d);
+
+/// The modules of all probes, the memory checker's among them.
+std::vector<std::string> modules_of(const std::vector<Probe>& probes);
+
+/// What the plan leaves out that the kernel is built for or may be asked for, a line each.
+std::vector<std::string> not_tried(const RunOptions& given, const std::vector<Probe>& probes,
+                                   int br, int bc);
+
+}  // namespace lanescope

@@ -24,6 +24,7 @@ enum class TermWay : std::uint8_t {
   mma,
   wmma,
   exchange,
+  transpose,
   other,
 };
 
@@ -39,6 +40,7 @@ TermWay term_way(const Program& program, std::uint32_t instruction) {
   if (base == "mma") return TermWay::mma;
   if (base == "wmma" && opcode.starts_with("wmma.mma")) return TermWay::wmma;
   if (base == "shfl") return TermWay::exchange;
+  if (base == "movmatrix") return TermWay::transpose;
   return program.code[instruction].lanes ? TermWay::by_lane : TermWay::other;
 }
 
@@ -189,6 +191,8 @@ void TermReplay::follow() {
       return multiply_wmma();
     case TermWay::exchange:
       return exchange();
+    case TermWay::transpose:
+      return transpose();
     default:
       if (in_->moves) return lanes();
       return forget();
@@ -284,6 +288,20 @@ void TermReplay::exchange() {
     for (int byte = 0; byte < 4 && (step_->mask >> lane & 1) != 0; ++byte) {
       set(in_->d, lane, 4, taken[lane][byte], byte, 4);
     }
+  }
+}
+
+/// Lane t holds the elements (t / 4, t % 4 · 2 + {0, 1}) of 8×8, and gets those of its transpose.
+void TermReplay::transpose() {
+  Held taken[32][4];
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int byte = 0; byte < 4; ++byte) {
+      const int row = lane % 4 * 2 + byte / 2, col = lane / 4;
+      taken[lane][byte] = held(in_->s[0], row * 4 + col / 2, 4, col % 2 * 2 + byte % 2, 4);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int byte = 0; byte < 4; ++byte) set(in_->d, lane, 4, taken[lane][byte], byte, 4);
   }
 }
 

@@ -111,6 +111,7 @@ class TermReplay {
   void matrices(bool loads, bool transposed);
   void update();
   void exchange();
+  void transpose();
   void lanes();
   void lane_of_bits(const TermStep& step);
   TermId arithmetic(const TermStep& step, int part);

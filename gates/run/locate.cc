@@ -14,6 +14,7 @@
 #include "gates/run/locate_stage.h"
 #include "gates/run/locate_terms.h"
 #include "gates/run/plan_modules.h"
+#include "gates/run/presets.h"
 #include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
 #include "gates/run/taken_runs.h"
@@ -105,6 +106,8 @@ class Search {
   bool try_probes(std::vector<Probe>& probes, Count count) {
     for (Probe& probe : probes) {
       count();
+      // Known flaws of outputs take long to try there, and tell no more than in small problems.
+      if (probe.large && location_.diagnosis && !taken_.is_traced()) continue;
       // What the memory checker finds in small problems needs no large one.
       const bool right = !location_.diagnosis && !location_.recurrence;
       if (probe.large && right && check_up_to(&probe, count)) return true;
@@ -167,9 +170,13 @@ class Search {
   std::vector<RunOptions> runs_that_tell(const std::vector<Probe>& probes) const {
     const RunOptions& failed = taken_.failed();
     std::vector<RunOptions> all = taken_.failed_runs().options(failed);
-    // Of inputs that are much alike, or few of which count, terms tell less.
-    std::stable_partition(all.begin(), all.end(),
-                          [](const RunOptions& options) { return options.input == "random"; });
+    // Of inputs that are much alike, or few of which count, terms tell less; so does one row, which
+    // others would be taken for.
+    std::stable_partition(all.begin(), all.end(), [](const RunOptions& options) {
+      const bool alone =
+          !options.shape.empty() && parse_shape(options.preset, options.shape, false).len_q == 1;
+      return options.input == "random" && !alone;
+    });
     if (location_.diagnosis->cause == Cause::out_of_bounds) {
       // Small enough to lie within what may be read and written beside the tensors.
       RunOptions small = given_;

@@ -97,8 +97,9 @@ class Planner {
     add_causal("causal, the maximum rises in every tile", length_text(2 * side_ + 1, 2 * side_ + 1))
         .options.input = "rising";
     // Where fewer warps have rows, fewer wait for each other.
-    add("one query, more tiles than a warp has lanes", length_text(1, (most_tiles - 1) * bc_ + 5))
-        .checked = true;
+    Probe& lone = add("one query, more tiles than a warp has lanes",
+                      length_text(1, (most_tiles - 1) * bc_ + 5));
+    lone.checked = lone.large = true;
   }
 
   /// Of a kernel whose blocks go through several items.

@@ -76,6 +76,14 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   // Keys side by side: maxima of lanes that did not come together.
   const Followed lanes = met(Conflict::output_of_other_unit, parts("output", 80));
   CHECK(lanes.is(Cause::incomplete_reduction, Stage::softmax));
+  // So of two keys of a tile; those of two tiles wait for the new maximum.
+  const auto keys = [](Row other) {
+    return [=](Row row) { return Pair{weight(row, 65, 70), weight(row, other, 76)}; };
+  };
+  const Followed in_tile = met(Conflict::output_of_other_unit, keys(77));
+  CHECK(in_tile.is(Cause::incomplete_reduction, Stage::softmax));
+  const Followed in_two = met(Conflict::output_of_other_unit, keys(82));
+  CHECK(in_two.is(Cause::not_rescaled, Stage::softmax));
   const auto factor_of = [](Row maximum) {
     return [=](Row row) {
       return Pair{weight(row, 70, 100), part("output", row, {{64, 95}}, maximum)};
@@ -85,6 +93,14 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   CHECK(again.is(Cause::rescaled_twice, Stage::pv));
   const Followed other = met(Conflict::factor_of_other_unit, factor_of(90));
   CHECK(other.is(Cause::not_rescaled, Stage::pv));
+  // Parts that have their l, and log-sum-exps that have it, too.
+  const auto by_log_sums = [](Row row) {
+    Said factor = weight(row, 70, 70);
+    factor.a = {Unit::Kind::log_sum, row, -1, {{64, 79}}};
+    return Pair{factor, part("output", row, {{64, 79}}, 70)};
+  };
+  const Followed undivided = met(Conflict::factor_of_other_unit, by_log_sums);
+  CHECK(undivided.is(Cause::weighted_by_sum, Stage::combine));
   const auto inputs = [](Row row) { return Pair{term("q", row), term("k", 0)}; };
   CHECK(met(Conflict::other_head, inputs).is(Cause::wrong_head, Stage::load));
   // The same head of another batch: K's, or that of Q, where the row is stored as another's.

@@ -106,8 +106,9 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     what = "the rows of V are of other keys than the weights that they meet";
     return;
   }
-  fault.cause = Cause::permuted;
-  what = "weights and rows of V are paired in the wrong order";
+  fault.cause = far ? cause : Cause::permuted;
+  what = far ? "weights meet rows of V of other tiles"
+             : "weights and rows of V are paired in the wrong order";
 }
 
 /// Of what is relative to different maxima.
@@ -158,6 +159,16 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
       what = "parts that are divided by their l are weighed by their maxima alone";
       return;
     }
+    const bool undivided = most_of(found.samples, [](const Term& weight, const Term& x) {
+      return weight.a.kind == Unit::Kind::log_sum && x.b.kind == Unit::Kind::score;
+    });
+    if (undivided && output) {
+      fault.cause = Cause::weighted_by_sum;
+      fault.stage = Stage::combine;
+      what =
+          "parts that are not divided by their l are weighed by their log-sum-exps, which have it";
+      return;
+    }
     const bool twice =
         most_of(found.samples, [](const Term& weight, const Term& x) { return x.b == weight.b; });
     fault.cause = twice ? Cause::rescaled_twice : Cause::not_rescaled;
@@ -166,12 +177,14 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
     return;
   }
   // Keys side by side that are relative to different maxima: lanes have theirs of their own.
-  const bool interleaved = most_of(found.samples, [](const Term& x, const Term& y) {
+  const bool interleaved = most_of(found.samples, [&](const Term& x, const Term& y) {
     const auto spans = [](const Term& term) {
       if (term.set.empty()) return std::pair(term.key, term.key);
       return std::pair(term.set.front().first, term.set.back().second);
     };
     const auto a = spans(x), b = spans(y);
+    const bool single = a.first == a.second && b.first == b.second;
+    if (single && tile_of(a.first) == tile_of(b.first)) return true;
     return a.first <= b.second && b.first <= a.second;
   });
   // Where only their sums meet, each is right by itself.

@@ -194,6 +194,7 @@ class NumberJudging {
     if (fit.error <= least && !other_factor) return std::nullopt;
     TermFault fault;
     fault.share = 1;
+    fault.of_weights = kind == "weight" && !combines;
     fault.lines = {line};
     fault.stage = combines           ? Stage::combine
                   : kind == "score"  ? Stage::qk
@@ -237,12 +238,19 @@ std::optional<TermFault> judge_numbers(const Provenance& provenance, const Probl
   for (const Provenance::Made& made : provenance.made) {
     for (const auto& [value, term] : made.values) last[{made.line, term.kind}] = &made;
   }
+  // Sums are made of weights, and these of scores: who is wrong first may be wrong because of them,
+  // as what was summed up so far is rescaled.
+  const auto rank = [](const TermFault& fault) {
+    return fault.stage == Stage::qk ? 0 : fault.of_weights ? 1 : 2;
+  };
+  std::optional<TermFault> first;
   for (const Provenance::Made& made : provenance.made) {
     const std::optional<std::string> kind = judging.first_wrong_kind(made);
     if (!kind) continue;
-    if (auto fault = judging.judge(*last[{made.line, *kind}], *kind)) return fault;
+    std::optional<TermFault> fault = judging.judge(*last[{made.line, *kind}], *kind);
+    if (fault && (!first || rank(*fault) < rank(*first))) first = std::move(fault);
   }
-  return std::nullopt;
+  return first;
 }
 
 }  // namespace lanescope

@@ -108,9 +108,9 @@ TermFault TermJudging::of_conflict(const Found& found) const {
   return fault;
 }
 
-TermJudgement judge_terms(const Provenance& provenance, const Problem& problem,
+TermJudgement judge_terms(const Provenance& provenance, const Problem& problem, std::int64_t tile,
                           const std::vector<std::int64_t>& wrong) {
-  return TermJudging(provenance, problem, wrong).judge();
+  return TermJudging(provenance, problem, tile, wrong).judge();
 }
 
 }  // namespace lanescope

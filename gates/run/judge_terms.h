@@ -20,6 +20,7 @@ struct TermFault {
   /// Another stage that it may as well be.
   std::optional<Stage> or_stage = {};
   bool stage_is_told = false;  ///< by what stands in order, and what does not
+  bool of_weights = false;     ///< exponents are wrong, of the weights of scores
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
       operand;  ///< Q (0), K (1) or V (2), whose elements are others than they should
@@ -37,8 +38,9 @@ struct TermJudgement {
   std::map<Stage, std::vector<std::string>> lines;
 };
 
-/// `wrong`: rows of the outputs that are wrong, over batches and heads.
-TermJudgement judge_terms(const Provenance& provenance, const Problem& problem,
+/// `tile`: keys that the kernel takes at a time; `wrong`: rows of the outputs that are wrong, over
+/// batches and heads.
+TermJudgement judge_terms(const Provenance& provenance, const Problem& problem, std::int64_t tile,
                           const std::vector<std::int64_t>& wrong);
 
 }  // namespace lanescope

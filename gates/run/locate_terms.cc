@@ -1,6 +1,7 @@
 #include "gates/run/locate_terms.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,21 +19,31 @@ namespace {
 /// A second, or some.
 constexpr std::int64_t most_products = std::int64_t{1} << 23;
 
+/// Whether errors are those of rounding, as far as it is known.
+enum class Precision : std::uint8_t { kept, open, lost };
+
 /// One problem; nothing where it tells nothing: a kernel that failed on a GPU may be right there.
-std::optional<TermJudgement> follow_in(const RunOptions& options, bool rough) {
+std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how) {
   std::optional<WrongRun> of = run_wrong(options, most_products);
   if (!of) return std::nullopt;
   const Problem& problem = of->dump.info.problem;
   const Provenance provenance = follow_provenance(of->run);
-  TermJudgement judged = judge_terms(provenance, problem, of->wrong.rows);
+  TermJudgement judged = judge_terms(provenance, problem, of->dump.info.bc, of->wrong.rows);
   if (!judged.fault && judged.is_whole) {
-    judged.fault = judge_numbers(provenance, problem, inputs_of(of->dump), of->wrong.rows, rough);
+    const Inputs inputs = inputs_of(of->dump);
+    judged.fault =
+        judge_numbers(provenance, problem, inputs, of->wrong.rows, how == Precision::lost);
+    // What is right but for rounding may be too rough, before P is rounded.
+    if (!judged.fault && how == Precision::open) {
+      judged.fault = judge_numbers(provenance, problem, inputs, of->wrong.rows, true);
+      if (judged.fault && judged.fault->stage > Stage::qk) judged.fault.reset();
+    }
   }
   return judged;
 }
 
 /// The first problem that tells.
-std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, bool rough) {
+std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, Precision how) {
   constexpr int most = 3;
   std::optional<TermJudgement> whole, misplaced;
   int followed = 0;
@@ -45,7 +56,7 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, b
     if (again || (misplaced && !options.causal)) continue;
     known.push_back(&options);
     try {
-      const std::optional<TermJudgement> judged = follow_in(options, rough);
+      const std::optional<TermJudgement> judged = follow_in(options, how);
       if (!judged) continue;
       // Whether rows are stored elsewhere or made of others' Q, the mask tells.
       const bool open = judged->fault && judged->fault->cause == Cause::misplaced &&
@@ -87,8 +98,11 @@ std::vector<std::string> merges_in(const std::vector<RunOptions>& problems) {
 }  // namespace
 
 void tell_terms(const std::vector<RunOptions>& failed, bool lacks_rows, Location& location) {
-  const bool rough = location.diagnosis->cause == Cause::precision_lost;
-  const std::optional<TermJudgement> judged = follow_any(failed, rough);
+  const Cause cause = location.diagnosis->cause;
+  const std::optional<TermJudgement> judged =
+      follow_any(failed, cause == Cause::precision_lost ? Precision::lost
+                         : cause == Cause::unexplained  ? Precision::open
+                                                        : Precision::kept);
   if (!judged) return;
   weigh_terms(
       *judged, lacks_rows, [&] { return merges_in(failed); }, location);

@@ -18,9 +18,14 @@ class TermRows {
   using Term = Provenance::Term;
   using Unit = Provenance::Unit;
 
-  TermRows(const Provenance& provenance, const Problem& problem,
+  /// `tile`: keys that the kernel takes at a time.
+  TermRows(const Provenance& provenance, const Problem& problem, std::int64_t tile,
            const std::vector<std::int64_t>& wrong)
-      : all_(provenance), p_(problem), wrong_(wrong), is_wrong_(wrong.begin(), wrong.end()) {}
+      : all_(provenance),
+        p_(problem),
+        tile_(tile),
+        wrong_(wrong),
+        is_wrong_(wrong.begin(), wrong.end()) {}
 
  protected:
   std::int64_t head_of(std::int64_t row) const { return row / p_.len_q; }
@@ -28,6 +33,7 @@ class TermRows {
     const std::int64_t head = head_of(row);
     return (head / p_.heads * p_.heads_kv + p_.kv_head(head % p_.heads)) * p_.len_kv;
   }
+  std::int64_t tile_of(std::int64_t key) const { return key % p_.len_kv / tile_; }
   Set visible(std::int64_t row) const {
     const std::int64_t keys = p_.visible_keys(row % p_.len_q), first = first_key_of(row);
     return keys > 0 ? Set{{first, first + keys - 1}} : Set{};
@@ -57,6 +63,7 @@ class TermRows {
 
   const Provenance& all_;
   const Problem& p_;
+  std::int64_t tile_;
   const std::vector<std::int64_t>& wrong_;
   std::set<std::int64_t> is_wrong_;
 };

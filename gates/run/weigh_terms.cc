@@ -94,7 +94,7 @@ class Contest {
       : fault_(fault), is_whole_(is_whole), location_(location) {}
 
   void settle() {
-    if (fault_.share < 0.5 || makes_infinity(standing_.cause)) return;
+    if (fault_.share < 0.5 || (makes_infinity(standing_.cause) && !overflows_by_numbers())) return;
     const bool of_memory = !standing_.memory.empty();
     if (of_memory && !is_whole_ && writes_over_itself(standing_)) standing_.certain = false;
     if (of_memory && !is_consequence()) return;
@@ -126,6 +126,12 @@ class Contest {
     const bool is_symptom = may_come_of_terms(standing_.cause) ||
                             (fault_.cause == Cause::misplaced && writes_over_others(standing_));
     return is_symptom && !is_whole_;
+  }
+
+  /// Whether what overflows is a number that is wrong wherever it is finite.
+  bool overflows_by_numbers() const {
+    return standing_.cause == Cause::overflow && !standing_.certain && is_whole_ &&
+           fault_.of_weights;
   }
 
   /// Whether a right row is in the place of another, and the terms say of which row Q was taken.

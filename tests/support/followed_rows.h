@@ -36,10 +36,12 @@ inline Said weight(Row row, Row key, Row maximum) {
   return weight;
 }
 
-/// Four heads of 32 queries; of K and V two of 64 keys. Right, until something is done to it.
+/// Four heads of 32 queries; of K and V two of 64 keys, 16 at a time. Right, until something is
+/// done to it.
 struct Followed {
   Problem problem{.heads = 4, .heads_kv = 2, .len_q = 32, .len_kv = 64, .d = 8};
   Provenance all = {};
+  Row tile = 16;
   std::vector<Row> wrong = {};
 
   explicit Followed(bool causal = false) {
@@ -78,7 +80,7 @@ struct Followed {
     wrong.clear();
     for (Row row = from; row < to; ++row) wrong.push_back(row);
   }
-  TermJudgement judged() const { return judge_terms(all, problem, wrong); }
+  TermJudgement judged() const { return judge_terms(all, problem, tile, wrong); }
   /// The cause, where nothing else is wrong.
   bool is(Cause cause, Stage stage) const {
     const TermJudgement judgement = judged();

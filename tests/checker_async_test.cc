@@ -331,7 +331,7 @@ TEST_CASE("async checker: what stops a pipeline is told") {
       {Bug::expects_too_much, "8192 of 16384 expected bytes have come"},
       {Bug::wrong_parity, "wait in mbarrier_wait"},
       {Bug::counter_as_parity, "a parity is 0 or 1, and not 2"},
-      {Bug::phase_not_carried, "one arrival too many"},
+      {Bug::phase_not_carried, ": its last wait passed by a phase that is over"},
       {Bug::fills_without_waiting, "; it comes round to a place that is not free again"},
       {Bug::counts_one_of_four,
        "; nobody waited for its last 4 phases: more arrive than it counts"},

@@ -16,11 +16,11 @@ using Catch::Matchers::ContainsSubstring;
 TEST_CASE("judge terms: rows whose terms are all there are whole", "[terms]") {
   for (const bool causal : {false, true}) {
     Followed run(causal);
-    run.all.merges = {"combine.cu:3"};
+    run.all.merges.lines = {"combine.cu:3"};
     run.are_wrong(5, 80);
     const TermJudgement judgement = run.judged();
     CHECK_FALSE(judgement.fault.has_value());
-    CHECK((judgement.is_whole && judgement.merges == run.all.merges));
+    CHECK((judgement.is_whole && judgement.merges.lines == run.all.merges.lines));
     // A row of V is left out; a row is nothing that is known; there is none.
     Followed other = run;
     other.all.o[70][0].values.front().second -= 1;

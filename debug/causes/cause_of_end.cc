@@ -44,6 +44,9 @@ bool waits_for_tiles(const std::string& fault) {
 
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
   if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
+  if (why.find(": its last wait passed by a phase that is over") != why.npos) {
+    return Cause::wrong_phase;
+  }
   if (frees_too_early(why)) return Cause::operand_overwritten;
   return kind == Stop::Kind::crash   ? Cause::crash
          : kind == Stop::Kind::hang  ? Cause::hang

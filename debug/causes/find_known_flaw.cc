@@ -81,7 +81,10 @@ class FlawSearch {
     // Errors that a rounding explains nearly whole need no other flaw.
     if (fitting_.empty() && !traced_ && find_nearest_rounding(flaws, 0.4, findings)) return;
     if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
-    if (fitting_.empty() && !traced_ && lse_is_right()) attempt(flaws_of_passes(flaws));
+    if (fitting_.empty() && !traced_ && lse_is_right()) {
+      attempt(flaws_of_passes(flaws));
+      of_pass_ = !fitting_.empty();
+    }
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
     if (fitting_.empty() && (!traced_ || hides_sums_) && composes_) {
       const std::vector<Flaw> composed = composed_flaws(info_);
@@ -267,6 +270,7 @@ class FlawSearch {
     finding.consistent = consistent ? 1 : static_cast<double>(trial.predicted) / trial.right;
     finding.flaw = flaw.text;
     finding.in_part = !part.empty();
+    finding.of_pass = of_pass_;
     finding.formula = true;
     finding.says_which = says_which(rows_);
     // Longer ones may stand when other runs have refuted these, and do not compete before.
@@ -299,7 +303,8 @@ class FlawSearch {
 
   const DumpInfo& info_;
   bool traced_;
-  bool hides_sums_;  ///< it is traced, but for l
+  bool hides_sums_;       ///< it is traced, but for l
+  bool of_pass_ = false;  ///< what fits is of scores that are made once more
   std::vector<OutputRow> rows_;
   bool composes_;
   const Dump& dump_;

@@ -15,7 +15,7 @@ std::vector<Flaw> flaws_of_passes(const std::vector<Flaw>& known) {
     const bool counts = flaw.cause == Cause::tile_skipped ||
                         flaw.cause == Cause::contribution_missing ||
                         flaw.cause == Cause::contribution_repeated;
-    flaws.push_back({flaw.cause, counts ? Stage::pv : Stage::softmax, of_pass + flaw.text,
+    flaws.push_back({flaw.cause, counts ? Stage::pv : flaw.stage, of_pass + flaw.text,
                      flaw.choices + 2, [edit = flaw.edit](RowPlan& plan) {
                        edit(plan);
                        plan.weights_anew = 1;

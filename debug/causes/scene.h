@@ -36,6 +36,8 @@ struct Finding {
   /// part of the outputs alone.
   std::string flaw = {};
   bool in_part = false;
+  bool of_pass =
+      false;  ///< of scores that a kernel makes once more, for O: the first ones are right
   bool says_which = false;  ///< it explains wrong values that tell rules apart, here or elsewhere
   /// Of two flaws at once: what the other one is, and where.
   std::optional<Cause> other_cause = {};

@@ -41,6 +41,11 @@ std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> ope
         loaded = loaded || global;
         continue;
       }
+      // A number that one thread draws for all: the item whose tiles are loaded.
+      if (base == "atom") {
+        loaded = loaded || statement->opcode.find(".shared") == statement->opcode.npos;
+        continue;
+      }
       if (makes_exponent(*statement)) continue;  // its sign and size are no number's
       if (!passes_on(base)) return 0;
       std::vector<int> sources;

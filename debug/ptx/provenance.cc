@@ -207,6 +207,25 @@ class Following {
           if (made.merges || own.find("value") != own.npos) all[made.first] += own;
         });
     for (const auto& [when, own] : all) text += own;
+    add_combines(text);
+  }
+
+  /// Lines of kernels that put parts of rows together and make no scores.
+  void add_combines(std::string& text) {
+    std::set<const Program*> merging, scoring;
+    replay_.each_made([&](const Program& program, std::uint32_t, const TermReplay::Made& made) {
+      if (made.merges) merging.insert(&program);
+      for (const auto& [id, value] : made.some) {
+        if (terms_.is_score(id)) scoring.insert(&program);
+      }
+    });
+    std::set<std::string> lines;
+    for (const Program* const program : merging) {
+      for (std::uint32_t i = 0; !scoring.contains(program) && i < program->code.size(); ++i) {
+        lines.insert(program->line_of(i) + program->calls_of(i));
+      }
+    }
+    for (const std::string& line : lines) text += "combine 0 " + line + "\n";
   }
 
   /// Where the device has what the host has at the rows' begin.

@@ -92,6 +92,7 @@ AsyncBlock::AsyncBlock(AsyncHost& host, int threads)
       products_(static_cast<std::size_t>((threads + 31) / 32)),
       calls_(static_cast<std::size_t>((threads + 127) / 128)),
       operands_(static_cast<std::size_t>(threads)),
+      waited_in_vain_(static_cast<std::size_t>(threads)),
       registers_(static_cast<std::size_t>(threads),
                  std::min(255, registers_of_block / threads) / 8 * 8) {
   registers_free_.free = registers_of_block - threads * registers_[0];
@@ -208,8 +209,10 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller) {
     const bool round = std::any_of(barriers_.begin(), barriers_.end(), [&](const auto& other) {
       return &other.second != &barrier && other.second.has_arrival_of(caller);
     });
-    const char* const early = round ? "; it comes round to a place that is not free again" : "";
-    host_.fail(caller, "one arrival too many: " + barrier.story() + early);
+    const bool in_vain = round && waited_in_vain_[static_cast<std::size_t>(caller.thread)] != 0;
+    host_.fail(caller, "one arrival too many: " + barrier.story() +
+                           (round ? "; it comes round to a place that is not free again" : "") +
+                           (in_vain ? ": its last wait passed by a phase that is over" : ""));
   }
   // Of threads of other blocks no clocks are known here, and no names.
   if (!caller.from_outside) {
@@ -248,9 +251,10 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
     }
     return false;
   }
+  const std::uint32_t before = std::exchange(barrier.heeded[caller.thread], barrier.phase);
+  waited_in_vain_[static_cast<std::size_t>(caller.thread)] = before == barrier.phase;
   if (BlockChecker* checker = host_.checker()) {
     learn_phase(barrier, parity, caller);
-    const std::uint32_t before = std::exchange(barrier.heeded[caller.thread], barrier.phase);
     checker->note_wait(caller.thread, place_of(caller), before == barrier.phase);
   }
   barrier.phase_waited_for = barrier.phase;

@@ -33,7 +33,7 @@ struct TermJudgement {
   std::optional<TermFault> fault;
   /// All of them are put together as they should be: numbers are wrong, not which.
   bool is_whole = false;
-  std::vector<std::string> merges;  ///< lines that put parts of rows together
+  Provenance::Merges merges;
   /// By stage: lines that do what it does, those of wrong outputs of the epilogue.
   std::map<Stage, std::vector<std::string>> lines;
 };

@@ -57,6 +57,7 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   const auto named = std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause);
   const std::optional<Stage> taker =
       named == diagnosis.flaws.end() ? std::nullopt : taker_of(named->flaw);
+  const bool of_pass = named != diagnosis.flaws.end() && named->of_pass;
   const bool moves_rows = moves_numbers(diagnosis.cause) && diagnosis.cause != Cause::wrong_head &&
                           diagnosis.cause != Cause::wrong_stride;
   if (moves_rows && stage == Stage::load && seen.reads_all && taker) {
@@ -66,7 +67,7 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
     stage = Stage::load;  // what was never read is nobody else's
   } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
     stage = Stage::combine;  // blocks of their own had all keys
-  } else if (moves_numbers(diagnosis.cause) || !seen.stage()) {
+  } else if (moves_numbers(diagnosis.cause) || !seen.stage() || of_pass) {
     return;
   } else if (stage == Stage::softmax && seen.made_weights() && !changes_weights(diagnosis.cause)) {
     stage = *seen.stage();  // it is a flaw of what is done with them

@@ -77,7 +77,7 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
 
 /// Lines that put parts of rows together: in the problem with the most keys of those that may be
 /// followed, be it right or wrong.
-std::vector<std::string> merges_in(const std::vector<RunOptions>& problems) {
+Provenance::Merges merges_in(const std::vector<RunOptions>& problems) {
   try {
     std::optional<PreparedRun> longest;
     for (RunOptions options : problems) {

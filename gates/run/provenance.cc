@@ -164,7 +164,9 @@ Provenance read_provenance(const std::string& path) {
       }
       (what == "o" ? all.o : all.lse)[number].push_back(std::move(output));
     } else if (what == "merge") {
-      std::getline(words >> std::ws, all.merges.emplace_back());
+      std::getline(words >> std::ws, all.merges.lines.emplace_back());
+    } else if (what == "combine") {
+      std::getline(words >> std::ws, all.merges.of_kernels.emplace_back());
     } else if (what == "made") {
       all.made.emplace_back();
       std::getline(words >> std::ws, all.made.back().line);

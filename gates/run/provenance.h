@@ -63,9 +63,15 @@ struct Provenance {
     std::vector<std::pair<double, Term>> values;
   };
 
+  /// Lines that put parts of rows together; those of kernels that do nothing else.
+  struct Merges {
+    std::vector<std::string> lines, of_kernels;
+    bool empty() const { return lines.empty(); }
+  };
+
   std::map<std::int64_t, Meeting> meetings;
-  std::vector<Made> made;                ///< as they came first
-  std::vector<std::string> merges;       ///< lines that put parts of rows together
+  std::vector<Made> made;  ///< as they came first
+  Merges merges;
   std::vector<std::string> masks;        ///< lines that replace scores
   std::vector<std::string> rescales[2];  ///< lines that rescale l; O
   /// Lines by which numbers came to where they were taken: one made it, or loaded it where the host

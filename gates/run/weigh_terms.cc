@@ -75,15 +75,21 @@ std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
   return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
 }
 
-/// Whether a line is one that puts parts of rows together, or stands right before that.
-bool is_of_merge(const std::string& line, const std::vector<std::string>& merges) {
+/// Whether a line is of a kernel that puts parts of rows together, does so, or stands right before
+/// that.
+bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
   const auto own = place_of(line);
+  if (!own) return false;
+  const auto is_before = [&](const std::string& merge, int most) {
+    const auto at = place_of(merge);
+    return at && at->first == own->first && own->second <= at->second &&
+           own->second >= at->second - most;
+  };
   constexpr int lines_before = 8;
-  return own && std::ranges::any_of(merges, [&](const std::string& merge) {
-           const auto at = place_of(merge);
-           return at && at->first == own->first && own->second <= at->second &&
-                  own->second >= at->second - lines_before;
-         });
+  return std::ranges::any_of(merges.of_kernels,
+                             [&](const std::string& each) { return is_before(each, 0); }) ||
+         std::ranges::any_of(
+             merges.lines, [&](const std::string& each) { return is_before(each, lines_before); });
 }
 
 /// What terms say of a kernel, against what was found of it before. Terms say which numbers are put
@@ -123,9 +129,14 @@ class Contest {
  private:
   /// Whether the access that the checker found comes of what the terms say.
   bool is_consequence() const {
-    const bool is_symptom = may_come_of_terms(standing_.cause) ||
+    const bool is_symptom = (may_come_of_terms(standing_.cause) && !is_unfilled()) ||
                             (fault_.cause == Cause::misplaced && writes_over_others(standing_));
     return is_symptom && !is_whole_;
+  }
+
+  /// Whether lanes are known to leave out their part of a tile.
+  bool is_unfilled() const {
+    return standing_.certain && standing_.memory.front().stage == Stage::load;
   }
 
   /// Whether what overflows is a number that is wrong wherever it is finite.
@@ -170,7 +181,7 @@ bool is_behind_scores(std::optional<Stage> stage) {
 }
 
 /// A fault of a merge is one of the stage that puts parts together.
-void place_in_merge(const std::vector<std::string>& merges, TermFault& fault) {
+void place_in_merge(const Provenance::Merges& merges, TermFault& fault) {
   const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), merges);
   if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
     fault.stage = Stage::combine;
@@ -180,10 +191,9 @@ void place_in_merge(const std::vector<std::string>& merges, TermFault& fault) {
 }  // namespace
 
 void weigh_terms(const TermJudgement& judged, bool lacks_rows,
-                 const std::function<std::vector<std::string>()>& merges_elsewhere,
-                 Location& location) {
+                 const std::function<Provenance::Merges()>& merges_elsewhere, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
-  std::vector<std::string> merges = judged.merges;
+  Provenance::Merges merges = judged.merges;
   if (merges.empty() && is_behind_scores(diagnosis.stage())) merges = merges_elsewhere();
   const std::vector<CheckReport::Item>& memory = diagnosis.memory;
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "gates/run/judge_terms.h"
 #include "gates/run/locate.h"
+#include "gates/run/provenance.h"
 
 namespace lanescope {
 
@@ -13,6 +12,6 @@ namespace lanescope {
 /// `lacks_rows`: rows were read by nobody. `merges`: lines that put parts of rows together, where
 /// the judgement has none.
 void weigh_terms(const TermJudgement& judged, bool lacks_rows,
-                 const std::function<std::vector<std::string>()>& merges, Location& location);
+                 const std::function<Provenance::Merges()>& merges, Location& location);
 
 }  // namespace lanescope

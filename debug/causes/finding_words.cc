@@ -13,6 +13,8 @@ const char* name_of(Kind kind) {
       return "race";
     case Kind::missing_wait:
       return "missing wait";
+    case Kind::copies_overlap:
+      return "overlapping copies";
     case Kind::uninitialised_read:
       return "uninitialised read";
     case Kind::uninitialised_register:
@@ -84,6 +86,9 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::missing_wait:
       return "an async copy into these bytes may still be under way: its wait is missing or too "
              "weak";
+    case Kind::copies_overlap:
+      return "two async copies bring parts of different tensors to these bytes: their places in "
+             "shared memory overlap";
     case Kind::wrong_phase:
       return "an async copy into these bytes may still be under way: the wait before passed by the "
              "parity of a phase that was over already, and waited for nothing";

@@ -79,6 +79,7 @@ Cause cause_of(Kind kind) {
   switch (kind) {
     case Kind::race:
     case Kind::race_with_read:
+    case Kind::copies_overlap:
       return Cause::race;
     case Kind::missing_wait:
       return Cause::missing_wait;
@@ -152,6 +153,10 @@ void put_in_order(const CheckReport& report, std::optional<SiteId> wrong,
   if (items.empty()) return;
   put_races_first(items);
   put_waits_first(items);
+  // Who waits for one copy reads what another brings to its place.
+  std::stable_partition(items.begin(), items.end(), [](const CheckReport::Item& item) {
+    return item.finding.kind == Kind::copies_overlap;
+  });
 }
 
 }  // namespace lanescope

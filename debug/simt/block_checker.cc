@@ -34,6 +34,8 @@ void BlockChecker::begin(std::int64_t block) {
   suspected_.clear();
   async_.reset();
   issuers_.clear();
+  sources_.clear();
+  last_copy_place_ = 0;
 }
 
 void BlockChecker::end() {
@@ -78,6 +80,9 @@ void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int
     const auto [place, in_vain] = wait->second;
     finding.waited = {false, place, block_, access.thread};
     if (in_vain) finding.kind = Kind::wrong_phase;
+  }
+  if (kind == Kind::missing_wait && access.write && overlap(access, earlier)) {
+    finding.kind = Kind::copies_overlap;
   }
   merge(found_, finding);
 }
@@ -211,8 +216,20 @@ bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std
   if (!in_shared(to, bytes)) return enter_global(Access::write, to, bytes, pc, thread);
   enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
   const std::uint32_t place = grid_.place_of(pc);
-  if (place != last_copy_place_) copy_places_.insert(last_copy_place_ = place);
+  if (place == last_copy_place_) return true;
+  copy_places_.insert(last_copy_place_ = place);
+  const auto& regions = grid_.regions();
+  const auto holds = [&](const Region& r) { return number(from) - number(r.begin) < r.bytes; };
+  const auto source = std::find_if(regions.begin(), regions.end(), holds);
+  if (from && source != regions.end()) {
+    sources_[place] = static_cast<int>(source - regions.begin());
+  }
   return true;
+}
+
+bool BlockChecker::overlap(const Party& one, const Party& other) const {
+  const auto a = sources_.find(one.place), b = sources_.find(other.place);
+  return a != sources_.end() && b != sources_.end() && a->second != b->second;
 }
 
 void BlockChecker::complete_copy(const void* to, std::size_t bytes, int thread) {

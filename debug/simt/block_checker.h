@@ -119,6 +119,8 @@ class BlockChecker {
   int thread_behind(Epoch e) const;
   /// Whether a write was done in the generic proxy.
   bool is_generic(const Touch& write) const;
+  /// Two copies bring parts of different tensors to the same bytes: neither should.
+  bool overlap(const Party& one, const Party& other) const;
   bool enter_global(Access access, const void* address, std::size_t bytes, const void* pc,
                     int thread);
 
@@ -143,6 +145,7 @@ class BlockChecker {
   /// PTX ISA does not say so; CUTLASS (sm90_mma_multistage_gmma_ss) and Triton rely on it.
   std::set<std::uint32_t> copy_places_;
   std::uint32_t last_copy_place_ = 0;
+  std::map<std::uint32_t, int> sources_;  ///< of cp.async, by place: the region that it copies from
   std::set<std::uint32_t> generic_places_;  ///< of asynchronous work in the generic proxy
   std::unique_ptr<AsyncShadow> async_;
   std::vector<int> issuers_;                             ///< of each agent

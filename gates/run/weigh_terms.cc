@@ -136,7 +136,8 @@ class Contest {
 
   /// Whether lanes are known to leave out their part of a tile.
   bool is_unfilled() const {
-    return standing_.certain && standing_.memory.front().stage == Stage::load;
+    return standing_.certain && standing_.cause == Cause::uninitialised_read &&
+           standing_.memory.front().stage == Stage::load;
   }
 
   /// Whether what overflows is a number that is wrong wherever it is finite.

@@ -227,3 +227,22 @@ TEST_CASE("checker: a launch comes after all of the one before, and reads what i
   CHECK(kinds(true, 2) == Kinds{Kind::uninitialised_read});
   CHECK(kinds(false, 128) == Kinds{Kind::uninitialised_read});
 }
+
+TEST_CASE("checker: two async copies into the same bytes") {
+  const Global<int> k(4), v(4);
+  const auto kinds_from = [&](const int* second, bool waits) {
+    const auto kernel = [&] {
+      if (device::thread() != 0) return;
+      device::copy_async_16(shared(), k.data(), true);
+      device::commit_copies();
+      if (waits) device::wait_copies<0>();
+      device::copy_async_16(shared(), second, true);
+      device::commit_copies();
+      device::wait_copies<0>();
+    };
+    return kinds_of(kernel, {k.region("k", Use::input), v.region("v", Use::input)});
+  };
+  CHECK(kinds_from(k.data(), false) == Kinds{Kind::missing_wait});
+  CHECK(kinds_from(v.data(), false) == Kinds{Kind::copies_overlap});
+  CHECK(kinds_from(v.data(), true).empty());
+}

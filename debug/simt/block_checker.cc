@@ -214,16 +214,15 @@ bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std
                               const void* pc, int thread) {
   if (valid > 0 && !access(Access::read, from, valid, 1, pc, thread)) return false;
   if (!in_shared(to, bytes)) return enter_global(Access::write, to, bytes, pc, thread);
-  enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
-  const std::uint32_t place = grid_.place_of(pc);
-  if (place == last_copy_place_) return true;
-  copy_places_.insert(last_copy_place_ = place);
-  const auto& regions = grid_.regions();
-  const auto holds = [&](const Region& r) { return number(from) - number(r.begin) < r.bytes; };
-  const auto source = std::find_if(regions.begin(), regions.end(), holds);
-  if (from && source != regions.end()) {
-    sources_[place] = static_cast<int>(source - regions.begin());
+  if (const std::uint32_t place = grid_.place_of(pc); place != last_copy_place_) {
+    copy_places_.insert(last_copy_place_ = place);
+    const auto& regions = grid_.regions();
+    const auto source = std::ranges::find_if(
+        regions, [&](const Region& r) { return number(from) - number(r.begin) < r.bytes; });
+    if (from && source != regions.end())
+      sources_[place] = static_cast<int>(source - regions.begin());
   }
+  enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
   return true;
 }
 

@@ -258,6 +258,22 @@ TEST_CASE("a copy that its own lane does not wait for races with the others, too
   CHECK(diagnose(report).cause == Cause::wrong_phase);
 }
 
+TEST_CASE("a copy is under way where lanes stopped, and copies overlap before waits are missing") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::unfinished_copy, std::nullopt)};
+  CHECK(diagnose(report).cause == Cause::unfinished_copy);
+  report.stop = Stop::Kind::rule;
+  report.fault =
+      "deadlock: v_empty[0]: 0 of 2 arrivals have come; nobody waited for its last 4 "
+      "phases: more arrive than it counts";
+  CHECK(diagnose(report).cause == Cause::operand_overwritten);
+  CHECK(diagnose(report).memory.empty());
+  report.items = {item_of(simt::Kind::missing_wait, std::nullopt),
+                  item_of(simt::Kind::copies_overlap, std::nullopt)};
+  CHECK(diagnose(report).cause == Cause::race);
+}
+
 TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

@@ -181,6 +181,12 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   Diagnosis diagnosis;
   diagnosis.certain = true;
   diagnosis.memory = report.items;
+  // Where lanes stopped, so did what they would have waited for.
+  if (!report.fault.empty()) {
+    std::erase_if(diagnosis.memory, [](const CheckReport::Item& item) {
+      return item.finding.kind == Kind::unfinished_copy;
+    });
+  }
   put_in_order(report, wrong, diagnosis.memory);
   if (diagnosis.memory.empty()) {
     diagnosis.cause = cause_of_end(report.stop, report.fault);

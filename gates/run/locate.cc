@@ -64,7 +64,7 @@ class Search {
     const bool finds_nothing =
         std::all_of(location_.runs.begin(), location_.runs.end(),
                     [](const LocateRun& r) { return !r.checked || r.match; });
-    if (location_.diagnosis && !is_sure() && finds_nothing) {
+    if (location_.diagnosis && (!is_sure() || ended_without_cause()) && finds_nothing) {
       check_up_to(probes.data() + probes.size(), count);
     }
     if (location_.diagnosis) {
@@ -81,6 +81,12 @@ class Search {
 
  private:
   bool is_sure() const { return location_.diagnosis->sure(); }
+  /// All that is known is that it crashed or hung: another problem may show why.
+  bool ended_without_cause() const {
+    const Diagnosis& diagnosis = *location_.diagnosis;
+    return diagnosis.by_end && diagnosis.memory.empty() &&
+           (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang);
+  }
   /// Sure, and of a kernel that shows its outputs alone by several runs.
   bool is_told() const { return is_sure() && (taken_.suffice() || location_.diagnosis->by_end); }
 

@@ -97,7 +97,7 @@ TEST_CASE("known flaws: outputs that are beyond the range of their type", "[caus
   const Diagnosis diagnosis = diagnose(dump, report);
   CHECK(diagnosis.certain);
   CHECK(diagnosis.cause == Cause::wrong_scale);
-  CHECK(diagnosis.first->stage == Stage::softmax);
+  CHECK(diagnosis.first->stage == Stage::qk);
 }
 
 // Rows of the first block are zero: those of others tell why.

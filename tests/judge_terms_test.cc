@@ -115,6 +115,18 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   CHECK(run.judged().fault.value().operand == 0);
 }
 
+TEST_CASE("judge terms: what right rows have as well is no fault, but for a few", "[terms]") {
+  const auto sums = [](Row row) {
+    return Pair{part("sum", row, {{64, 79}}, 70), part("sum", row + 1, {{80, 95}}, 70)};
+  };
+  Followed run;
+  run.meet(Conflict::sum_of_other_row, 0, 128, sums);
+  run.are_wrong(2, 128);
+  CHECK(run.is(Cause::reduction_too_wide, Stage::softmax));
+  run.are_wrong(64, 128);
+  CHECK_FALSE(run.judged().fault.has_value());
+}
+
 TEST_CASE("judge terms: weights and rows of V that are of other keys", "[terms]") {
   const auto paired = [](const Keys& keys, const Keys& values, std::vector<Row> shifts) {
     Followed run = met(Conflict::value_of_other_key, [&](Row row) {

@@ -142,6 +142,7 @@ TEST_CASE("judge terms: weights and rows of V that are of other keys", "[terms]"
   };
   const Keys right{{64, 127}}, less{{64, 111}};
   CHECK(paired(right, right, {1, -1}).is(Cause::permuted, Stage::pv));
+  CHECK(paired(right, right, {16, -16}).is(Cause::stale_operand, Stage::pv));
   CHECK(paired(right, less, {16}).is(Cause::stale_operand, Stage::load));
   CHECK(paired(right, less, {1}).is(Cause::operand_of_other_row, Stage::pv));
   CHECK(paired(less, right, {16}).is(Cause::stale_operand, Stage::load));

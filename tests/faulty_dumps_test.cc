@@ -182,6 +182,16 @@ TEST_CASE("locate: right values in wrong places") {
                 return Place{(r + 1) % 32, c};
               }),
         "load k_smem permuted", "row");
+  // Whole rows of the outputs.
+  Dump dump = synthetic_dump({.problem = one_tile});
+  const Tensor right = *dump.find("o_final");
+  Tensor& o = tensor_of(dump, SiteId::o_final);
+  const std::int64_t d = o.dims.back(), rows = o.size() / d;
+  for (std::int64_t i = 0; i < o.size(); ++i) {
+    const std::int64_t row = (i / d + 5) % rows;
+    o.set(i, right.at(row * d + i % d));
+  }
+  check(diagnosis_of(dump), "epilogue o_final misplaced", "row 0 holds what belongs to row 5");
 }
 
 TEST_CASE("locate: no detector explains noise") {

@@ -322,6 +322,39 @@ TEST_CASE("async checker: one thing wrong is found, and called by its name") {
   }
 }
 
+TEST_CASE("async checker: whether a wait was in vain, the mbarrier of the copy tells") {
+  // A tile comes twice; the lane waits for the first one once more, then for something else.
+  const auto again = [](const device::TensorMap& map, int first, int second) {
+    Memory& smem = *reinterpret_cast<Memory*>(simt::shared_memory());
+    if (device::thread() != 0) return;
+    for (device::Mbarrier* const barrier : {&smem.a_full, &smem.full[0]}) {
+      device::mbarrier_init(*barrier, 1);
+    }
+    device::fence_mbarrier_init();
+    for (const int parity : {first, second}) {
+      device::mbarrier_arrive_expect_tx(smem.full[0], Tile::bytes);
+      device::tensor_load(smem.b[0].x, map, {0, 0}, smem.full[0]);
+      if (parity >= 0) device::mbarrier_wait(smem.full[0], parity);
+    }
+    device::mbarrier_arrive(smem.a_full);
+    device::mbarrier_wait(smem.a_full, 0);
+    use(device::widen(smem.b[0].at(0, 0)) > 0);
+  };
+  Global<f16> b{tiles * rows * cols};
+  const device::TensorMap map = Run::map(b, tiles * rows);
+  const auto kinds = [&](int first, int second) {
+    return check([&] { again(map, first, second); }, {b.region("b", Use::input)}, 1, 0, 1, 32,
+                 sizeof(Memory))
+        ->kinds();
+  };
+  CHECK(kinds(0, 1).empty());
+  const auto has = [](const std::vector<Kind>& all, Kind kind) {
+    return std::ranges::find(all, kind) != all.end();
+  };
+  CHECK(has(kinds(0, 0), Kind::wrong_phase));
+  CHECK(has(kinds(0, -1), Kind::missing_wait));
+}
+
 TEST_CASE("async checker: what stops a pipeline is told") {
   const struct {
     Bug bug;

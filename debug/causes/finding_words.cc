@@ -131,8 +131,7 @@ const char* explanation_of(const simt::Finding& f) {
              "MN-major: one of the two is wrong";
     case Kind::wrong_start:
       return "the matrix descriptor has the layout that the tensor map stored the tile in, but "
-             "starts within a row from which the operand does not go on: its start address "
-             "advances wrongly";
+             "starts at a place from which the operand does not go on: its start address is wrong";
     case Kind::wrong_expect_tx:
       return "expect_tx does not say what this copy and the others of its phase bring: the phase "
              "completes before they have come, or never";

@@ -180,7 +180,7 @@ void Warp::land(const Copies& copies, std::size_t lane) {
 void Warp::note_wait(std::uint32_t mask) {
   simt::BlockChecker* const checker = block_.checker();
   for (; checker && mask != 0; mask &= mask - 1) {
-    checker->note_wait(thread(std::countr_zero(mask)), place_number(), false);
+    checker->note_wait(thread(std::countr_zero(mask)), place_number());
   }
 }
 

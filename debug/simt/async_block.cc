@@ -255,7 +255,7 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
   waited_in_vain_[static_cast<std::size_t>(caller.thread)] = before == barrier.phase;
   if (BlockChecker* checker = host_.checker()) {
     learn_phase(barrier, parity, caller);
-    checker->note_wait(caller.thread, place_of(caller), before == barrier.phase);
+    checker->note_wait_at(barrier.agent, caller.thread, place_of(caller), before == barrier.phase);
   }
   barrier.phase_waited_for = barrier.phase;
   return true;

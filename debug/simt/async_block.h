@@ -265,6 +265,8 @@ class AsyncBlock {
                      int rows, const AsyncWork& work);
   bool is_as_copied(const Product& what, std::uint64_t descriptor, bool transposed, int first_row,
                     int rows) const;
+  bool fits_from_elsewhere(const Product& what, std::uint64_t descriptor, bool transposed,
+                           int first_row, int rows) const;
   Kind kind_of_disagreement(const Product& what, std::uint64_t descriptor, bool transposed,
                             int first_row, int rows) const;
   std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,

@@ -47,6 +47,13 @@ int BlockChecker::thread_behind(Epoch e) const {
   return thread < threads ? thread : issuers_[static_cast<std::size_t>(thread - threads)];
 }
 
+Party BlockChecker::party_of(const Touch& touch, bool write) const {
+  if (touch.epoch == 0) return {};
+  const int agent = thread_of(touch.epoch);
+  return {write, touch.place, block_, thread_behind(touch.epoch),
+          agent < clocks_.threads() ? 0 : agent};
+}
+
 void BlockChecker::guard_barrier(std::size_t offset, std::uint32_t place, int thread) {
   // What the lane does to it is a write, which others must come after.
   const Touch me{clocks_.now(thread), place};
@@ -70,8 +77,7 @@ void BlockChecker::check_generic_write(std::size_t offset, std::size_t bytes, co
     }
     const Touch read = async_->pending_read(i, clocks_.past(thread));
     if (read.epoch == 0) continue;
-    add_shared(Kind::operand_overwritten, me, true,
-               {false, read.place, block_, thread_behind(read.epoch)}, i, bytes);
+    add_shared(Kind::operand_overwritten, me, true, party_of(read, false), i, bytes);
     return;
   }
 }
@@ -111,25 +117,23 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
     }
     if (kind == Kind::none || found != Kind::none || work.from_outside) return;
     found = kind;
-    other = {kind != Kind::race_with_read && kind != Kind::operand_overwritten, earlier.place,
-             block_, thread_behind(earlier.epoch)};
+    other = party_of(earlier, kind != Kind::race_with_read && kind != Kind::operand_overwritten);
     at = i;
   });
   if (found != Kind::none) add_shared(found, work, true, other, at, bytes);
 }
 
-void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
+BlockChecker::Misread BlockChecker::misread(std::size_t offset, std::size_t bytes,
+                                            const AsyncWork& work) {
   const Past past = work.known ? Past(work.known->seen.data()) : clocks_.past(work.thread);
   const auto fenced = [&](Epoch e) {
     if (!work.known) return clocks_.fenced(work.thread, e);
     return !work.known->fenced.empty() && Past(work.known->fenced.data()).holds(e);
   };
   const int threads = clocks_.threads();
-  for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk) {
-    async().read(i, work);
-    Kind found = Kind::none;
-    Touch other;
-    std::size_t at = i;
+  Misread first;
+  for (std::size_t i = offset; i < offset + bytes && first.kind == Kind::none;
+       i += AsyncShadow::chunk) {
     cells_.each(i, AsyncShadow::chunk, [&](const Cell& cell, std::size_t j) {
       const Touch& write = cell.write;
       Kind kind = Kind::none;
@@ -142,16 +146,16 @@ void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const Async
       } else if (is_generic(write) && !fenced(write.epoch) && !copy_places_.contains(write.place)) {
         kind = Kind::missing_proxy_fence;
       }
-      if (kind == Kind::none || found != Kind::none) return;
-      found = kind;
-      other = write;
-      at = j;
+      if (kind != Kind::none && first.kind == Kind::none) first = {kind, write, j};
     });
-    if (found == Kind::none) continue;
-    const Party writer =
-        other.epoch == 0 ? Party{} : Party{true, other.place, block_, thread_behind(other.epoch)};
-    return add_shared(found, work, false, writer, at, bytes);
   }
+  return first;
+}
+
+void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
+  const auto [kind, write, at] = misread(offset, bytes, work);
+  for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk) async().read(i, work);
+  if (kind != Kind::none) add_shared(kind, work, false, party_of(write, true), at, bytes);
 }
 
 const Origin* BlockChecker::origin_of(std::size_t offset) {

@@ -15,6 +15,7 @@ struct Origin {
   Swizzle swizzle{};
   std::int32_t row = 0, col = 0;  ///< in the tensor: dimensions 1 and 0
   std::int32_t plane = 0;         ///< dimensions 2 and up, as one number
+  const void* tensor = nullptr;   ///< where it begins in global memory
 };
 
 /// A piece of asynchronous work: when in its agent's time, and the instruction that issued it.

@@ -75,11 +75,17 @@ void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int
                        std::int64_t offset, std::size_t bytes) {
   const Progress passed = passed_[static_cast<std::size_t>(access.thread)];
   Finding finding{kind, access, earlier, passed, region, offset, static_cast<int>(bytes), 1};
-  if (const auto wait = waits_.find(access.thread);
-      kind == Kind::missing_wait && wait != waits_.end()) {
-    const auto [place, in_vain] = wait->second;
-    finding.waited = {false, place, block_, access.thread};
-    if (in_vain) finding.kind = Kind::wrong_phase;
+  if (earlier.thread >= 0) {
+    finding.earlier_passed = passed_[static_cast<std::size_t>(earlier.thread)];
+  }
+  if (kind == Kind::missing_wait) {
+    auto wait = waits_.find({access.thread, earlier.agent});
+    if (wait == waits_.end()) wait = waits_.find({access.thread, any_agent});
+    if (wait != waits_.end()) {
+      const auto [place, in_vain] = wait->second;
+      finding.waited = {false, place, block_, access.thread};
+      if (in_vain) finding.kind = Kind::wrong_phase;
+    }
   }
   if (kind == Kind::missing_wait && access.write && overlap(access, earlier)) {
     finding.kind = Kind::copies_overlap;
@@ -154,11 +160,8 @@ void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access ac
     at = i;
   });
   if (found == Kind::none) return;
-  const Party other = earlier.epoch == 0 ? Party{}
-                                         : Party{found != Kind::race_with_read, earlier.place,
-                                                 block_, thread_behind(earlier.epoch)};
-  add(found, {write, me.place, block_, thread}, other, shared_region, static_cast<std::int64_t>(at),
-      bytes);
+  add(found, {write, me.place, block_, thread}, party_of(earlier, found != Kind::race_with_read),
+      shared_region, static_cast<std::int64_t>(at), bytes);
 }
 
 bool BlockChecker::enter_global(Access access, const void* address, std::size_t bytes,

@@ -73,15 +73,26 @@ class BlockChecker {
   /// A copy into shared memory, and one from it or an operand of a product: whole chunks.
   void write_async(std::size_t offset, std::size_t bytes, const AsyncWork& work);
   void read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work);
+  /// What is wrong with such a read: with the byte at `at`, which `write` left.
+  struct Misread {
+    Kind kind = Kind::none;
+    Touch write{};
+    std::size_t at = 0;
+  };
+  Misread misread(std::size_t offset, std::size_t bytes, const AsyncWork& work);
   AsyncShadow& async();
   /// Where the bytes at `offset` came from, where a copy of a tensor brought them.
   const Origin* origin_of(std::size_t offset);
   /// The arrivals that completed a phase of `count` of the mbarrier at `offset`: a thread that came
   /// twice may have taken the place of another. It is a finding where there are others.
   void note_arrivals(std::size_t offset, const std::vector<Arrival>& arrivals, int count);
-  /// A lane waits for copies. `in_vain`: at an mbarrier, by a phase that it knew to be over.
-  void note_wait(int thread, std::uint32_t place, bool in_vain) {
-    waits_[thread] = {place, in_vain};
+  /// A lane waits for its own copies.
+  void note_wait(int thread, std::uint32_t place) {
+    waits_[{thread, 0}] = waits_[{thread, any_agent}] = {place, false};
+  }
+  /// The same at the mbarrier of `agent`. `in_vain`: by a phase that it knew to be over.
+  void note_wait_at(int agent, int thread, std::uint32_t place, bool in_vain) {
+    waits_[{thread, agent}] = waits_[{thread, any_agent}] = {place, in_vain};
   }
   /// The block ended before a copy did.
   void add_unfinished(int thread, std::uint32_t place);
@@ -117,6 +128,8 @@ class BlockChecker {
   void check_generic_write(std::size_t offset, std::size_t bytes, const void* pc, int thread);
   /// The lane of an epoch: that of an agent is the one it works for.
   int thread_behind(Epoch e) const;
+  /// Who touched a byte of shared memory, if anybody did.
+  Party party_of(const Touch& touch, bool write) const;
   /// Whether a write was done in the generic proxy.
   bool is_generic(const Touch& write) const;
   /// Two copies bring parts of different tensors to the same bytes: neither should.
@@ -148,8 +161,13 @@ class BlockChecker {
   std::map<std::uint32_t, int> sources_;  ///< of cp.async, by place: the region that it copies from
   std::set<std::uint32_t> generic_places_;  ///< of asynchronous work in the generic proxy
   std::unique_ptr<AsyncShadow> async_;
-  std::vector<int> issuers_;                             ///< of each agent
-  std::map<int, std::pair<std::uint32_t, bool>> waits_;  ///< by lane, the last one
+  std::vector<int> issuers_;  ///< of each agent
+  struct Wait {
+    std::uint32_t place;
+    bool in_vain;
+  };
+  static constexpr int any_agent = -1;
+  std::map<std::pair<int, int>, Wait> waits_;  ///< by lane and agent, the last one
   std::int64_t block_ = 0;
   bool follows_unwritten_ = false, met_unwritten_ = false;
 };

@@ -33,7 +33,7 @@ enum class Kind : std::uint8_t {
   // One that is how the tile was stored, but does not start where the product can go on from:
   fits_k_major,         ///< were K contiguous in the operand, it would
   fits_mn_major,        ///< were its rows
-  wrong_start,          ///< from the begin of the swizzle's pattern alone it would
+  wrong_start,          ///< started elsewhere in tiles of the tensor, it would
   wrong_expect_tx,      ///< a phase of an mbarrier completed before a copy into it
   unfenced_barrier,     ///< a copy completes on an mbarrier that its proxy may not see yet
   barrier_overwritten,  ///< the bytes of an mbarrier
@@ -57,6 +57,7 @@ struct Party {
   std::uint32_t place = 0;  ///< offset in the kernel's image of the instruction behind; 0: none
   std::int64_t block = -1;
   int thread = -1;
+  int agent = 0;  ///< of asynchronous work: who does it for the thread; 0: the thread does it
 };
 
 /// One way in which a kernel breaks a rule, with the first instance of it.
@@ -76,6 +77,7 @@ struct Finding {
   bool behind_missing_wait = false;
   Party used = {};    ///< who used what was read of bytes that nobody wrote; place 0: unknown
   Party waited = {};  ///< where the lane had waited for a copy before it; place 0: nowhere
+  Progress earlier_passed = {};   ///< by the lane of `earlier`, until now
   const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
   std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin
 };

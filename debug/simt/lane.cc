@@ -215,8 +215,7 @@ void commit_copies() { BlockRunner::current()->lane().copies.emplace_back(); }
 void wait_copies(int pending) {
   BlockRunner& runner = *BlockRunner::current();
   if (BlockChecker* checker = runner.checker()) {
-    checker->note_wait(runner.thread_index(), checker->place_of(__builtin_return_address(0)),
-                       false);
+    checker->note_wait(runner.thread_index(), checker->place_of(__builtin_return_address(0)));
   }
   auto& groups = runner.lane().copies;
   const auto committed = static_cast<std::ptrdiff_t>(groups.size()) - 1;

@@ -15,12 +15,6 @@ class MatrixDescriptor {
   constexpr Swizzle swizzle() const { return static_cast<Swizzle>(bits_ >> 62); }
   constexpr bool has_base_offset() const { return (bits_ >> 49 & 7) != 0; }
 
-  /// The same layout from where the swizzle's pattern of eight rows begins that it starts in.
-  constexpr std::uint64_t from_begin_of_pattern() const {
-    const auto pattern = static_cast<std::uint64_t>(8 * bytes_of(swizzle())) >> 4;
-    return bits_ - (bits_ & 0x3fff) % pattern;
-  }
-
   /// The byte of shared memory at which the eight elements from (row, k) on begin: along K, or
   /// along the rows where the matrix is transposed.
   constexpr std::size_t offset(int row, int k, bool transposed) const {

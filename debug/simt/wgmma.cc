@@ -117,10 +117,34 @@ bool AsyncBlock::is_as_copied(const Product& what, std::uint64_t descriptor, boo
     const int right = transposed ? row - first_row : along;
     if (!first) first = origin;
     agrees = agrees && origin && origin->swizzle == matrix.swizzle() &&
-             origin->plane == first->plane && origin->row == first->row + down &&
-             origin->col == first->col + right;
+             origin->tensor == first->tensor && origin->plane == first->plane &&
+             origin->row == first->row + down && origin->col == first->col + right;
   });
   return agrees;
+}
+
+/// Whether the descriptor would agree with tiles of the tensor that it starts in, started
+/// elsewhere.
+bool AsyncBlock::fits_from_elsewhere(const Product& what, std::uint64_t descriptor, bool transposed,
+                                     int first_row, int rows) const {
+  constexpr std::uint64_t start = 0x3fff;  // in units of 16 bytes
+  const std::uint64_t begin = host_.shared_address() / 16;
+  const auto tensor_from = [&](std::uint64_t bits) -> const void* {
+    const std::size_t at =
+        MatrixDescriptor(bits).offset(first_row, 0, transposed) - host_.shared_address();
+    const bool inside = at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes();
+    const Origin* origin = inside ? host_.checker()->origin_of(at) : nullptr;
+    return origin ? origin->tensor : nullptr;
+  };
+  const void* const tensor = tensor_from(descriptor);
+  if (!tensor) return false;
+  for (std::uint64_t at = begin; at < begin + host_.shared_bytes() / 16 && at <= start; ++at) {
+    const std::uint64_t moved = (descriptor & ~start) | at;
+    if (tensor_from(moved) == tensor && is_as_copied(what, moved, transposed, first_row, rows)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// What is wrong with a descriptor that disagrees with the tile: another one that would not.
@@ -130,9 +154,9 @@ Kind AsyncBlock::kind_of_disagreement(const Product& what, std::uint64_t descrip
   if (has_sides && is_as_copied(what, descriptor, !transposed, first_row, rows)) {
     return transposed ? Kind::fits_k_major : Kind::fits_mn_major;
   }
-  const std::uint64_t from_begin = MatrixDescriptor(descriptor).from_begin_of_pattern();
-  if (is_as_copied(what, from_begin, transposed, first_row, rows)) return Kind::wrong_start;
-  return Kind::layout_disagrees;
+  return fits_from_elsewhere(what, descriptor, transposed, first_row, rows)
+             ? Kind::wrong_start
+             : Kind::layout_disagrees;
 }
 
 /// What the memory checker says of the bytes of an operand.
@@ -141,6 +165,7 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
   const MatrixDescriptor matrix(descriptor);
   BlockChecker& checker = *host_.checker();
   const Origin* first = nullptr;
+  std::size_t first_at = 0;
   int first_down = 0, first_right = 0;  // where it lies in the operand
   bool disagrees = false;
   const auto add_disagreement = [&](std::size_t at) {
@@ -158,6 +183,13 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
       add_disagreement(at);
       return;
     }
+    // Or where others than copies did, who rightly did not make it ready for a product.
+    if (first && checker.async().origin(at).copy == 0 &&
+        checker.misread(at, 16, work).kind != Kind::none &&
+        fits_from_elsewhere(what, descriptor, transposed, first_row, rows)) {
+      add_disagreement(first_at);
+      return;
+    }
     checker.read_async(at, 16, work);
     const Origin* origin = checker.origin_of(at);
     if (!origin) return;
@@ -165,6 +197,7 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     int down = transposed ? k : row, right = transposed ? row : element_of(what, k);
     if (!first) {
       first = origin;
+      first_at = at;
       first_down = down;
       first_right = right;
     }

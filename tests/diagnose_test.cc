@@ -107,6 +107,30 @@ TEST_CASE("the fence that registers lack is the product's that reads them") {
   CHECK(*diagnose(report).stage() == Stage::softmax);
 }
 
+TEST_CASE(
+    "the fence.proxy.async that is missing is the writer's: one that comes to no site loads") {
+  CheckReport report;
+  report.knows_progress = true;
+  Site v, s;
+  v.id = SiteId::v_smem;
+  v.stage = Stage::load;
+  s.id = SiteId::s;
+  s.stage = Stage::qk;
+  v.per_tile = s.per_tile = true;
+  report.sites = {v, s};
+  report.items = {item_of(simt::Kind::missing_proxy_fence, std::nullopt)};
+  report.items[0].row = 0;
+  simt::Finding& finding = report.items[0].finding;
+  finding.access.place = finding.earlier.place = 1;
+  finding.passed = {SiteId::v_smem, 2};
+  CHECK(diagnose(report).stage() == Stage::load);
+  finding.earlier_passed = {SiteId::v_smem, 1};
+  CHECK(diagnose(report).stage() == Stage::qk);
+  finding.earlier_passed = {};
+  finding.kind = simt::Kind::race;
+  CHECK(diagnose(report).stage() == Stage::qk);
+}
+
 TEST_CASE("stores of two blocks to one place: indices that collide, or a sum without an atomic") {
   CheckReport report;
   report.items = {item_of(simt::Kind::race, SiteId::o_final)};

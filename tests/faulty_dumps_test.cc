@@ -65,6 +65,17 @@ TEST_CASE("locate: what is no more than its bound says of no formula that it is 
   CHECK_FALSE(diagnosis.certain);
 }
 
+TEST_CASE(
+    "locate: bits of P that are taken for another type are next to nothing, and so is alpha") {
+  Dump dump = synthetic_dump({.problem = one_tile, .dtype = ElementType::bf16});
+  change(dump, SiteId::p, 0, 0, [right = held(dump, SiteId::p, 0, 0, 32)](int row, int col) {
+    return value_of(ElementType::bf16, round_to(ElementType::f16, right(row, col)));
+  });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(joined(diagnosis.evidence));
+  CHECK((diagnosis.first->site == SiteId::p && diagnosis.cause == Cause::wrong_type));
+}
+
 TEST_CASE("locate: panels of an operand that are read at another distance") {
   const Dump dump =
       synthetic_dump({.problem = {1, 1, 1, 32, 64, 128, false}, .fault = Fault::panels_of_q});
@@ -182,6 +193,12 @@ TEST_CASE("locate: right values in wrong places") {
                 return Place{(r + 1) % 32, c};
               }),
         "load k_smem permuted", "row");
+  // Those of some stand in the place of others, too.
+  check(moved(SiteId::k_smem,
+              [](int r, int c) {
+                return Place{r, c & ~2};
+              }),
+        "load k_smem wrong_source", "column");
   // Whole rows of the outputs.
   Dump dump = synthetic_dump({.problem = one_tile});
   const Tensor right = *dump.find("o_final");

@@ -101,6 +101,11 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   };
   const Followed undivided = met(Conflict::factor_of_other_unit, by_log_sums);
   CHECK(undivided.is(Cause::weighted_by_sum, Stage::combine));
+  // Or their sums themselves.
+  const auto by_sums = [](Row row) {
+    return Pair{part("sum", row, {{64, 79}}, 100), part("output", row, {{64, 79}}, 70)};
+  };
+  CHECK(met(Conflict::factor_of_other_unit, by_sums).is(Cause::weighted_by_sum, Stage::pv));
   const auto inputs = [](Row row) { return Pair{term("q", row), term("k", 0)}; };
   CHECK(met(Conflict::other_head, inputs).is(Cause::wrong_head, Stage::load));
   // The same head of another batch: K's, or that of Q, where the row is stored as another's.
@@ -109,7 +114,7 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   run.problem.batch = 2;
   run.problem.heads = 2;
   run.problem.heads_kv = 1;
-  CHECK(run.is(Cause::wrong_source, Stage::load));
+  CHECK(run.is(Cause::wrong_head, Stage::load));
   CHECK(run.judged().fault.value().operand == 1);
   for (Row row = 64; row < 128; ++row) run.all.o[row][0].term.row = row - 64;
   CHECK(run.judged().fault.value().operand == 0);
@@ -176,6 +181,8 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   CHECK(run.is(Cause::tile_skipped, Stage::qk));
   const auto late = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };
   CHECK(done(false, late).is(Cause::sliding_window, Stage::qk));
+  const auto last_tile = [](Followed& own, Row row) { own.put(row, row, {{48, 63}}); };
+  CHECK(done(false, last_tile).is(Cause::accumulator_lost, Stage::softmax));
   Followed all(true);
   for (Row row = 0; row < 128; ++row) all.put(row, row, {{row / 64 * 64, row / 64 * 64 + 63}});
   all.are_wrong(0, 20);

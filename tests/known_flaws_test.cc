@@ -362,4 +362,23 @@ TEST_CASE("known flaws: the stranger's kernel without a bug matches", "[causes]"
   }
 }
 
+TEST_CASE("known flaws: as many splits as the problem asks for leave out other keys in each") {
+  const auto left_out = [](std::int64_t len_kv) {
+    const Dump dump =
+        stranger_dump({1, 1, 1, 4, len_kv, 32, false}, ElementType::f16, "random", 1, 32, 64, "");
+    PlanInputs inputs(dump);
+    std::ptrdiff_t count = 0;
+    for (const Flaw& flaw : known_flaws(dump.info)) {
+      if (flaw.text.find("len_kv / 64 splits") == flaw.text.npos) continue;
+      RowPlan plan = inputs.right_plan(0, 0, 0);
+      flaw.edit(plan);
+      count += std::ranges::count(plan.terms, 0.0, &RowPlan::Term::in_o);
+    }
+    return count;
+  };
+  CHECK(left_out(101) == 1);
+  CHECK(left_out(129) == 0);  // three of 43
+  CHECK(left_out(131) == 2);
+}
+
 }  // namespace lanescope::testing

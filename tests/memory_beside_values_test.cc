@@ -50,5 +50,40 @@ TEST_CASE(
   CHECK(blamed(simt::Kind::layout_disagrees) == Stage::load);
 }
 
+TEST_CASE("a tile that nobody wrote is blamed on who reads it, wherever values differ first") {
+  Location location;
+  location.shown = {SiteId::s, SiteId::m, SiteId::o};
+  const auto blamed = [&](SiteId tile, const Divergence& wrong) {
+    location.diagnosis = found(Cause::unexplained, wrong);
+    Diagnosis memory = found(Cause::uninitialised_read, at(Stage::load, tile));
+    blame_reader(location, memory);
+    CHECK((memory.cause == Cause::stale_operand && !memory.certain));
+    return std::pair(memory.first->stage, memory.first->site);
+  };
+  const Divergence s = at(Stage::qk, SiteId::s), m = at(Stage::softmax, SiteId::m),
+                   o = at(Stage::pv, SiteId::o);
+  CHECK(blamed(SiteId::k_smem, s) == std::pair(Stage::qk, SiteId::s));
+  CHECK(blamed(SiteId::k_smem, m) == std::pair(Stage::qk, SiteId::s));
+  CHECK(blamed(SiteId::v_smem, o) == std::pair(Stage::pv, SiteId::o));
+  // A kernel that shows no scores.
+  location.shown = {SiteId::m, SiteId::o};
+  CHECK(blamed(SiteId::k_smem, m) == std::pair(Stage::softmax, SiteId::m));
+}
+
+TEST_CASE("heads beyond the last are out of bounds: by values the head is wrong") {
+  const Divergence k = at(Stage::load, SiteId::k_smem);
+  Diagnosis values = found(Cause::wrong_head, k), memory = found(Cause::out_of_bounds, k);
+  memory.memory.emplace_back();
+  const CheckReport report;
+  CHECK(adds_nothing(values, memory, report));
+  memory.memory.front().finding.access.write = true;
+  CHECK_FALSE(adds_nothing(values, memory, report));
+  memory.memory.front().finding.access.write = false;
+  values.certain = false;
+  CHECK_FALSE(adds_nothing(values, memory, report));
+  values = found(Cause::unexplained, k);
+  CHECK_FALSE(adds_nothing(values, memory, report));
+}
+
 }  // namespace
 }  // namespace lanescope

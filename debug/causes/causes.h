@@ -187,7 +187,7 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::operand_of_other_row, "operand_of_other_row", "an operand belongs to another row",
      true},
     {Cause::stale_operand, "stale_operand", "an operand is that of another tile", true},
-    {Cause::wrong_head, "wrong_head", "the keys or values are those of another head"},
+    {Cause::wrong_head, "wrong_head", "the keys or values are those of another head or batch"},
     {Cause::wrong_type, "wrong_type", "the bits of one type are taken for those of another"},
     {Cause::scale_missing, "scale_missing", "the scale of an input was left out"},
     {Cause::scale_repeated, "scale_repeated", "the scale of an input was applied once too often"},

@@ -20,6 +20,17 @@ std::optional<Site> site_after(const std::vector<Site>& sites, const simt::Progr
   return std::nullopt;
 }
 
+/// What lacks a fence.proxy.async is the writer's. One that comes to no site supplies the others:
+/// the tile that they have loaded last.
+std::optional<Site> site_of_supplier(const CheckReport& report, const simt::Finding& f) {
+  const bool supplies = f.kind == Kind::missing_proxy_fence && report.knows_progress &&
+                        f.earlier.place != 0 && f.earlier_passed.tile < 0 && f.passed.tile >= 0;
+  for (const Site& site : report.sites) {
+    if (supplies && site.id == f.passed.site && site.stage == Stage::load) return site;
+  }
+  return std::nullopt;
+}
+
 /// Where in the kernel the finding is: the site that lies in the bytes, else the one that the lane
 /// works on.
 Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
@@ -32,6 +43,7 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   for (const Site& known : report.sites) {
     if (!site && item.stage == known.stage) site = known;
   }
+  if (!site) site = site_of_supplier(report, f);
   if (!site && f.access.place != 0 && report.knows_progress) {
     site = site_after(report.sites, f.passed);
   }

@@ -116,6 +116,8 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
   const bool exchanged = std::all_of(
       map.begin(), map.end(), [&](const auto& pair) { return displaced.contains(pair.second); });
   if (!exchanged) finding.bits += free_number_bits;
+  // A tile that is loaded has them from the inputs.
+  if (!exchanged && scene.site() <= SiteId::v_smem) finding.cause = Cause::wrong_source;
   // Rows of the outputs, or parts of them, that hold another's, which is in its own place too, are
   // of its operands.
   const bool of_rows =

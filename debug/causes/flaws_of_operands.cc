@@ -14,7 +14,6 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
     std::string what;
     int choices;
     std::function<std::int64_t(const RowPlan&)> flat;  ///< of the kv heads of all batches
-    Cause cause = Cause::wrong_head;
   };
   const auto own = [=](const RowPlan& plan) { return plan.batch * p.heads_kv; };
   const Map maps[] = {
@@ -29,8 +28,7 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
        }},
       {"the next one", 1,
        [=](const RowPlan& plan) { return own(plan) + (p.kv_head(plan.head) + 1) % p.heads_kv; }},
-      {"that of batch 0", 0, [=](const RowPlan& plan) { return p.kv_head(plan.head); },
-       Cause::wrong_source},
+      {"that of batch 0", 0, [=](const RowPlan& plan) { return p.kv_head(plan.head); }},
       {"0 of batch 0", 0, [](const RowPlan&) { return std::int64_t{0}; }},
       {"that of batch * heads heads of one batch", 0,
        [=](const RowPlan& plan) {
@@ -50,10 +48,10 @@ void add_heads(const DumpInfo& info, Flaws& flaws) {
          return std::min(plan.batch + p.kv_head(plan.head), p.batch * p.heads_kv - 1);
        }},
   };
-  for (const auto& [what, choices, flat, cause] : maps) {
+  for (const auto& [what, choices, flat] : maps) {
     for (const int which : {0, 1, 2}) {
       const char* const tensors[] = {"K and V are", "K is", "V is"};
-      flaws.push_back({cause, Stage::load,
+      flaws.push_back({Cause::wrong_head, Stage::load,
                        std::string("in which the kv head of ") + tensors[which] + " " + what,
                        choices + (which > 0), [=, flat = flat](RowPlan& plan) {
                          const std::int64_t head = flat(plan);

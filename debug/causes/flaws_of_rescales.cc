@@ -117,6 +117,19 @@ void add_own_peaks(const Way& way, Flaws& flaws) {
   }
 }
 
+/// m stays at the -inf that it starts from, so that every tile's alpha is 0.
+void add_maximum_not_kept(const Way& way, Flaws& flaws) {
+  flaws.push_back({Cause::never_updated, Stage::softmax,
+                   "in which m is never updated: O and l are those of the last tile alone, the "
+                   "log-sum-exp is -inf" +
+                       way.text,
+                   way.choices, [=](RowPlan& plan) {
+                     way.set(plan);
+                     plan.o_rescale = plan.l_rescale = Rescale::restart;
+                     plan.in_lse = 0;
+                   }});
+}
+
 /// O is rescaled within the loop over the parts of a tile, before each of them.
 void add_rescales_of_parts(const Way& way, Flaws& flaws) {
   for (const std::int64_t parts : {2, 3, 4, 6, 8}) {
@@ -137,6 +150,7 @@ void add_rescales_of_parts(const Way& way, Flaws& flaws) {
 void add_flaws_of_rescales(const DumpInfo& info, Flaws& flaws) {
   for (const Way& way : ways_of(info)) {
     add_own_peaks(way, flaws);
+    add_maximum_not_kept(way, flaws);
     add_rescales_of_parts(way, flaws);
     for (const Rule& rule : rescale_rules(info)) {
       add_rule(

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numbers>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -134,22 +135,40 @@ void add_reductions(const Splits& splits, Flaws& flaws) {
   }
 }
 
+/// The last keys, from `end` on, count in nothing.
+Flaw keys_in_none(Cause cause, const std::string& text, int choices, std::int64_t end) {
+  return {cause, Stage::qk, "in which " + text, choices, [=](RowPlan& plan) {
+            for (Term& term : plan.terms) {
+              if (term.key >= end) term.in_o = term.in_l = 0;
+            }
+          }};
+}
+
 /// Splits of whole keys or tiles, so many to each that some of the last are in none.
 void add_remainders(const DumpInfo& info, Flaws& flaws) {
   const std::int64_t len = info.problem.len_kv;
+  // As many splits as the problem asks for, which are others in each.
+  std::set<std::int64_t> ranges = {64, 128, 256};
+  ranges.insert(info.bc);
+  for (const std::int64_t range : ranges) {
+    const std::int64_t count = rounded_up(len, range) / range, end = len / count * count;
+    if (end == len) continue;
+    flaws.push_back(keys_in_none(Cause::contribution_missing,
+                                 "len_kv / " + std::to_string(range) +
+                                     " splits, rounded up, have as many keys each, rounded down: "
+                                     "the last ones are in none",
+                                 1, end));
+  }
   for (const std::int64_t step : {std::int64_t{1}, std::int64_t{info.bc}}) {
     for (const std::int64_t count : {2, 3, 4, 5, 6, 8, 16}) {
       const std::int64_t end = len / step / count * count * step;
       if (end == 0 || end == len || (step > 1 && len / step % count == 0)) continue;
-      flaws.push_back({step == 1 ? Cause::contribution_missing : Cause::tile_skipped, Stage::qk,
-                       "in which " + std::to_string(count) + " splits have len_kv / " +
-                           std::to_string(count) + (step == 1 ? " keys" : " tiles") +
-                           " each, rounded down: the last " + keys_text(len - end) + " in none",
-                       2, [=](RowPlan& plan) {
-                         for (Term& term : plan.terms) {
-                           if (term.key >= end) term.in_o = term.in_l = 0;
-                         }
-                       }});
+      flaws.push_back(keys_in_none(step == 1 ? Cause::contribution_missing : Cause::tile_skipped,
+                                   std::to_string(count) + " splits have len_kv / " +
+                                       std::to_string(count) + (step == 1 ? " keys" : " tiles") +
+                                       " each, rounded down: the last " + keys_text(len - end) +
+                                       " in none",
+                                   2, end));
     }
   }
 }

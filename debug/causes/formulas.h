@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ class Formulas {
     };
     const std::vector<double> values = by_element(value);
     const Fit fit = error.size() == 0 ? scene_.fit(values) : scene_.fit(values, by_element(error));
-    if (fit.explained < 0.5) return;
+    if (fit.explained < 0.5 || agrees_near_zero_alone(values)) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
     finding.bits += free_numbers * free_number_bits;
     if (cause == Cause::wrong_formula) finding.bits += other_formula_bits;
@@ -60,6 +61,23 @@ class Formulas {
   }
 
  private:
+  /// Whether most of what fits does so because what is held and what the formula gives are next to
+  /// nothing, beside what should be there, though they are different numbers.
+  bool agrees_near_zero_alone(const std::vector<double>& values) const {
+    int fitting = 0, others = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Element& e = scene_.elements()[i];
+      if (!e.wrong || !std::isfinite(e.got) || !scene_.fits(e.row, e.col, e.got, values[i])) {
+        continue;
+      }
+      const double larger = std::max(std::abs(e.got), std::abs(values[i]));
+      const bool is_small = scene_.fits(e.row, e.col, larger, 0);
+      ++fitting;
+      others += is_small && std::abs(e.got - values[i]) > 0.1 * larger;
+    }
+    return 2 * others > fitting;
+  }
+
   const Scene& scene_;
   Findings& findings_;
 };

@@ -28,14 +28,12 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     });
   }
   std::set<std::int64_t> shifts;
-  bool other_head = true;
+  bool other_head = true, far = true;
   for (const auto& [weight, value] : found.samples) {
     shifts.insert(value.row - weight.key);
+    far = far && (value.row - weight.key) % 16 == 0 && tile_of(value.row) != tile_of(weight.key);
     other_head = other_head && value.row / p_.len_kv != weight.key / p_.len_kv;
   }
-  // By whole tiles.
-  const bool far =
-      std::all_of(shifts.begin(), shifts.end(), [](std::int64_t shift) { return shift % 16 == 0; });
   fault.stage = Stage::pv;
   fault.or_stage = Stage::load;
   fault.operand = 2;
@@ -157,6 +155,14 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
     if (normalised) {
       fault.cause = Cause::wrong_formula;
       what = "parts that are divided by their l are weighed by their maxima alone";
+      return;
+    }
+    const bool summed = output && most_of(found.samples, [](const Term& weight, const Term& x) {
+                          return (weight.kind == "sum" || x.kind == "sum") && weight.set == x.set;
+                        });
+    if (summed) {
+      fault.cause = Cause::weighted_by_sum;
+      what = "parts that are not divided by their l are weighed by it";
       return;
     }
     const bool undivided = most_of(found.samples, [](const Term& weight, const Term& x) {

@@ -149,7 +149,7 @@ void TermJudging::explain_heads(const Found& found, TermFault& fault, std::strin
   }
   fault.stage = Stage::load;
   fault.operand = 2 * of_q > std::ssize(found.rows) ? 0 : 1;
-  fault.cause = batches ? Cause::wrong_source : Cause::wrong_head;
+  fault.cause = Cause::wrong_head;
   what = std::string("a row of Q meets keys of ") +
          (batches ? "another batch" : "a head that is not its own");
 }

@@ -39,6 +39,15 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     return *one ? "keys are left out of l, whose weights O has"
                 : "keys are left out of P·V that l has";
   }
+  // Those of the last tile that the row sees, whatever its mask.
+  const bool of_last_tile =
+      made && extra.empty() && tile_ > 0 && keys.size() == 1 && keys[0].second == want[0].second &&
+      (keys[0].first - first_key_of(row)) % tile_ == 0 && keys[0].second - keys[0].first < tile_;
+  if (of_last_tile) {
+    fault.cause = Cause::accumulator_lost;
+    fault.stage = Stage::softmax;
+    return "the keys of the last tile alone count";
+  }
   fault.stage = Stage::qk;
   // Who puts something else in the place of scores, or should.
   if (!all_.masks.empty()) fault.lines = all_.masks;

@@ -127,7 +127,9 @@ class Search {
         if (open && check_memory(probe, location_)) return false;
       }
       if (best) doubt_trace(taken_.outputs_are_right(), *location_.diagnosis);
-      if (location_.diagnosis && (is_told() || probe.about == as_given)) return false;
+      // What one problem leaves open, others may tell of a kernel that shows its values.
+      const bool is_all = probe.about == as_given && !taken_.is_traced();
+      if (location_.diagnosis && (is_told() || is_all)) return false;
     }
     return false;
   }

@@ -67,8 +67,9 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
     stage = Stage::load;  // what was never read is nobody else's
   } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
     stage = Stage::combine;  // blocks of their own had all keys
-  } else if (moves_numbers(diagnosis.cause) || !seen.stage() || of_pass) {
-    return;
+  } else if (moves_numbers(diagnosis.cause) || !seen.stage() || of_pass ||
+             diagnosis.cause == Cause::never_updated) {
+    return;  // weights may be right all the same
   } else if (stage == Stage::softmax && seen.made_weights() && !changes_weights(diagnosis.cause)) {
     stage = *seen.stage();  // it is a flaw of what is done with them
   } else if (unexplained || !seen.allows(stage)) {

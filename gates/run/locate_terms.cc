@@ -103,9 +103,9 @@ void tell_terms(const std::vector<RunOptions>& failed, bool lacks_rows, Location
       follow_any(failed, cause == Cause::precision_lost ? Precision::lost
                          : cause == Cause::unexplained  ? Precision::open
                                                         : Precision::kept);
-  if (!judged) return;
   weigh_terms(
-      *judged, lacks_rows, [&] { return merges_in(failed); }, location);
+      judged.value_or(TermJudgement{}), lacks_rows, [&] { return merges_in(failed); }, location);
+  if (!judged) return;
   const bool is_told = !location.source.empty() || !location.diagnosis->memory.empty();
   if (is_told || !location.diagnosis->stage()) return;
   // Where the stage is done at all.

@@ -43,11 +43,19 @@ void blame_reader(const Location& location, Diagnosis& memory) {
   const std::optional<Divergence>& wrong = location.diagnosis->first;
   if (memory.cause != Cause::uninitialised_read || !memory.first || !wrong) return;
   if (memory.first->stage != Stage::load || wrong->stage == Stage::load) return;
+  // Who reads the tile; what shows it first may be behind that.
+  const bool of_values = memory.first->site == SiteId::v_smem;
+  const Stage reader = of_values ? Stage::pv : Stage::qk;
+  const SiteId shows = of_values ? SiteId::o : SiteId::s;
   memory.first = wrong;
+  if (wrong->stage > reader && std::ranges::find(location.shown, shows) != location.shown.end()) {
+    memory.first->stage = reader;
+    memory.first->site = shows;
+  }
   memory.cause = Cause::stale_operand;
   memory.certain = false;
   memory.evidence.insert(memory.evidence.begin(),
-                         std::string(name_of(wrong->stage)) +
+                         std::string(name_of(memory.first->stage)) +
                              " got its tiles whole, yet it reads one that nobody wrote: it "
                              "takes another buffer than the one that was filled");
 }
@@ -69,10 +77,15 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   // What is read in the wrong place may be what nobody wrote: that follows from it.
   const bool reads_unwritten =
       memory.cause == Cause::uninitialised_read || memory.cause == Cause::wrong_stride;
+  // Heads that do not exist lie beyond the end.
+  const bool of_other_head = memory.cause == Cause::out_of_bounds &&
+                             values.cause == Cause::wrong_head && values.sure() &&
+                             !memory.memory.front().finding.access.write;
   const bool follows = reads_unwritten &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
-  return memory.cause == values.cause || !upstream || follows || takes_other_buffer(memory, values);
+  return memory.cause == values.cause || !upstream || follows || of_other_head ||
+         takes_other_buffer(memory, values);
 }
 
 void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {

@@ -39,7 +39,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"sink", "wrong_formula"},
       {"kv_head_modulo", "wrong_head"},
       {"kv_head_zero", "wrong_head"},
-      {"kv_of_batch_zero", "wrong_source"},
+      {"kv_of_batch_zero", "wrong_head"},
       {"v_of_head_zero", "wrong_head"},
       {"k_of_head_modulo", "wrong_head"},
       {"l_not_rescaled", "not_rescaled"},
@@ -255,6 +255,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"p_of_even_key", "wrong_source"},
       {"v_zero_from_len_q", "written_zero"},
       {"window_by_pages", "sliding_window"},
+      {"maximum_not_kept", "never_updated"},
   };
   return bugs;
 }

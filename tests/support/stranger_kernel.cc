@@ -543,7 +543,7 @@ struct Kernel {
         if (is("m_of_half_the_keys") && (c & 16) != 0) continue;
         peak = std::fmax(peak, s[row * C + std::size_t(c)]);
       }
-      const float before = m[row];
+      const float before = is("maximum_not_kept") ? -inf : m[row];
       m[row] = std::fmax(before, peak);
       const float shift = m[row] == -inf ? 0 : m[row];
       alpha[row] = std::exp2((before - shift) * (is("alpha_of_base_two")     ? 0.6931471805599453f
@@ -746,6 +746,7 @@ struct Kernel {
       }
       const float ln_2 = 0.6931471805599453f, log2_l = std::log2(sum);
       float lse = sum == 0 ? -inf : (m[row] + log2_l) * ln_2;
+      if (is("maximum_not_kept")) lse = -inf;
       if (is("lse_of_no_key") && sum == 0) lse = inf;
       if (is("no_key_unguarded") && sum == 0) lse = std::numeric_limits<float>::quiet_NaN();
       if (is("lse_of_added_sum")) lse = std::log(m[row] * ln_2 + sum);

@@ -381,4 +381,14 @@ TEST_CASE("known flaws: as many splits as the problem asks for leave out other k
   CHECK(left_out(131) == 2);
 }
 
+TEST_CASE("known flaws: none makes a NaN of numbers, however large O may be with it") {
+  Dump dump =
+      stranger_dump({1, 1, 1, 28, 21, 128, false}, ElementType::bf16, "random", 0, 16, 16, "");
+  for (const auto& [id, value] : {std::pair{SiteId::o_final, NAN}, {SiteId::lse, -INFINITY}}) {
+    Tensor& tensor = tensor_of(dump, id);
+    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, value);
+  }
+  CHECK(diagnose(dump, diff_against_reference(dump)).flaws.empty());
+}
+
 }  // namespace lanescope::testing

@@ -191,6 +191,12 @@ std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
 
 namespace {
 
+/// Whether what is held is a value. A NaN or infinity in the place of a number is none, however
+/// large that may be with the flaw.
+bool is_held(double got, double value, double allowed) {
+  return (std::isfinite(got) || !std::isfinite(value)) && compare(got, value, allowed).holds;
+}
+
 /// Whether wrong values that tell most do not follow: more of them than 2 % of all may be, of many
 /// more than two.
 bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
@@ -209,11 +215,10 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
     if (by_lse && row.lse) {
       const double allowed = tolerance_of_lse(*row.lse, planned.lse, planned.largest_score);
       const bool fits = !row.lse->unwritten && !std::isnan(planned.lse) &&
-                        compare(row.lse->got, planned.lse, allowed).holds;
+                        is_held(row.lse->got, planned.lse, allowed);
       const bool tells = row.lse->unwritten ||
-                         !compare(row.lse->got, row.lse->want,
-                                  tolerance_of_lse(*row.lse, row.lse->want, planned.largest_score))
-                              .holds;
+                         !is_held(row.lse->got, row.lse->want,
+                                  tolerance_of_lse(*row.lse, row.lse->want, planned.largest_score));
       telling += tells;
       missed += tells && !fits;
     }
@@ -223,9 +228,9 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
         return tolerance_of_o(o, value, planned.magnitude[i], planned.largest_score, dtype);
       };
       const double predicted = as_stored(dtype, planned.o[i]);
-      const bool fits = !o.unwritten && !std::isnan(predicted) &&
-                        compare(o.got, predicted, allowed(predicted)).holds;
-      const bool tells = o.unwritten || !compare(o.got, o.want, allowed(o.want)).holds;
+      const bool fits =
+          !o.unwritten && !std::isnan(predicted) && is_held(o.got, predicted, allowed(predicted));
+      const bool tells = o.unwritten || !is_held(o.got, o.want, allowed(o.want));
       telling += tells;
       missed += tells && !fits;
     }
@@ -247,8 +252,8 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
                                 double allowed_of_right) {
     // A NaN that is predicted says nothing of where one comes from.
     const bool fits =
-        !value.unwritten && !std::isnan(predicted) && compare(value.got, predicted, allowed).holds;
-    const bool telling = value.unwritten || !compare(value.got, value.want, allowed_of_right).holds;
+        !value.unwritten && !std::isnan(predicted) && is_held(value.got, predicted, allowed);
+    const bool telling = value.unwritten || !is_held(value.got, value.want, allowed_of_right);
     if (value.wrong() && telling) {
       ++trial.decisive;
       trial.explained += fits;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "debug/causes/flaw_families.h"
@@ -109,8 +110,8 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
                   {query + 1 + corner + off, p.len_kv, rounded_up(p.visible_keys(last), bc)});
             });
       }
-      for (const std::int64_t row : {std::int64_t{0}, bc - 1}) {
-        if (row >= br - 1) continue;
+      for (const std::int64_t row : std::set<std::int64_t>{0, 15, br / 2 - 1, bc - 1}) {
+        if (row < 0 || row >= br - 1) continue;
         add(Cause::tile_skipped,
             "in which a block goes through no more tiles than its row " + std::to_string(row) +
                 " needs" + size_text(info, bc),

@@ -102,7 +102,7 @@ void add_exchanges(const DumpInfo& info, std::vector<Reading>& readings) {
 void add_groups(const DumpInfo& info, std::vector<Reading>& readings) {
   for (const std::int64_t keys : {2, 4, 8, 16, 32}) {
     if (keys >= info.bc) continue;
-    readings.push_back({Cause::wrong_source,
+    readings.push_back({Cause::operand_of_other_row,
                         "key i mod " + std::to_string(keys) + " in the place of key i of a tile", 1,
                         [=](std::int64_t row, std::int64_t col) {
                           return ElementPlace{row % keys, col};

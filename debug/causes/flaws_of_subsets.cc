@@ -48,6 +48,13 @@ std::vector<Part> parts_of(std::int64_t width, const std::string& what) {
     parts.push_back({what + " of lane " + std::to_string(lane) + " of four (layout of mma.m16n8)",
                      [=](std::int64_t i) { return i / 2 % 4 == lane; }});
   }
+  // One of the four that a lane has of a row in pairs, half a row apart.
+  for (std::int64_t own = 0; own < 4 && width >= 8; ++own) {
+    parts.push_back(
+        {std::string(own % 2 == 0 ? "even " : "odd ") + what + " of the " +
+             (own < 2 ? "first" : "second") + " half",
+         [=](std::int64_t i) { return i % 2 == own % 2 && (i >= width / 2) == (own >= 2); }});
+  }
   return parts;
 }
 
@@ -179,8 +186,8 @@ void add_parts_of_columns(const DumpInfo& info, Flaws& flaws) {
   };
   const Times all[] = {{0, Cause::contribution_missing, "lacks"},
                        {2, Cause::contribution_repeated, "counts twice"},
-                       {root, Cause::wrong_scale, "has without the scale"},
-                       {1 / root, Cause::wrong_scale, "has with the scale twice"}};
+                       {root, Cause::scale_missing, "has without the scale"},
+                       {1 / root, Cause::scale_repeated, "has with the scale twice"}};
   for (const Part& part : parts_of(d, "columns")) {
     for (const auto& [times, cause, text] : all) {
       flaws.push_back({cause, Stage::qk, std::string("whose q.k ") + text + " the " + part.text, 2,

@@ -181,6 +181,14 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   CHECK(run.is(Cause::tile_skipped, Stage::qk));
   const auto late = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };
   CHECK(done(false, late).is(Cause::sliding_window, Stage::qk));
+  const auto unscored = [](Followed& own, Row row) {
+    own.all.o[row][0].term = own.all.lse[row][0].term = term("-", 0);
+    own.all.scored.erase(row);
+  };
+  run = done(true, unscored);
+  CHECK(run.is(Cause::tile_skipped, Stage::qk));
+  run.all.scored.clear();  // nothing is known of any row
+  CHECK_FALSE(run.judged().fault.has_value());
   const auto last_tile = [](Followed& own, Row row) { own.put(row, row, {{48, 63}}); };
   CHECK(done(false, last_tile).is(Cause::accumulator_lost, Stage::softmax));
   Followed all(true);

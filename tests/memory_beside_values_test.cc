@@ -85,5 +85,17 @@ TEST_CASE("heads beyond the last are out of bounds: by values the head is wrong"
   CHECK_FALSE(adds_nothing(values, memory, report));
 }
 
+TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
+  const Divergence at_end = at(Stage::load, SiteId::o_final);
+  Diagnosis memory = found(Cause::uninitialised_read, at_end);
+  memory.memory.emplace_back();
+  Diagnosis zeros = found(Cause::written_zero, at_end);
+  CHECK(are_unwritten(memory, zeros));
+  zeros.first->stage = Stage::epilogue;
+  CHECK_FALSE(are_unwritten(memory, zeros));
+  CHECK_FALSE(are_unwritten(memory, found(Cause::wrong_head, at_end)));
+  CHECK_FALSE(are_unwritten(found(Cause::uninitialised_read, at_end), zeros));
+}
+
 }  // namespace
 }  // namespace lanescope

@@ -126,8 +126,13 @@ std::optional<TermFault> TermJudging::of_outputs() {
         what = std::move(text);
       };
       const Set& keys = lse ? term.a.keys : term.set;
-      if (term.kind == "-" || term.kind == "unknown") return;
-      if (term.row != row && !keys.empty() && visible_as(row, term.row, keys)) {
+      const bool is_number = term.kind == "-" || term.kind == "unknown";
+      if (is_number && lacks_all_scores(row)) {
+        is(Cause::tile_skipped, Stage::qk, "no score of a row is ever made that sees keys");
+        fault.operand = 1;
+      } else if (is_number) {
+        return;
+      } else if (term.row != row && !keys.empty() && visible_as(row, term.row, keys)) {
         is(Cause::operand_of_other_row, Stage::qk,
            "the row of Q is another than the row whose keys are seen");
         fault.operand = 0;
@@ -166,7 +171,7 @@ std::optional<TermFault> TermJudging::of_outputs() {
         each_output(row, [&](const Provenance::Output& output, bool) {
           any = any || (output.term.kind != "-" && output.term.kind != "unknown");
         });
-        return any;
+        return any || lacks_all_scores(row);
       }));
   if (fault.operand) tell_operand({}, fault);
   fault.share = most->second.second / std::max(told, 1.0);

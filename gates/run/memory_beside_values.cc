@@ -96,6 +96,11 @@ void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
   memory.evidence.push_back("what is written twice is right: nothing stands in its place");
 }
 
+bool are_unwritten(const Diagnosis& memory, const Diagnosis& values) {
+  return memory.cause == Cause::uninitialised_read && !memory.memory.empty() &&
+         values.cause == Cause::written_zero && values.sure() && memory.stage() == values.stage();
+}
+
 void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,
                               Diagnosis& memory) {
   if (!have_place(values)) return;

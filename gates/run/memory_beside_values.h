@@ -22,6 +22,10 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
 /// in nobody else's place.
 void take_as_unwritten(const Diagnosis& values, Diagnosis& memory);
 
+/// Values of another run show as zeros what the checker says that nobody wrote: on a GPU, memory is
+/// often zero.
+bool are_unwritten(const Diagnosis& memory, const Diagnosis& values);
+
 /// Takes what values show as evidence of what the checker finds.
 void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,
                               Diagnosis& memory);

@@ -7,6 +7,7 @@
 #include "debug/causes/truncation.h"
 #include "debug/dump/dump.h"
 #include "debug/judge/find_recurrence.h"
+#include "gates/run/memory_beside_values.h"
 
 namespace lanescope {
 namespace {
@@ -56,6 +57,13 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   if (!dump.info.is_traced()) {
     failed_runs_.add({text, probe.options, diagnosis});
     rivals_.add(dump, report.first, diagnosis.flaws);
+  }
+  if (location_.diagnosis && are_unwritten(*location_.diagnosis, diagnosis)) {
+    location_.diagnosis->certain = true;
+    for (const std::string& line : diagnosis.evidence) {
+      location_.diagnosis->evidence.push_back(line);
+    }
+    return false;
   }
   const bool tells_more =
       (diagnosis.sure() && location_.diagnosis && !location_.diagnosis->sure()) ||

@@ -55,6 +55,13 @@ std::string TermRows::term_text(const Term& term) const {
   return term.kind;
 }
 
+bool TermRows::lacks_all_scores(std::int64_t row) const {
+  const Set want = visible(row);
+  const auto at = all_.scored.find(row);
+  const bool has_some = at != all_.scored.end() && without(want, at->second[0]) != want;
+  return !want.empty() && !has_some && !all_.scored.empty();
+}
+
 std::int64_t TermRows::times_scored(std::int64_t row, std::int64_t key) const {
   const auto at = all_.scored.find(row);
   if (at == all_.scored.end()) return 0;

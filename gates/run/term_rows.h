@@ -52,6 +52,8 @@ class TermRows {
       for (const Provenance::Output& output : at->second) f(output, site == &all_.lse);
     }
   }
+  /// Whether none of its scores was ever made, though those of other rows were.
+  bool lacks_all_scores(std::int64_t row) const;
   std::int64_t times_scored(std::int64_t row, std::int64_t key) const;
   /// Whether keys have no scores with it that it sees.
   bool lacks_scores(std::int64_t row) const {

@@ -29,7 +29,9 @@ void TermReplay::take_word(Lines& to, int at, Place place, int lane, int element
 
 void TermReplay::note_road(const Held& factor) {
   if (!Terms::is_input(factor.term)) return;
-  ++input_roads_[{terms_.element(factor.term).array, factor.road}];
+  const int array = terms_.element(factor.term).array;
+  ++input_roads_[{array, factor.road}];
+  if (array == 2) (*of_program_)[step_->instruction].made.weighs = true;
 }
 
 void TermReplay::note_factors(const Lines& a, const Lines& b) {

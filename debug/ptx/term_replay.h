@@ -40,6 +40,7 @@ class TermReplay {
   /// Some of the numbers that an instruction made, with the terms that they are.
   struct Made {
     bool merges = false;      ///< puts parts of rows together
+    bool weighs = false;      ///< multiplies elements of V
     std::uint64_t first = 0;  ///< when
     std::uint32_t count = 0;
     std::vector<std::pair<TermId, float>> some;
@@ -49,7 +50,8 @@ class TermReplay {
   void each_made(F&& f) const {
     for (const auto& [program, known] : known_) {
       for (std::uint32_t i = 0; i < known.size(); ++i) {
-        if (known[i].made.merges || !known[i].made.some.empty()) f(*program, i, known[i].made);
+        const Made& made = known[i].made;
+        if (made.merges || made.weighs || !made.some.empty()) f(*program, i, made);
       }
     }
   }

@@ -166,7 +166,7 @@ Provenance read_provenance(const std::string& path) {
     } else if (what == "merge") {
       std::getline(words >> std::ws, all.merges.lines.emplace_back());
     } else if (what == "combine") {
-      std::getline(words >> std::ws, all.merges.of_kernels.emplace_back());
+      std::getline(words >> std::ws, all.merges.around.emplace_back());
     } else if (what == "made") {
       all.made.emplace_back();
       std::getline(words >> std::ws, all.made.back().line);

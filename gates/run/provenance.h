@@ -63,9 +63,9 @@ struct Provenance {
     std::vector<std::pair<double, Term>> values;
   };
 
-  /// Lines that put parts of rows together; those of kernels that do nothing else.
+  /// Lines that put parts of rows together; others behind the products that do nothing else.
   struct Merges {
-    std::vector<std::string> lines, of_kernels;
+    std::vector<std::string> lines, around;
     bool empty() const { return lines.empty(); }
   };
 

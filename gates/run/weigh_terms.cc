@@ -75,21 +75,12 @@ std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
   return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
 }
 
-/// Whether a line is of a kernel that puts parts of rows together, does so, or stands right before
-/// that.
+/// Whether a line puts parts of rows together, or is one of those around that do nothing else.
 bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
   const auto own = place_of(line);
-  if (!own) return false;
-  const auto is_before = [&](const std::string& merge, int most) {
-    const auto at = place_of(merge);
-    return at && at->first == own->first && own->second <= at->second &&
-           own->second >= at->second - most;
-  };
-  constexpr int lines_before = 8;
-  return std::ranges::any_of(merges.of_kernels,
-                             [&](const std::string& each) { return is_before(each, 0); }) ||
-         std::ranges::any_of(
-             merges.lines, [&](const std::string& each) { return is_before(each, lines_before); });
+  const auto is_own = [&](const std::string& merge) { return place_of(merge) == own; };
+  return own &&
+         (std::ranges::any_of(merges.around, is_own) || std::ranges::any_of(merges.lines, is_own));
 }
 
 /// What terms say of a kernel, against what was found of it before. Terms say which numbers are put

@@ -69,6 +69,7 @@ class ExecTest(ProgramTest):
         self.finds("race of blocks", "race", "// races across")
         self.finds("race of lanes", "race", "y[threadIdx.x] = 1;", "// races too")
         self.finds("late sum", "race", "// too late", "// too early")
+        self.finds("unfenced sum", "race", "// unfenced", "// adds what may not have come")
         self.finds("wrapped", "out of bounds", "// calls copy")
         self.finds("odd", "misaligned", "// misaligned")
         self.finds("neighbours", "race", "// writes its box", "// reads the other's")

@@ -107,6 +107,8 @@ class Block final : public simt::AsyncHost {
   /// A thread has come to know what other blocks of the cluster did, which tells it of what this
   /// block has sent to them.
   void learn_what_arrived(int thread);
+  /// A lane of it has come to a fence of the device's scope, or a wider one.
+  bool fenced = false;
   std::uint32_t time = 0;  ///< BlockOrder
   /// A thread has waited for the grid before its own in the stream (griddepcontrol.wait).
   void wait_for_last_grid(int thread) {

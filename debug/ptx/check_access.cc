@@ -65,7 +65,14 @@ void Warp::check_ordering(Access access, int lane, const std::byte* at, std::siz
   simt::BlockChecker& checker = *block_.checker();
   if (is_private(at)) return;
   checker.acquire(at, thread(lane));
-  if (!checker.in_shared(at, bytes)) block_.time = block_.order().meet(at, block_.index());
+  if (!checker.in_shared(at, bytes)) {
+    // Without a fence before it, or being one itself, it tells nobody of what was written before
+    // (PTX ISA, "Release and Acquire Patterns").
+    const std::string_view opcode = program_.origins[pc()].opcode;
+    const bool releases = block_.fenced || opcode.find(".release") != opcode.npos ||
+                          opcode.find(".acq_rel") != opcode.npos;
+    block_.time = block_.order().meet(at, block_.index(), !releases);
+  }
   block_.learn_what_arrived(thread(lane));
   check_lane(access, lane, at, bytes, bytes, true, held);
   checker.release(at, thread(lane));

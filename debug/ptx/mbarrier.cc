@@ -124,6 +124,11 @@ Flow fence_cluster(Warp& warp, const Instruction& in, std::uint32_t mask) {
   return fence_init(warp, in, mask);
 }
 
+Flow fence_device(Warp& warp, const Instruction& in, std::uint32_t mask) {
+  warp.block().fenced = true;
+  return fence_cluster(warp, in, mask);
+}
+
 /// How strong, between whom, and where the barrier lies.
 void take_words(Decoder& d) {
   d.modifiers.ignore({"release", "acquire", "relaxed", "cta", "cluster"});
@@ -218,7 +223,7 @@ void decode_fence(Decoder& d) {
   const std::string_view opcode = d.statement().opcode;
   while (!d.modifiers.left().empty()) d.modifiers.take(d.modifiers.left().front());
   if (releases_cluster(opcode)) {
-    d.in.act = fence_cluster;
+    d.in.act = opcode.ends_with(".cluster") ? fence_cluster : fence_device;
   } else if (opcode.starts_with("fence.mbarrier_init")) {
     d.in.act = fence_init;
   } else if (opcode.starts_with("fence.proxy.async.global")) {

@@ -42,6 +42,15 @@ __global__ void sum(const float* x, float* partial, float* total) {
   for (int i = 0; i < gridDim.x; ++i) *total += partial[i];
 }
 
+// The same without a fence: what a block left may come behind its atomic.
+__global__ void unfenced_sum(const float* x, float* partial, float* total) {
+  partial[blockIdx.x] = *x;  // unfenced
+  const bool last = atomicAdd(&arrived, 1) % gridDim.x == gridDim.x - 1;
+  for (int i = 0; last && i < gridDim.x; ++i) {
+    *total += partial[i];  // adds what may not have come
+  }
+}
+
 // The same with what others add up left too late: after the atomic.
 __global__ void late_sum(const float* x, float* partial, float* total) {
   const bool last = atomicAdd(&arrived, 1) % gridDim.x == gridDim.x - 1;
@@ -187,6 +196,7 @@ int main(int argc, char** argv) {
   if (mode == "no number") no_number<<<1, 32>>>(y + 40);
   if (mode == "far") far<<<1, 1>>>(y);
   if (mode == "odd") odd<<<1, 1>>>((char*)y);
+  if (mode == "unfenced sum") unfenced_sum<<<8, 1>>>(x, y + 40, y + 60);
   if (mode == "late sum") late_sum<<<8, 1>>>(x, y + 40, y + 60);
   if (mode == "wrapped") wrapped<<<1, 32>>>(y);
   if (mode == "tail") tail<<<1, 64>>>(x, y + 40);

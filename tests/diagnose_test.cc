@@ -377,6 +377,17 @@ TEST_CASE("a race in other memory comes before what is stored at the place of ot
   CHECK(diagnose(report, SiteId::o_final).cause == Cause::race);
   report.items[1].region = "o";
   CHECK(diagnose(report, SiteId::o_final).cause == Cause::written_twice);
+  // Two blocks store, for a flag in shared memory was read too early.
+  report.items[1].region = "shared memory";
+  simt::Finding& stores = report.items[0].finding;
+  stores.kind = simt::Kind::race;
+  stores.access = {true, 1, 1, 0};
+  stores.earlier = {true, 1, 0, 0};
+  report.items[0].region = "o";
+  CHECK(diagnose(report, SiteId::o_final).cause == Cause::race);
+  std::swap(report.items[0], report.items[1]);
+  report.items.pop_back();
+  CHECK(diagnose(report, SiteId::o_final).evidence.front().starts_with("shared memory"));
 }
 
 }  // namespace

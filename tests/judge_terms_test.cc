@@ -2,6 +2,8 @@
 
 #include "gates/run/judge_terms.h"
 
+#include <functional>
+
 #include "tests/support/catch.h"
 #include "tests/support/followed_rows.h"
 
@@ -132,6 +134,31 @@ TEST_CASE("judge terms: what right rows have as well is no fault, but for a few"
   CHECK_FALSE(run.judged().fault.has_value());
 }
 
+TEST_CASE("judge terms: columns that stand twice, rows that are mixed", "[terms]") {
+  const auto columns = [](const std::function<Row(Row)>& of) {
+    return met(Conflict::column_of_other, [=](Row row) {
+      Said q = term("q", row), k = term("k", 3);
+      q.column = row % 2 == 0 ? 1 : 3;
+      k.column = of(q.column);
+      return Pair{q, k};
+    });
+  };
+  CHECK(columns([](Row col) { return col - 1; }).is(Cause::wrong_source, Stage::qk));
+  CHECK(columns([](Row col) { return 4 - col; }).is(Cause::permuted, Stage::qk));
+  // Half of the columns are another row's, divided by this one's l.
+  const auto divided = [](Row row) {
+    return Pair{part("output", row + 1, {{64, 127}}, 70), part("inverse", row, {{64, 127}}, 70)};
+  };
+  Followed run = met(Conflict::inverse_of_other_row, divided);
+  CHECK(run.is(Cause::operand_of_other_row, Stage::epilogue));
+  for (const Row row : run.wrong) {
+    Provenance::Output other = run.all.o[row][0];
+    other.term.row = row + 1;
+    run.all.o[row].push_back(other);
+  }
+  CHECK(run.is(Cause::permuted, Stage::epilogue));
+}
+
 TEST_CASE("judge terms: weights and rows of V that are of other keys", "[terms]") {
   const auto paired = [](const Keys& keys, const Keys& values, std::vector<Row> shifts) {
     Followed run = met(Conflict::value_of_other_key, [&](Row row) {
@@ -162,7 +189,7 @@ TEST_CASE("judge terms: rows that are stored elsewhere, or not done", "[terms]")
   const auto other_q = [](Followed& run, Row row) { run.put(row, row + 1, run.seen(row)); };
   CHECK(done(true, other_q).is(Cause::operand_of_other_row, Stage::qk));
   const auto turned = [](Followed& run, Row row) { run.all.o[row][0].own_column = false; };
-  CHECK(done(false, turned).is(Cause::misplaced, Stage::epilogue));
+  CHECK(done(false, turned).is(Cause::permuted, Stage::epilogue));
   const auto undivided = [](Followed& run, Row row) { run.all.o[row][0].term.b = {}; };
   CHECK(done(false, undivided).is(Cause::not_normalised, Stage::epilogue));
   const auto maximum = [](Followed& run, Row row) { run.all.lse[row][0].term.kind = "score"; };

@@ -75,14 +75,15 @@ TEST_CASE("heads beyond the last are out of bounds: by values the head is wrong"
   Diagnosis values = found(Cause::wrong_head, k), memory = found(Cause::out_of_bounds, k);
   memory.memory.emplace_back();
   const CheckReport report;
-  CHECK(adds_nothing(values, memory, report));
+  const auto never = [] { return false; };
+  CHECK(adds_nothing(values, memory, report, never));
   memory.memory.front().finding.access.write = true;
-  CHECK_FALSE(adds_nothing(values, memory, report));
+  CHECK_FALSE(adds_nothing(values, memory, report, never));
   memory.memory.front().finding.access.write = false;
   values.certain = false;
-  CHECK_FALSE(adds_nothing(values, memory, report));
+  CHECK_FALSE(adds_nothing(values, memory, report, never));
   values = found(Cause::unexplained, k);
-  CHECK_FALSE(adds_nothing(values, memory, report));
+  CHECK_FALSE(adds_nothing(values, memory, report, never));
 }
 
 TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
@@ -95,6 +96,16 @@ TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   CHECK_FALSE(are_unwritten(memory, zeros));
   CHECK_FALSE(are_unwritten(memory, found(Cause::wrong_head, at_end)));
   CHECK_FALSE(are_unwritten(found(Cause::uninitialised_read, at_end), zeros));
+}
+
+TEST_CASE("a stage that takes another buffer does so in any order; else it races") {
+  Diagnosis values = found(Cause::stale_operand, at(Stage::pv, SiteId::o));
+  values.predicts = true;
+  Diagnosis memory = found(Cause::race, at(Stage::load, SiteId::v_smem));
+  memory.memory.emplace_back();
+  const CheckReport report;
+  CHECK(adds_nothing(values, memory, report, [] { return false; }));
+  CHECK_FALSE(adds_nothing(values, memory, report, [] { return true; }));
 }
 
 }  // namespace

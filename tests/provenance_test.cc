@@ -143,7 +143,7 @@ TEST_CASE("judge terms: what one of O and the log-sum-exp lacks, columns, orders
   // Columns in the wrong places; those of V that others have, too.
   const auto columns = [](Followed& own, Row row) { own.all.o[row][0].own_column = false; };
   Followed run = done(false, columns);
-  CHECK(run.is(Cause::misplaced, Stage::epilogue));
+  CHECK(run.is(Cause::permuted, Stage::epilogue));
   for (const Row row : run.wrong) run.all.repeats_columns.insert(row);
   CHECK(run.is(Cause::wrong_source, Stage::pv));
   // Which of two orders goes on by one.

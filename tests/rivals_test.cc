@@ -113,6 +113,11 @@ TEST_CASE("a mask is named by all scores, the few that tell masks apart among th
       // All but the first row see all: a rule that has that row wrong is another one.
       {{1, 1, 1, 32, 64, 32, true},
        [](int query, int key) { return query > 0 || key <= 32; },
+       Cause::causal_mask_missing,
+       "should be masked"},
+      // Of each row, some of the keys behind it.
+      {{1, 1, 1, 32, 64, 32, true},
+       [](int query, int key) { return key <= query + 32 || (key * 7 + query) % 5 == 0; },
        Cause::mask_wrong,
        "should be masked"},
   };

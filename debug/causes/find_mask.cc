@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "debug/causes/detectors.h"
@@ -85,6 +86,16 @@ bool is_product(const Scene& scene, const Element& e) {
   return std::abs(score - e.got) <= 1e-4 * (1 + std::abs(score));
 }
 
+/// Whether a row has scores that should be masked and are not, and others that are.
+bool masks_in_part(const Scene& scene) {
+  std::set<int> leaking, masked;
+  for (const Element& e : scene.elements()) {
+    if (e.unwritten || e.want != -infinity) continue;
+    (e.got == -infinity ? masked : leaking).insert(e.row);
+  }
+  return std::any_of(leaking.begin(), leaking.end(), [&](int row) { return masked.contains(row); });
+}
+
 /// Rows whose scores are masked, all of them, in a tile of which they see at least three keys: they
 /// left the tile out. 0 where another score is wrong, or a row of the same 16, which a warp has
 /// together, has scores that count.
@@ -119,12 +130,14 @@ int rows_that_leave_out(const Scene& scene) {
 
 void find_mask(const Scene& scene, Findings& findings) {
   if (scene.site() != SiteId::s) return;
-  int leaked = 0, lost = 0, same_value = 0;
+  int leaked = 0, beyond_end = 0, lost = 0, same_value = 0;
+  const std::int64_t first_key = scene.info().key_of(scene.place(), scene.tile());
   const Element* example = nullptr;
   double value = 0;
   for (const Element& e : scene.elements()) {
     if (!e.wrong || e.unwritten || (e.want == -infinity) == (e.got == -infinity)) continue;
     (e.want == -infinity ? leaked : lost) += 1;
+    beyond_end += e.want == -infinity && first_key + e.col >= scene.info().problem.len_kv;
     if (example == nullptr) {
       example = &e;
       value = e.got;
@@ -174,7 +187,12 @@ void find_mask(const Scene& scene, Findings& findings) {
         counts, example_line};
     findings.push_back(finding);
   }
-  Finding finding{Cause::mask_wrong, static_cast<double>(leaked + lost) / scene.wrong_count()};
+  // No known rule says in which tiles or rows; of one mask alone, that it is left out there.
+  const Cause cause = lost > 0 || masks_in_part(scene) ? Cause::mask_wrong
+                      : beyond_end == leaked           ? Cause::tail_mask_missing
+                      : beyond_end == 0                ? Cause::causal_mask_missing
+                                                       : Cause::mask_wrong;
+  Finding finding{cause, static_cast<double>(leaked + lost) / scene.wrong_count()};
   finding.bits = 1.5 * (leaked + lost);
   finding.evidence = {counts, example_line};
   findings.push_back(finding);

@@ -232,6 +232,11 @@ void find_other_sites(const Scene& scene, Findings& findings) {
   if (scene.site() == SiteId::m && of_scores != sites.end() && of_scores->second == explained) {
     finding.explained *= 0.9;
   }
+  // A maximum that is that of before has a name of its own.
+  const auto before = sites.find({SiteId::m_prev, last});
+  if (scene.site() == SiteId::m && before != sites.end() && before->second == explained) {
+    finding.explained *= 0.9;
+  }
   for (const auto& [site, count] : sites) {
     if (2 * count < explained) continue;
     finding.evidence = {share_text(count, scene.wrong_count()) + " wrong values are values of " +

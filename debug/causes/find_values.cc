@@ -292,7 +292,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   if (!operands.empty()) finding.evidence.push_back("its operands: " + operands);
   // A symptom: other inputs may show what was read, so that nobody takes it for the cause.
   if (cause == Cause::non_finite) {
-    finding.explained *= 0.9;
+    finding.explained *= 0.88;
     finding.evidence.emplace_back(suspects_memory);
   }
   if (cause == Cause::masked_row_unguarded) {

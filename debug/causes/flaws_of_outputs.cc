@@ -195,7 +195,7 @@ void add_stored_columns(const DumpInfo& info, Flaws& flaws) {
     if (bit > 1) {
       add(Cause::permuted, number + " before their place", 1,
           [=](std::int64_t col) { return (col + bit) % d; });
-      add(Cause::transposed, "as if a row were [" + number + ", d / " + number + "]", 1,
+      add(Cause::permuted, "as if a row were [" + number + ", d / " + number + "]", 1,
           [=](std::int64_t col) { return col % (d / bit) * bit + col / (d / bit); });
     }
   }

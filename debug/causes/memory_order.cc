@@ -41,14 +41,18 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
                     item.site.value_or(SiteId{}));
 }
 
-/// Rows that go to the place of others may do so because what says where was overwritten: races in
-/// other memory come before them.
+/// Rows that go to the place of others, or are stored by two blocks, may be so because what says
+/// where, or who, was overwritten or read too early: races in other memory come before them.
 void put_races_first(std::vector<CheckReport::Item>& items) {
-  const Kind first = items.front().finding.kind;
-  if (first != Kind::written_twice && first != Kind::never_written) return;
+  const simt::Finding& finding = items.front().finding;
+  const Kind first = finding.kind;
+  const bool of_two_blocks = cause_of(first) == Cause::race && finding.access.write &&
+                             finding.earlier.write && finding.access.block != finding.earlier.block;
+  if (first != Kind::written_twice && first != Kind::never_written && !of_two_blocks) return;
   const std::string region = items.front().region;
   std::stable_partition(items.begin(), items.end(), [&](const CheckReport::Item& item) {
-    return cause_of(item.finding.kind) == Cause::race && item.region != region;
+    const Cause cause = cause_of(item.finding.kind);
+    return (cause == Cause::race || cause == Cause::uninitialised_read) && item.region != region;
   });
 }
 

@@ -232,8 +232,8 @@ class Following {
     for (const auto& [program, own] : merging) {
       if (own.last == 0) continue;
       const std::uint32_t count = static_cast<std::uint32_t>(program->code.size());
-      const std::uint32_t begin = own.makes_scores ? end_of_loop(*program, own) : 0,
-                          end = own.makes_scores ? own.last + 1 : count;
+      const std::uint32_t begin = own.makes_scores ? begin_of_merge(*program, own) : 0,
+                          end = own.makes_scores ? end_of_loop(*program, own.last, begin) : count;
       std::set<std::string> elsewhere;
       for (std::uint32_t i = 0; i < count; ++i) {
         if (i < begin || i >= end) elsewhere.insert(program->line_of(i));
@@ -246,18 +246,30 @@ class Following {
     for (const std::string& line : lines) text += "combine 0 " + line + "\n";
   }
 
+  /// The instruction behind the outermost loop that an instruction is in, of those that begin at
+  /// `first` or later.
+  static std::uint32_t end_of_loop(const Program& program, std::uint32_t instruction,
+                                   std::uint32_t first) {
+    std::uint32_t end = instruction + 1;
+    for (std::uint32_t i = end; i < program.code.size(); ++i) {
+      const Instruction& in = program.code[i];
+      if (in.branches && in.target <= instruction && in.target >= first) end = i + 1;
+    }
+    return end;
+  }
+
   /// The instruction behind the loop of the last P·V before parts are put together.
-  static std::uint32_t end_of_loop(const Program& program, const Merging& of) {
+  static std::uint32_t begin_of_merge(const Program& program, const Merging& of) {
     std::uint32_t product = 0;
     for (const std::uint32_t each : of.products) {
       if (each < of.first) product = std::max(product, each);
     }
-    std::uint32_t end = product + 1;
-    for (std::uint32_t i = end; i < of.first; ++i) {
+    std::uint32_t begin = product + 1;
+    for (std::uint32_t i = begin; i < of.first; ++i) {
       const Instruction& in = program.code[i];
-      if (in.branches && in.target <= product) end = i + 1;
+      if (in.branches && in.target <= product) begin = i + 1;
     }
-    return end;
+    return begin;
   }
 
   /// Where the device has what the host has at the rows' begin.

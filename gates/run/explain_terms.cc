@@ -76,6 +76,20 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
           weights = weights && (lse || output.term.row != row);
         });
       }
+      // Or in some of its columns alone.
+      const auto mixed = std::count_if(found.rows.begin(), found.rows.end(), [&](std::int64_t row) {
+        std::set<bool> own;
+        each_output(row, [&](const Provenance::Output& output, bool lse) {
+          if (!lse && output.term.kind == "output") own.insert(output.term.row == row);
+        });
+        return own.size() == 2;
+      });
+      if (2 * mixed > std::ssize(found.rows)) {
+        fault.cause = Cause::permuted;
+        fault.stage = Stage::epilogue;
+        what = "columns of another row's P·V stand among this one's, and are divided by its l";
+        return;
+      }
       // Where the log-sum-exp has the other l as well, l is wrong before both.
       bool sums = false;
       for (const std::int64_t row : found.rows) {
@@ -181,6 +195,19 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
       });
       fault.cause = by_row && of_rows.size() > 1 ? Cause::wrong_stride : Cause::permuted;
       fault.or_stage = Stage::load;
+      // Columns that change places are each in the place of another that does.
+      std::set<std::int64_t> columns[2];
+      for (const auto& [x, y] : samples) {
+        columns[x.kind == "k" ? 1 : 0].insert(x.column);
+        columns[y.kind == "k" ? 1 : 0].insert(y.column);
+      }
+      const bool twice = std::none_of(columns[0].begin(), columns[0].end(),
+                                      [&](std::int64_t at) { return columns[1].contains(at); });
+      if (twice) {
+        fault.cause = Cause::wrong_source;
+        what = "columns of Q or K stand in the place of others, too";
+        return;
+      }
       if (by_row) fault.operand = 1;
       for (const int side : {0, 1}) {
         if (found.is_disordered(side) && !samples.empty()) {

@@ -141,7 +141,7 @@ std::optional<TermFault> TermJudging::of_outputs() {
       } else if (!output.own_column && all_.repeats_columns.contains(row)) {
         is(Cause::wrong_source, Stage::pv, "columns of V stand in the place of others, too");
       } else if (!output.own_column) {
-        is(Cause::misplaced, Stage::epilogue, "columns are stored at the place of others");
+        is(Cause::permuted, Stage::epilogue, "columns are stored at the place of others");
       } else if (lse && term.kind == "score") {
         is(Cause::lse_without_sum, Stage::epilogue, "the log-sum-exp is the maximum alone");
       } else if (lse && term.kind == "logarithm" && term.b.kind != Unit::Kind::none) {

@@ -15,7 +15,7 @@ bool has_stride(const CheckReport& report, const std::optional<Divergence>& at) 
 }
 
 /// The tile was whole where the stage got it, and by its values the stage takes another one: that
-/// it races with who fills that one follows.
+/// it races with who fills that one follows, if it does so in whatever order lanes come.
 bool takes_other_buffer(const Diagnosis& memory, const Diagnosis& values) {
   const bool of_operand = memory.first && values.first && memory.first->stage == Stage::load &&
                           values.first->stage != Stage::load;
@@ -71,7 +71,8 @@ void blame_descriptor(const Location& location, Diagnosis& memory) {
   memory.first = wrong;
 }
 
-bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report) {
+bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report,
+                  const std::function<bool()>& depends_on_order) {
   const bool upstream =
       !memory.first || !have_place(values) || feeds(memory.first->site, values.first->site);
   // What is read in the wrong place may be what nobody wrote: that follows from it.
@@ -85,7 +86,7 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
   return memory.cause == values.cause || !upstream || follows || of_other_head ||
-         takes_other_buffer(memory, values);
+         (takes_other_buffer(memory, values) && !depends_on_order());
 }
 
 void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {

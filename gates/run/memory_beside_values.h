@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "debug/report/locate_report.h"
 
 // What the memory checker found, `memory`, beside what values show of the same problem: which of
@@ -15,8 +17,10 @@ void blame_reader(const Location& location, Diagnosis& memory);
 void blame_descriptor(const Location& location, Diagnosis& memory);
 
 /// Whether what the checker finds is no cause of what values show: it is the same, lies downstream,
-/// or follows from that.
-bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report);
+/// or follows from that. `depends_on_order`: whether values are others as lanes come in another
+/// order, which takes some runs.
+bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report,
+                  const std::function<bool()>& depends_on_order);
 
 /// All that was written is right: what is written twice is so by the lanes of one row, and stands
 /// in nobody else's place.

@@ -186,8 +186,10 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows,
                  const std::function<Provenance::Merges()>& merges_elsewhere, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Merges merges = judged.merges;
-  if (merges.empty() && is_behind_scores(diagnosis.stage())) merges = merges_elsewhere();
   const std::vector<CheckReport::Item>& memory = diagnosis.memory;
+  const std::optional<Stage> stage = diagnosis.stage();
+  const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
+  if (merges.empty() && may_be_merge) merges = merges_elsewhere();
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
     place_in(Stage::combine, diagnosis);
   }

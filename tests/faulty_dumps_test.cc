@@ -239,6 +239,10 @@ TEST_CASE("locate: a broken rule of the machine is a cause by itself") {
   const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::machine_rule);
   CHECK(diagnosis.certain);
+  dump.info.incomplete =
+      "block 0: lane 16 of warp 0, ldmatrix at k.h:5: misaligned address: a multiple of 16 is "
+      "needed";
+  CHECK(diagnosis_of(dump).cause == Cause::misaligned);
 }
 
 TEST_CASE("locate: who arrives once too often, or too early, is not certain") {

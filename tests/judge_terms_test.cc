@@ -180,6 +180,10 @@ TEST_CASE("judge terms: weights and rows of V that are of other keys", "[terms]"
   CHECK(paired(less, right, {16}).is(Cause::stale_operand, Stage::load));
   CHECK(paired(less, right, {1}).is(Cause::operand_of_other_row, Stage::qk));
   CHECK(paired(right, right, {-64}).is(Cause::wrong_head, Stage::load));
+  // Within a tile, by however many.
+  Followed wide = paired(right, less, {-16});
+  wide.tile = 64;
+  CHECK(wide.is(Cause::operand_of_other_row, Stage::pv));
 }
 
 TEST_CASE("judge terms: rows that are stored elsewhere, or not done", "[terms]") {

@@ -43,4 +43,23 @@ class MatrixDescriptor {
   std::uint64_t bits_;
 };
 
+/// The chunks of 16 bytes of shared memory that some rows (of M or N) of an operand lie in, by rows
+/// and steps of K, or transposed: visit(address, row, k), k in units of 16 bits.
+template <class Visit>
+void for_each_chunk(std::uint64_t descriptor, bool transposed, int first_row, int rows,
+                    Visit&& visit) {
+  const MatrixDescriptor matrix(descriptor);
+  if (transposed) {
+    for (int k = 0; k < 16; ++k) {
+      for (int row = first_row; row < first_row + rows; row += 8) {
+        visit(matrix.offset(row, k, true), row, k);
+      }
+    }
+  } else {
+    for (int row = first_row; row < first_row + rows; ++row) {
+      for (int k = 0; k < 16; k += 8) visit(matrix.offset(row, k, false), row, k);
+    }
+  }
+}
+
 }  // namespace lanescope::simt

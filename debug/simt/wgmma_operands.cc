@@ -1,0 +1,156 @@
+// What the memory checker says of the operands of wgmma in shared memory, and whether they lie
+// there.
+
+#include <algorithm>
+#include <string>
+
+#include "debug/simt/async_block.h"
+#include "debug/simt/hopper.h"
+#include "debug/simt/matrix_descriptor.h"
+
+namespace lanescope::simt {
+namespace {
+
+/// Which element of K 16-bit word `k` of an operand is.
+int element_of(const Product& what, int k) { return 2 * k / bytes_of(what.a_type); }
+
+}  // namespace
+
+/// Where what a warp reads does not lie in shared memory.
+std::string AsyncBlock::operand_error(const Product& what, int warp) const {
+  std::string error;
+  const auto look = [&](std::uint64_t descriptor, bool transposed, int first_row, int rows) {
+    if (MatrixDescriptor(descriptor).has_base_offset()) {
+      error = "the machine knows no base offset of a matrix descriptor";
+    }
+    for_each_chunk(descriptor, transposed, first_row, rows,
+                   [&](std::size_t address, int row, int k) {
+                     const std::size_t at = address - host_.shared_address();
+                     if (at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes()) return;
+                     error = "an operand leaves the block's shared memory: its element (" +
+                             std::to_string(row) + ", " + std::to_string(element_of(what, k)) +
+                             ") lies at byte " + std::to_string(static_cast<std::ptrdiff_t>(at));
+                   });
+  };
+  if (!what.a_in_registers) look(what.a, what.a_is_transposed, warp % 4 * 16, 16);
+  if (error.empty()) look(what.b, what.b_is_transposed, 0, what.n);
+  return error;
+}
+
+void AsyncBlock::check_operands(const Product& what, int warp, const AsyncWork& work) {
+  const int warps = std::min(4, static_cast<int>(products_.size()) - warp / 4 * 4);
+  if (!what.a_in_registers) {
+    check_operand(what, what.a, what.a_is_transposed, 0, 16 * warps, work);
+  }
+  check_operand(what, what.b, what.b_is_transposed, 0, what.n, work);
+}
+
+/// Whether an operand lies as a copy brought it, all of one tile: neighbours in the tensor are
+/// neighbours in the operand.
+bool AsyncBlock::is_as_copied(const Product& what, std::uint64_t descriptor, bool transposed,
+                              int first_row, int rows) const {
+  const MatrixDescriptor matrix(descriptor);
+  const Origin* first = nullptr;
+  bool agrees = true;
+  for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t address, int row, int k) {
+    const std::size_t at = address - host_.shared_address();
+    const bool inside = at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes();
+    const Origin* origin = inside ? host_.checker()->origin_of(at) : nullptr;
+    const int along = element_of(what, k);
+    const int down = transposed ? along : row - first_row;
+    const int right = transposed ? row - first_row : along;
+    if (!first) first = origin;
+    agrees = agrees && origin && origin->swizzle == matrix.swizzle() &&
+             origin->tensor == first->tensor && origin->plane == first->plane &&
+             origin->row == first->row + down && origin->col == first->col + right;
+  });
+  return agrees;
+}
+
+/// Whether the descriptor would agree with tiles of the tensor that it starts in, started
+/// elsewhere.
+bool AsyncBlock::fits_from_elsewhere(const Product& what, std::uint64_t descriptor, bool transposed,
+                                     int first_row, int rows) const {
+  constexpr std::uint64_t start = 0x3fff;  // in units of 16 bytes
+  const std::uint64_t begin = host_.shared_address() / 16;
+  const auto tensor_from = [&](std::uint64_t bits) -> const void* {
+    const std::size_t at =
+        MatrixDescriptor(bits).offset(first_row, 0, transposed) - host_.shared_address();
+    const bool inside = at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes();
+    const Origin* origin = inside ? host_.checker()->origin_of(at) : nullptr;
+    return origin ? origin->tensor : nullptr;
+  };
+  const void* const tensor = tensor_from(descriptor);
+  if (!tensor) return false;
+  for (std::uint64_t at = begin; at < begin + host_.shared_bytes() / 16 && at <= start; ++at) {
+    const std::uint64_t moved = (descriptor & ~start) | at;
+    if (tensor_from(moved) == tensor && is_as_copied(what, moved, transposed, first_row, rows)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// What is wrong with a descriptor that disagrees with the tile: another one that would not.
+Kind AsyncBlock::kind_of_disagreement(const Product& what, std::uint64_t descriptor,
+                                      bool transposed, int first_row, int rows) const {
+  const bool has_sides = bytes_of(what.a_type) == 2;  // those of 8 bits have one major-ness
+  if (has_sides && is_as_copied(what, descriptor, !transposed, first_row, rows)) {
+    return transposed ? Kind::fits_k_major : Kind::fits_mn_major;
+  }
+  return fits_from_elsewhere(what, descriptor, transposed, first_row, rows)
+             ? Kind::wrong_start
+             : Kind::layout_disagrees;
+}
+
+/// What the memory checker says of the bytes of an operand.
+void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bool transposed,
+                               int first_row, int rows, const AsyncWork& work) {
+  const MatrixDescriptor matrix(descriptor);
+  BlockChecker& checker = *host_.checker();
+  const Origin* first = nullptr;
+  std::size_t first_at = 0;
+  int first_down = 0, first_right = 0;  // where it lies in the operand
+  bool disagrees = false;
+  const auto add_disagreement = [&](std::size_t at) {
+    if (disagrees) return;
+    disagrees = true;
+    checker.add_shared(kind_of_disagreement(what, descriptor, transposed, first_row, rows), work,
+                       false, {}, at, 16);
+  };
+  for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t address, int row, int k) {
+    const std::size_t at = address - host_.shared_address();
+    // Of the rows of other warps, which tell of it themselves.
+    if (at > host_.shared_bytes() || at + 16 > host_.shared_bytes()) return;
+    // What a copy brought is whole: the operand goes on where no copy put anything.
+    if (first && checker.is_unwritten(host_.shared_memory() + at, 16)) {
+      add_disagreement(at);
+      return;
+    }
+    // Or where others than copies did, who rightly did not make it ready for a product.
+    if (first && checker.async().origin(at).copy == 0 &&
+        checker.misread(at, 16, work).kind != Kind::none &&
+        fits_from_elsewhere(what, descriptor, transposed, first_row, rows)) {
+      add_disagreement(first_at);
+      return;
+    }
+    checker.read_async(at, 16, work);
+    const Origin* origin = checker.origin_of(at);
+    if (!origin) return;
+    // Where a copy brought the tile, neighbours in the tensor are neighbours in the operand.
+    int down = transposed ? k : row, right = transposed ? row : element_of(what, k);
+    if (!first) {
+      first = origin;
+      first_at = at;
+      first_down = down;
+      first_right = right;
+    }
+    down -= first_down;
+    right -= first_right;
+    const bool agrees = origin->swizzle == matrix.swizzle() && origin->row == first->row + down &&
+                        origin->col == first->col + right && origin->plane == first->plane;
+    if (!agrees) add_disagreement(at);
+  });
+}
+
+}  // namespace lanescope::simt

@@ -210,8 +210,15 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   Followed run = sees(-16);
   for (auto& [row, scored] : run.all.scored) scored = {{{0, 1}}};
   CHECK(run.is(Cause::tile_skipped, Stage::qk));
-  const auto late = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };
+  const auto late = [](Followed& own, Row row) { own.put(row, row, {{20, 63}}); };
   CHECK(done(false, late).is(Cause::sliding_window, Stage::qk));
+  const auto whole_tile = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };
+  run = done(false, whole_tile);
+  CHECK(run.is(Cause::contribution_missing, Stage::softmax));
+  run.all.merges.lines = {"k.cu:9"};
+  CHECK(run.is(Cause::contribution_missing, Stage::combine));
+  run.put(40, 40, {{32, 63}});  // of one row more tiles
+  CHECK(run.is(Cause::sliding_window, Stage::qk));
   const auto unscored = [](Followed& own, Row row) {
     own.all.o[row][0].term = own.all.lse[row][0].term = term("-", 0);
     own.all.scored.erase(row);

@@ -111,7 +111,11 @@ void find_scale(const Scene& scene, Findings& findings) {
   const std::string known = constant_text(scene, whole.value);
   // Of one row alone, a number that is no known one may be the row's own.
   if (whole.tells(rounding) && whole.count > 2 && (!known.empty() || !in_one_row(scene))) {
-    Finding finding{Cause::wrong_scale, 1};
+    // Maxima and logarithms have a base.
+    const bool has_base = scene.site() == SiteId::m_partial || scene.site() == SiteId::lse;
+    const bool of_bases = std::abs(whole.value / std::numbers::ln2 - 1) < 1e-3 ||
+                          std::abs(whole.value / std::numbers::log2e - 1) < 1e-3;
+    Finding finding{has_base && of_bases ? Cause::wrong_base : Cause::wrong_scale, 1};
     if (known.empty()) finding.bits += free_number_bits;
     finding.evidence = {"got / want is " + value_text(whole.value) + known + " for all " +
                         std::to_string(whole.count) + " wrong values"};

@@ -135,10 +135,10 @@ void add_sources_of_rows(const DumpInfo& info, const Keys& keys, Flaws& flaws) {
        [=](std::int64_t key) { return key < 2 * width ? key : key - 2 * width; }},
       {Cause::stale_operand, "those of the next tile",
        [=](std::int64_t key) { return key + width; }},
-      {Cause::wrong_source, "the tile's first",
+      {Cause::operand_of_other_row, "the tile's first",
        [=](std::int64_t key) { return key / width * width; }},
-      {Cause::wrong_source, "those before", [](std::int64_t key) { return key - 1; }},
-      {Cause::wrong_source, "those behind", [](std::int64_t key) { return key + 1; }},
+      {Cause::operand_of_other_row, "those before", [](std::int64_t key) { return key - 1; }},
+      {Cause::operand_of_other_row, "those behind", [](std::int64_t key) { return key + 1; }},
   };
   for (std::int64_t bit = 1; bit < width; bit *= 2) {
     // Where the keys go in pairs, they change places.

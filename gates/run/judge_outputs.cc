@@ -48,6 +48,16 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     fault.stage = Stage::softmax;
     return "the keys of the last tile alone count";
   }
+  // Whole tiles, the same of all rows, whatever a mask lets them see.
+  const bool of_whole_tiles = tile_ > 0 && missing.size() == 1 && wrong_.size() > 1 &&
+                              left_out_.size() == 1 &&
+                              (missing[0].first - first_key_of(row)) % tile_ == 0 &&
+                              (missing[0].second + 1 - first_key_of(row)) % tile_ == 0;
+  if (made && extra.empty() && of_whole_tiles) {
+    fault.cause = Cause::contribution_missing;
+    fault.stage = all_.merges.empty() ? Stage::softmax : Stage::combine;
+    return "tiles are left out in all rows, whose scores were made";
+  }
   fault.stage = Stage::qk;
   // Who puts something else in the place of scores, or should.
   if (!all_.masks.empty()) fault.lines = all_.masks;
@@ -99,6 +109,11 @@ std::optional<TermFault> TermJudging::of_outputs() {
       const Set& keys = output.term.set;
       const bool counted = !lse && keys.size() == 1 && keys[0].first == first_key_of(row);
       if (counted && keys != visible(row)) limits_.insert(count(keys) - count(visible(row)));
+      if (!lse && !keys.empty()) {
+        Set missing = without(visible(row), keys);
+        for (auto& [first, last] : missing) first -= first_key_of(row), last -= first_key_of(row);
+        left_out_.insert(missing);
+      }
       if (lse || keys.size() != 1 || count(keys) <= count(visible(row))) return;
       ++more;
       const std::int64_t end = keys[0].second + 1 - first_key_of(row);

@@ -101,6 +101,7 @@ class TermJudging : public TermRows {
   std::string other_keys(std::int64_t row, const Set& keys, TermFault& fault) const;
 
   bool tiles_unmasked_ = false;    ///< rows see keys up to the end of a tile of 16 or more
+  std::set<Set> left_out_;         ///< keys that wrong rows lack, from their head's first on
   std::set<std::int64_t> limits_;  ///< by how many keys wrong rows see more
   bool masks_ = false;             ///< there are rows that see some keys alone
 };

@@ -96,6 +96,11 @@ TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   CHECK_FALSE(are_unwritten(memory, zeros));
   CHECK_FALSE(are_unwritten(memory, found(Cause::wrong_head, at_end)));
   CHECK_FALSE(are_unwritten(found(Cause::uninitialised_read, at_end), zeros));
+  const auto never = [] { return false; };
+  zeros.predicts = true;
+  CHECK_FALSE(adds_nothing(zeros, memory, {}, never));
+  zeros.cause = Cause::wrong_stride;
+  CHECK(adds_nothing(zeros, memory, {}, never));
 }
 
 TEST_CASE("a stage that takes another buffer does so in any order; else it races") {

@@ -82,7 +82,10 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   const bool of_other_head = memory.cause == Cause::out_of_bounds &&
                              values.cause == Cause::wrong_head && values.sure() &&
                              !memory.memory.front().finding.access.write;
-  const bool follows = reads_unwritten &&
+  // On a GPU it is often zero.
+  const bool is_unwritten =
+      memory.cause == Cause::uninitialised_read && values.cause == Cause::written_zero;
+  const bool follows = reads_unwritten && !is_unwritten &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
   return memory.cause == values.cause || !upstream || follows || of_other_head ||

@@ -385,6 +385,17 @@ TEST_CASE("a race in other memory comes before what is stored at the place of ot
   stores.earlier = {true, 1, 0, 0};
   report.items[0].region = "o";
   CHECK(diagnose(report, SiteId::o_final).cause == Cause::race);
+  report.items[1].region = "lse";  // another output
+  report.items[1].finding = stores;
+  CHECK(diagnose(report, SiteId::o_final).evidence.front().starts_with("o_final"));
+  // What nobody wrote there, since it was written elsewhere; in shared memory, the flag.
+  report.items[1] = item_of(simt::Kind::uninitialised_read, std::nullopt);
+  report.items[1].region = "m_partial";
+  report.items[1].finding.region = 3;
+  CHECK(diagnose(report, SiteId::o_final).evidence.front().starts_with("o_final"));
+  report.items[1].finding.region = simt::shared_region;
+  CHECK(diagnose(report, SiteId::o_final).cause == Cause::uninitialised_read);
+  report.items[1] = item_of(simt::Kind::race, std::nullopt);
   std::swap(report.items[0], report.items[1]);
   report.items.pop_back();
   CHECK(diagnose(report, SiteId::o_final).evidence.front().starts_with("shared memory"));

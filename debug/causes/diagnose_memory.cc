@@ -88,10 +88,7 @@ bool is_misplaced(const CheckReport& report, const CheckReport::Item& twice) {
 /// Two blocks, which nothing orders, store to one place, and nobody reads there what another block
 /// wrote, as sums do that lack an atomic: indices collide, no barrier is missing.
 bool is_stored_by_two_blocks(const CheckReport& report, const CheckReport::Item& first) {
-  const simt::Finding& f = first.finding;
-  const bool collides = f.kind == Kind::race && f.access.write && f.earlier.write &&
-                        f.access.block != f.earlier.block;
-  return collides &&
+  return are_stores_of_two_blocks(first.finding) &&
          std::none_of(report.items.begin(), report.items.end(), [&](const CheckReport::Item& item) {
            return cause_of(item.finding.kind) == Cause::race && item.region == first.region &&
                   !(item.finding.access.write && item.finding.earlier.write);

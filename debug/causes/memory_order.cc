@@ -44,15 +44,18 @@ auto rank(const CheckReport& report, const CheckReport::Item& item, std::optiona
 /// Rows that go to the place of others, or are stored by two blocks, may be so because what says
 /// where, or who, was overwritten or read too early: races in other memory come before them.
 void put_races_first(std::vector<CheckReport::Item>& items) {
-  const simt::Finding& finding = items.front().finding;
-  const Kind first = finding.kind;
-  const bool of_two_blocks = cause_of(first) == Cause::race && finding.access.write &&
-                             finding.earlier.write && finding.access.block != finding.earlier.block;
-  if (first != Kind::written_twice && first != Kind::never_written && !of_two_blocks) return;
+  const simt::Finding& first = items.front().finding;
+  if (first.kind != Kind::written_twice && first.kind != Kind::never_written &&
+      !are_stores_of_two_blocks(first)) {
+    return;
+  }
   const std::string region = items.front().region;
   std::stable_partition(items.begin(), items.end(), [&](const CheckReport::Item& item) {
-    const Cause cause = cause_of(item.finding.kind);
-    return (cause == Cause::race || cause == Cause::uninitialised_read) && item.region != region;
+    const simt::Finding& finding = item.finding;
+    const bool reads_early =
+        finding.kind == Kind::uninitialised_read && finding.region == simt::shared_region;
+    const bool races = cause_of(finding.kind) == Cause::race && !are_stores_of_two_blocks(finding);
+    return (races || reads_early) && item.region != region;
   });
 }
 
@@ -78,6 +81,11 @@ void put_waits_first(std::vector<CheckReport::Item>& items) {
 }
 
 }  // namespace
+
+bool are_stores_of_two_blocks(const simt::Finding& finding) {
+  return cause_of(finding.kind) == Cause::race && finding.access.write && finding.earlier.write &&
+         finding.access.block != finding.earlier.block;
+}
 
 Cause cause_of(Kind kind) {
   switch (kind) {

@@ -20,4 +20,7 @@ bool is_hidden_by_step(const CheckReport& report, const CheckReport::Item& item)
 void put_in_order(const CheckReport& report, std::optional<SiteId> wrong,
                   std::vector<CheckReport::Item>& items);
 
+/// Two blocks, which nothing orders, store to one place.
+bool are_stores_of_two_blocks(const simt::Finding& finding);
+
 }  // namespace lanescope

@@ -91,11 +91,18 @@ TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   Diagnosis memory = found(Cause::uninitialised_read, at_end);
   memory.memory.emplace_back();
   Diagnosis zeros = found(Cause::written_zero, at_end);
-  CHECK(are_unwritten(memory, zeros));
+  memory.certain = false;
+  memory.evidence = {"o: nobody wrote these bytes", "not certain: who reads may be wrong"};
+  zeros.evidence = {"rows of K are zeros"};
+  Diagnosis same = memory;
+  REQUIRE(confirm_unwritten(zeros, same));
+  CHECK(same.certain);
+  CHECK(same.evidence ==
+        std::vector<std::string>{"o: nobody wrote these bytes", "rows of K are zeros"});
   zeros.first->stage = Stage::epilogue;
-  CHECK_FALSE(are_unwritten(memory, zeros));
-  CHECK_FALSE(are_unwritten(memory, found(Cause::wrong_head, at_end)));
-  CHECK_FALSE(are_unwritten(found(Cause::uninitialised_read, at_end), zeros));
+  CHECK_FALSE(confirm_unwritten(zeros, memory));
+  CHECK_FALSE(confirm_unwritten(found(Cause::wrong_head, at_end), memory));
+  CHECK((!memory.certain && memory.evidence.size() == 2));
   const auto never = [] { return false; };
   zeros.predicts = true;
   CHECK_FALSE(adds_nothing(zeros, memory, {}, never));

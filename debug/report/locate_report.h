@@ -25,6 +25,8 @@ struct Location {
   std::vector<std::string> not_tried;    ///< what the runs say nothing of, and why
   std::optional<Recurrence> recurrence;  ///< where outputs are right though it is another one
   std::optional<Diagnosis> diagnosis;    ///< where it is not clean
+  /// A read of what nobody wrote, which values seemed to explain.
+  std::optional<Diagnosis> unwritten_read;
   std::optional<Diagnosis> hidden_race;  ///< of lanes that ran in step, though values are wrong
   std::vector<std::string> first_nan;    ///< where the kernel made it, as the memory checker saw
   simt::NanOrigin nan;                   ///< what it made it of

@@ -143,6 +143,7 @@ class Search {
                          taken_.rivals().settle(probes, location_);
     if (!is_sure()) diagnosis.certain = false;
     if (!by_flaw) taken_.failed_runs().doubt(diagnosis);
+    tell_unwritten_read(location_);
     tell_hidden_race(location_);
     tell_origin(location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);

@@ -167,6 +167,7 @@ bool check_memory(const Probe& probe, Location& location) {
     if (adds_nothing(values, memory, *report, by_order)) {
       values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
                                 ": " + memory.evidence.front());
+      if (memory.cause == Cause::uninitialised_read) location.unwritten_read = std::move(memory);
       return false;
     }
     tell_where_values_differ(values, *report, memory);
@@ -222,6 +223,11 @@ void tell_origin(Location& location) {
   name_by_origin(location.nan, values);
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
                          location.first_nan.end());
+}
+
+void tell_unwritten_read(Location& location) {
+  std::optional<Diagnosis>& read = location.unwritten_read;
+  if (read && confirm_unwritten(*location.diagnosis, *read)) location.diagnosis = std::move(read);
 }
 
 void tell_hidden_race(Location& location) {

@@ -13,6 +13,10 @@ bool check_memory(const Probe& probe, Location& location);
 /// suspect; unless another cause is certain. Guards may hide it from the outputs.
 void tell_origin(Location& location);
 
+/// Where values come down to zeros, those are what nobody wrote, if `check_memory` found a read of
+/// that.
+void tell_unwritten_read(Location& location);
+
 /// What `check_memory` found of lanes that ran in step: it is named, though not certain, where
 /// values alone say nothing, else it is evidence.
 void tell_hidden_race(Location& location);

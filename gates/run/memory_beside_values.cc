@@ -100,9 +100,16 @@ void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
   memory.evidence.push_back("what is written twice is right: nothing stands in its place");
 }
 
-bool are_unwritten(const Diagnosis& memory, const Diagnosis& values) {
-  return memory.cause == Cause::uninitialised_read && !memory.memory.empty() &&
-         values.cause == Cause::written_zero && values.sure() && memory.stage() == values.stage();
+bool confirm_unwritten(const Diagnosis& values, Diagnosis& memory) {
+  const bool confirms = memory.cause == Cause::uninitialised_read && !memory.memory.empty() &&
+                        values.cause == Cause::written_zero && values.sure() &&
+                        memory.stage() == values.stage();
+  if (!confirms) return false;
+  memory.certain = true;
+  std::erase_if(memory.evidence,
+                [](const std::string& line) { return line.starts_with("not certain: "); });
+  memory.evidence.insert(memory.evidence.end(), values.evidence.begin(), values.evidence.end());
+  return true;
 }
 
 void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,

@@ -26,9 +26,9 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
 /// in nobody else's place.
 void take_as_unwritten(const Diagnosis& values, Diagnosis& memory);
 
-/// Values of another run show as zeros what the checker says that nobody wrote: on a GPU, memory is
-/// often zero.
-bool are_unwritten(const Diagnosis& memory, const Diagnosis& values);
+/// Values show as zeros what the checker says that nobody wrote: on a GPU, memory is often zero.
+/// Then `memory` is certain, by what they show; else nothing happens.
+bool confirm_unwritten(const Diagnosis& values, Diagnosis& memory);
 
 /// Takes what values show as evidence of what the checker finds.
 void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,

@@ -58,13 +58,7 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
     failed_runs_.add({text, probe.options, diagnosis});
     rivals_.add(dump, report.first, diagnosis.flaws);
   }
-  if (location_.diagnosis && are_unwritten(*location_.diagnosis, diagnosis)) {
-    location_.diagnosis->certain = true;
-    for (const std::string& line : diagnosis.evidence) {
-      location_.diagnosis->evidence.push_back(line);
-    }
-    return false;
-  }
+  if (location_.diagnosis && confirm_unwritten(diagnosis, *location_.diagnosis)) return false;
   const bool tells_more =
       (diagnosis.sure() && location_.diagnosis && !location_.diagnosis->sure()) ||
       (outputs_right_ && !harmless);

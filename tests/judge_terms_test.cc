@@ -145,6 +145,14 @@ TEST_CASE("judge terms: columns that stand twice, rows that are mixed", "[terms]
   };
   CHECK(columns([](Row col) { return col - 1; }).is(Cause::wrong_source, Stage::qk));
   CHECK(columns([](Row col) { return 4 - col; }).is(Cause::permuted, Stage::qk));
+  // Where they are off by as much in each row, otherwise in each, rows lie at another distance.
+  const Followed strided = met(Conflict::column_of_other, [](Row row) {
+    Said q = term("q", row), k = term("k", row % 2);
+    q.column = 1;
+    k.column = 3 + row % 2;
+    return Pair{q, k};
+  });
+  CHECK(strided.is(Cause::wrong_stride, Stage::qk));
   // Half of the columns are another row's, divided by this one's l.
   const auto divided = [](Row row) {
     return Pair{part("output", row + 1, {{64, 127}}, 70), part("inverse", row, {{64, 127}}, 70)};

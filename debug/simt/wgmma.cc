@@ -14,6 +14,7 @@
 #include "debug/simt/wgmma_arithmetic.h"
 
 namespace lanescope::simt {
+
 /// Under the memory checker the last of the four warps brings what all of them know.
 std::string AsyncBlock::check_alike(int warp, const Product& what, const AsyncWork& work,
                                     Here here) {

@@ -203,7 +203,7 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
       }
       const bool twice = std::none_of(columns[0].begin(), columns[0].end(),
                                       [&](std::int64_t at) { return columns[1].contains(at); });
-      if (twice) {
+      if (twice && !samples.empty() && fault.cause == Cause::permuted) {
         fault.cause = Cause::wrong_source;
         what = "columns of Q or K stand in the place of others, too";
         return;

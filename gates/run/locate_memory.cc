@@ -81,19 +81,22 @@ std::optional<CheckReport> ask_with_whole_blocks(const Probe& probe, const Check
   }
 }
 
-/// Whether O is another one as the lanes of the SIMT machine come in another order.
-bool depends_on_order(const Probe& probe) {
-  std::optional<Tensor> usual;
-  for (std::uint64_t more = 0; more < 3; ++more) {
-    RunOptions options = probe.options;
-    options.backend = "sim";
-    options.schedule += more;
-    const PreparedRun run = prepare(options);
-    const Dump dump = launch(*run.module, run.module_name, run.request);
-    if (dump.info.broke_off()) return true;
-    const Tensor& o = *dump.find("o_final");
-    if (usual && far_apart(*usual, o) > 0) return true;
-    if (!usual) usual = o;
+/// O as the SIMT machine leaves it where the lanes come in another order than that of `options` by
+/// so much; nothing where the run breaks off.
+std::optional<Tensor> outputs_in_order(RunOptions options, std::uint64_t more) {
+  options.backend = "sim";
+  options.schedule += more;
+  const PreparedRun run = prepare(options);
+  const Dump dump = launch(*run.module, run.module_name, run.request);
+  return dump.info.broke_off() ? std::nullopt : std::optional(*dump.find("o_final"));
+}
+
+/// Whether O is another one then.
+bool depends_on_order(const RunOptions& options) {
+  const std::optional<Tensor> usual = outputs_in_order(options, 0);
+  for (std::uint64_t more = 1; more < 3; ++more) {
+    const std::optional<Tensor> other = outputs_in_order(options, more);
+    if (!usual || !other || far_apart(*usual, *other) > 0) return true;
   }
   return false;
 }
@@ -163,7 +166,7 @@ bool check_memory(const Probe& probe, Location& location) {
       for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
       return false;
     }
-    const auto by_order = [&] { return depends_on_order(probe); };
+    const auto by_order = [&] { return depends_on_order(probe.options); };
     if (adds_nothing(values, memory, *report, by_order)) {
       values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +
                                 ": " + memory.evidence.front());
@@ -265,17 +268,9 @@ void check_order(const RunOptions& failed, Location& location) {
   const bool checked = std::any_of(location.runs.begin(), location.runs.end(),
                                    [](const LocateRun& run) { return run.checked; });
   if (checked || location.backend != "sim") return;
-  const auto outputs = [&](std::uint64_t schedule) {
-    RunOptions options = failed;
-    options.schedule = schedule;
-    const PreparedRun run = prepare(options);
-    const Dump dump = launch(*run.module, run.module_name, run.request);
-    return dump.info.broke_off() ? std::nullopt : std::optional(*dump.find("o_final"));
-  };
-  const std::optional<Tensor> usual = outputs(failed.schedule);
-  for (std::uint64_t schedule = failed.schedule + 1; usual && schedule < failed.schedule + 4;
-       ++schedule) {
-    const std::optional<Tensor> other = outputs(schedule);
+  const std::optional<Tensor> usual = outputs_in_order(failed, 0);
+  for (std::uint64_t more = 1; usual && more < 4; ++more) {
+    const std::optional<Tensor> other = outputs_in_order(failed, more);
     const std::int64_t count = other ? far_apart(*usual, *other) : 0;
     if (count == 0) continue;
     Diagnosis& diagnosis = *location.diagnosis;
@@ -285,11 +280,11 @@ void check_order(const RunOptions& failed, Location& location) {
     diagnosis.certain = true;
     const bool shows_outputs_alone = std::ranges::all_of(location.shown, is_output);
     if (diagnosis.first && shows_outputs_alone) diagnosis.stage_certain = false;
-    diagnosis.evidence.insert(
-        diagnosis.evidence.begin(),
-        {std::to_string(count) + " values of O are others with --schedule " +
-             std::to_string(schedule) + ": they depend on the order in which lanes come to memory",
-         "a barrier is missing, or two lanes write to one place"});
+    diagnosis.evidence.insert(diagnosis.evidence.begin(),
+                              {std::to_string(count) + " values of O are others with --schedule " +
+                                   std::to_string(failed.schedule + more) +
+                                   ": they depend on the order in which lanes come to memory",
+                               "a barrier is missing, or two lanes write to one place"});
     if (shows_outputs_alone) {
       diagnosis.evidence.push_back("of which stage that is, outputs alone do not say");
     }

@@ -304,9 +304,9 @@ TEST_CASE("locate: a phase that other bytes come in than it expects, though all 
   CHECK(cause_with("1 of 1 arrivals and 8192 of 4096 expected bytes") == Cause::wrong_expect_tx);
   CHECK(cause_with("1 of 1 arrivals and 4096 of 8192 expected bytes") == Cause::wrong_expect_tx);
   // No copy brings any, or who would arrive does not.
-  CHECK(cause_with("1 of 1 arrivals and 0 of 8192 expected bytes") == Cause::machine_rule);
-  CHECK(cause_with("0 of 1 arrivals and 4096 of 8192 expected bytes") == Cause::machine_rule);
-  CHECK(cause_with("1 of 1 arrivals and all") == Cause::machine_rule);
+  CHECK(cause_with("1 of 1 arrivals and 0 of 8192 expected bytes") == Cause::deadlock);
+  CHECK(cause_with("0 of 1 arrivals and 4096 of 8192 expected bytes") == Cause::deadlock);
+  CHECK(cause_with("1 of 1 arrivals and all") == Cause::deadlock);
 }
 
 }  // namespace

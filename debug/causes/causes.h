@@ -11,6 +11,7 @@ namespace lanescope {
 enum class Cause : std::uint8_t {
   crash,
   hang,
+  deadlock,
   machine_rule,
   out_of_bounds,
   index_overflow,
@@ -102,8 +103,9 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::crash, "crash", "the kernel crashed: it ended its process, or the device gave up",
      true},
     {Cause::hang, "hang", "the kernel did not end"},
+    {Cause::deadlock, "deadlock", "lanes wait for what never comes, or for each other", true},
     {Cause::machine_rule, "machine_rule",
-     "the kernel broke a rule of the machine (barrier, shuffle, deadlock)", true},
+     "the kernel broke a rule of the machine (barrier, shuffle)", true},
     {Cause::out_of_bounds, "out_of_bounds", "an access outside of every buffer", true},
     {Cause::index_overflow, "index_overflow",
      "an index passes 2^31 and is computed in 32 bits: multiply in 64"},

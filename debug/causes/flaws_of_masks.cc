@@ -11,6 +11,13 @@ namespace {
 
 using Term = RowPlan::Term;
 
+/// Sizes of tiles with a mask of their own: one of a single key has that of its key.
+std::vector<std::int64_t> masked_tile_sizes(const DumpInfo& info) {
+  std::vector<std::int64_t> sizes = tile_sizes(info);
+  std::erase(sizes, 1);
+  return sizes;
+}
+
 void add_masks(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   const std::int64_t br = info.br;
@@ -34,7 +41,7 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
     }
     add(Cause::causal_mask_missing, "without the causal mask", 0,
         [=](std::int64_t) { return p.len_kv; });
-    for (const std::int64_t bc : tile_sizes(info)) {
+    for (const std::int64_t bc : masked_tile_sizes(info)) {
       add(Cause::causal_mask_missing,
           "in which the tile on the diagonal is not masked" + size_text(info, bc), bc != info.bc,
           [=](std::int64_t query) {
@@ -88,7 +95,7 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
       masked_as("without its bit ", [=](std::int64_t query) { return query & ~bit; });
       masked_as("with its bit ", [=](std::int64_t query) { return query | bit; });
     }
-    for (const std::int64_t bc : tile_sizes(info)) {
+    for (const std::int64_t bc : masked_tile_sizes(info)) {
       const auto whole_tiles = [=](std::int64_t query) {  // of the block
         const std::int64_t last = std::min(p.len_q, (query / br + 1) * br) - 1;
         return p.visible_keys(last) / bc * bc;
@@ -155,6 +162,7 @@ void add_masks(const DumpInfo& info, Flaws& flaws) {
           });
     }
     for (const std::int64_t off : {info.bc, -info.bc, info.br, -info.br}) {
+      if (std::abs(off) == 1) continue;  // that is the mask's end
       add(Cause::mask_misaligned,
           "whose causal mask lets " + keys_text(std::abs(off)) + (off > 0 ? " more" : " fewer"), 1,
           [=](std::int64_t query) { return std::min(query + 1 + corner + off, p.len_kv); });

@@ -108,6 +108,9 @@ TermId Terms::add(TermId x, TermId y) {
 
 TermId Terms::add_scores(TermId x, TermId y) {
   if (!is(x, TermKind::score) || !is(y, TermKind::score)) return unknown(x, y);
+  // Whole ones are a function of the score, as a cap is.
+  const bool are_whole = terms_[x].set == all_columns_ && terms_[y].set == all_columns_;
+  if (are_whole && terms_[x].a == terms_[y].a) return x;
   // Of a sum and a product that goes into it, the product says whose it is.
   const bool x_is_more = terms_[x].set == all_columns_;
   Term sum = terms_[x_is_more ? y : x];
@@ -216,6 +219,14 @@ TermId Terms::of_sum(TermId x, TermKind kind) {
 }
 
 TermId Terms::invert(TermId x) {
+  // A factor between two maxima, the other way round.
+  const bool is_factor = is(x, TermKind::weight) && terms_[x].a.is_score() &&
+                         terms_[x].b.is_score() && terms_[x].a != terms_[x].b;
+  if (is_factor) {
+    Term term = terms_[x];
+    std::swap(term.a, term.b);
+    return make(term);
+  }
   if (!is(x, TermKind::inverse)) return of_sum(x, TermKind::inverse);
   Term term = terms_[x];
   term.kind = TermKind::sum;

@@ -78,6 +78,10 @@ TermId Terms::divide_by_sum(TermId x, TermId inverse) {
   const Term sum = terms_[inverse];
   if (!is_sum(x) && !is(x, TermKind::output)) return unknown(x, inverse);
   Term term = terms_[x];
+  // The weight of the maximum is one: what rows of more keys are divided by is no l, but the factor
+  // of a maximum that stays.
+  const bool is_one = sum.b.is_score() && sum.set == sets_.single(sum.b.key());
+  if (is_one && term.kind != TermKind::weight && term.b == sum.b && term.set != sum.set) return x;
   term.faults = sets_.unite(term.faults, sum.faults).set;
   const TermUnit before = std::exchange(term.b, TermUnit{sum.a.row, TermUnit::of_keys | sum.set});
   if (term.a.row != sum.a.row) return note(term, Conflict::inverse_of_other_row, x, inverse);

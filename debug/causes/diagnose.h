@@ -60,6 +60,10 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong = std:
 /// wrong, more is wrong than such a read, which `memory` says: it is not certain then.
 void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory);
 
+/// Whether who reads what nobody wrote stores there what it made of that: what it adds to, or
+/// scales, was never set.
+bool updates_unwritten(const Diagnosis& memory);
+
 /// Whether a stage reads bytes of shared memory that nobody wrote, of a kernel that does not say
 /// what lies there: who fills a tile may leave them out, or the stage reads beside it.
 bool may_be_unfilled(const Diagnosis& memory);

@@ -127,6 +127,11 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   if (f.access.place != 0) lines.push_back(party_text(f.access, item.access_line));
   if (f.earlier.place != 0) lines.push_back(party_text(f.earlier, item.earlier_line));
   if (f.waited.place != 0) lines.push_back(party_text(f.waited, item.waited_line, "waited"));
+  if (f.updates) {
+    lines.emplace_back(
+        "who reads them stores there what it made of them: what it adds to, or "
+        "scales, was never set");
+  }
   if (f.passed.tile >= 0) {
     lines.push_back("the " + std::string(f.access.write ? "write" : "read") + " comes after " +
                     progress_text(f.passed));

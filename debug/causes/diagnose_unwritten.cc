@@ -7,8 +7,14 @@
 // Reads of what nobody wrote: whose fault they are, and what they do not explain.
 namespace lanescope {
 
+bool updates_unwritten(const Diagnosis& memory) {
+  return memory.cause == Cause::uninitialised_read && !memory.memory.empty() &&
+         memory.memory.front().finding.updates;
+}
+
 bool may_be_unfilled(const Diagnosis& memory) {
   if (memory.cause != Cause::uninitialised_read || memory.memory.empty()) return false;
+  if (updates_unwritten(memory)) return false;
   const CheckReport::Item& item = memory.memory.front();
   // A few bytes are no rows of a tile: the stage reads a number beside those that there are.
   constexpr int shortest_row = 32;
@@ -31,6 +37,12 @@ void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
                               "their part of the tile");
     return;
   }
+  if (const int left = item.finding.left_early; !whole && left > 0) {
+    memory.evidence.push_back(std::to_string(left) +
+                              " threads of the block had exited before its first barrier: they "
+                              "leave out their part of the tile");
+    return;
+  }
   memory.certain = false;
   memory.evidence.push_back("not certain: who fills the tile leaves it out, or " + reader +
                             " reads beside what was filled");
@@ -39,6 +51,7 @@ void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
 void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory) {
   if (memory.cause != Cause::uninitialised_read || !values.first) return;
   if (values.first->unwritten || !std::isfinite(values.first->got)) return;
+  if (updates_unwritten(memory)) return;
   memory.certain = false;
   memory.evidence.push_back(
       "not certain: what nobody wrote is NaN, and finite values are wrong as well: the tile may be "

@@ -70,6 +70,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   row_tiles_.clear();
   time = 0;
   crossed_ = false;
+  left_early_.reset();
   for (Barrier& barrier : barriers_) barrier = {};
   cluster_arrivals_ = cluster_completed_ = {};
   async_.reset();
@@ -136,6 +137,8 @@ int Block::alive() const {
   });
 }
 
+int Block::exited() const { return static_cast<int>(grid_.thread_count()) - alive(); }
+
 void Block::fail(const std::string& what, FaultKind kind) {
   fault_ = kind;
   if (checker_) checker_->end();
@@ -194,6 +197,7 @@ void Block::tally_opening(int id, const Barrier& barrier) {
 Vote Block::open(int id) {
   Barrier barrier = std::exchange(barriers_[static_cast<std::size_t>(id)], {});
   tally_opening(id, barrier);
+  if (!left_early_) left_early_ = exited();
   ++progress_;
   if (checker_) {
     std::vector<int> met;

@@ -70,6 +70,8 @@ class Block final : public simt::AsyncHost {
   Cluster& cluster() { return cluster_; }
   int rank() const { return rank_; }
   int alive() const;  ///< lanes that have not exited
+  /// Lanes that exited before the first barrier that the others met at, or until now.
+  int left_early() const { return left_early_.value_or(exited()); }
   /// A line per place where lanes are.
   std::string describe_places() const;
   std::byte* shared() { return shared_; }
@@ -161,6 +163,7 @@ class Block final : public simt::AsyncHost {
 
  private:
   Vote open(int id);
+  int exited() const;
   void tally_opening(int id, const Barrier& barrier);
   std::string describe_split(const Split& split) const;
 
@@ -174,7 +177,8 @@ class Block final : public simt::AsyncHost {
   NumberOrigins origins_;
   Recording recording_;
   Tally tally_;
-  bool crossed_ = false;  ///< warps have waited in different instructions for one barrier
+  std::optional<int> left_early_;  ///< lanes that had exited as the first barrier opened
+  bool crossed_ = false;           ///< warps have waited in different instructions for one barrier
   std::optional<AreaShadow> cluster_shadow_;
   int last_grid_ = 0;  ///< the agent that the grid before is to the checker; 0: it has ended
   FaultKind fault_ = FaultKind::launch_failure;

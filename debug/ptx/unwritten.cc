@@ -163,6 +163,7 @@ std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t 
     if (!block_.checker()->is_unwritten(at, bytes)) return 0;
     finding.region = simt::shared_region;
     finding.unwritten_run = block_.checker()->unwritten_run(at);
+    finding.left_early = block_.left_early();
     finding.offset = static_cast<std::int64_t>(offset);
   } else {
     if (is_private(at)) return 0;
@@ -204,6 +205,9 @@ void Warp::note_stored(Place place, int lane, std::byte* at, std::size_t bytes) 
     return;
   }
   if ((value.lanes >> lane & 1) == 0) return note_written(at, bytes);
+  simt::Finding& read = block_.unwritten_sources[value.source];
+  const bool is_own = read.region == simt::shared_region && read.access.thread == thread(lane);
+  if (is_own && read.offset == at - shared_) read.updates = true;
   block_.unwritten_shared.resize(shared_bytes_);
   std::fill_n(&block_.unwritten_shared[static_cast<std::size_t>(at - shared_)], bytes,
               value.source + 1);

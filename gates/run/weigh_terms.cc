@@ -125,10 +125,11 @@ class Contest {
     return is_symptom && !is_whole_;
   }
 
-  /// Whether lanes are known to leave out their part of a tile.
+  /// Whether lanes are known to leave out their part of a tile, or never to set what they add to.
   bool is_unfilled() const {
-    return standing_.certain && standing_.cause == Cause::uninitialised_read &&
-           standing_.memory.front().stage == Stage::load;
+    const bool of_tile = standing_.certain && standing_.cause == Cause::uninitialised_read &&
+                         standing_.memory.front().stage == Stage::load;
+    return of_tile || updates_unwritten(standing_);
   }
 
   /// Whether what overflows is a number that is wrong wherever it is finite.

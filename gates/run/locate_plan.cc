@@ -47,21 +47,43 @@ class Planner {
       if (rows != br_) probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
       return probe;
     };
+    // Who decodes takes few queries, or one.
+    const auto decoding = [&](Probe& probe, int rows, int keys) {
+      probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
+      probe.other_shapes.push_back(shape_text(length_text(1, keys)));
+    };
     square(of_keys("a single tile", rows_, 1), side_);
     square(of_keys("several tiles", rows_, 3), 3 * side_);
     add("enough rows to solve a product for its operands", length_text(128, 128));
     square(of_keys("the maximum rises in every tile", rows_, 3), 3 * side_).options.input =
         "rising";
-    square(add("a ragged tail", length_text(side_ + br_ / 2 + 4, side_ + 5)), side_ + 5).checked =
-        true;
-    add_causal("causal", length_text(side_, side_));
+    Probe& tail =
+        square(add("a ragged tail", length_text(side_ + br_ / 2 + 4, side_ + 5)), side_ + 5);
+    tail.checked = true;
+    // Some take multiples of a number that is smaller than their tiles.
+    for (const int more : {8, 16, 32}) {
+      if (more % side_ != 0) square(tail, side_ + more);
+    }
+    decoding(tail, br_, side_ + 5);
+    if (const int few = bc_ / 4 + 1; bc_ > 4) {
+      Probe& less = square(add("fewer keys than a tile", length_text(rows_, few)), few);
+      less.checked = true;
+      for (const int keys : {8, 16}) {
+        if (keys < bc_) square(less, keys);
+      }
+      decoding(less, br_, few);
+    }
+    decoding(add_causal("causal", length_text(side_, side_)), br_, side_);
     Probe& ragged =
         add_causal("causal, ragged, several tiles", length_text(2 * side_ + 1, 2 * side_ + 1));
-    square(ragged, 2 * side_).checked = true;
-    ragged.broad = true;
-    add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32));
+    for (const int more : {8, 16, 0}) square(ragged, 2 * side_ + more);
+    decoding(ragged, 2 * br_, 4 * bc_ + 5);
+    ragged.checked = ragged.broad = true;
+    decoding(add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32)),
+             std::max(1, br_ / 2), side_ + 32);
     // Where a block has no keys it comes to fewer barriers.
     Probe& keyless = add_causal("causal, rows that see no key", length_text(side_ + 32, side_));
+    decoding(keyless, br_, br_ / 2 + 1);
     keyless.broad = keyless.checked = true;
     add_causal("causal, rows that see no key of a tile that others see",
                length_text(side_ + br_ + br_ / 2, side_));
@@ -76,6 +98,11 @@ class Planner {
         heads.other_shapes.push_back(shape_text(sides + lengths));
       }
     }
+    // Some take one batch alone, some one query.
+    for (const std::int64_t rows : {std::int64_t{br_}, std::int64_t{1}}) {
+      heads.other_shapes.push_back(shape_text("h=6,hkv=3," + length_text(rows, keys)));
+    }
+    heads.other_shapes.push_back(shape_text("h=6," + length_text(1, keys)));
     // Groups of another size than those of the heads above, and the other one of the two usual
     // ones.
     Probe& group = add_causal("causal, heads that share keys",

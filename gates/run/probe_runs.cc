@@ -7,6 +7,17 @@
 
 namespace lanescope {
 
+namespace {
+
+/// What a module says of a problem that it does not take, without its name.
+std::string reason_in(const std::string& refusal) {
+  const std::string words = " refuses this run: ";
+  const std::size_t at = refusal.find(words);
+  return at == refusal.npos ? refusal : refusal.substr(at + words.size());
+}
+
+}  // namespace
+
 std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   refused_.clear();
   ProbeRun own;
@@ -39,13 +50,20 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
 
 std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
   const RunOptions asked = probe.options;
-  std::optional<ProbeRun> own = run(probe);
-  const std::string why = refused_;
+  std::vector<std::string> whys;
+  const auto try_it = [&] {
+    std::optional<ProbeRun> ran = run(probe);
+    const std::string why = reason_in(refused_);
+    const bool is_new = std::find(whys.begin(), whys.end(), why) == whys.end();
+    if (!why.empty() && is_new) whys.push_back(why);
+    return ran;
+  };
+  std::optional<ProbeRun> own = try_it();
   const auto try_others = [&] {
     for (const std::string& other : probe.other_shapes) {
       if (refused_.empty()) return;
       probe.options.shape = other;
-      own = run(probe);
+      own = try_it();
     }
   };
   try_others();
@@ -57,7 +75,9 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
   }
   if (refused_.empty()) return own;
   probe.options = asked;
-  location_.not_tried.push_back(probe.about + ": " + why);
+  std::string all;
+  for (const std::string& why : whys) all += (all.empty() ? "" : "; ") + why;
+  location_.not_tried.push_back(probe.about + ": refused: " + all);
   return std::nullopt;
 }
 

@@ -114,6 +114,29 @@ Diagnosis values_on_machine(const Probe& probe) {
   return values;
 }
 
+/// An access that a GPU does not let pass.
+bool is_of_access(Cause cause) {
+  return cause == Cause::out_of_bounds || cause == Cause::misaligned;
+}
+
+/// Whether the SIMT machine computes the same with it and without.
+bool is_order_alone(Cause cause) {
+  return cause == Cause::missing_proxy_fence || cause == Cause::missing_register_fence ||
+         cause == Cause::unfenced_barrier;
+}
+
+/// Where values are wrong on the SIMT machine, a fence that is missing is a fault besides.
+bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location) {
+  const Diagnosis& values = *location.diagnosis;
+  if (!is_order_alone(memory.cause) || values.by_end) return false;
+  const bool on_machine = location.backend == "sim";
+  if (on_machine ? !values.first : !values_on_machine(probe).first) return false;
+  const bool known = std::ranges::any_of(
+      location.others, [&](const Diagnosis& other) { return other.cause == memory.cause; });
+  if (!known) location.others.push_back(memory);
+  return true;
+}
+
 }  // namespace
 
 bool check_memory(const Probe& probe, Location& location) {
@@ -151,10 +174,15 @@ bool check_memory(const Probe& probe, Location& location) {
     take_as_unwritten(values, memory);
     // A GPU says no more than that it was a crash, or a hang.
     const bool on_gpu = location.backend == "cuda";
-    if (values.by_end && (memory.cause == values.cause || on_gpu)) {
+    const bool is_fault = values.cause == Cause::crash && is_of_access(memory.cause);
+    if (values.by_end && (memory.cause == values.cause || on_gpu || is_fault)) {
       // How the run ended shows that it happened, the checker who did it where.
       for (const std::string& line : values.evidence) say_once(memory.evidence, line);
-      if (!memory.first && !on_gpu) memory.first = values.first;
+      if (!memory.first && !on_gpu) {
+        memory.first = values.first;
+        const bool has_stage = !memory.memory.empty() && memory.memory.front().stage;
+        if (memory.first && has_stage) memory.first->stage = *memory.memory.front().stage;
+      }
       if (memory.first && memory.end_stage) memory.first->stage = *memory.end_stage;
       memory.by_end = true;
       if (memory.hidden_by_step) memory.certain = false;  // it may be another fault that ends it
@@ -166,6 +194,7 @@ bool check_memory(const Probe& probe, Location& location) {
       for (const std::string& line : memory.evidence) values.evidence.push_back("  " + line);
       return false;
     }
+    if (is_besides(probe, memory, location)) return false;
     const auto by_order = [&] { return depends_on_order(probe.options); };
     if (adds_nothing(values, memory, *report, by_order)) {
       values.evidence.push_back(std::string("the memory checker finds ") + name_of(memory.cause) +

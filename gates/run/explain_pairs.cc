@@ -7,6 +7,30 @@
 
 namespace lanescope {
 
+/// At which distance rows of V are taken that lie side by side in their tile; nothing where none
+/// gives all pairs.
+std::optional<std::int64_t> TermJudging::stride_of_values(const Samples& samples) const {
+  std::int64_t least = 1, most = 4 * p_.d;
+  for (const auto& [weight, value] : samples) {
+    const std::int64_t key = weight.key % p_.len_kv % tile_;
+    const std::int64_t at = value.row % p_.len_kv % tile_ * p_.d + value.column;
+    if (tile_of(value.row) != tile_of(weight.key)) return std::nullopt;
+    if (key == 0 && at >= p_.d) return std::nullopt;
+    if (key == 0) continue;
+    // The column is one of d, whichever.
+    least = std::max(least, (at - p_.d) / key + 1);
+    most = std::min(most, at / key);
+  }
+  constexpr std::int64_t open = 4;
+  const bool known = least <= most && most - least < open && !(least <= p_.d && p_.d <= most);
+  // Of few that are left, the one that is a multiple of most.
+  if (!known) return std::nullopt;
+  for (const std::int64_t step : {64, 32, 16, 8, 4, 2, 1}) {
+    if (most / step * step >= least) return most / step * step;
+  }
+  return std::nullopt;
+}
+
 /// Of P·V, whose keys are not the same.
 void TermJudging::explain_values(const Found& found, TermFault& fault, std::string& what) const {
   // Which of both are wrong: those by which rows come to keys they do not see, or lack some.
@@ -58,6 +82,21 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     fault.cause = Cause::wrong_head;
     fault.stage = Stage::load;
     what = "weights meet rows of V of another head";
+    return;
+  }
+  const bool turned = most_of(found.samples, [&](const Term& weight, const Term& value) {
+    return (value.column - weight.key % p_.len_kv) % 8 == 0;
+  });
+  if (turned && found.samples.size() >= 8) {
+    fault.cause = Cause::transposed;
+    what = "rows of V stand in the place of its columns";
+    return;
+  }
+  if (const auto stride = stride_of_values(found.samples); stride && found.samples.size() >= 8) {
+    fault.cause = Cause::wrong_stride;
+    fault.or_stage.reset();
+    fault.stage_is_told = true;
+    what = "rows of V are taken to lie " + std::to_string(*stride) + " elements apart";
     return;
   }
   // Of two orders the one that goes on by one is no accident.

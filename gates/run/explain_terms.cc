@@ -27,11 +27,17 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
     case Conflict::maximum_of_other_row:
     case Conflict::sum_of_other_row:
       return explain_rows(found, fault, what);
-    case Conflict::weight_as_score:
-      fault.cause = Cause::stale_value;
+    case Conflict::weight_as_score: {
+      const bool of_sums = most_of(found.samples, [this](const Term& x, const Term& y) {
+        return x.kind == "sum" && y.kind == "score" && count(x.set) > 1;
+      });
+      fault.cause = of_sums ? Cause::wrong_formula : Cause::stale_value;
       fault.stage = Stage::softmax;
-      what = "the maximum is subtracted from weights, which are no scores any more";
+      what = of_sums ? "a maximum is subtracted from l: the factor that rescales is made of that, "
+                       "not of the maximum before"
+                     : "the maximum is subtracted from weights, which are no scores any more";
       return;
+    }
     case Conflict::key_twice:
       if (skips_keys(found)) {
         fault.cause = Cause::stale_operand;
@@ -53,11 +59,16 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       what = "P·V of one row is added to that of another";
       return;
     }
-    case Conflict::output_of_other_column:
-      fault.cause = Cause::permuted;
+    case Conflict::output_of_other_column: {
+      const bool carried = most_of(found.samples, [](const Term& x, const Term& y) {
+        return x.kind == "output" && y.kind == "output" && x.set == y.set;
+      });
+      fault.cause = carried ? Cause::accumulator_not_cleared : Cause::permuted;
       fault.stage = Stage::pv;
-      what = "P·V of one column is added to that of another";
+      what = std::string("P·V of one column is added to that of another") +
+             (carried ? ", which has the same keys in it" : "");
       return;
+    }
     case Conflict::output_key_twice:
       fault.cause = Cause::contribution_repeated;
       fault.stage = Stage::pv;
@@ -208,6 +219,19 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
         what = "columns of Q or K stand in the place of others, too";
         return;
       }
+      const auto matches = [&](bool row) {
+        return most_of(samples, [&](const Term& x, const Term& y) {
+          const Term& k = x.kind == "k" ? x : y;
+          const Term& q = x.kind == "k" ? y : x;
+          return (q.column - (row ? k.row % p_.len_kv : k.column)) % 8 == 0;
+        });
+      };
+      if (samples.size() >= 8 && matches(true) && !matches(false)) {
+        fault.cause = Cause::transposed;
+        fault.operand = 1;
+        what = "rows of K stand in the place of its columns";
+        return;
+      }
       if (by_row) fault.operand = 1;
       for (const int side : {0, 1}) {
         if (found.is_disordered(side) && !samples.empty()) {
@@ -262,16 +286,30 @@ void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string
     what = "scores of a column stand in a row";
     return;
   }
+  // From tile to tile of keys, both go on.
+  const bool by_tile = most_of(found.samples, [this](const Term& x, const Term& y) {
+    return x.key >= 0 && y.key >= 0 && head_of(x.row) == head_of(y.row) &&
+           (x.row - y.row) % 8 == 0 && tile_of(x.key) != tile_of(y.key) &&
+           (x.row < y.row) == (x.key < y.key);
+  });
+  if (by_tile) {
+    fault.cause = Cause::operand_of_other_row;
+    fault.stage = Stage::load;
+    fault.operand = 0;
+    what = "rows of Q are others with every tile of keys";
+    return;
+  }
   // One row for each: a wrong one; a row for several: a reduction over them.
   std::map<std::int64_t, std::set<std::int64_t>> others;
   for (const auto& [x, y] : found.samples) others[y.row].insert(x.row);
   const bool pairs = std::all_of(others.begin(), others.end(),
                                  [](const auto& rows) { return rows.second.size() == 1; });
   // Of a row of another tile: it holds what it held before.
-  const bool carried =
-      pairs && found.sums_too && most_of(found.samples, [this](const Term& x, const Term& y) {
-        return std::abs(x.row - y.row) >= 16 && head_of(x.row) == head_of(y.row);
-      });
+  const auto is_carried = [this, &found](const Term& x, const Term& y) {
+    if (head_of(x.row) != head_of(y.row)) return y.row < x.row;
+    return found.sums_too && std::abs(x.row - y.row) >= 16;
+  };
+  const bool carried = pairs && most_of(found.samples, is_carried);
   fault.cause = carried                                  ? Cause::accumulator_not_cleared
                 : maximum && pairs && !found.outputs_too ? Cause::operand_of_other_row
                                                          : Cause::reduction_too_wide;

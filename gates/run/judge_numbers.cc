@@ -143,7 +143,11 @@ class NumberJudging {
       return true;
     };
     const std::int64_t d = p_.d;
-    if (try_parts("even and odd columns", 2, [](std::int64_t i) { return i % 2; })) return;
+    // Lanes or loops that take columns by turns: of vectors of 2, 4 and 8.
+    for (const std::int64_t turns : {2, 4, 8}) {
+      const std::string name = "columns by turns of " + std::to_string(turns);
+      if (try_parts(name.c_str(), turns, [=](std::int64_t i) { return i % turns; })) return;
+    }
     for (const std::int64_t width : {d / 2, d / 4, std::int64_t{16}}) {
       const std::string name = "each " + std::to_string(width) + " columns";
       if (width > 0 && d % width == 0 &&

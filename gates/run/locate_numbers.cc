@@ -104,7 +104,8 @@ bool tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
   if (!diagnosis.first || diagnosis.first->site == SiteId::lse) return false;
   const Stage before = diagnosis.first->stage;
-  if (refutes(*seen, diagnosis.cause, before)) name_flaw_in(diagnosis, *seen->stage());
+  const std::optional<Stage> other = seen->stage();
+  if (other && refutes(*seen, diagnosis.cause, before)) name_flaw_in(diagnosis, *other);
   settle_stage(*seen, diagnosis);
   return seen->lacks_rows();
 }

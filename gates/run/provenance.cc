@@ -177,6 +177,11 @@ Provenance read_provenance(const std::string& path) {
       while (words >> first) all.scored[number].push_back(set_in(first));
     }
   }
+  // A kernel that makes no log-sum-exps stores none.
+  const auto is_none = [](const auto& row) {
+    return std::ranges::all_of(row.second, [](const auto& o) { return o.term.kind == "-"; });
+  };
+  if (std::ranges::all_of(all.lse, is_none)) all.lse.clear();
   for (auto* site : {&all.o, &all.lse}) {
     for (auto& [row, outputs] : *site) {
       for (Provenance::Output& output : outputs) {

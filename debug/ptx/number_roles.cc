@@ -74,8 +74,17 @@ bool stores_result(const Statement& statement) {
 }
 
 NumberRoles::NumberRoles(const Function& function)
-    : origins_(static_cast<std::size_t>(function.register_count())), goals_(origins_.size()) {
+    : function_(function),
+      is_target_(function.statements.size() + 1),
+      origins_(static_cast<std::size_t>(function.register_count())),
+      goals_(origins_.size()) {
+  for (const auto& list : function.target_lists) {
+    for (const std::uint32_t target : list) is_target_[target] = true;
+  }
   for (const Statement& statement : function.statements) {
+    for (const Operand& operand : statement.operands) {
+      if (operand.kind == Operand::Kind::label) is_target_[operand.bits] = true;
+    }
     if (is_marker(statement) || statement.operands.size() < 2) continue;
     Step step{.statement = &statement};
     add_registers(statement.operands.front(), step.to);
@@ -88,6 +97,7 @@ NumberRoles::NumberRoles(const Function& function)
       for (const Operand& part : statement.operands[i].parts)
         add_registers(part, step.from_address);
     }
+    step_of_.emplace(&statement, steps_.size());
     steps_.push_back(step);
   }
   while (spread_forwards()) {
@@ -101,6 +111,18 @@ std::uint8_t NumberRoles::origins_of(const std::vector<int>& registers) const {
   std::uint8_t all = 0;
   for (const int reg : registers) all |= origin(reg);
   return all;
+}
+
+std::uint8_t NumberRoles::origins_at(std::size_t statement, int reg) const {
+  for (std::size_t i = statement; i-- > 0 && !is_target_[i + 1];) {
+    const Statement& before = function_.statements[i];
+    const auto step = step_of_.find(&before);
+    if (step == step_of_.end()) continue;
+    const Step& made = steps_[step->second];
+    if (std::ranges::find(made.to, reg) == made.to.end()) continue;
+    return before.guard < 0 ? made_by(made) : origin(reg);
+  }
+  return origin(reg);
 }
 
 std::uint8_t NumberRoles::goals_of(const std::vector<int>& registers) const {
@@ -118,7 +140,7 @@ bool NumberRoles::is_factor(const Step& step, std::size_t i) {
 std::uint8_t NumberRoles::made_by(const Step& step) const {
   const Statement& statement = *step.statement;
   const std::string_view base = base_of(statement);
-  if (base == "ex2") return power;
+  if (base == "ex2" || makes_exponent(statement)) return power;
   if (reads_memory(statement)) {
     return static_cast<std::uint8_t>(memory | (is_narrow(statement) ? narrow : 0));
   }

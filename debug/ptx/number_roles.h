@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "debug/ptx/syntax.h"
@@ -45,6 +46,9 @@ class NumberRoles {
 
   std::uint8_t origins_of(const std::vector<int>& registers) const;
   std::uint8_t goals_of(const std::vector<int>& registers) const;
+  /// The origins of what a register holds as a statement reads it, where what was assigned to it
+  /// last is known: a register may have other numbers elsewhere.
+  std::uint8_t origins_at(std::size_t statement, int reg) const;
   /// Numbers from memory are multiplied by powers of two.
   bool weighs() const { return weighs_; }
   /// There are products of two numbers from memory that are no weights; of two that memory has in
@@ -69,7 +73,10 @@ class NumberRoles {
   bool spread_forwards();
   bool spread_backwards();
 
+  const Function& function_;
   std::vector<Step> steps_;
+  std::unordered_map<const Statement*, std::size_t> step_of_;
+  std::vector<bool> is_target_;                ///< by statement: branches lead to it
   std::vector<std::uint8_t> origins_, goals_;  ///< by register
   bool weighs_ = false, has_powers_ = false;
   bool multiplies_ = false, multiplies_narrow_ = false, multiplies_wide_ = false;

@@ -134,7 +134,7 @@ class Stages {
           of_[i] = bit_of(Stage::combine);
         }
       } else if (statement.opcode.starts_with("st.shared")) {
-        of_[i] = of_shared_store(assignments, statement);
+        of_[i] = of_shared_store(assignments, i);
       } else if (stores_result(statement)) {
         of_[i] = of_result(statement);
       } else if (computes(statement)) {
@@ -206,14 +206,18 @@ class Stages {
     return bit_if(is_global && goals == NumberRoles::kept, Stage::load);
   }
 
-  std::uint8_t of_shared_store(const Assignments& assignments, const Statement& statement) const {
+  std::uint8_t of_shared_store(const Assignments& assignments, std::size_t at) const {
+    const Statement& statement = function_.statements[at];
     if (part_ == Part::combine) return bit_of(Stage::combine);
     std::vector<int> stored;
     add_registers(statement.operands.back(), stored);
     if (stored.empty()) return 0;
-    const unsigned origins = roles_.origins_of(stored);
+    unsigned origins = 0;
+    for (const int reg : stored) origins |= roles_.origins_at(at, reg);
     const std::uint8_t stage = stage_of_value(assignments, std::move(stored));
     constexpr unsigned weighed = NumberRoles::memory | NumberRoles::power;
+    const bool sums_weights = stage == 0 && (origins & weighed) == NumberRoles::power;
+    if (part_ == Part::attention && sums_weights) return bit_of(Stage::softmax);
     if (stage != 0 || part_ != Part::attention || (origins & weighed) != weighed) return stage;
     // Weighed sums on their way out.
     return bit_of((origins & NumberRoles::quotient) != 0 ? Stage::epilogue : Stage::pv);

@@ -18,6 +18,7 @@
 #include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
 #include "gates/run/taken_runs.h"
+#include "gates/run/telling_problems.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -172,35 +173,10 @@ class Search {
   /// Of a kernel that runs as it is, without markers.
   void tell_how_it_is_put_together(const std::vector<Probe>& probes, bool lacks_rows) {
     if (taken_.is_traced() || !is_module_path(given_.kernel)) return;
-    tell_terms(runs_that_tell(probes), lacks_rows, location_);
-  }
-
-  /// Problems that failed, and where one alone was needed to find the fault, others that may.
-  std::vector<RunOptions> runs_that_tell(const std::vector<Probe>& probes) const {
     const RunOptions& failed = taken_.failed();
-    std::vector<RunOptions> all = taken_.failed_runs().options(failed);
-    // Of inputs that are much alike, or few of which count, terms tell less; so does one row, which
-    // others would be taken for.
-    std::stable_partition(all.begin(), all.end(), [](const RunOptions& options) {
-      const bool alone =
-          !options.shape.empty() && parse_shape(options.preset, options.shape, false).len_q == 1;
-      return options.input == "random" && !alone;
-    });
-    if (location_.diagnosis->cause == Cause::out_of_bounds) {
-      // Small enough to lie within what may be read and written beside the tensors.
-      RunOptions small = given_;
-      small.shape = "b=3,h=4,hkv=2,s=20,skv=36";
-      small.causal = failed.causal;
-      all.insert(all.begin(), small);
-    }
-    for (const bool alike : {true, false}) {
-      const std::size_t most = all.size() + 6;
-      for (const Probe& probe : probes) {
-        const bool is_alike = probe.options.causal == failed.causal;
-        if (all.size() < most && is_alike == alike) all.push_back(probe.options);
-      }
-    }
-    return all;
+    tell_terms(
+        wrong_problems(given_, failed, taken_.failed_runs().options(failed), probes, location_),
+        right_problems(probes, location_), lacks_rows, location_);
   }
 
   /// No run has wrong outputs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -95,16 +96,48 @@ Provenance::Merges merges_in(const std::vector<RunOptions>& problems) {
   }
 }
 
+/// Whether the same lines put the same numbers together in one of these problems, in which outputs
+/// are right.
+bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
+  constexpr int most = 2;
+  int followed = 0;
+  for (RunOptions options : right) {
+    if (followed == most || fault.lines.empty()) break;
+    options.backend = "sim";
+    try {
+      PreparedRun run = prepare(options);
+      const Problem problem = run.request.problem;
+      if (!machine_runtime() || !may_be_looked_for(problem, most_products)) continue;
+      run.request.timeout_seconds *= 10;
+      std::vector<std::int64_t> rows(
+          static_cast<std::size_t>(problem.batch * problem.heads * problem.len_q));
+      std::iota(rows.begin(), rows.end(), 0);
+      const int bc = run.module->bc;
+      ++followed;
+      const TermJudgement judged = judge_terms(follow_provenance(run), problem, bc, rows);
+      const bool same = judged.fault && judged.fault->cause == fault.cause &&
+                        !judged.fault->lines.empty() &&
+                        judged.fault->lines.front() == fault.lines.front();
+      if (same) return true;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
-void tell_terms(const std::vector<RunOptions>& failed, bool lacks_rows, Location& location) {
+void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOptions>& right,
+                bool lacks_rows, Location& location) {
   const Cause cause = location.diagnosis->cause;
   const std::optional<TermJudgement> judged =
       follow_any(failed, cause == Cause::precision_lost ? Precision::lost
                          : cause == Cause::unexplained  ? Precision::open
                                                         : Precision::kept);
-  weigh_terms(
-      judged.value_or(TermJudgement{}), lacks_rows, [&] { return merges_in(failed); }, location);
+  const TermsElsewhere elsewhere{[&] { return merges_in(failed); },
+                                 [&](const TermFault& fault) { return is_found_in(right, fault); }};
+  weigh_terms(judged.value_or(TermJudgement{}), lacks_rows, elsewhere, location);
   if (!judged) return;
   const bool is_told = !location.source.empty() || !location.diagnosis->memory.empty();
   if (is_told || !location.diagnosis->stage()) return;

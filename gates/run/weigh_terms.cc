@@ -87,8 +87,9 @@ bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
 /// together, and not whether the numbers are right.
 class Contest {
  public:
-  Contest(const TermFault& fault, bool is_whole, Location& location)
-      : fault_(fault), is_whole_(is_whole), location_(location) {}
+  Contest(const TermFault& fault, bool is_whole, const TermsElsewhere& elsewhere,
+          Location& location)
+      : fault_(fault), is_whole_(is_whole), elsewhere_(elsewhere), location_(location) {}
 
   void settle() {
     if (fault_.share < 0.5 || (makes_infinity(standing_.cause) && !overflows_by_numbers())) return;
@@ -109,6 +110,9 @@ class Contest {
     const bool says_no_cause = fault_.cause == Cause::unexplained && !composed;
     if (standing_.cause == fault_.cause || alike || says_no_cause) {
       if (!keeps_stage(sure)) take_stage();
+    } else if (flaw && !composed && elsewhere_.is_harmless(fault_)) {
+      standing_.evidence.emplace_back("so it is where outputs are right: that alone is no fault");
+      return;
     } else {
       standing_.certain = false;
       standing_.cause = fault_.cause;
@@ -164,6 +168,7 @@ class Contest {
 
   const TermFault& fault_;
   bool is_whole_;
+  const TermsElsewhere& elsewhere_;
   Location& location_;
   Diagnosis& standing_ = *location_.diagnosis;
   const std::optional<Stage> stage_ = standing_.stage();  ///< that stood
@@ -183,14 +188,14 @@ void place_in_merge(const Provenance::Merges& merges, TermFault& fault) {
 
 }  // namespace
 
-void weigh_terms(const TermJudgement& judged, bool lacks_rows,
-                 const std::function<Provenance::Merges()>& merges_elsewhere, Location& location) {
+void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
+                 Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Merges merges = judged.merges;
   const std::vector<CheckReport::Item>& memory = diagnosis.memory;
   const std::optional<Stage> stage = diagnosis.stage();
   const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
-  if (merges.empty() && may_be_merge) merges = merges_elsewhere();
+  if (merges.empty() && may_be_merge) merges = elsewhere.merges();
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
     place_in(Stage::combine, diagnosis);
   }
@@ -207,7 +212,7 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows,
     fault.stage = Stage::load;
   }
   for (const std::string& line : fault.evidence) diagnosis.evidence.push_back(line);
-  Contest(fault, judged.is_whole, location).settle();
+  Contest(fault, judged.is_whole, elsewhere, location).settle();
 }
 
 }  // namespace lanescope

@@ -8,10 +8,17 @@
 
 namespace lanescope {
 
+/// What other runs say of terms, each of which takes some time.
+struct TermsElsewhere {
+  /// Lines that put parts of rows together, where the judgement has none.
+  std::function<Provenance::Merges()> merges;
+  /// Whether terms meet in the same way where outputs are right.
+  std::function<bool(const TermFault&)> is_harmless;
+};
+
 /// Weighs what terms say against what was found before, and takes it over where that is less.
-/// `lacks_rows`: rows were read by nobody. `merges`: lines that put parts of rows together, where
-/// the judgement has none.
-void weigh_terms(const TermJudgement& judged, bool lacks_rows,
-                 const std::function<Provenance::Merges()>& merges, Location& location);
+/// `lacks_rows`: rows were read by nobody.
+void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
+                 Location& location);
 
 }  // namespace lanescope

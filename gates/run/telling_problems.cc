@@ -1,0 +1,55 @@
+#include "gates/run/telling_problems.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "gates/run/presets.h"
+
+namespace lanescope {
+
+std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions& failed,
+                                       std::vector<RunOptions> all_failed,
+                                       const std::vector<Probe>& probes, const Location& location) {
+  std::vector<RunOptions> all = std::move(all_failed);
+  // Of inputs that are much alike, or few of which count, terms tell less; so does one row, which
+  // others would be taken for.
+  std::stable_partition(all.begin(), all.end(), [](const RunOptions& options) {
+    const bool alone =
+        !options.shape.empty() && parse_shape(options.preset, options.shape, false).len_q == 1;
+    return options.input == "random" && !alone;
+  });
+  if (location.diagnosis->cause == Cause::out_of_bounds) {
+    // Small enough to lie within what may be read and written beside the tensors.
+    RunOptions small = given;
+    small.shape = "b=3,h=4,hkv=2,s=20,skv=36";
+    small.causal = failed.causal;
+    all.insert(all.begin(), small);
+  }
+  for (const bool alike : {true, false}) {
+    const std::size_t most = all.size() + 6;
+    for (const Probe& probe : probes) {
+      const bool is_alike = probe.options.causal == failed.causal;
+      if (all.size() < most && is_alike == alike) all.push_back(probe.options);
+    }
+  }
+  return all;
+}
+
+std::vector<RunOptions> right_problems(const std::vector<Probe>& probes, const Location& location) {
+  std::vector<RunOptions> right;
+  for (const Probe& probe : probes) {
+    const bool matches = std::ranges::any_of(location.runs, [&](const LocateRun& run) {
+      return run.about == probe.about && run.match && !run.checked;
+    });
+    if (matches && probe.options.input == "random" && !probe.options.shape.empty()) {
+      right.push_back(probe.options);
+    }
+  }
+  std::ranges::stable_sort(right, std::ranges::greater(), [](const RunOptions& options) {
+    return parse_shape(options.preset, options.shape, false).len_kv;
+  });
+  return right;
+}
+
+}  // namespace lanescope

@@ -101,6 +101,8 @@ TermId TermReplay::choose(const TermStep& step, int part) {
     if (step.to == 2) return made >> (lane_ % 2 * 16) & 0xffff;
     return step.numbers == 2 ? made >> (16 * part) & 0xffff : made;
   }();
+  TermId chosen = no_term;
+  bool found = false;
   for (int i = 0; i < 2; ++i) {
     const Place place = in_->s[i];
     std::uint32_t value = 0;
@@ -108,9 +110,13 @@ TermId TermReplay::choose(const TermStep& step, int part) {
                 &warp_->values[place + static_cast<std::size_t>(lane_ * step.from) +
                                static_cast<std::size_t>(2 * part)],
                 static_cast<std::size_t>(step.from / step.numbers));
-    if (value == result) return term(place, lane_, step.from, part, step.numbers);
+    if (value != result) continue;
+    const TermId id = term(place, lane_, step.from, part, step.numbers);
+    if (found) terms_.tie(chosen, id);
+    if (!found) chosen = id;
+    found = true;
   }
-  return no_term;
+  return chosen;
 }
 
 TermId TermReplay::arithmetic(const TermStep& step, int part) {

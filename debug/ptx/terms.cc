@@ -70,7 +70,7 @@ TermId Terms::add(TermId x, TermId y) {
   if (is(x, TermKind::output) && is(y, TermKind::output)) return add_outputs(x, y);
   if (is(x, TermKind::logarithm) && is(y, TermKind::logarithm)) {
     const Term &a = terms_[x], &b = terms_[y];
-    if (a.a == b.a && a.b == b.b && a.set == b.set) return x;  // parts of it
+    if (a.a == b.a && same(a.b, b.b) && a.set == b.set) return x;  // parts of it
   }
   if (is(x, TermKind::logarithm)) return add_logarithm(y, x);
   if (is(y, TermKind::logarithm)) return add_logarithm(x, y);
@@ -98,7 +98,7 @@ TermId Terms::add(TermId x, TermId y) {
   for (const auto& [sum, other] : {std::pair(x, y), std::pair(y, x)}) {
     if (!is(sum, TermKind::difference) || !is_exponent(other)) continue;
     Term term = terms_[other];
-    if (term.negated || term.a != terms_[sum].b) continue;
+    if (term.negated || !same(term.a, terms_[sum].b)) continue;
     term.a = terms_[sum].a;
     term.faults = sets_.unite(term.faults, terms_[sum].faults).set;
     return make(term);
@@ -140,8 +140,8 @@ TermId Terms::add_differences(TermId x, TermId y) {
   a.faults = sets_.unite(a.faults, b.faults).set;
   // One of them is a part of it that the other had taken away: as expf reduces its argument.
   if ((a.a == b.a && a.b == b.b) || (a.a == b.b && a.b == b.a)) return x;
-  if (a.b == b.a) return a.b = b.b, make(a);
-  if (a.a == b.b) return a.a = b.a, make(a);
+  if (same(a.b, b.a)) return a.b = b.b, make(a);
+  if (same(a.a, b.b)) return a.a = b.a, make(a);
   return unknown(x, y);
 }
 
@@ -149,7 +149,7 @@ TermId Terms::add_logarithm(TermId x, TermId logarithm) {
   const Term log = terms_[logarithm];
   if (x == no_term || is_input(x)) return unknown(x, logarithm);
   Term term = terms_[x];
-  const bool fits = term.kind == TermKind::difference ? term.b == log.b : term.a == log.b;
+  const bool fits = same(term.kind == TermKind::difference ? term.b : term.a, log.b);
   term.faults = sets_.unite(term.faults, log.faults).set;
   const TermUnit whole{log.a.row, TermUnit::of_keys | log.set};
   if (term.kind == TermKind::difference && log.negated) {
@@ -182,7 +182,7 @@ TermId Terms::add_sums(TermId x, TermId y) {
   const auto [set, overlaps] = sets_.unite(a.set, b.set);
   Term sum{TermKind::sum, false, 0, {a.a.row, 0}, b.b, set, 0, sets_.unite(a.faults, b.faults).set};
   if (a.a.row != b.a.row) return note(sum, Conflict::sum_of_other_row, x, y);
-  if (a.b != b.b) return note(sum, Conflict::sum_of_other_unit, x, y);
+  if (!same(a.b, b.b)) return note(sum, Conflict::sum_of_other_unit, x, y);
   return overlaps ? note(sum, Conflict::key_twice, x, y) : make(sum);
 }
 
@@ -203,11 +203,25 @@ TermId Terms::add_outputs(TermId x, TermId y) {
   sum.faults = sets_.unite(a.faults, b.faults).set;
   if (a.a.row != b.a.row) return note(sum, Conflict::output_of_other_row, x, y);
   if (a.column != b.column) return note(sum, Conflict::output_of_other_column, x, y);
-  if (a.b != b.b) return note(sum, Conflict::output_of_other_unit, x, y);
+  if (!same(a.b, b.b)) return note(sum, Conflict::output_of_other_unit, x, y);
   return overlaps ? note(sum, Conflict::output_key_twice, x, y) : make(sum);
 }
 
 // Functions.
+
+void Terms::tie(TermId x, TermId y) {
+  if (!is_score(x) || !is_score(y)) return;
+  const TermUnit a = first_of(terms_[x].a), b = first_of(terms_[y].a);
+  if (a.row == b.row && a != b) ties_[{b.row, b.at}] = a.at;
+}
+
+TermUnit Terms::first_of(TermUnit unit) const {
+  for (auto at = ties_.find({unit.row, unit.at}); at != ties_.end();
+       at = ties_.find({unit.row, unit.at})) {
+    unit.at = at->second;
+  }
+  return unit;
+}
 
 /// What an instruction makes of a sum alone: its inverse or logarithm.
 TermId Terms::of_sum(TermId x, TermKind kind) {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "debug/ptx/index_sets.h"
@@ -139,6 +141,8 @@ class Terms {
   bool is_logarithm(TermId x) const { return is(x, TermKind::logarithm); }
   bool is_sum(TermId x) const { return is(x, TermKind::weight) || is(x, TermKind::sum); }
   TermId logarithm(TermId x);
+  /// Two scores of a row have the same value: as maxima they are one.
+  void tie(TermId x, TermId y);
   /// `sum` and the products of a row of a matrix and a column of another: of Q and K, weights and
   /// V.
   TermId multiply_row(const TermId* a, const TermId* b, int count, TermId sum);
@@ -175,6 +179,9 @@ class Terms {
     return x == no_term || is_input(x) ? 0 : terms_[x].faults;
   }
   std::uint32_t head_of_keys(std::uint32_t query_row) const;
+  /// The one that stands for all scores that are as large.
+  TermUnit first_of(TermUnit unit) const;
+  bool same(TermUnit x, TermUnit y) const { return first_of(x) == first_of(y); }
 
   Sides sides_;
   std::function<std::uint32_t(Conflict, TermId, TermId)> report_;
@@ -183,6 +190,7 @@ class Terms {
   std::vector<Term> terms_;
   std::vector<std::vector<IndexSets::Id>> scored_;
   std::vector<IndexSets::Range> ranges_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> ties_;  ///< by TermUnit
 };
 
 }  // namespace lanescope::ptx

@@ -60,14 +60,14 @@ TermId Terms::scale(TermId weight, TermId x) {
   Term w = terms_[weight], term = terms_[x];
   if (w.kind == TermKind::sum) w.a = {w.a.row, TermUnit::of_keys | w.set};
   const bool is_part = term.kind == TermKind::sum || term.kind == TermKind::output;
-  if (w.a == w.b && is_part && w.a.row != term.a.row) {
+  if (same(w.a, w.b) && is_part && w.a.row != term.a.row) {
     return note(term, Conflict::factor_of_other_row, weight, x);
   }
-  if (w.a == w.b) return x;
-  if (term.kind == TermKind::weight && term.a == term.b) return weight;
+  if (same(w.a, w.b)) return x;
+  if (term.kind == TermKind::weight && same(term.a, term.b)) return weight;
   term.faults = sets_.unite(term.faults, w.faults).set;
-  if (term.kind == TermKind::weight && w.b == term.a) return term.a = w.a, make(term);
-  const bool fits = term.b == w.a;
+  if (term.kind == TermKind::weight && same(w.b, term.a)) return term.a = w.a, make(term);
+  const bool fits = same(term.b, w.a);
   const bool of_other_row = term.a.row != w.a.row;
   term.b = w.b;
   if (of_other_row) return note(term, Conflict::factor_of_other_row, weight, x);
@@ -85,7 +85,7 @@ TermId Terms::divide_by_sum(TermId x, TermId inverse) {
   term.faults = sets_.unite(term.faults, sum.faults).set;
   const TermUnit before = std::exchange(term.b, TermUnit{sum.a.row, TermUnit::of_keys | sum.set});
   if (term.a.row != sum.a.row) return note(term, Conflict::inverse_of_other_row, x, inverse);
-  if (before != sum.b) {
+  if (!same(before, sum.b)) {
     return note(term,
                 before.is_log_sum() && before.row == sum.a.row && before.set() == sum.set
                     ? Conflict::divided_twice

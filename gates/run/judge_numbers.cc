@@ -23,23 +23,33 @@ using Unit = Provenance::Unit;
 /// Numbers beside what they are times one factor, which the most of them have.
 struct FactorFit {
   double factor = 1;
-  double error = 0;  ///< the largest, over the typical number
+  double error = 0;     ///< the largest, over the typical number
+  double rounding = 0;  ///< over the largest of those that they are differences of
 };
 
-FactorFit fit_of(const std::vector<std::pair<double, double>>& pairs) {
-  double squares = 0;
-  for (const auto& [got, want] : pairs) squares += want * want;
+/// A number, what it should be, and the larger one of those that it is the difference of.
+struct Compared {
+  double got, want, of;
+};
+
+FactorFit fit_of(const std::vector<Compared>& pairs) {
+  double squares = 0, largest = 0;
+  for (const auto& [got, want, of] : pairs) {
+    squares += want * want;
+    largest = std::max(largest, of);
+  }
   const double typical = std::sqrt(squares / static_cast<double>(pairs.size()));
   std::vector<double> ratios;
-  for (const auto& [got, want] : pairs) {
+  for (const auto& [got, want, of] : pairs) {
     if (std::abs(want) > 0.2 * typical) ratios.push_back(got / want);
   }
   if (ratios.empty()) return {};
   std::nth_element(ratios.begin(), ratios.begin() + std::ssize(ratios) / 2, ratios.end());
-  FactorFit fit{ratios[ratios.size() / 2], 0};
-  for (const auto& [got, want] : pairs) {
-    const double error = std::abs(got / fit.factor - want) / typical;
-    if (!(error <= fit.error)) fit.error = error;
+  FactorFit fit{ratios[ratios.size() / 2]};
+  for (const auto& [got, want, of] : pairs) {
+    const double error = std::abs(got / fit.factor - want);
+    if (!(error / typical <= fit.error)) fit.error = error / typical;
+    if (!(error / largest <= fit.rounding)) fit.rounding = error / largest;
   }
   return fit;
 }
@@ -72,14 +82,17 @@ class NumberJudging {
   }
 
   std::optional<TermFault> judge(const Provenance::Made& made, const std::string& kind) {
-    std::vector<std::pair<double, double>> pairs;
+    std::vector<Compared> pairs;
     bool combines = false;
     for (const auto& [got, term] : made.values) {
       if (!wrong_.contains(term.row) || term.kind != kind) continue;
       const bool weight = kind == "weight";
       if (weight && !(got > 0)) continue;
       if (const auto want = want_of(term)) {
-        pairs.emplace_back(weight ? std::log(got) : got, *want);
+        const double of =
+            weight ? std::max(std::abs(truth_.unit(term.a)), std::abs(truth_.unit(term.b)))
+                   : std::abs(*want);
+        pairs.push_back({weight ? std::log(got) : got, *want, of});
         combines = combines || (weight && term.a.kind == Unit::Kind::log_sum);
       }
     }
@@ -185,10 +198,10 @@ class NumberJudging {
   }
 
   std::optional<TermFault> judge(const std::string& line, const std::string& kind,
-                                 const std::vector<std::pair<double, double>>& pairs,
-                                 bool combines) {
+                                 const std::vector<Compared>& pairs, bool combines) {
     const FactorFit fit = fit_of(pairs);
     constexpr double off = 0.03;
+    constexpr double coarsest = 0x1p-8;  // of differences of what is rounded to bf16
     const double least = rough_ ? 3e-5 : off;
     // Scores are in whatever unit; O of e4m3 is in that of V's scale.
     const bool any_factor = kind == "score" || kind == "output";
@@ -212,7 +225,7 @@ class NumberJudging {
       fault.cause = cause_of_factor(fit.factor, p_.d);
       fault.evidence = {line + ": " + what + " are " + number_text(fit.factor, 6) +
                         " of what they should be"};
-    } else if (fit.error <= off) {
+    } else if (fit.error <= off || fit.rounding <= coarsest) {
       fault.cause = Cause::precision_lost;
       fault.evidence = {line + ": " + what + " are off by " + number_text(fit.error, 2) +
                         " of a typical one: right but for rounding"};

@@ -35,9 +35,10 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
     judged.fault =
         judge_numbers(provenance, problem, inputs, of->wrong.rows, how == Precision::lost);
     // What is right but for rounding may be too rough, before P is rounded.
-    if (!judged.fault && how == Precision::open) {
-      judged.fault = judge_numbers(provenance, problem, inputs, of->wrong.rows, true);
-      if (judged.fault && judged.fault->stage > Stage::qk) judged.fault.reset();
+    const bool rounds = judged.fault && judged.fault->cause == Cause::precision_lost;
+    if ((!judged.fault || rounds) && how == Precision::open) {
+      auto rough = judge_numbers(provenance, problem, inputs, of->wrong.rows, true);
+      if (rough && rough->stage <= Stage::qk) judged.fault = std::move(rough);
     }
   }
   return judged;

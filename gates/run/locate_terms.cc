@@ -17,7 +17,8 @@
 namespace lanescope {
 namespace {
 
-/// A second, or some.
+/// A second, or some where it is all in lanes; at most.
+constexpr std::int64_t few_products = std::int64_t{3} << 18;
 constexpr std::int64_t most_products = std::int64_t{1} << 23;
 
 /// Whether errors are those of rounding, as far as it is known.
@@ -78,20 +79,26 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
 }
 
 /// Lines that put parts of rows together: in the problem with the most keys of those that may be
-/// followed, be it right or wrong.
+/// followed, be it right or wrong; in one that is followed soon, where others do not have many
+/// more.
 Provenance::Merges merges_in(const std::vector<RunOptions>& problems) {
   try {
-    std::optional<PreparedRun> longest;
+    std::optional<PreparedRun> longest, soon;
+    const auto keys_of = [](const PreparedRun& run) { return run.request.problem.len_kv; };
     for (RunOptions options : problems) {
       options.backend = "sim";
       PreparedRun run = prepare(options);
-      const bool fits = may_be_looked_for(run.request.problem, most_products);
-      const bool longer = !longest || run.request.problem.len_kv > longest->request.problem.len_kv;
-      if (fits && longer) longest = std::move(run);
+      const auto fits = [&](std::int64_t most) {
+        return may_be_looked_for(run.request.problem, most);
+      };
+      std::optional<PreparedRun>& best = fits(few_products) ? soon : longest;
+      if (!fits(most_products) || (best && keys_of(run) <= keys_of(*best))) continue;
+      best = std::move(run);
     }
-    if (!longest || !machine_runtime()) return {};
-    longest->request.timeout_seconds *= 10;
-    return follow_provenance(*longest).merges;
+    if (!soon || (longest && keys_of(*longest) >= 4 * keys_of(*soon))) soon = std::move(longest);
+    if (!soon || !machine_runtime()) return {};
+    soon->request.timeout_seconds *= 10;
+    return follow_provenance(*soon).merges;
   } catch (const Error&) {
     return {};
   }
@@ -108,7 +115,7 @@ bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
     try {
       PreparedRun run = prepare(options);
       const Problem problem = run.request.problem;
-      if (!machine_runtime() || !may_be_looked_for(problem, most_products)) continue;
+      if (!machine_runtime() || !may_be_looked_for(problem, few_products)) continue;
       run.request.timeout_seconds *= 10;
       std::vector<std::int64_t> rows(
           static_cast<std::size_t>(problem.batch * problem.heads * problem.len_q));

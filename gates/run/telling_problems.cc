@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
+#include "gates/run/known_numbers.h"
 #include "gates/run/presets.h"
 
 namespace lanescope {
@@ -14,10 +16,16 @@ std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions
   std::vector<RunOptions> all = std::move(all_failed);
   // Of inputs that are much alike, or few of which count, terms tell less; so does one row, which
   // others would be taken for.
-  std::stable_partition(all.begin(), all.end(), [](const RunOptions& options) {
+  const auto rest = std::stable_partition(all.begin(), all.end(), [](const RunOptions& options) {
     const bool alone =
         !options.shape.empty() && parse_shape(options.preset, options.shape, false).len_q == 1;
     return options.input == "random" && !alone;
+  });
+  // What takes long to follow tells little more.
+  std::stable_partition(all.begin(), rest, [](const RunOptions& options) {
+    constexpr std::int64_t most_products = std::int64_t{3} << 18;
+    return may_be_looked_for(parse_shape(options.preset, options.shape, options.causal),
+                             most_products);
   });
   if (location.diagnosis->cause == Cause::out_of_bounds) {
     // Small enough to lie within what may be read and written beside the tensors.

@@ -147,7 +147,9 @@ void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
   const bool shows_stages = std::any_of(report.sites.begin(), report.sites.end(),
                                         [](const Site& site) { return !is_output(site.id); });
   const bool is_between = item.region_bytes > 0 && !item.site;
-  if (shows_stages || !is_between || item.stage != Stage::softmax) return;
+  const simt::Finding& f = item.finding;
+  const bool is_stored = f.access.write && (f.earlier.place == 0 || f.earlier.write);
+  if (shows_stages || !is_between || is_stored || item.stage != Stage::softmax) return;
   if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
     item.stage = Stage::combine;
     diagnosis.evidence.push_back(

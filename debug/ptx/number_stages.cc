@@ -136,7 +136,7 @@ class Stages {
       } else if (statement.opcode.starts_with("st.shared")) {
         of_[i] = of_shared_store(assignments, i);
       } else if (stores_result(statement)) {
-        of_[i] = of_result(statement);
+        of_[i] = of_result(i);
       } else if (computes(statement)) {
         const std::vector<int> results = results_of(statement);
         const unsigned goals =
@@ -206,14 +206,19 @@ class Stages {
     return bit_if(is_global && goals == NumberRoles::kept, Stage::load);
   }
 
+  unsigned origins_at(std::size_t at, const std::vector<int>& registers) const {
+    unsigned origins = 0;
+    for (const int reg : registers) origins |= roles_.origins_at(at, reg);
+    return origins;
+  }
+
   std::uint8_t of_shared_store(const Assignments& assignments, std::size_t at) const {
     const Statement& statement = function_.statements[at];
     if (part_ == Part::combine) return bit_of(Stage::combine);
     std::vector<int> stored;
     add_registers(statement.operands.back(), stored);
     if (stored.empty()) return 0;
-    unsigned origins = 0;
-    for (const int reg : stored) origins |= roles_.origins_at(at, reg);
+    const unsigned origins = origins_at(at, stored);
     const std::uint8_t stage = stage_of_value(assignments, std::move(stored));
     constexpr unsigned weighed = NumberRoles::memory | NumberRoles::power;
     const bool sums_weights = stage == 0 && (origins & weighed) == NumberRoles::power;
@@ -223,13 +228,17 @@ class Stages {
     return bit_of((origins & NumberRoles::quotient) != 0 ? Stage::epilogue : Stage::pv);
   }
 
-  std::uint8_t of_result(const Statement& statement) const {
+  std::uint8_t of_result(std::size_t at) const {
     std::vector<int> stored;
-    add_registers(statement.operands.back(), stored);
+    add_registers(function_.statements[at].operands.back(), stored);
     if (part_ == Part::combine) return bit_of(Stage::combine);
     if (part_ == Part::softmax) return bit_of(Stage::softmax);
     if (part_ == Part::values) return bit_of(Stage::pv);
-    return bit_if(part_ == Part::attention && roles_.origins_of(stored) != 0, Stage::epilogue);
+    if (part_ != Part::attention) return 0;
+    const unsigned origins = origins_at(at, stored);
+    constexpr unsigned behind = NumberRoles::power | NumberRoles::quotient;
+    const bool is_maximum = (origins & NumberRoles::top) != 0 && (origins & behind) == 0;
+    return is_maximum ? bit_of(Stage::softmax) : bit_if(origins != 0, Stage::epilogue);
   }
 
   /// Of what computes a number.

@@ -6,6 +6,7 @@
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/run/lane_order.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"

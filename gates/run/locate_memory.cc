@@ -1,7 +1,6 @@
 #include "gates/run/locate_memory.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,23 +9,13 @@
 #include "debug/dump/dump.h"
 #include "debug/report/suggested_command.h"
 #include "gates/run/check.h"
+#include "gates/run/lane_order.h"
 #include "gates/run/launch.h"
 #include "gates/run/memory_beside_values.h"
 #include "reference/error.h"
 
 namespace lanescope {
 namespace {
-
-/// Values that differ by more than what sums in another order are off by.
-std::int64_t far_apart(const Tensor& a, const Tensor& b) {
-  double largest = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) largest = std::fmax(largest, std::abs(a.at(i)));
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) {
-    count += a.bits(i) != b.bits(i) && !(std::abs(a.at(i) - b.at(i)) <= 0x1p-6 * largest);
-  }
-  return count;
-}
 
 void say_once(std::vector<std::string>& said, const std::string& line) {
   if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
@@ -79,26 +68,6 @@ std::optional<CheckReport> ask_with_whole_blocks(const Probe& probe, const Check
   } catch (const UsageError&) {
     return std::nullopt;
   }
-}
-
-/// O as the SIMT machine leaves it where the lanes come in another order than that of `options` by
-/// so much; nothing where the run breaks off.
-std::optional<Tensor> outputs_in_order(RunOptions options, std::uint64_t more) {
-  options.backend = "sim";
-  options.schedule += more;
-  const PreparedRun run = prepare(options);
-  const Dump dump = launch(*run.module, run.module_name, run.request);
-  return dump.info.broke_off() ? std::nullopt : std::optional(*dump.find("o_final"));
-}
-
-/// Whether O is another one then.
-bool depends_on_order(const RunOptions& options) {
-  const std::optional<Tensor> usual = outputs_in_order(options, 0);
-  for (std::uint64_t more = 1; more < 3; ++more) {
-    const std::optional<Tensor> other = outputs_in_order(options, more);
-    if (!usual || !other || far_apart(*usual, *other) > 0) return true;
-  }
-  return false;
 }
 
 /// What is wrong first where the SIMT machine runs the probe: on a GPU, what nobody wrote may be
@@ -291,34 +260,6 @@ void doubt_trace(bool outputs_right, Diagnosis& values) {
   values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
                             "nothing: the trace point of " + name_of(values.first->site) +
                             " may come before the barrier that completes the tile");
-}
-
-void check_order(const RunOptions& failed, Location& location) {
-  const bool checked = std::any_of(location.runs.begin(), location.runs.end(),
-                                   [](const LocateRun& run) { return run.checked; });
-  if (checked || location.backend != "sim") return;
-  const std::optional<Tensor> usual = outputs_in_order(failed, 0);
-  for (std::uint64_t more = 1; usual && more < 4; ++more) {
-    const std::optional<Tensor> other = outputs_in_order(failed, more);
-    const std::int64_t count = other ? far_apart(*usual, *other) : 0;
-    if (count == 0) continue;
-    Diagnosis& diagnosis = *location.diagnosis;
-    diagnosis.suspects.clear();
-    diagnosis.rivals.clear();
-    diagnosis.cause = Cause::race;
-    diagnosis.certain = true;
-    const bool shows_outputs_alone = std::ranges::all_of(location.shown, is_output);
-    if (diagnosis.first && shows_outputs_alone) diagnosis.stage_certain = false;
-    diagnosis.evidence.insert(diagnosis.evidence.begin(),
-                              {std::to_string(count) + " values of O are others with --schedule " +
-                                   std::to_string(failed.schedule + more) +
-                                   ": they depend on the order in which lanes come to memory",
-                               "a barrier is missing, or two lanes write to one place"});
-    if (shows_outputs_alone) {
-      diagnosis.evidence.push_back("of which stage that is, outputs alone do not say");
-    }
-    return;
-  }
 }
 
 }  // namespace lanescope

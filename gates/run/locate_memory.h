@@ -25,8 +25,4 @@ void tell_hidden_race(Location& location);
 /// was traced before it was complete: the kernel may be right.
 void doubt_trace(bool outputs_right, Diagnosis& values);
 
-/// Of a kernel that the memory checker does not see into: where other orders of its lanes make
-/// other values wrong, `location` names the race that this is. `failed`: the run that is diagnosed.
-void check_order(const RunOptions& failed, Location& location);
-
 }  // namespace lanescope

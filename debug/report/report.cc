@@ -104,6 +104,13 @@ void write_command(Page& page, const Dump& dump, std::string_view path, const Di
                " -o x.safetensors");
   }
   page.whole("  " + show_command_text(file, name_of(at.site), at));
+  // Outputs alone say where, and no more: what they are those of, and whether another way to round
+  // gives them, the other command tells.
+  const bool shows_more =
+      std::ranges::any_of(dump.info.sites, [](const DumpSite& s) { return !is_output(s.site.id); });
+  if (is_module_path(dump.info.module) && !shows_more) {
+    page.whole("  " + program_name() + " locate " + shell_word(dump.info.module));
+  }
 }
 
 std::int64_t total(const DiffReport& report, std::int64_t SiteReport::*count) {

@@ -61,8 +61,8 @@ std::string run_text(const DumpInfo& info, std::string_view gate) {
   const bool from_file = info.input.ends_with(".safetensors");
   if (!from_file) option("shape", shape_option(info.problem));
   if (info.problem.causal) text += " --causal";
+  option("backend", info.backend);
   if (!by_path) {
-    option("backend", info.backend);
     option("specimen", plus == std::string::npos ? "" : info.kernel.substr(plus + 1));
     option("dtype", name_of(info.dtype));
     option("tile-shape", std::to_string(info.br) + "x" + std::to_string(info.bc));

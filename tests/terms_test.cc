@@ -184,7 +184,7 @@ TEST_CASE("terms: factors of another row or maximum, and dividing by what is not
   f.terms.multiply(rescaled, alpha(first, second));
   f.terms.multiply(o, alpha(of_other, f.score(4, 6)));
   f.terms.divide(rescaled, l);
-  f.terms.divide(o, f.sum(f.weights(3, 0, 5, first)));
+  f.terms.divide(o, f.sum(f.weights(3, 0, 3, first)));
   f.terms.divide(o, f.sum(f.weights(4, 0, 4, of_other)));
   f.terms.divide(f.terms.divide(o, l), l);
   f.terms.add(second, f.terms.logarithm(l));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -30,6 +31,14 @@ bool frees_too_early(const std::string& fault) {
          fault.find("; nobody waited for its last ") != fault.npos;
 }
 
+/// Whether a kernel never ran, by CUDA's names of errors.
+bool was_refused(const std::string& why) {
+  constexpr const char* errors[] = {"(cudaErrorInvalidValue)", "(cudaErrorInvalidConfiguration)",
+                                    "(cudaErrorLaunchOutOfResources)",
+                                    "(cudaErrorCooperativeLaunchTooLarge)"};
+  return std::ranges::any_of(errors, [&](const char* e) { return why.find(e) != why.npos; });
+}
+
 }  // namespace
 
 bool waits_for_tiles(const std::string& fault) {
@@ -43,6 +52,7 @@ bool waits_for_tiles(const std::string& fault) {
 }
 
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
+  if (was_refused(why)) return Cause::launch_refused;
   if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
   if (why.find(": its last wait passed by a phase that is over") != why.npos) {
     return Cause::wrong_phase;

@@ -10,6 +10,7 @@ namespace lanescope {
 /// more than those after it.
 enum class Cause : std::uint8_t {
   crash,
+  launch_refused,
   hang,
   deadlock,
   machine_rule,
@@ -102,6 +103,8 @@ inline constexpr const char* suspects_memory =
 inline constexpr CauseRow cause_table[] = {
     {Cause::crash, "crash", "the kernel crashed: it ended its process, or the device gave up",
      true},
+    {Cause::launch_refused, "launch_refused",
+     "the kernel never ran: its launch asks for more than a block may have"},
     {Cause::hang, "hang", "the kernel did not end"},
     {Cause::deadlock, "deadlock", "lanes wait for what never comes, or for each other", true},
     {Cause::machine_rule, "machine_rule",

@@ -148,6 +148,8 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     write_slice(slice->found, settings.slice_file);
   }
   refusal_ = outcome == Outcome::ok ? "" : fault;
+  const bool is_refused = outcome == Outcome::refused_sides || outcome == Outcome::refused_memory;
+  if (is_refused && refused_launch_.empty()) refused_launch_ = fault;
   return outcome;
 }
 

@@ -109,6 +109,8 @@ class Device {
   void settle() { ending_.reset(); }
   /// Why the last launch, or the last module, was not taken.
   const std::string& refusal() const { return refusal_; }
+  /// Why the first launch that was refused was; empty: none was.
+  const std::string& refused_launch() const { return refused_launch_; }
   /// What the failed kernel did.
   FaultKind fault() const { return fault_; }
 
@@ -158,7 +160,7 @@ class Device {
   std::map<const void*, VariableOf> variables_;
   std::optional<History> history_;
   Work work_;
-  std::string failure_, refusal_;
+  std::string failure_, refusal_, refused_launch_;
   bool refused_ = false;
   std::size_t denied_ = 0;  ///< bytes of the last allocation that failed
   FaultKind fault_ = FaultKind::launch_failure;

@@ -74,6 +74,8 @@ struct RuntimeEntry {
   bool (*refused)();
   /// Whether it went wrong behind an allocation that had failed.
   bool (*lacked_memory)();
+  /// Why the first launch that was refused was: its kernel never ran; empty where none was.
+  const char* (*refused_launch)();
   Work (*work)();
   /// Writes the text of the file `ptx` for a GPU, its markers instructions (ptx/rewrite_markers.h),
   /// to `file`. False where that cannot be: `why` takes the reason.

@@ -92,7 +92,9 @@ TermId Terms::divide_by_sum(TermId x, TermId inverse) {
                     : Conflict::inverse_of_other_unit,
                 x, inverse);
   }
-  const bool other_keys = term.kind == TermKind::output && term.set != sum.set;
+  // A part of a row may be divided by the l of all of it before the parts are added up.
+  const bool is_part = sets_.unite(term.set, sum.set).set == sum.set;
+  const bool other_keys = term.kind == TermKind::output && !is_part;
   return other_keys ? note(term, Conflict::inverse_of_other_keys, x, inverse) : make(term);
 }
 

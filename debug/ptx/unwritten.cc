@@ -126,11 +126,18 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
     return;
   }
   const Place* operands = program_.operands.data() + in.operands;
+  std::array<std::uint32_t, 2> selected = {0, 0};  // lanes whose half is written of what they take
   if (in.selects) {
     const std::uint32_t first = predicate(in.s[2]);
-    take(unwritten(in.s[0]), mask & first);
-    take(unwritten(in.s[1]), mask & ~first);
-    take(unwritten(in.s[2]), mask);
+    const Unwritten one = unwritten(in.s[0]), other = unwritten(in.s[1]), by = unwritten(in.s[2]);
+    take(one, mask & first);
+    take(other, mask & ~first);
+    take(by, mask);
+    for (std::size_t half = 0; half < 2; ++half) {
+      selected[half] =
+          ((first & (~one.lanes | one.but[half])) | (~first & (~other.lanes | other.but[half]))) &
+          ~by.lanes & ~doubt_.lanes;
+    }
   } else {
     for (int i = 0; i < in.source_count; ++i) {
       take(unwritten(operands[in.result_count + i]), mask);
@@ -142,6 +149,7 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
   }
   const bool is_guarded = in.guard != no_place && (unwritten(in.guard).lanes & active) != 0;
   if (!is_guarded) given.but = written_halves_of(in, given.lanes);
+  if (!is_guarded && in.selects) given.but = {given.lanes & selected[0], given.lanes & selected[1]};
   for (int i = 0; i < in.result_count; ++i) {
     Unwritten value = given;
     if (in.halves == Halves::parted && !is_guarded) {

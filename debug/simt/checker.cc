@@ -111,6 +111,8 @@ void Checker::begin(const void* kernel, std::size_t shared_bytes, bool is_first)
 }
 
 void Checker::begin(std::size_t shared_bytes, bool is_first) {
+  // What came before may have been refused, and never begun.
+  is_first = is_first || cells_.size() < regions_.size();
   shared_bytes_ = is_first ? shared_bytes : std::max(shared_bytes_, shared_bytes);
   found_.clear();
   if (!is_first) {

@@ -52,7 +52,15 @@ void limit_memory() {
 /// What the machine's CUDA runtime knows of a run.
 void tell_of(const ptx::RuntimeEntry& runtime, RunRecord& record) {
   std::snprintf(record.arch, sizeof record.arch, "any");
-  if (*runtime.failure() == '\0') return;
+  if (*runtime.failure() == '\0') {
+    // The module has said by which of CUDA's errors.
+    if (record.status == ModuleStatus::kernel_fault && *runtime.refused_launch() != '\0') {
+      const std::string said = record.message;
+      record.fail(ModuleStatus::kernel_fault,
+                  (said + ": the launch was refused: " + runtime.refused_launch()).c_str());
+    }
+    return;
+  }
   record.fail(runtime.refused()         ? ModuleStatus::refused
               : runtime.lacked_memory() ? ModuleStatus::no_memory
                                         : ModuleStatus::kernel_fault,

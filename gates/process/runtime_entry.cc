@@ -25,6 +25,7 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
       [] { return Device::instance().failure().c_str(); },
       [] { return Device::instance().refused(); },
       [] { return Device::instance().lacked_memory(); },
+      [] { return Device::instance().refused_launch().c_str(); },
       [] { return Device::instance().work(); },
       [](const char* ptx, const lanescope::ptx::MarkerRun& run,
          const lanescope::ptx::MarkerBuffers& buffers, int file, char* why, std::size_t why_bytes) {

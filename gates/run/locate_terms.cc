@@ -39,7 +39,9 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
     const bool rounds = judged.fault && judged.fault->cause == Cause::precision_lost;
     if ((!judged.fault || rounds) && how == Precision::open) {
       auto rough = judge_numbers(provenance, problem, inputs, of->wrong.rows, true);
-      if (rough && rough->stage <= Stage::qk) judged.fault = std::move(rough);
+      // Weights are rounded to the inputs' type as they may be: what is too rough comes behind them.
+      if (rough && rough->of_weights) rough->stage = Stage::pv;
+      if (rough && (rough->stage <= Stage::qk || !judged.fault)) judged.fault = std::move(rough);
     }
   }
   return judged;

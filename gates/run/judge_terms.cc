@@ -18,6 +18,7 @@ TermJudgement TermJudging::judge() {
     judgement.fault = of_conflict(*found);
   } else {
     judgement.fault = of_outputs();
+    if (judgement.fault) judgement.fault->of_outputs = true;
     if (found && !judgement.fault) judgement.fault = of_conflict(*found);
     judgement.is_whole = !judgement.fault && are_whole();
   }

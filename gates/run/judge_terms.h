@@ -21,6 +21,7 @@ struct TermFault {
   std::optional<Stage> or_stage = {};
   bool stage_is_told = false;  ///< by what stands in order, and what does not
   bool of_weights = false;     ///< exponents are wrong, of the weights of scores
+  bool of_outputs = false;     ///< all terms go together: outputs lack some, or have others
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
       operand;  ///< Q (0), K (1) or V (2), whose elements are others than they should

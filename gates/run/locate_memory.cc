@@ -88,16 +88,20 @@ bool is_of_access(Cause cause) {
   return cause == Cause::out_of_bounds || cause == Cause::misaligned;
 }
 
-/// Whether the SIMT machine computes the same with it and without.
-bool is_order_alone(Cause cause) {
+/// Whether the SIMT machine computes the same with it and without: a fence, or the end of what a
+/// block copies to itself and does not wait for.
+bool is_order_alone(const Diagnosis& memory) {
+  const Cause cause = memory.cause;
+  const bool to_itself =
+      cause == Cause::unfinished_copy && !memory.memory.front().finding.access.write;
   return cause == Cause::missing_proxy_fence || cause == Cause::missing_register_fence ||
-         cause == Cause::unfenced_barrier;
+         cause == Cause::unfenced_barrier || to_itself;
 }
 
-/// Where values are wrong on the SIMT machine, a fence that is missing is a fault besides.
+/// Where values are wrong on the SIMT machine, that is a fault besides.
 bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location) {
   const Diagnosis& values = *location.diagnosis;
-  if (!is_order_alone(memory.cause) || values.by_end) return false;
+  if (!is_order_alone(memory) || values.by_end) return false;
   const bool on_machine = location.backend == "sim";
   if (on_machine ? !values.first : !values_on_machine(probe).first) return false;
   const bool known = std::ranges::any_of(

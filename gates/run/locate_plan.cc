@@ -53,7 +53,8 @@ class Planner {
       probe.other_shapes.push_back(shape_text(length_text(1, keys)));
     };
     square(of_keys("a single tile", rows_, 1), side_);
-    square(of_keys("several tiles", rows_, 3), 3 * side_);
+    Probe& several = square(of_keys("several tiles", rows_, 3), 3 * side_);
+    for (const int length : {256, 384, 512, 1024}) square(several, length);
     add("enough rows to solve a product for its operands", length_text(128, 128));
     square(of_keys("the maximum rises in every tile", rows_, 3), 3 * side_).options.input =
         "rising";

@@ -1,8 +1,12 @@
 #include "gates/run/probe_runs.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <tuple>
 #include <utility>
 
+#include "debug/report/suggested_command.h"
+#include "gates/run/presets.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -42,6 +46,10 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   }
   own.report = diff_against_reference(own.dump, threads_);
   own.text = options_text(probe.options, own.dump.info.problem);
+  texts_.insert(own.text);
+  const Problem& problem = own.dump.info.problem;
+  const std::pair lengths(problem.len_q, problem.len_kv);
+  if (std::ranges::find(taken_, lengths) == taken_.end()) taken_.push_back(lengths);
   location_.backend = own.dump.info.backend;
   location_.shown.clear();
   for (const DumpSite& entry : own.dump.info.sites) location_.shown.push_back(entry.site.id);
@@ -67,6 +75,17 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
     }
   };
   try_others();
+  // Of the lengths that it is known to take, with what else was asked for.
+  for (std::size_t i = 0; !refused_.empty() && i <= probe.other_shapes.size(); ++i) {
+    const std::string& shape = i == 0 ? asked.shape : probe.other_shapes[i - 1];
+    for (std::size_t taken = 0; !refused_.empty() && taken < taken_.size() && !shape.empty();
+         ++taken) {
+      Problem problem = parse_shape(asked.preset, shape, asked.causal);
+      std::tie(problem.len_q, problem.len_kv) = taken_[taken];
+      probe.options.shape = shape_option(problem);
+      if (!texts_.contains(options_text(probe.options, problem))) own = run(probe);
+    }
+  }
   if (!refused_.empty() && !asked.causal) {
     probe.options = asked;
     probe.options.causal = true;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "debug/dump/dump.h"
@@ -26,8 +29,9 @@ class ProbeRuns {
   /// `threads`: of a diff. Runs, and what was not tried, go into `location`.
   ProbeRuns(int threads, Location& location) : threads_(threads), location_(location) {}
 
-  /// Runs a probe in the first of its shapes that the kernel does not refuse, or with a causal mask
-  /// where it takes no other problems; the probe is that then. Nothing where it takes none. Throws
+  /// Runs a probe in the first of its shapes that the kernel does not refuse, with the lengths of a
+  /// problem that it took before, or with a causal mask where it takes no other problems; the probe
+  /// is that then. Nothing where it takes none. Throws
   /// as prepare and launch do where the user asked for the problem, EnvironmentError where the
   /// first run of all finds no memory or no module.
   std::optional<ProbeRun> run_nearest(Probe& probe);
@@ -51,6 +55,8 @@ class ProbeRuns {
   Location& location_;
   std::vector<RunTraits> traits_;
   std::vector<std::string> refusals_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken_;  ///< queries and keys of problems
+  std::set<std::string> texts_;                               ///< of all runs, as ProbeRun::text
   std::string refused_;  ///< why the last problem was left out; empty: it was not, by the kernel
   std::string kernel_, module_name_, marked_ptx_;
 };

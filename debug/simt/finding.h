@@ -73,8 +73,6 @@ struct Finding {
   /// Of a read of bytes of shared memory that nobody wrote: how many lie side by side, at most 64;
   /// 0: it is not known.
   int unwritten_run = 0;
-  bool updates = false;  ///< of the same: who reads them stores there what it made of them
-  int left_early = 0;    ///< of the same: threads that exited before the block's first barrier
   /// Of a double arrival: a wait was missing in the block before, so that a thread ran ahead.
   bool behind_missing_wait = false;
   Party used = {};    ///< who used what was read of bytes that nobody wrote; place 0: unknown
@@ -82,6 +80,9 @@ struct Finding {
   Progress earlier_passed = {};   ///< by the lane of `earlier`, until now
   const void* address = nullptr;  ///< of a register, in the stack of the lane of `access`
   std::optional<SiteId> site_of_register = {};  ///< `offset` is then from its begin
+  // Of a read of bytes of shared memory that nobody wrote:
+  bool updates = false;  ///< who reads them stores there what it made of them
+  int left_early = 0;    ///< threads that exited before the block's first barrier
 };
 
 /// Whether the two accesses are of lanes of one warp.

@@ -51,6 +51,8 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   if (!site && !is_operand) return at;
   at.site = site ? site->id : *item.site;
   at.stage = site ? site->stage : Stage::load;
+  // Outputs may be what a kernel goes on from: its own code says which stage does.
+  if (item.site && is_output(*item.site) && item.stage) at.stage = *item.stage;
   // The fence is the product's, whoever wrote its operand.
   const bool lacks_fence = cause_of(f.kind) == Cause::missing_register_fence;
   if (lacks_fence && at.site == SiteId::p) at.stage = Stage::pv;

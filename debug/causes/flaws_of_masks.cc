@@ -201,6 +201,8 @@ void add_mask_values(const DumpInfo& info, Flaws& flaws) {
     add(score + ", in l alone", 1 + (value != 0), value, true);
   }
   add("l counts the masked keys of the tiles too", 0, std::nullopt, true);
+  flaws.back().cause = p.causal ? Cause::causal_mask_missing : Cause::tail_mask_missing;
+  flaws.back().stage = Stage::softmax;
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace lanescope {
 /// gives all pairs.
 std::optional<std::int64_t> TermJudging::stride_of_values(const Samples& samples) const {
   std::int64_t least = 1, most = 4 * p_.d;
+  std::set<std::int64_t> shifts;
   for (const auto& [weight, value] : samples) {
+    shifts.insert(value.row - weight.key);
     const std::int64_t key = weight.key % p_.len_kv % tile_;
     const std::int64_t at = value.row % p_.len_kv % tile_ * p_.d + value.column;
     if (tile_of(value.row) != tile_of(weight.key)) return std::nullopt;
@@ -21,6 +23,7 @@ std::optional<std::int64_t> TermJudging::stride_of_values(const Samples& samples
     least = std::max(least, (at - p_.d) / key + 1);
     most = std::min(most, at / key);
   }
+  if (shifts.size() == 1) return std::nullopt;  // all are one row off, or so many
   constexpr std::int64_t open = 4;
   const bool known = least <= most && most - least < open && !(least <= p_.d && p_.d <= most);
   // Of few that are left, the one that is a multiple of most.

@@ -165,7 +165,7 @@ void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string
                                  [](const auto& rows) { return rows.second.size() == 1; });
   // Of a row of another tile: it holds what it held before.
   const auto is_carried = [this, &found](const Term& x, const Term& y) {
-    if (head_of(x.row) != head_of(y.row)) return y.row < x.row;
+    if (head_of(x.row) != head_of(y.row)) return true;
     return found.sums_too && std::abs(x.row - y.row) >= 16;
   };
   const bool carried = pairs && most_of(found.samples, is_carried);

@@ -230,9 +230,11 @@ class NumberJudging {
       fault.evidence = {line + ": " + what + " are off by " + number_text(fit.error, 2) +
                         " of a typical one: right but for rounding"};
     } else {
-      fault.evidence = {line + ": " + what + " are no multiples of what they should be, off by " +
-                        number_text(fit.error, 2) +
-                        " of a typical one; before that, all are right"};
+      const std::string off_by = std::isnan(fit.error)
+                                     ? "some NaN"
+                                     : "off by " + number_text(fit.error, 2) + " of a typical one";
+      fault.evidence = {line + ": " + what + " are no multiples of what they should be, " + off_by +
+                        "; before that, all are right"};
     }
     return fault;
   }

@@ -47,10 +47,11 @@ class Planner {
       if (rows != br_) probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
       return probe;
     };
-    // Who decodes takes few queries, or one.
+    // Who decodes takes few queries, or one, which sees all keys.
     const auto decoding = [&](Probe& probe, int rows, int keys) {
+      if (probe.options.causal) rows = std::max(rows, 4);
       probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
-      probe.other_shapes.push_back(shape_text(length_text(1, keys)));
+      if (!probe.options.causal) probe.other_shapes.push_back(shape_text(length_text(1, keys)));
     };
     square(of_keys("a single tile", rows_, 1), side_);
     Probe& several = square(of_keys("several tiles", rows_, 3), 3 * side_);
@@ -81,10 +82,10 @@ class Planner {
     decoding(ragged, 2 * br_, 4 * bc_ + 5);
     ragged.checked = ragged.broad = true;
     decoding(add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32)),
-             std::max(1, br_ / 2), side_ + 32);
+             br_ / 2, side_ + 32);
     // Where a block has no keys it comes to fewer barriers.
     Probe& keyless = add_causal("causal, rows that see no key", length_text(side_ + 32, side_));
-    decoding(keyless, br_, br_ / 2 + 1);
+    decoding(keyless, br_, std::max(br_, 4) / 2);
     keyless.broad = keyless.checked = true;
     add_causal("causal, rows that see no key of a tile that others see",
                length_text(side_ + br_ + br_ / 2, side_));

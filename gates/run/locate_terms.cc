@@ -31,7 +31,8 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
   const Problem& problem = of->dump.info.problem;
   const Provenance provenance = follow_provenance(of->run);
   TermJudgement judged = judge_terms(provenance, problem, of->dump.info.bc, of->wrong.rows);
-  // Where few scores count, weights of the others vanish as they are rounded: they are not left out.
+  // Where few scores count, weights of the others vanish as they are rounded: they are not left
+  // out.
   if (judged.fault && judged.fault->of_outputs && options.input != "random") judged.fault.reset();
   if (!judged.fault && judged.is_whole) {
     const Inputs inputs = inputs_of(of->dump);
@@ -41,7 +42,8 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
     const bool rounds = judged.fault && judged.fault->cause == Cause::precision_lost;
     if ((!judged.fault || rounds) && how == Precision::open) {
       auto rough = judge_numbers(provenance, problem, inputs, of->wrong.rows, true);
-      // Weights are rounded to the inputs' type as they may be: what is too rough comes behind them.
+      // Weights are rounded to the inputs' type as they may be: what is too rough comes behind
+      // them.
       if (rough && rough->of_weights) rough->stage = Stage::pv;
       if (rough && (rough->stage <= Stage::qk || !judged.fault)) judged.fault = std::move(rough);
     }

@@ -95,6 +95,7 @@ class Contest {
     if (fault_.share < 0.5 || (makes_infinity(standing_.cause) && !overflows_by_numbers())) return;
     const bool of_memory = !standing_.memory.empty();
     if (of_memory && !is_whole_ && writes_over_itself(standing_)) standing_.certain = false;
+    if (of_memory && !stage_) take_stage();  // that alone is not known
     if (of_memory && !is_consequence()) return;
     // Of two flaws at once one may stand for anything: what the terms say is one.
     const Finding* const flaw = named_flaw(standing_);
@@ -197,6 +198,12 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
   const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
   if (merges.empty() && may_be_merge) merges = elsewhere.merges();
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
+    place_in(Stage::combine, diagnosis);
+  }
+  const std::string nan = location.first_nan.empty() ? "" : location.first_nan.front();
+  const std::size_t at = nan.find(" at ");
+  if (memory.empty() && makes_infinity(diagnosis.cause) && at != nan.npos &&
+      is_of_merge(nan.substr(at + 4), merges)) {
     place_in(Stage::combine, diagnosis);
   }
   if (judged.is_whole) {

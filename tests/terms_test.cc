@@ -2,14 +2,11 @@
 
 #include "debug/ptx/terms.h"
 
-#include <array>
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "debug/ptx/index_sets.h"
-#include "debug/ptx/term_actions.h"
 #include "tests/support/catch.h"
 
 namespace lanescope::ptx {
@@ -262,38 +259,40 @@ TEST_CASE("terms: parts of the keys go together by the weights of their log-sum-
   }
 }
 
-TEST_CASE("terms: what instructions make of them, by their opcodes", "[terms]") {
-  using enum TermAction;
-  const auto is = [](const std::string& opcode, TermAction action, int to, int from, int numbers,
-                     int packs = 0, int parts = 1) {
-    INFO(opcode << ", packs " << packs);
-    const TermStep step = term_step(opcode, packs, parts);
-    CHECK(step.action == action);
-    CHECK(std::array<int, 3>{step.to, step.from, step.numbers} == std::array{to, from, numbers});
-  };
-  is("cvt.rn.f16x2.f32", convert_pair, 4, 4, 2);
-  is("cvt.rn.satfinite.e4m3x2.f32", convert_pair, 2, 4, 2);
-  is("cvt.rn.f16x2.e4m3x2", convert_halves, 4, 2, 2);
-  is("cvt.rn.bf16.f32", convert, 2, 4, 1);
-  is("cvt.rzi.s32.f32", convert, 4, 4, 1);
-  is("cvt.u32.u16", bits, 4, 2, 1);
-  is("fma.rn.bf16x2", fuse, 4, 4, 2);
-  is("mul.f16", multiply, 2, 2, 1);
-  is("add.s64", forget, 8, 8, 1);
-  is("mov.b32", pack, 4, 2, 1, 1, 2);
-  is("mov.b32", part, 2, 4, 1, 2, 2);
-  is("mov.b64", pack, 8, 2, 1, 1, 4);
-  std::istringstream of_words(
-      "fma.rn.f32 add.f32 sub.ftz.f32 max.f32 max.s32 neg.f32 div.full.f32 rcp.approx.ftz.f32 "
-      "ex2.approx.ftz.f32 lg2.approx.f32 add.s32 selp.f32 mov.f32 shl.b32 prmt.b32 mul.lo.s32 "
-      "setp.gt.f32 bar.sync mov.pred");
-  for (const TermAction action :
-       {fuse, add, subtract, choose, choose, negate, divide, invert, exponential, logarithm,
-        exponent, select, copy, bits, bits, forget, forget, forget, forget}) {
-    std::string opcode;
-    of_words >> opcode;
-    is(opcode, action, 4, 4, 1);
-  }
+TEST_CASE("terms: the inverse of a weight between two maxima is the factor the other way round",
+          "[terms]") {
+  Followed f;
+  const TermId first = f.score(3, 1), second = f.score(3, 6);
+  const Ids weights = f.weights(3, 0, 4, first);
+  const TermId l = f.sum(weights), o = f.output(weights, 0);
+  // alpha as 1 / exp(m_new - m_old).
+  const TermId inverse = f.terms.exponential(f.difference(second, first));
+  const TermId alpha = f.terms.invert(inverse);
+  CHECK(f.terms[alpha].kind == TermKind::weight);
+  CHECK(f.unit(f.terms.multiply(alpha, l)) == "3:6");
+  CHECK(f.unit(f.terms.divide(o, inverse)) == "3:6");
+  // The weight of the maximum itself is one: of a maximum that stays.
+  CHECK(f.terms.divide(o, weights[1]) == o);
+  CHECK(f.terms.divide(l, weights[1]) == l);
+  CHECK(f.met.empty());
+  // Of a single key it is l.
+  CHECK(f.unit(f.terms.divide(f.output({weights[1]}, 1), weights[1])) == "3:1-1");
+  CHECK(f.unit(f.terms.divide(weights[1], weights[1])) == "3:1-1");
+  f.terms.divide(o, f.weight(3, 6, second));
+  CHECK(f.met == Conflicts{Conflict::inverse_of_other_unit});
+}
+
+TEST_CASE("terms: a whole score added to itself is a function of it, as a cap is", "[terms]") {
+  Followed f;
+  const TermId whole = f.score(5, 2), half = f.score(5, 2, 0, 2);
+  CHECK(f.terms.add(whole, whole) == whole);
+  CHECK(f.is(f.terms.add(whole, f.score(5, 2)), TermKind::score, 5, "0-3"));
+  CHECK(f.met.empty());
+  f.terms.add(half, half);
+  f.terms.add(whole, half);
+  f.terms.add(whole, f.score(5, 3));
+  CHECK(f.met ==
+        Conflicts{Conflict::column_twice, Conflict::column_twice, Conflict::partial_of_other});
 }
 
 }  // namespace lanescope::ptx

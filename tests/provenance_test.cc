@@ -86,6 +86,20 @@ scored 3 0-31 4-7
   CHECK(read_provenance((folder / "none").string()).o.empty());
 }
 
+TEST_CASE("provenance: log-sum-exps that are nothing in all rows are not stored", "[terms]") {
+  const testing::TemporaryFolder folder;
+  const auto stored = [&](const std::string& last) {
+    testing::write_bytes(folder / "terms",
+                         "launch\no 3 8 output/3/-/0-31/0 own 0-31 - 1\n"
+                         "lse 3 1 - - - - 0\nlse 4 1 " +
+                             last + "\n");
+    return read_provenance((folder / "terms").string());
+  };
+  CHECK(stored("- - - - 0").lse.empty());
+  CHECK(stored("- - - - 0").o.size() == 1);
+  CHECK(stored("log_sum/4{0-31}/-/-/0 own - - 1").lse.size() == 2);
+}
+
 TEST_CASE("judge terms: lines by which numbers came there are quoted", "[terms]") {
   const auto shifted = [](Row row) {
     Pair pair{part("weight", row, {}, row), term("v", row + 16)};

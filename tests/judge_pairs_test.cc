@@ -1,0 +1,134 @@
+// What is said of wrong terms by the rows, keys and columns that meet in them.
+
+#include <functional>
+#include <string>
+
+#include "gates/run/judge_terms.h"
+#include "tests/support/catch.h"
+#include "tests/support/followed_rows.h"
+
+namespace lanescope {
+namespace {
+
+using namespace testing;
+using Catch::Matchers::ContainsSubstring;
+
+Said element(const std::string& array, Row row, Row column) {
+  Said element = term(array, row);
+  element.column = column;
+  return element;
+}
+Said score(Row row, Row key) {
+  Said score = term("score", row);
+  score.key = key;
+  return score;
+}
+
+}  // namespace
+
+TEST_CASE("judge terms: rows of K stand in the place of its columns", "[terms]") {
+  Followed run = met(Conflict::column_of_other, [](Row row) {
+    return Pair{element("q", row, row % 8), element("k", 64 + row % 8, row / 8 % 8)};
+  });
+  CHECK(run.is(Cause::transposed, Stage::qk));
+  CHECK(run.judged().fault.value().operand == 1);
+  // Few may be so by chance.
+  run.all.meetings.at(0).samples.resize(7);
+  CHECK_FALSE(run.is(Cause::transposed, Stage::qk));
+  // Columns that are eight apart are those of rows as well.
+  Followed apart = met(Conflict::column_of_other, [](Row row) {
+    return Pair{element("q", row, row % 16), element("k", 64 + row % 8, row % 16 ^ 8)};
+  });
+  apart.problem.d = 64;
+  CHECK(apart.is(Cause::permuted, Stage::qk));
+}
+
+TEST_CASE("judge terms: rows of V stand in the place of its columns, or at another distance",
+          "[terms]") {
+  // Element `at` of a tile of V of 64 columns meets the weight of `key`.
+  const auto taken = [](const std::function<Row(Row, Row)>& at) {
+    Followed run = met(Conflict::value_of_other_key, [&](Row row) {
+      const Row key = 2 + row % 14, element_at = at(key, row % 2 * 63);
+      return Pair{weight(row, 64 + key, 64), element("v", 64 + element_at / 64, element_at % 64)};
+    });
+    run.problem.d = 64;
+    return run;
+  };
+  const Followed turned = taken([](Row key, Row column) { return column % 8 * 64 + key; });
+  CHECK(turned.is(Cause::transposed, Stage::pv));
+  CHECK(turned.judged().fault.value().operand == 2);
+  for (const Row stride : {32, 48}) {
+    const TermFault fault =
+        taken([=](Row key, Row column) { return key * stride + column; }).judged().fault.value();
+    CHECK((fault.cause == Cause::wrong_stride && fault.stage == Stage::pv));
+    CHECK((fault.stage_is_told && !fault.or_stage && fault.operand == 2));
+    CHECK_THAT(fault.evidence.at(0), ContainsSubstring(std::to_string(stride) + " elements apart"));
+  }
+  // Rows that change places lie at no distance.
+  const Followed exchanged = taken([](Row key, Row column) { return (key ^ 1) * 64 + column; });
+  CHECK(exchanged.is(Cause::permuted, Stage::pv));
+  // Those of another tile are taken from there.
+  const Followed next = taken([](Row key, Row column) { return (key + 16) * 64 + column; });
+  CHECK(next.is(Cause::stale_operand, Stage::pv));
+  Followed few = taken([](Row key, Row column) { return key * 32 + column; });
+  few.all.meetings.at(0).samples.resize(7);
+  CHECK_FALSE(few.is(Cause::wrong_stride, Stage::pv));
+}
+
+TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these are", "[terms]") {
+  // A score meets a maximum so many rows and keys behind it.
+  const auto meets = [](Row row, Row key) {
+    return met(Conflict::maximum_of_other_row, [=](Row of) {
+      const Row first = of / 32 * 32 + of % 8;
+      return Pair{score(first + 8, 80), score(first + 8 + row, 80 + key)};
+    });
+  };
+  const Followed by_tile = meets(-8, -16);
+  CHECK(by_tile.is(Cause::operand_of_other_row, Stage::load));
+  CHECK(by_tile.judged().fault.value().operand == 0);
+  CHECK(meets(8, 16).is(Cause::operand_of_other_row, Stage::load));
+  CHECK(meets(8, -16).is(Cause::operand_of_other_row, Stage::softmax));
+  CHECK(meets(-8, -1).is(Cause::operand_of_other_row, Stage::load));  // the last of the tile before
+  CHECK(meets(8, 1).is(Cause::operand_of_other_row, Stage::softmax));  // of one tile
+  CHECK(meets(-4, -16).is(Cause::operand_of_other_row, Stage::softmax));
+  // A maximum of the head before was not cleared.
+  CHECK(meets(-32, -16).is(Cause::accumulator_not_cleared, Stage::softmax));
+  CHECK(meets(32, -16).is(Cause::operand_of_other_row, Stage::softmax));
+}
+
+TEST_CASE("judge terms: P·V of another column, of the same keys or others", "[terms]") {
+  const auto columns = [](const Keys& keys) {
+    return met(Conflict::output_of_other_column, [&](Row row) {
+      Pair pair{part("output", row, {{64, 79}}, 70), part("output", row, keys, 70)};
+      pair.second.column = 1;
+      return pair;
+    });
+  };
+  CHECK(columns({{64, 79}}).is(Cause::accumulator_not_cleared, Stage::pv));
+  CHECK(columns({{80, 95}}).is(Cause::permuted, Stage::pv));
+}
+
+TEST_CASE("judge terms: a maximum is subtracted from l, or from single weights", "[terms]") {
+  const auto from = [](const std::string& kind, const Keys& keys) {
+    return met(Conflict::weight_as_score, [&](Row row) {
+      return Pair{part(kind, row, keys, 70), score(row, 70)};
+    });
+  };
+  CHECK(from("sum", {{64, 79}}).is(Cause::wrong_formula, Stage::softmax));
+  CHECK(from("sum", {{64, 64}}).is(Cause::stale_value, Stage::softmax));
+  CHECK(from("weight", {}).is(Cause::stale_value, Stage::softmax));
+}
+
+TEST_CASE("judge terms: a row is divided by another's l, which its log-sum-exp has or not",
+          "[terms]") {
+  Followed run = met(Conflict::inverse_of_other_row, [](Row row) {
+    return Pair{part("output", row, {{64, 127}}, 70), part("inverse", row + 1, {{64, 127}}, 70)};
+  });
+  CHECK(run.is(Cause::operand_of_other_row, Stage::epilogue));
+  for (const Row row : run.wrong) run.all.lse[row][0].term.row = row + 1;
+  CHECK(run.is(Cause::operand_of_other_row, Stage::softmax));
+  run.all.lse.clear();  // none is stored
+  CHECK(run.is(Cause::operand_of_other_row, Stage::epilogue));
+}
+
+}  // namespace lanescope

@@ -204,58 +204,6 @@ TEST_CASE("few bytes that nobody wrote between others: a row's padding") {
   CHECK(diagnose(report).cause == Cause::uninitialised_read);
 }
 
-/// A stage reads bytes of shared memory that nobody wrote.
-CheckReport unwritten_in(Stage stage, const char* line) {
-  CheckReport report;
-  report.items = {item_of(simt::Kind::uninitialised_read, std::nullopt)};
-  report.items[0].finding.region = simt::shared_region;
-  report.items[0].region = "shared memory";
-  report.items[0].stage = stage;
-  report.items[0].access_line = line;
-  return report;
-}
-
-TEST_CASE("what nobody wrote in shared memory: who fills the tile, or who reads it") {
-  const CheckReport report = unwritten_in(Stage::qk, "k.cu:50 in qk");
-  Diagnosis alone = diagnose(report);
-  REQUIRE(may_be_unfilled(alone));
-  settle_unfilled(nullptr, alone);
-  CHECK_FALSE(alone.certain);
-  CHECK(alone.stage() == Stage::load);
-
-  Diagnosis same = diagnose(report);
-  settle_unfilled(&report, same);
-  CHECK_FALSE(same.certain);
-
-  Diagnosis rows = diagnose(report);
-  const CheckReport other = unwritten_in(Stage::qk, "k.cu:51 in qk");
-  settle_unfilled(&other, rows);
-  CHECK(rows.certain);
-  CHECK(rows.stage() == Stage::load);
-
-  CHECK_FALSE(may_be_unfilled(diagnose(unwritten_in(Stage::load, "k.cu:50 in load"))));
-  CheckReport named = report;  // the kernel says what lies there
-  named.items[0].site = SiteId::k_smem;
-  CHECK_FALSE(may_be_unfilled(diagnose(named)));
-}
-
-TEST_CASE("what nobody wrote is NaN: numbers that are wrong have another reason, too") {
-  const CheckReport report = unwritten_in(Stage::softmax, "k.cu:50 in softmax");
-  Diagnosis values, memory = diagnose(report);
-  values.first.emplace();
-  values.first->got = std::numeric_limits<double>::quiet_NaN();
-  doubt_unwritten_read(values, memory);
-  CHECK(memory.certain);
-  values.first->got = 0.25;
-  doubt_unwritten_read(values, memory);
-  CHECK_FALSE(memory.certain);
-
-  Diagnosis race = diagnose(report);
-  race.cause = Cause::race;
-  doubt_unwritten_read(values, race);
-  CHECK(race.certain);
-}
-
 TEST_CASE("a copy that its own lane does not wait for races with the others, too") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

@@ -1,0 +1,110 @@
+// Reads of what nobody wrote: whose fault they are, and what they do not explain.
+
+#include <limits>
+#include <string>
+
+#include "debug/causes/diagnose.h"
+#include "tests/support/catch.h"
+#include "tests/support/diagnosed.h"
+
+namespace lanescope {
+namespace {
+
+/// A stage reads bytes of shared memory that nobody wrote.
+CheckReport unwritten_in(Stage stage, const char* line) {
+  CheckReport report;
+  report.items.emplace_back();
+  report.items[0].finding.kind = simt::Kind::uninitialised_read;
+  report.items[0].finding.region = simt::shared_region;
+  report.items[0].region = "shared memory";
+  report.items[0].element = "shared memory + 8 bytes";
+  report.items[0].stage = stage;
+  report.items[0].access_line = line;
+  return report;
+}
+
+TEST_CASE("what nobody wrote in shared memory: who fills the tile, or who reads it") {
+  const CheckReport report = unwritten_in(Stage::qk, "k.cu:50 in qk");
+  Diagnosis alone = diagnose(report);
+  REQUIRE(may_be_unfilled(alone));
+  settle_unfilled(nullptr, alone);
+  CHECK_FALSE(alone.certain);
+  CHECK(alone.stage() == Stage::load);
+
+  Diagnosis same = diagnose(report);
+  settle_unfilled(&report, same);
+  CHECK_FALSE(same.certain);
+
+  Diagnosis rows = diagnose(report);
+  const CheckReport other = unwritten_in(Stage::qk, "k.cu:51 in qk");
+  settle_unfilled(&other, rows);
+  CHECK(rows.certain);
+  CHECK(rows.stage() == Stage::load);
+
+  CHECK_FALSE(may_be_unfilled(diagnose(unwritten_in(Stage::load, "k.cu:50 in load"))));
+  CheckReport named = report;  // the kernel says what lies there
+  named.items[0].site = SiteId::k_smem;
+  CHECK_FALSE(may_be_unfilled(diagnose(named)));
+}
+
+TEST_CASE("what nobody wrote is NaN: numbers that are wrong have another reason, too") {
+  const CheckReport report = unwritten_in(Stage::softmax, "k.cu:50 in softmax");
+  Diagnosis values, memory = diagnose(report);
+  values.first.emplace();
+  values.first->got = std::numeric_limits<double>::quiet_NaN();
+  doubt_unwritten_read(values, memory);
+  CHECK(memory.certain);
+  values.first->got = 0.25;
+  doubt_unwritten_read(values, memory);
+  CHECK_FALSE(memory.certain);
+
+  Diagnosis race = diagnose(report);
+  race.cause = Cause::race;
+  doubt_unwritten_read(values, race);
+  CHECK(race.certain);
+}
+
+TEST_CASE("what nobody wrote in shared memory: threads that left leave out their part") {
+  CheckReport report = unwritten_in(Stage::qk, "k.cu:50 in qk");
+  report.items[0].finding.left_early = 16;
+  Diagnosis early = diagnose(report);
+  REQUIRE(may_be_unfilled(early));
+  settle_unfilled(nullptr, early);
+  CHECK(early.certain);
+  CHECK(early.stage() == Stage::load);
+  CHECK(early.evidence.back().starts_with("16 threads of the block had exited before its first"));
+  // Where none need leave it is so as well: that is not why.
+  Diagnosis whole = diagnose(report);
+  settle_unfilled(&report, whole);
+  CHECK_FALSE(whole.certain);
+  report.items[0].finding.left_early = 0;
+  Diagnosis none = diagnose(report);
+  settle_unfilled(nullptr, none);
+  CHECK_FALSE(none.certain);
+  CHECK(none.stage() == Stage::load);
+}
+
+TEST_CASE("what is read unwritten and stored anew was never set, whatever the values are") {
+  CheckReport report = unwritten_in(Stage::pv, "k.cu:50 in pv");
+  const auto doubted = [&] {
+    Diagnosis values, memory = diagnose(report);
+    values.first.emplace();
+    values.first->got = 0.25;
+    doubt_unwritten_read(values, memory);
+    return !memory.certain;
+  };
+  CHECK(may_be_unfilled(diagnose(report)));
+  CHECK(doubted());
+  report.items[0].finding.updates = true;
+  const Diagnosis memory = diagnose(report);
+  CHECK(updates_unwritten(memory));
+  CHECK(testing::joined(memory.evidence).find("was never set") != std::string::npos);
+  CHECK_FALSE(may_be_unfilled(memory));
+  CHECK_FALSE(doubted());
+  Diagnosis race = memory;
+  race.cause = Cause::race;
+  CHECK_FALSE(updates_unwritten(race));
+}
+
+}  // namespace
+}  // namespace lanescope

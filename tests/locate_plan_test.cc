@@ -109,5 +109,84 @@ TEST_CASE("locate's plan: scores that rise steeply are for kernels of which noth
   CHECK(find(theirs, "the maximum rises steeply")->options.input == "steep");
 }
 
+/// Whether one of the problems that are tried where it is refused is `what`.
+template <class F>
+bool has_other(const Probe& probe, F&& what) {
+  return std::ranges::any_of(probe.other_shapes, [&](const std::string& shape) {
+    return what(parse_shape("", shape, probe.options.causal));
+  });
+}
+
+TEST_CASE("locate's plan: fewer keys than a tile") {
+  for (const int bc : {8, 16, 32, 64, 128}) {
+    const std::vector<Probe> probes = plan_of(stranger, 64, bc);
+    const Probe* const probe = find(probes, "fewer keys than a tile");
+    REQUIRE(probe);
+    CHECK(problem_of(*probe).len_kv < bc);
+    CHECK(probe->checked);
+    CHECK_FALSE(has_other(*probe, [&](const Problem& p) { return p.len_kv >= bc; }));
+    for (const int multiple : {8, 16}) {
+      const auto is_square = [&](const Problem& p) {
+        return p.len_q == multiple && p.len_kv == multiple;
+      };
+      CHECK(has_other(*probe, is_square) == (multiple < bc));
+    }
+  }
+  // A tile of few has none.
+  CHECK_FALSE(find(plan_of(stranger, 64, 4), "fewer keys than a tile"));
+}
+
+TEST_CASE("locate's plan: tails of kernels that take multiples of less than their tiles") {
+  for (const int side : {32, 64, 128}) {
+    const std::vector<Probe> probes = plan_of(stranger, side, side);
+    for (const char* const about : {"a ragged tail", "causal, ragged, several tiles"}) {
+      const Probe* const probe = find(probes, about);
+      REQUIRE(probe);
+      CHECK(probe->checked);
+      for (const int multiple : {1, 8, 16}) {
+        INFO(about << ", tiles of " << side << ", multiples of " << multiple);
+        CHECK(has_other(*probe, [&](const Problem& p) {
+          return p.len_q == p.len_kv && p.len_kv % multiple == 0 && p.len_kv % side != 0;
+        }));
+      }
+    }
+    // What has no tail is none.
+    const auto is_whole = [&](const Problem& p) { return p.len_kv % side == 0; };
+    CHECK_FALSE(has_other(*find(probes, "a ragged tail"), is_whole));
+  }
+}
+
+TEST_CASE("locate's plan: kernels that take few queries, or one, get problems of their own") {
+  for (const int br : {4, 16, 64}) {
+    const std::vector<Probe> probes = plan_of(stranger, br, 32);
+    for (const char* const about :
+         {"several heads", "a ragged tail", "fewer keys than a tile", "causal",
+          "causal, ragged, several tiles", "causal, fewer queries than keys"}) {
+      INFO(about << ", tiles of " << br);
+      const Probe* const probe = find(probes, about);
+      REQUIRE(probe);
+      const Problem asked = problem_of(*probe);
+      const auto takes = [&](const auto& queries) {
+        return has_other(*probe, [&](const Problem& p) {
+          return p.heads == asked.heads && p.causal == asked.causal && queries(p.len_q);
+        });
+      };
+      CHECK(takes([](std::int64_t queries) { return queries == 1; }));
+      CHECK(takes([&](std::int64_t queries) { return queries > 1 && queries <= 2 * br; }));
+    }
+    // One batch alone, heads that share keys and heads that do not.
+    const Probe& heads = *find(probes, "several heads");
+    for (const std::int64_t heads_kv : {3, 6}) {
+      CHECK(has_other(heads, [&](const Problem& p) {
+        return p.batch == 1 && p.len_q == 1 && p.heads == 6 && p.heads_kv == heads_kv;
+      }));
+    }
+    // The tail is one still.
+    const auto of_one = [](const Problem& p) { return p.len_q == 1 && p.len_kv % 32 != 0; };
+    CHECK(has_other(*find(probes, "a ragged tail"), of_one));
+    CHECK(has_other(*find(probes, "causal, ragged, several tiles"), of_one));
+  }
+}
+
 }  // namespace
 }  // namespace lanescope

@@ -256,6 +256,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"v_zero_from_len_q", "written_zero"},
       {"window_by_pages", "sliding_window"},
       {"maximum_not_kept", "never_updated"},
+      {"soft_cap_base_two", "wrong_formula"},
   };
   return bugs;
 }

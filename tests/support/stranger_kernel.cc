@@ -515,8 +515,8 @@ struct Kernel {
         }
         if (is("scores_of_odd_tiles_unscaled") && t % 2 == 1) sum *= std::sqrt(float(p.d));
         if (is("scores_cut_off")) sum = std::min(sum, 0.7F * 1.4426950408889634F);
-        if (is("soft_cap")) {
-          const float cap = 20 * 1.4426950408889634f;
+        if (is("soft_cap") || is("soft_cap_base_two")) {
+          const float cap = is("soft_cap") ? 20 * 1.4426950408889634f : 20;
           sum = cap * std::tanh(sum / cap);
         }
         const auto at = static_cast<std::size_t>(r * bc + c);

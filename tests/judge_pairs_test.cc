@@ -70,6 +70,12 @@ TEST_CASE("judge terms: rows of V stand in the place of its columns, or at anoth
   // Those of another tile are taken from there.
   const Followed next = taken([](Row key, Row column) { return (key + 16) * 64 + column; });
   CHECK(next.is(Cause::stale_operand, Stage::pv));
+  // Rows that are all one off lie where they should.
+  const Followed shifted = met(Conflict::value_of_other_key, [](Row row) {
+    const Row key = 2 + row % 12;
+    return Pair{weight(row, 64 + key, 64), element("v", 65 + key, 0)};
+  });
+  CHECK_FALSE(shifted.is(Cause::wrong_stride, Stage::pv));
   Followed few = taken([](Row key, Row column) { return key * 32 + column; });
   few.all.meetings.at(0).samples.resize(7);
   CHECK_FALSE(few.is(Cause::wrong_stride, Stage::pv));
@@ -91,9 +97,10 @@ TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these 
   CHECK(meets(-8, -1).is(Cause::operand_of_other_row, Stage::load));  // the last of the tile before
   CHECK(meets(8, 1).is(Cause::operand_of_other_row, Stage::softmax));  // of one tile
   CHECK(meets(-4, -16).is(Cause::operand_of_other_row, Stage::softmax));
-  // A maximum of the head before was not cleared.
-  CHECK(meets(-32, -16).is(Cause::accumulator_not_cleared, Stage::softmax));
-  CHECK(meets(32, -16).is(Cause::operand_of_other_row, Stage::softmax));
+  // A maximum of another head was not cleared.
+  for (const int row : {-32, 32}) {
+    CHECK(meets(row, -16).is(Cause::accumulator_not_cleared, Stage::softmax));
+  }
 }
 
 TEST_CASE("judge terms: P·V of another column, of the same keys or others", "[terms]") {

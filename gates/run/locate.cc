@@ -1,13 +1,12 @@
 #include "gates/run/locate.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstddef>
 #include <utility>
 
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
+#include "gates/run/accessing_lines.h"
 #include "gates/run/lane_order.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
@@ -26,32 +25,6 @@
 
 namespace lanescope {
 namespace {
-
-/// Where lanes were as the run ended: "ret at x.cu:17: the block exits".
-std::vector<std::string> ending_lines(const Diagnosis& diagnosis) {
-  std::vector<std::string> lines;
-  for (const std::string& line : diagnosis.evidence) {
-    const std::size_t at = line.find(" at "), dot = line.rfind(':', line.find(": ", at));
-    if (!diagnosis.by_end || lines.size() == 2 || at == line.npos || dot == line.npos) continue;
-    const std::string place = line.substr(at + 4, line.find_first_of(":, ", dot + 1) - at - 4);
-    const bool is_place = dot > at && dot + 1 < line.size() && std::isdigit(line[dot + 1]);
-    if (is_place && std::ranges::find(lines, place) == lines.end()) lines.push_back(place);
-  }
-  return lines;
-}
-
-/// Where the source makes the accesses that the memory checker's first finding is about.
-std::vector<std::string> accessing_lines(const Diagnosis& diagnosis) {
-  std::vector<std::string> lines;
-  if (diagnosis.memory.empty()) return ending_lines(diagnosis);
-  const CheckReport::Item& item = diagnosis.memory.front();
-  for (const std::string& line : {item.waited_line, item.access_line, item.earlier_line}) {
-    if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end()) {
-      lines.push_back(line);
-    }
-  }
-  return lines;
-}
 
 class Search {
  public:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -116,6 +117,9 @@ const Module* open_library(const Task& task, MarkedCudaFunction*& mark) {
     library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (!library) throw EnvironmentError(dlerror());
+  // The driver compiles what has PTX alone, which may take longer than a kernel may: now.
+  auto* const wake = reinterpret_cast<int (*)(void*)>(dlsym(library, "cudaFree"));
+  if (wake && !task.is_marked) wake(nullptr);
   return reinterpret_cast<decltype(&lanescope_module)>(dlsym(library, "lanescope_module"))();
 }
 const Module* open_ptx(const Task& task, MarkedCudaFunction*& mark) {
@@ -154,6 +158,7 @@ void run_task(Task& task, const int* files) {
   } catch (const Error& error) {
     failure = error.what();
   }
+  record.loaded = true;
   if (module) {
     if (mark) mark(&task.marked, &record.marked);
     run_in_this_process(*module, run, record);
@@ -172,6 +177,7 @@ void run_task(Task& task, const int* files) {
 }
 
 void serve(int socket) {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // not as the first kernel is launched
   Task task;
   int files[file_count];
   while (receive_task(socket, task, files)) {

@@ -110,17 +110,22 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
   send(socket, "", 1, MSG_NOSIGNAL);
 }
 
-/// Whether it says a word or ends in time; in time: a block ends now and then.
-bool wait_for(Child& child, const RunRecord& record, double timeout,
-              PrintedText* printed = nullptr) {
+/// Whether it says a word or ends in time; in time: a block ends now and then. `loads`: before it
+/// runs the kernel, its driver compiles it, which is not the kernel's time.
+bool wait_for(Child& child, const RunRecord& record, double timeout, PrintedText* printed = nullptr,
+              bool loads = false) {
+  constexpr double seconds_to_load = 120;
   Clock::time_point begin = Clock::now();
   for (std::int64_t ended = 0;;) {
     const Child::Heard heard = child.listen(std::min(printed ? 0.25 : 1.0, timeout));
     if (printed) printed->pass_on();
     if (heard != Child::Heard::nothing) return true;
-    if (record.words.blocks_ended != ended) begin = Clock::now();
+    const bool goes_on = record.words.blocks_ended != ended || (loads && record.loaded);
+    if (goes_on) begin = Clock::now();
     ended = record.words.blocks_ended;
-    if (seconds_since(begin) >= timeout) return false;
+    loads = loads && !record.loaded;
+    if (seconds_since(begin) >= (loads ? std::max(timeout, seconds_to_load) : timeout))
+      return false;
   }
 }
 
@@ -229,7 +234,7 @@ RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& rec
   CudaProcess& process = CudaProcess::instance();
   Child& child = process.start({library, ptx_path_of(module)}, wish.run, wish.memory, wish.printed,
                                wish.markers ? &marked : nullptr);
-  if (!wait_for(child, record, wish.timeout_seconds)) {
+  if (!wait_for(child, record, wish.timeout_seconds, nullptr, true)) {
     process.end();
     return fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
   }

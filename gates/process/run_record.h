@@ -10,7 +10,8 @@ namespace lanescope {
 /// zeroes, then is constructed in place.
 struct RunRecord {
   ModuleStatus status = ModuleStatus::ok;
-  bool ended = false;  ///< the module's run returned
+  bool loaded = false;  ///< on a GPU: what it has is compiled for it
+  bool ended = false;   ///< the module's run returned
   char message[4096] = "";
   char device[256] = "";
   char arch[32] = "";

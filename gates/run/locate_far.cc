@@ -1,5 +1,6 @@
 #include "gates/run/locate_far.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "gates/run/far_head.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/source_place.h"
+#include "reference/error.h"
 
 namespace lanescope {
 namespace {
@@ -62,16 +64,27 @@ std::vector<FarSide> sides_of(const RunOptions& given) {
   return {FarSide::heads, FarSide::queries};
 }
 
+/// Nothing where the SIMT machine does not run it.
+std::optional<FarHead> run_far(const RunOptions& options, FarSide side) {
+  try {
+    return run_far_head(options, side);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 void check_far_head(const RunOptions& given, Location& location) {
   bool any = false;
   for (const FarSide side : sides_of(given)) {
+    RunOptions options = given;
+    const bool has_ptx = is_module_path(given.kernel);
+    if (location.backend != "sim" && has_ptx) options.backend = "sim";
     const std::optional<FarHead> far =
-        location.backend == "sim" ? run_far_head(given, side) : std::nullopt;
+        location.backend == "sim" || has_ptx ? run_far(options, side) : std::nullopt;
     if (!far) continue;
     any = true;
-    RunOptions options = given;
     location.runs.push_back({options_text(options, far->problem), about(side), far->right()});
     if (far->right()) continue;
     location.options = location.runs.back().options;

@@ -31,12 +31,13 @@ bool frees_too_early(const std::string& fault) {
          fault.find("; nobody waited for its last ") != fault.npos;
 }
 
-/// Whether a kernel never ran, by CUDA's names of errors.
+/// Whether a kernel never ran: the SIMT machine says so, or CUDA by an error that launches alone
+/// have. An invalid argument may be any call's.
 bool was_refused(const std::string& why) {
-  constexpr const char* errors[] = {"(cudaErrorInvalidValue)", "(cudaErrorInvalidConfiguration)",
-                                    "(cudaErrorLaunchOutOfResources)",
-                                    "(cudaErrorCooperativeLaunchTooLarge)"};
-  return std::ranges::any_of(errors, [&](const char* e) { return why.find(e) != why.npos; });
+  constexpr const char* words[] = {": the launch was refused: ", "(cudaErrorInvalidConfiguration)",
+                                   "(cudaErrorLaunchOutOfResources)",
+                                   "(cudaErrorCooperativeLaunchTooLarge)"};
+  return std::ranges::any_of(words, [&](const char* said) { return why.find(said) != why.npos; });
 }
 
 }  // namespace

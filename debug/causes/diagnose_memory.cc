@@ -205,9 +205,12 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
       return item.finding.kind == Kind::unfinished_copy;
     });
   }
+  // A kernel that never ran wrote nothing of what others read.
+  const Cause of_end = cause_of_end(report.stop, report.fault);
+  if (!report.fault.empty() && of_end == Cause::launch_refused) diagnosis.memory.clear();
   put_in_order(report, wrong, diagnosis.memory);
   if (diagnosis.memory.empty()) {
-    diagnosis.cause = cause_of_end(report.stop, report.fault);
+    diagnosis.cause = of_end;
     std::istringstream lines(report.fault);
     bool in_warp = false;
     for (std::string line; std::getline(lines, line);) {

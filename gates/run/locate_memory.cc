@@ -113,8 +113,6 @@ bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location)
 }  // namespace
 
 bool check_memory(const Probe& probe, Location& location) {
-  // A kernel that never ran wrote nothing: that is no fault of its own.
-  if (location.diagnosis && location.diagnosis->cause == Cause::launch_refused) return false;
   const std::optional<CheckReport> report = ask_checker(probe, location);
   if (!report) return false;
   const std::string text = options_text(probe.options, report->problem);

@@ -140,10 +140,34 @@ void fill_rising(Inputs& inputs, std::uint64_t seed, bool fine, const Rise& rise
   }
 }
 
+/// Every row of Q is a key, drawn from all of its head of K, times what makes its score with that
+/// key 200; those with the others have a deviation of about 200 / sqrt(d).
+void fill_lone(Inputs& inputs, std::uint64_t seed, bool fine) {
+  fill_normal(inputs.k, Stream(seed, 1, fine), 1.0);
+  const Stream keys(seed, 3);
+  const std::int64_t heads = inputs.q.dims[1], rows = inputs.q.dims[2], d = inputs.q.dims[3];
+  const std::int64_t heads_kv = inputs.k.dims[1], len_kv = inputs.k.dims[2];
+  for (std::int64_t row = 0; row < inputs.q.size() / d; ++row) {
+    const std::int64_t head = row / rows;  // of all batches
+    const std::int64_t head_kv = head / heads * heads_kv + head % heads * heads_kv / heads;
+    const auto drawn =
+        keys.bits(static_cast<std::uint64_t>(row)) % static_cast<std::uint64_t>(len_kv);
+    const std::int64_t key = head_kv * len_kv + static_cast<std::int64_t>(drawn);
+    double squares = 0;
+    for (std::int64_t column = 0; column < d; ++column) {
+      squares += inputs.k.at(key * d + column) * inputs.k.at(key * d + column);
+    }
+    const double factor = 200 * std::sqrt(static_cast<double>(d)) / squares;
+    for (std::int64_t column = 0; column < d; ++column) {
+      inputs.q.set(row * d + column, factor * inputs.k.at(key * d + column));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> input_kinds() {
-  return {"random", "counting", "large", "equal", "rising", "steep"};
+  return {"random", "counting", "large", "equal", "rising", "steep", "lone"};
 }
 
 namespace {
@@ -173,6 +197,8 @@ Inputs unscaled_inputs(const Problem& problem, ElementType type, std::string_vie
     fill_normal(inputs.k, k, 8.0);
   } else if (kind == "rising" || kind == "steep") {
     fill_rising(inputs, seed, fine, kind == "rising" ? rising : steep);
+  } else if (kind == "lone") {
+    fill_lone(inputs, seed, fine);
   } else {
     std::string known;
     for (const std::string& name : input_kinds()) known += (known.empty() ? "" : ", ") + name;

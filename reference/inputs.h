@@ -34,6 +34,8 @@ struct Inputs {
 ///   rising    every score of keys 32t … 32t+31 is above every score of the keys before, for every
 ///             query: the running maximum rises in every tile of 32 keys, and of 64, and so on
 ///   steep     the same of 16 keys, by so much that e^x of the rise is infinite (of e4m3: of two)
+///   lone      every query has one key, anywhere, whose score is so far above all others that e^x
+///             of the distance is infinite (from d = 64 on; of few keys below, too)
 /// Q, K and V differ from each other in every kind.
 std::vector<std::string> input_kinds();
 

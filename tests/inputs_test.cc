@@ -27,12 +27,15 @@ Problem shape(std::int64_t heads, std::int64_t heads_kv, std::int64_t len_q, std
 double scale_of(const Tensor& scales) { return scales.dims.empty() ? 1 : scales.at(0); }
 
 /// Scaled scores of query `row` of head 0, natural units.
-std::vector<double> scores(const Inputs& inputs, std::int64_t row) {
+std::vector<double> scores(const Inputs& inputs, std::int64_t row, std::int64_t head_kv = 0) {
   const std::int64_t d = inputs.q.dims[3], keys = inputs.k.dims[2];
+  const std::int64_t first = head_kv * keys * d;
   std::vector<double> result;
   for (std::int64_t key = 0; key < keys; ++key) {
     double dot = 0;
-    for (std::int64_t i = 0; i < d; ++i) dot += inputs.q.at(row * d + i) * inputs.k.at(key * d + i);
+    for (std::int64_t i = 0; i < d; ++i) {
+      dot += inputs.q.at(row * d + i) * inputs.k.at(first + key * d + i);
+    }
     dot *= scale_of(inputs.q_scale) * scale_of(inputs.k_scale);
     result.push_back(dot / std::sqrt(static_cast<double>(d)));
   }
@@ -113,6 +116,7 @@ TEST_CASE("inputs: the same seed gives the same bits, everywhere") {
   CHECK(hash("equal", 0) == "7c73b6f3443b045a");
   CHECK(hash("rising", 0) == "0bd50d40ba453f6e");
   CHECK(hash("steep", 0) == "73a67247ae2f61d2");
+  CHECK(hash("lone", 0) == "7d1fd26233a6f975");
   CHECK(hash("random", 1) != hash("random", 0));
   Inputs scaled = generate_inputs(problem, ElementType::e4m3, "random", 0);
   CHECK(hash_inputs(scaled) == "e7d0ad0c59931ab0");
@@ -144,7 +148,7 @@ TEST_CASE("inputs: Q, K and V differ, are finite and of moderate size in every k
                             std::abs(inputs.v.at(i)) * scale_of(inputs.v_scale)});
       }
       CHECK(same < inputs.q.size() / 8);
-      CHECK(largest < (kind == "steep" ? 1024 : 64));
+      CHECK(largest < (kind == "steep" || kind == "lone" ? 1024 : 64));
       const std::vector<double> s = scores(inputs, 5);
       CHECK(*std::max_element(s.begin(), s.end()) < 1500);
     }
@@ -237,6 +241,28 @@ TEST_CASE("inputs: steep scores rise by more than e^x can hold, for every query"
     for (std::int64_t row = 0; row < 16; ++row) {
       const std::vector<double> s = scores(inputs, row);
       for (std::size_t key = 16; key < s.size(); ++key) CHECK(s[key] - s[key - 16] > least);
+    }
+  }
+}
+
+TEST_CASE("inputs: of a lone key e^x cannot hold the distance to the others, wherever it is") {
+  for (const ElementType type : types) {
+    const Inputs inputs = generate_inputs(shape(1, 1, 128, 128, 64), type, "lone", 1);
+    std::set<std::ptrdiff_t> places;
+    for (std::int64_t row = 0; row < 128; ++row) {
+      std::vector<double> s = scores(inputs, row);
+      const auto highest = std::ranges::max_element(s);
+      places.insert(highest - s.begin());
+      std::ranges::sort(s, std::greater<>());
+      CHECK(s[0] - s[1] > 89);
+      CHECK(s[0] < 256);
+    }
+    CHECK(places.size() > 64);
+    // The heads of a group have the keys of the same head of K.
+    const Inputs shared = generate_inputs({2, 4, 2, 8, 32, 64, false}, type, "lone", 1);
+    for (std::int64_t head = 0; head < 8; ++head) {
+      const std::vector<double> s = scores(shared, head * 8, head / 2);
+      CHECK(*std::ranges::max_element(s) > 100);
     }
   }
 }

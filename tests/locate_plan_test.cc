@@ -102,11 +102,15 @@ TEST_CASE("locate's plan: rows that see no key, of a tile or at all") {
   CHECK(find(probes, "large scores")->checked);
 }
 
-TEST_CASE("locate's plan: scores that rise steeply are for kernels of which nothing is known") {
+TEST_CASE(
+    "locate's plan: scores that rise steeply or alone are for kernels of which nothing is known") {
   const std::vector<Probe> own = plan_of("mma", 64, 64), theirs = plan_of(stranger, 64, 64);
   CHECK_FALSE(find(own, "the maximum rises steeply"));
   REQUIRE(find(theirs, "the maximum rises steeply"));
   CHECK(find(theirs, "the maximum rises steeply")->options.input == "steep");
+  CHECK_FALSE(find(own, "a key far above all others"));
+  REQUIRE(find(theirs, "a key far above all others"));
+  CHECK(find(theirs, "a key far above all others")->options.input == "lone");
 }
 
 /// Whether one of the problems that are tried where it is refused is `what`.

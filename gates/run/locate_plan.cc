@@ -120,6 +120,7 @@ class Planner {
     if (is_module_path(given_.kernel)) {
       square(of_keys("the maximum rises steeply", rows_, 3 * side_ / bc_), 3 * side_)
           .options.input = "steep";
+      square(of_keys("a key far above all others", rows_, 2), 2 * side_).options.input = "lone";
     }
     square(of_keys("more tiles than rings of buffers hold", rows_, 9), rounded_up(9 * bc_, br_))
         .checked = true;

@@ -115,7 +115,7 @@ class ExecTest(ProgramTest):
         for said in [r"launch 1: reverse<<<", r"what allocation 2, byte 120 came through, in block 0, the last first:",
                      rf"program.cu:{self.line_of('// writes y').split(':')[1]}: st.global.f32, mul.f32, .*ld.shared.f32.*; last 6; warp 0, lanes 30\n",
                      rf"program.cu:{self.line_of('// reads x').split(':')[1]}: st.shared.f32.*; warp 3, lanes 1\n",
-                     r"from 4 bytes of allocation 1, between byte 388 and 391\n"]:
+                     r"from 4 bytes of allocation 1 \(argument 1 of reverse\), between byte 388 and 391\n"]:
             self.assertRegex(err, said)
         self.assertNotIn("launch 2", err)
         self.assertNotIn("came through", self.execute("", code=0, arguments=["--slice", "1+20"])[1])
@@ -159,7 +159,7 @@ class ExecTest(ProgramTest):
     def test_once_each(self):
         _, err = self.execute("too long", code=DIVERGED)
         self.assertEqual(err.count("out of bounds"), 2, err)
-        self.assertRegex(err, "0 bytes behind the end of allocation 1\n")
+        self.assertRegex(err, r"0 bytes behind the end of allocation 1 \(argument 1 of reverse\)\n")
 
     def test_kernels_that_do_not_end(self):
         self.fails("far", "^cudaErrorIllegalAddress: an illegal memory access",

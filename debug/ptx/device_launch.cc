@@ -71,6 +71,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     std::memcpy(&parameters[program.parameter_offsets[i]], arguments[i],
                 program.parameters[i].bytes);
   }
+  name_allocations(program, arguments);
   simt::Checker of_session;
   simt::Checker* checker = session_ ? &of_session : settings.checker;
   Grid grid;

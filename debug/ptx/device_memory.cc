@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "debug/ptx/exec_session.h"
 #include "debug/ptx/runtime.h"
 #include "debug/simt/checker.h"
 #include "reference/site.h"
@@ -36,7 +37,7 @@ void* Device::allocate(std::size_t bytes, bool of_host) {
     denied_ = bytes;
     return nullptr;
   }
-  ++allocations_;
+  memory_.find(at, 0)->allocation = ++allocations_;
   allocated_ += bytes;
   return at;
 }
@@ -84,6 +85,27 @@ void Device::note_write(const void* to, const void* from, std::size_t bytes) {
 
 bool Device::holds(const void* memory, std::size_t bytes) {
   return memory_.find(memory, bytes) != nullptr;
+}
+
+/// A number alone does not tell whose memory it is: what it was to the first kernel that got it
+/// does.
+void Device::name_allocations(const Program& program, void* const* arguments) {
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    const std::size_t bytes = program.parameters[i].bytes;
+    for (std::size_t offset = 0; offset + 8 <= bytes; offset += 8) {
+      const void* pointer = nullptr;
+      std::memcpy(&pointer, static_cast<const std::byte*>(arguments[i]) + offset, 8);
+      GlobalMemory::Area* const area = memory_.find(pointer, 0);
+      if (!area || area->allocation == 0 || area->is_argument ||
+          area->begin != std::bit_cast<std::uint64_t>(pointer)) {
+        continue;
+      }
+      area->is_argument = true;
+      area->name += bytes == 8 ? " (" : " (at byte " + std::to_string(offset) + " of ";
+      area->name +=
+          "argument " + std::to_string(i + 1) + " of " + readable_name(program.kernel_name) + ")";
+    }
+  }
 }
 
 /// The memory checker knows the buffers of the problem; of the others, any bytes of which may

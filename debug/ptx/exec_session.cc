@@ -136,7 +136,7 @@ std::optional<SliceWish> ExecSession::slice_in(GlobalMemory& memory) const {
   if (wish_.slice_of == 0) return std::nullopt;
   const std::string name = "allocation " + std::to_string(wish_.slice_of);
   for (const auto& [begin, area] : memory.areas()) {
-    if (area.name != name || area.freed) continue;
+    if (area.allocation != wish_.slice_of || area.freed) continue;
     if (!area.holds(begin + wish_.slice_offset, wish_.slice_bytes)) {
       throw UsageError("--slice: " + name + " has " + std::to_string(area.bytes()) + " bytes");
     }

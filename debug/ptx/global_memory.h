@@ -17,7 +17,9 @@ class GlobalMemory {
   struct Area {
     std::uint64_t begin = 0, end = 0;
     std::string name;
-    bool guarded = false;  ///< simt::guard_bytes before and behind it are nobody's
+    int allocation = 0;        ///< the how manieth of the program's own, from 1; 0: none of them
+    bool is_argument = false;  ///< of a kernel, as which its name tells it
+    bool guarded = false;      ///< simt::guard_bytes before and behind it are nobody's
     bool freed = false;
     /// Under the memory checker, of an area that is not a buffer it watches itself: what it knows,
     /// and the number that findings call the area by.

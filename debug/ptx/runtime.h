@@ -132,6 +132,7 @@ class Device {
   History* history();
   bool checks() const { return session_ || settings.checker; }
   void* place(std::size_t bytes, std::size_t alignment, const std::string& name, bool written);
+  void name_allocations(const Program& program, void* const* arguments);
   void watch_memory(simt::Checker& checker, bool beside_last);
   std::string line_of(std::uint32_t place) const;
   void fail(const std::string& what, bool refused);

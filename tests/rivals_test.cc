@@ -313,6 +313,28 @@ TEST_CASE("values of another site, each another one, say less than the formula")
   CHECK(diagnosis.cause == Cause::accumulator_lost);
 }
 
+TEST_CASE("maxima that follow some rises alone follow those of other rows") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  dump.info.rescale.above = 1;
+  const Array before = held(dump, SiteId::m, 0, 0, 32), s = held(dump, SiteId::s, 0, 1, 32);
+  int rises = 0, stays = 0;
+  change(dump, SiteId::m, 0, 1, [&](int row, int) {
+    const double top = s.row_maxima()(row);
+    bool follows = top > before(row) + 1;
+    if (row % 2 == 0 && top > before(row)) {
+      ++(follows ? stays : rises);
+      follows = !follows;
+    }
+    return follows ? top : before(row);
+  });
+  REQUIRE(rises > 0);
+  REQUIRE(stays > 0);
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(told(diagnosis));
+  CHECK(diagnosis.cause == Cause::wrong_formula);
+  CHECK_THAT(told(diagnosis), ContainsSubstring("the other one of m_prev and the maximum"));
+}
+
 TEST_CASE("chunks of V that were read from elsewhere in their row") {
   const Problem problem{1, 1, 1, 96, 32, 32, false};
   Dump dump = synthetic_dump({.problem = problem});

@@ -1,5 +1,7 @@
 #include <cmath>
 #include <functional>
+#include <set>
+#include <string>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/formulas.h"
@@ -44,6 +46,26 @@ std::vector<ScaledScores> wrongly_scaled_maxima(const Scene& scene, const Array&
           {"with the factor 1/sqrt(d) twice", m * scale}};
 }
 
+/// Where m follows some rises alone, it has two values to choose from, that of before and the
+/// maximum: in the wrong rows, the other one than it should.
+void try_other_choice(const Scene& scene, const Formulas& fits, const Array& m_prev,
+                      const Array& top) {
+  Array m = scene.raised(m_prev, *scene.scores(scene.tile()), top);
+  std::set<reference::Index> rises, stays;
+  for (const Element& e : scene.elements()) {
+    if (e.wrong) (m(e.row) == m_prev(e.row) ? rises : stays).insert(e.row);
+  }
+  if (rises.empty() || stays.empty()) return;  // a rule of all rows tells it
+  for (const reference::Index row : rises) m(row) = top(row);
+  for (const reference::Index row : stays) m(row) = m_prev(row);
+  fits(Cause::wrong_formula,
+       "m takes the other one of m_prev and the maximum: it rises in " +
+           std::to_string(rises.size()) + " rows where it need not, and stays in " +
+           std::to_string(stays.size()) +
+           " where it must rise, as if other rows decided whether it follows",
+       m);
+}
+
 void try_softmax(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
   const auto s = scene.scores(tile);
@@ -77,6 +99,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
                (rule.by_sums ? "that take a lane's sum of p over 2^" + limit
                              : "by more than " + limit),
            m_prev->max(row_max(*s)));
+      try_other_choice(scene, fits, *m_prev, m_prev->max(row_max(*s)));
     }
     fits(Cause::wrong_formula, "m is the minimum of the scores", s->row_minima());
     fits(Cause::wrong_formula, "m is a maximum with 0",

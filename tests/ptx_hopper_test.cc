@@ -31,6 +31,7 @@ TEST_CASE("ptx hopper: an mbarrier has phases, counts and bytes", "[ptx]") {
     const Result two = run(init("128") + many, true, schedule);
     CHECK(two.fault.empty());
     CHECK(two.out[5] == 7);
+    CHECK(run(init("128") + many, true, schedule).kinds.empty());
   }
   const std::string again = "@%p0 mbarrier.inval.shared::cta.b64 [%r9];\n" + init("1");
   CHECK(run(init("4") + again + store).fault.empty());
@@ -43,6 +44,25 @@ TEST_CASE("ptx hopper: an mbarrier has phases, counts and bytes", "[ptx]") {
                ContainsSubstring("a copy that nobody has waited for completes on it, issued by "
                                  "thread 0 at test.ptx:"));
   }
+}
+
+TEST_CASE("ptx hopper: what Triton's compiler does with mbarriers is not its users' fault",
+          "[ptx]") {
+  const std::string no_fence = "@%p0 mbarrier.init.shared::cta.b64 [%r9], 1;\n";
+  const std::string copy = "bar.sync 0;\n" + expect("512") + load + wait + read_back;
+  const std::string of_triton = "mov.b32 %r20, global_smem;\n";
+  CHECK(run(of_triton + no_fence + copy, true).kinds.empty());
+  // Again before anyone used it, or overwritten where nobody does.
+  CHECK(run(of_triton + no_fence + no_fence + copy, true).kinds.empty());
+  CHECK(run(of_triton + no_fence + "@%p0 st.shared.u32 [%r9], %r0;\n", true).kinds.empty());
+  std::string by_bool = copy;
+  by_bool.replace(by_bool.find(", 0;"), 4, ", -2;");
+  CHECK(run(of_triton + no_fence + by_bool, true).fault.empty());
+  // What is wrong for anyone stays so.
+  CHECK_THAT(run(of_triton + no_fence + copy + no_fence).fault,
+             ContainsSubstring("it is initialised a second time"));
+  CHECK(run(of_triton + no_fence + "bar.sync 0;\n" + expect("512") + load + read_back, true)
+            .found(Kind::missing_wait));
 }
 
 TEST_CASE("ptx hopper: who waits in vain is told for what", "[ptx]") {

@@ -36,6 +36,25 @@ TEST_CASE("ptx: who adds to what nobody wrote stores the sum there", "[ptx]") {
   CHECK_FALSE(found_in(sum + shuffled + next + "st.shared.u32 [%r7], %r2;\n").updates);
 }
 
+TEST_CASE("ptx: an atomic adds to what nobody wrote", "[ptx]") {
+  const std::string own = "mov.u32 %r2, 1; st.global.u32 [%rd1], %r2; ret;";
+  for (const std::string add :
+       {"red.shared.add.u32 [%r9], 1;\n", "atom.shared.inc.u32 %r3, [%r9], 7;\n",
+        "atom.shared.cas.b32 %r3, [%r9], 0, 1;\n"}) {
+    INFO(add);
+    const auto findings = testing::findings_of(add + own);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].kind == simt::Kind::uninitialised_read);
+    CHECK(findings[0].updates);
+    CHECK(testing::findings_of("st.shared.u32 [%r9], %r0;\n" + add + own).empty());
+  }
+  // An exchange leaves what it brings; what it took away is nobody's.
+  const std::string exchange = "atom.shared.exch.b32 %r2, [%r9], 5;\n";
+  CHECK(testing::findings_of(exchange + "ld.shared.u32 %r3, [%r9]; mov.u32 %r2, %r3;\n" + own)
+            .empty());
+  CHECK_FALSE(found_in(exchange).updates);
+}
+
 TEST_CASE("ptx: threads that left before the first barrier of their block", "[ptx]") {
   const std::string some = "setp.ge.u32 %p1, %r0, 48;\n", leave = "@%p1 ret;\n";
   const std::string read = "ld.shared.u32 %r2, [%r9];\n", meet = "bar.sync 0;\n";

@@ -335,6 +335,16 @@ TEST_CASE("maxima that follow some rises alone follow those of other rows") {
   CHECK_THAT(told(diagnosis), ContainsSubstring("the other one of m_prev and the maximum"));
 }
 
+TEST_CASE("a maximum that is not set back between blocks of rows is that of the block before") {
+  Dump dump = synthetic_dump({.problem = {1, 2, 2, 64, 96, 32, false}});
+  const Array before = held(dump, SiteId::m, 1, 2, 32);
+  change(dump, SiteId::m_prev, 3, 0, [&](int row, int) { return before(row); });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(told(diagnosis));
+  CHECK(is_certain(diagnosis, Cause::accumulator_not_cleared));
+  CHECK_THAT(told(diagnosis), ContainsSubstring("of block 1 ended with"));
+}
+
 TEST_CASE("chunks of V that were read from elsewhere in their row") {
   const Problem problem{1, 1, 1, 96, 32, 32, false};
   Dump dump = synthetic_dump({.problem = problem});

@@ -66,6 +66,21 @@ void try_other_choice(const Scene& scene, const Formulas& fits, const Array& m_p
        m);
 }
 
+/// A block of threads that goes through several blocks of rows starts each anew.
+void try_other_item(const Scene& scene, const Formulas& fits) {
+  const Range blocks = scene.info().blocks;
+  for (std::int64_t other = blocks.begin; other < blocks.end; ++other) {
+    if (other == scene.block()) continue;
+    const auto m = scene.end_of(other, SiteId::m);
+    if (!m || m->rows() != scene.rows() || !(*m == scene.got()).all()) continue;
+    fits(Cause::accumulator_not_cleared,
+         "m_prev is m that the rows of block " + std::to_string(other) +
+             " ended with: it is not set back to -inf before the next rows",
+         *m);
+    return;
+  }
+}
+
 void try_softmax(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
   const auto s = scene.scores(tile);
@@ -77,6 +92,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::accumulator_lost,
          "m_prev is -inf, what m starts from: what earlier tiles gave is gone",
          Array::Constant(scene.rows(), 1, -infinity));
+    if (scene.earlier(tile) < 0) try_other_item(scene, fits);
     if (scene.earlier(tile, 2) >= 0) {
       if (const auto older = scene.held(SiteId::m, scene.earlier(tile, 2))) {
         fits(Cause::stale_value, "m_prev is m of two tiles before", *older);

@@ -164,6 +164,17 @@ std::optional<Scene::Array> Scene::before(SiteId id, std::int64_t tile) const {
   return Array::Constant(reference_.rows(), 1, id == SiteId::l ? 0.0 : judge_.start());
 }
 
+std::optional<Scene::Array> Scene::end_of(std::int64_t other, SiteId id) const {
+  const SiteSlots* slots = judge_.slots(id);
+  if (!slots || !slots->site().per_tile) return std::nullopt;
+  std::optional<std::int64_t> end;
+  for (std::int64_t tile = 0; tile < info().kv_tiles() && !(end && judge_.downwards()); ++tile) {
+    if (slots->holds(other, tile) && !slots->untouched(other, tile)) end = tile;
+  }
+  if (!end) return std::nullopt;
+  return slots->elements(other, *end, reference_.rows()) * unit_of(id);
+}
+
 Fit Scene::fit(const std::vector<double>& values, const std::vector<double>& error) const {
   FitCount count;
   for (std::size_t i = 0; i < elements_.size(); ++i) {

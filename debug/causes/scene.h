@@ -138,6 +138,8 @@ class Scene {
   double raised(double m_prev, const Array& s, reference::Index row, double top) const;
   /// m, l or o after the tile before; what they start from for the first one.
   std::optional<Array> before(SiteId id, std::int64_t tile) const;
+  /// m, l or o that another block ended with, of as many rows as this one has.
+  std::optional<Array> end_of(std::int64_t other, SiteId id) const;
   /// The highest tile that was traced and holds a key.
   std::int64_t last_tile() const { return reference_.needed_tiles() - 1; }
   /// The tile that the block comes to at last; −1: it has none.

@@ -143,7 +143,7 @@ Flow update(Warp& warp, const Instruction& in, std::uint32_t mask) {
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     std::byte* at = pointers[static_cast<std::size_t>(lane)];
-    warp.check_atomic(lane, at, sizeof(T));
+    warp.check_update(in.d, lane, at, sizeof(T), static_cast<Update>(in.kind) != Update::exchange);
     const T b = warp.lanes<T>(in.s[1])[lane], c = warp.lanes<T>(in.s[2])[lane];
     const bool ftz = static_cast<std::size_t>(at - shared) >= warp.block().shared_bytes();
     const T old = exchange<T>(static_cast<Update>(in.kind), in.type, at, b, c, ftz);
@@ -169,7 +169,7 @@ Flow update_vector(Warp& warp, const Instruction& in, std::uint32_t mask) {
     if (static_cast<std::size_t>(at - warp.block().shared()) < warp.block().shared_bytes()) {
       warp.fail(lane, "vectors are updated in global memory alone, and this is shared memory");
     }
-    warp.check_atomic(lane, at, bytes);
+    warp.check_update(no_place, lane, at, bytes, true);
     T old[8];
     for (std::size_t i = 0; i < count; ++i) {
       const T b = warp.lanes<T>(numbers[i])[lane];

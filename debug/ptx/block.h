@@ -149,6 +149,7 @@ class Block final : public simt::AsyncHost {
   std::size_t shared_address() const override { return shared_begin; }
   std::string describe_shared(std::size_t offset) const override;
   simt::TensorCoreRule tensor_core() const override { return grid_.tensor_core; }
+  bool by_compiler() const override { return program_.of_triton; }
   bool access_global(simt::BlockChecker::Access access, const std::byte* at, std::size_t bytes,
                      const simt::Caller& caller) override;
   void note_written(std::size_t offset, std::size_t bytes) override;

@@ -39,9 +39,18 @@ std::unique_lock<std::mutex> Warp::hold_order() {
   return block_.checker() ? block_.order().hold() : std::unique_lock<std::mutex>();
 }
 
-void Warp::check_atomic(int lane, const std::byte* at, std::size_t bytes) {
+void Warp::check_update(Place old, int lane, const std::byte* at, std::size_t bytes, bool adds) {
+  if (!block_.checker()) return;
+  const std::uint32_t source = unwritten_source(lane, at, bytes);
+  if (source != 0 && adds) {
+    simt::Finding finding = block_.unwritten_sources[source - 1];
+    finding.updates = true;
+    block_.checker()->report(finding);
+  }
   AreaShadow::Held held;
-  if (block_.checker()) check_ordering(Access::write, lane, at, bytes, held);
+  check_ordering(Access::write, lane, at, bytes, held);
+  note_written(at, bytes);
+  if (source != 0 && old != no_place) set_unwritten(old, 1u << lane, {1u << lane, source - 1});
 }
 
 void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,

@@ -67,7 +67,10 @@ Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
     if (in.kind & expects) async.expect(barrier, bytes, caller);
     if (in.kind & completes) async.complete_bytes(barrier, bytes);
     const std::uint32_t count = in.s[2] == no_place ? 1 : warp.lanes<std::uint32_t>(in.s[2])[lane];
-    for (std::uint32_t i = 0; (in.kind & arrives) && i < count; ++i) async.arrive(barrier, caller);
+    constexpr std::uint32_t most = (1 << 20) - 1;  // PTX ISA, "mbarrier.arrive"
+    if ((in.kind & arrives) && count > 0) {
+      async.arrive(barrier, caller, static_cast<int>(std::min(count, most)));
+    }
     if (in.d != no_place) warp.lanes<std::uint64_t>(in.d)[lane] = phase;
   });
   return Flow::next;

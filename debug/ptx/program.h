@@ -148,6 +148,8 @@ struct Program {
   std::array<std::uint32_t, 3> cluster = {0, 0, 0};  ///< blocks of one; 0: as the launch says
   int max_threads = 0;                               ///< of a block; 0: any
   int architecture = 0;                              ///< that the PTX is for: 90 of sm_90a
+  /// Triton has made it, so that no barrier or fence of it is its author's.
+  bool of_triton = false;
   bool traces = false;                               ///< there are markers that do
   bool names_row_tiles = false;                      ///< there are markers that do
   bool injects = false;                              ///< its markers may replace values

@@ -24,6 +24,7 @@ Place bytes_of_register(Type type) {
 void ProgramBuilder::gather_shared(const std::string& name) {
   const Variable* variable = module_.find_variable(name);
   if (!variable || variable->space != Space::shared || shared_.contains(name)) return;
+  if (variable->unsized && name == "global_smem") program_.of_triton = true;  // what it calls it
   shared_[name] = add_shared(*variable);
 }
 

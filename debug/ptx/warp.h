@@ -192,8 +192,9 @@ class Warp {
   void note_stored(Place place, int lane, std::byte* at, std::size_t bytes);
   /// To be held while accesses that order are checked and done.
   std::unique_lock<std::mutex> hold_order();
-  /// The same of a lane's atomic access, which orders in every memory.
-  void check_atomic(int lane, const std::byte* at, std::size_t bytes);
+  /// The same of a lane's atomic access, which orders in every memory; `old`: what gets what was
+  /// there, if anything; `adds`: that goes into what is there afterwards.
+  void check_update(Place old, int lane, const std::byte* at, std::size_t bytes, bool adds);
   /// The same of bytes that a lane puts into shared memory of the cluster, to arrive later.
   /// `updates`: what lies there is changed by them; `full`: the mbarrier that they complete on.
   void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,

@@ -130,6 +130,10 @@ void AsyncBlock::init(std::size_t offset, std::int64_t count, const Caller& call
   if (count < 1 || count > most_bytes) {
     host_.fail(caller, "a count of " + std::to_string(count));
   }
+  if (const auto known = barriers_.find(offset);
+      known != barriers_.end() && host_.by_compiler() && known->second.is_unused()) {
+    invalidate(offset, caller);
+  }
   if (barriers_.contains(offset)) {
     host_.fail(caller, barriers_[offset].name + " is in use: it is initialised a second time");
   }
@@ -144,7 +148,7 @@ void AsyncBlock::init(std::size_t offset, std::int64_t count, const Caller& call
     if (barrier.agent == 0) {
       host_.fail(caller, "the memory checker has no room for so many barriers");
     }
-    checker->guard_barrier(offset, place_of(caller), caller.thread);
+    if (!host_.by_compiler()) checker->guard_barrier(offset, place_of(caller), caller.thread);
   }
 }
 
@@ -203,8 +207,8 @@ void AsyncBlock::wake(std::vector<int>& waiting, const Carried& completed) {
   }
 }
 
-void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller) {
-  if (barrier.pending == 0) {
+void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller, int count) {
+  if (barrier.pending < count) {
     // Whoever has been at others in between has come round the ring.
     const bool round = std::any_of(barriers_.begin(), barriers_.end(), [&](const auto& other) {
       return &other.second != &barrier && other.second.has_arrival_of(caller);
@@ -221,9 +225,10 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller) {
       epoch = checker->clocks().now(caller.thread);
       checker->clocks().give(barrier.current, caller.thread);
     }
-    barrier.arrived.push_back({caller.thread, caller.here, place_of(caller), epoch});
+    Arrival arrival{caller.thread, caller.here, place_of(caller), epoch};
+    for (int i = 0; i < count; ++i, arrival.repeats = true) barrier.arrived.push_back(arrival);
   }
-  --barrier.pending;
+  barrier.pending -= count;
   complete_if_due(barrier);
 }
 
@@ -241,6 +246,7 @@ void AsyncBlock::complete_bytes(MbarrierState& barrier, std::int64_t bytes) {
 }
 
 bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& caller) {
+  if (host_.by_compiler()) parity &= 1;  // of a bool that was extended by its sign
   if (parity != 0 && parity != 1) {
     host_.fail(caller, "a parity is 0 or 1, and not " + std::to_string(parity));
   }

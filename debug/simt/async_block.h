@@ -24,8 +24,9 @@ inline constexpr int registers_of_block = 65536;
 struct Arrival {
   int thread;
   Here here;
-  std::uint32_t place;  ///< of the call, in findings
-  Epoch epoch = 0;      ///< when, in the lane's time
+  std::uint32_t place;   ///< of the call, in findings
+  Epoch epoch = 0;       ///< when, in the lane's time
+  bool repeats = false;  ///< of several that one call is, all but the first
 };
 
 /// "0-31,64"
@@ -63,6 +64,9 @@ struct MbarrierState final : Waitable {
   /// Of how many phases a lane knows that they have completed, whatever the order in which the
   /// machine ran the lanes.
   std::uint32_t phases_known(const Clocks& clocks, int thread) const;
+  bool is_unused() const {
+    return phase == 0 && pending == count && expected == 0 && waiting.empty() && copied.place == 0;
+  }
   /// Phases that completed behind the last one that was waited for.
   std::uint32_t unheeded() const { return phase - phase_waited_for; }
   /// Whether the same thread has come by the same instruction, in this phase or the last one.
@@ -160,7 +164,8 @@ class AsyncBlock {
   void fence_init(int thread);
   /// fence.proxy.async: generic accesses before it, and asynchronous ones behind it.
   void fence_proxy(int thread);
-  void arrive(MbarrierState& barrier, const Caller& caller);
+  /// `count`: arrivals that it is, all at once.
+  void arrive(MbarrierState& barrier, const Caller& caller, int count = 1);
   void expect(MbarrierState& barrier, std::int64_t bytes, const Caller& caller);
   void complete_bytes(MbarrierState& barrier, std::int64_t bytes);
   /// Whether the phase of this parity has completed: 1 passes before the first one has. Else

@@ -173,6 +173,7 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
   });
   std::map<int, std::uint32_t> seen;
   for (const Arrival& a : arrivals) {
+    if (a.repeats) continue;
     const auto [first, is_new] = seen.emplace(a.thread, a.place);
     if (is_new) continue;
     merge(suspected_, {Kind::double_arrival,

@@ -9,7 +9,7 @@
 namespace lanescope::simt {
 
 void AsyncBlock::demand_fenced(MbarrierState& full, const AsyncWork& work) {
-  if (full.init_fenced) return;
+  if (full.init_fenced || host_.by_compiler()) return;
   host_.checker()->add_shared(Kind::unfenced_barrier, work, false, {}, full.offset, 8);
   full.init_fenced = true;  // said once
 }

@@ -27,6 +27,9 @@ inline const std::string begin =
     "mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd0, %rd2; mov.u32 %r8, box; mov.u32 %r9, bar;\n"
     "setp.eq.u32 %p0, %r0, 0; shl.b32 %r7, %r0, 2; add.u32 %r7, %r7, %r8;\n";
 
+/// As Triton names it.
+inline const std::string dynamic = ".extern .shared .align 16 .b8 global_smem[];\n";
+
 inline std::string init(const std::string& count) {
   return "@%p0 mbarrier.init.shared::cta.b64 [%r9], " + count +
          ";\n@%p0 fence.mbarrier_init.release.cluster;\nbar.sync 0;\n";
@@ -85,7 +88,7 @@ inline Result run(const std::string& body, bool checked = false, std::uint64_t s
                  {"in", in, count * 4, simt::Region::Use::input, 4, false},
                  {"map", map, 128, simt::Region::Use::input, 4, false}});
   try {
-    PtxKernel kernel(ptx_module(begin + body + "ret;", 3));
+    PtxKernel kernel(ptx_module(begin + body + "ret;", 3, dynamic));
     kernel.use(memory);
     if (checked) kernel.grid.checker = &checker;
     kernel.grid.threads[0] = 128;

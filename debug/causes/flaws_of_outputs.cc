@@ -136,7 +136,7 @@ void add_log_sums(const DumpInfo& info, Flaws& flaws) {
       const std::string text = m.value == 0 && l.value == 1   ? "lacks m"
                                : l.value == 0 && m.value == 1 ? "is m alone"
                                : m.value == log2e && l.value == log2e
-                                   ? "is in base 2"
+                                   ? "is in base 2, as lse_base_2 would declare it"
                                    : "is " + std::string(m.text) + " plus " + l.text;
       flaws.push_back({m.value != 1 ? m.cause : l.cause, Stage::epilogue,
                        "whose log-sum-exp " + text, both ? 2 : 0,

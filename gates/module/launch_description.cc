@@ -139,7 +139,11 @@ void take_triton(LaunchDescription& d, const fs::path& path, const Json& json) {
 }  // namespace
 
 bool LaunchDescription::writes_lse() const {
-  return std::find(arguments.begin(), arguments.end(), "lse") != arguments.end();
+  return lse_base_2() || std::find(arguments.begin(), arguments.end(), "lse") != arguments.end();
+}
+
+bool LaunchDescription::lse_base_2() const {
+  return std::find(arguments.begin(), arguments.end(), "lse_base_2") != arguments.end();
 }
 
 LaunchDescription read_launch_description(const fs::path& ptx) {

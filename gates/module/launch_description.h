@@ -32,6 +32,8 @@ struct LaunchDescription {
   std::vector<std::int64_t> hidden;
 
   bool writes_lse() const;
+  /// Whether that is log2 of the sum of 2^s, of scores in base 2.
+  bool lse_base_2() const;
 };
 
 /// Reads the files beside a PTX file. Throws UsageError with what is wrong and where.

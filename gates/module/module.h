@@ -16,7 +16,7 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 13;
+inline constexpr int module_abi = 14;
 
 /// What a device can do at best, as its driver says.
 struct ModuleDevice {
@@ -148,6 +148,8 @@ struct Module {
   const char* marked_ptx = nullptr;
   /// A block may compute several items: there are no more blocks than the device has room for.
   bool persistent = false;
+  /// Its lse is in base 2: in dumps it is natural.
+  bool lse_base_2 = false;
 };
 
 }  // namespace lanescope

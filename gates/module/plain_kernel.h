@@ -26,7 +26,7 @@ struct PlainRun : Problem {
   const void* k;  ///< [batch, heads_kv, len_kv, head_dim]
   const void* v;  ///< as k
   void* o;        ///< as q; f16 where those are e4m3
-  float* lse;     ///< [batch, heads, len_q], the natural log-sum-exp of the scaled scores
+  float* lse;     ///< [batch, heads, len_q], the log-sum-exp of the scaled scores, natural
   float scale;    ///< 1 / sqrt(d)
   /// Of e4m3: what the elements of a head are multiplied with; else nullptr.
   const float* q_scale;  ///< [batch, heads]
@@ -42,6 +42,7 @@ struct PlainKernel {
   int br = 64, bc = 64;                       ///< the queries and keys that it takes at a time
   Products products = Products::tensor_core;  ///< of f32: fp32_fma, or tensor_core_tf32
   bool writes_lse = true;
+  bool lse_base_2 = false;  ///< it is log2 of the sum of 2^s, of scores in base 2
 };
 
 /// Launches the kernel and returns nullptr; or says why it does not take such a problem.
@@ -258,7 +259,10 @@ inline const Module* plain_module(const PlainKernel& kernel, PlainLaunch launch)
                                 [](std::int64_t, const char**, int*, int*) { return false; },
                                 plain::device,
                                 plain::run,
-                                [](ModulePass*, int) { return 0; }};
+                                [](ModulePass*, int) { return 0; },
+                                nullptr,
+                                false,
+                                kernel.lse_base_2};
   return &module;
 }
 

@@ -70,7 +70,7 @@ PlainKernel plain_of(const PtxLaunch& launch) {
   const LaunchDescription& d = launch.description();
   const Products products =
       d.products.value_or(d.dtype == ElementType::f32 ? Products::fp32_fma : Products::tensor_core);
-  return {launch.name(), d.dtype, d.head_dim, d.br, d.bc, products, d.writes_lse()};
+  return {launch.name(), d.dtype, d.head_dim, d.br, d.bc, products, d.writes_lse(), d.lse_base_2()};
 }
 
 const Module* module_on_cuda(const std::string& path) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "debug/dump/site_slots.h"
 #include "gates/build/this_build.h"
 #include "gates/process/run_memory.h"
 #include "gates/run/partition.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -66,6 +68,13 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   return info;
 }
 
+/// Rounds once, as does a kernel that multiplies by ln 2 itself: the bounds hold.
+void make_natural(Tensor& lse) {
+  for (std::int64_t i = 0; i < lse.size(); ++i) {
+    if (!is_unwritten(lse, i)) lse.set(i, reference::ln_2 * lse.at(i));
+  }
+}
+
 void add_sites(const Module& module, std::span<const FilledSlots> buffers, const std::byte* o,
                const std::byte* lse, Dump& dump) {
   DumpInfo& info = dump.info;
@@ -88,6 +97,7 @@ void add_sites(const Module& module, std::span<const FilledSlots> buffers, const
          site.axes == Axes::query
              ? take_rows(site.type, {p.batch, p.heads, p.len_q}, static_cast<int>(p.len_q), lse)
              : take_rows(site.type, {p.batch, p.heads, p.len_q, p.d}, module.head_dim, o)});
+    if (site.id == SiteId::lse && module.lse_base_2) make_natural(dump.tensors.back().tensor);
   }
 }
 

@@ -51,7 +51,13 @@ void Warp::note_product(const Place* accumulators, int count, const Place* fragm
   for (int i = 0; fragment && i < 4; ++i) take(fragment[i], ProductRegister::Holds::fragment);
 }
 
-void Warp::note_products_waited() {
+void Warp::note_products_committed() {
+  fenced_since_commit_ = false;
+  if (recording_) recording_->commit_products(index_);
+}
+
+void Warp::note_products_waited(int pending) {
+  if (recording_) recording_->finish_products(program_, registers_, index_, pending);
   if (product_registers_.empty()) return;
   for (const std::uint32_t slot : product_slots_) product_registers_[slot].issued = 0;
   const auto note = [&](const void* at, std::uint32_t place, ProductRegister::Holds holds) {

@@ -29,6 +29,8 @@ void Recording::begin(std::atomic<std::uint64_t>& clock) {
   elements_.clear();
   marks_.clear();
   products_.clear();
+  open_products_.clear();
+  groups_.clear();
   results_.clear();
   whole_ = true;
 }
@@ -65,20 +67,37 @@ void Recording::add(const Program& program, const std::byte* registers, int warp
   if (product_of_step_) {
     step.product = static_cast<std::uint32_t>(products_.size());
     products_.push_back(*product_of_step_);
+    open_products_.push_back({warp, groups_[warp], steps_.size()});
   }
   step.copies = take(copies_, copies_of_step_, step.copy_count);
   step.elements = take(elements_, elements_of_step_, step.element_count);
   step.marks = take(marks_, marks_of_step_, step.mark_count);
   step.results = static_cast<std::uint32_t>(results_.size());
-  const Place* results = program.operands.data() + in.operands;
-  for (int i = 0; i < in.result_count; ++i) {
-    std::uint32_t words[32] = {};  // what is wider is not shown
-    const std::size_t left = program.register_bytes - results[i];
-    std::memcpy(words, registers + results[i], std::min(sizeof words, left));
-    results_.insert(results_.end(), words, words + 32);
-  }
+  results_.resize(results_.size() + std::size_t{32} * in.result_count);
+  copy_results(program, registers, step);
   steps_.push_back(step);
   drop();
+}
+
+/// What is wider than a word is not shown.
+void Recording::copy_results(const Program& program, const std::byte* registers, const Step& step) {
+  const Instruction& in = program.code[step.instruction];
+  const Place* results = program.operands.data() + in.operands;
+  for (int i = 0; i < in.result_count; ++i) {
+    constexpr std::size_t bytes = 32 * sizeof(std::uint32_t);
+    const std::size_t left = program.register_bytes - results[i];
+    std::memcpy(&results_[step.results + static_cast<std::size_t>(32 * i)], registers + results[i],
+                std::min(bytes, left));
+  }
+}
+
+void Recording::finish_products(const Program& program, const std::byte* registers, int warp,
+                                int pending) {
+  std::erase_if(open_products_, [&](const OpenProduct& open) {
+    const bool done = open.warp == warp && open.group < groups_[warp] - pending;
+    if (done) copy_results(program, registers, steps_[open.step]);
+    return done;
+  });
 }
 
 void Recording::add_landed(std::uint32_t instruction, int warp, const Copy& copy) {

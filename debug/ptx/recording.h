@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -83,6 +84,9 @@ class Recording {
   void add(const Program& program, const std::byte* registers, int warp, std::uint32_t instruction,
            std::uint32_t mask);
   void drop();
+  // Of wgmma, whose results are there once they are waited for: all groups but the last `pending`.
+  void commit_products(int warp) { ++groups_[warp]; }
+  void finish_products(const Program& program, const std::byte* registers, int warp, int pending);
   /// What a bulk copy that an instruction issued has moved by now.
   void add_landed(std::uint32_t instruction, int warp, const Copy& copy);
 
@@ -99,7 +103,17 @@ class Recording {
   }
 
  private:
+  /// A wgmma that goes on, of a group of its warp.
+  struct OpenProduct {
+    int warp, group;
+    std::size_t step;
+  };
+
+  void copy_results(const Program& program, const std::byte* registers, const Step& step);
+
   std::vector<Step> steps_;
+  std::vector<OpenProduct> open_products_;
+  std::map<int, int> groups_;  ///< by warp: that it has committed
   std::vector<Pointers> pointers_;
   std::vector<std::array<std::uint8_t, 32>> lanes_;
   std::vector<Copy> copies_, copies_of_step_;

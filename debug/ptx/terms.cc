@@ -189,7 +189,10 @@ TermId Terms::add_sums(TermId x, TermId y) {
 TermId Terms::add_maximum(TermId x) {
   if (!is_sum(x) || !terms_[x].b.is_score()) return x;
   Term one{TermKind::weight, false, 0, terms_[x].b, terms_[x].b, 0, 0, 0};
-  return add_sums(x, make(one));
+  const TermId maximum = make(one);
+  // It is in the sum already: a sum may start from any number where alpha is 0 at first.
+  if (sets_.unite(as_sum(x).set, as_sum(maximum).set).overlaps) return x;
+  return add_sums(x, maximum);
 }
 
 TermId Terms::add_outputs(TermId x, TermId y) {

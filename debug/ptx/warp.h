@@ -154,8 +154,9 @@ class Warp {
   void do_lanes(const Instruction& in, std::uint32_t mask);
   /// A product of the warpgroup has been issued that uses these registers, and is waited for.
   void note_product(const Place* accumulators, int count, const Place* fragment);
-  void note_products_committed() { fenced_since_commit_ = false; }
-  void note_products_waited();
+  void note_products_committed();
+  /// For all groups but the last `pending`.
+  void note_products_waited(int pending);
   void note_product_fence();
 
   /// Ends the block.

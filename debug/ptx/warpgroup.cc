@@ -109,7 +109,7 @@ Flow wait(Warp& warp, const Instruction& in, std::uint32_t) {
     return Flow::polls;
   }
   warp.tally_wait(awaits);
-  warp.note_products_waited();
+  warp.note_products_waited(pending);
   return Flow::next;
 }
 

@@ -86,6 +86,7 @@ class NumberJudging {
     bool combines = false;
     for (const auto& [got, term] : made.values) {
       if (!wrong_.contains(term.row) || term.kind != kind) continue;
+      if (kind == "score" && is_masked(term)) continue;
       const bool weight = kind == "weight";
       if (weight && !(got > 0)) continue;
       if (const auto want = want_of(term)) {
@@ -111,7 +112,8 @@ class NumberJudging {
   void split_columns(const Provenance::Made& made, TermFault& fault) {
     std::vector<std::pair<double, const Term*>> scores;
     for (const auto& [got, term] : made.values) {
-      if (term.kind == "score" && wrong_.contains(term.row)) scores.emplace_back(got, &term);
+      if (term.kind == "score" && wrong_.contains(term.row) && !is_masked(term))
+        scores.emplace_back(got, &term);
     }
     const auto try_parts = [&](const char* name, std::int64_t parts, auto part_of) {
       const auto samples = static_cast<reference::Index>(scores.size());
@@ -184,6 +186,11 @@ class NumberJudging {
     fault.cause = cause_of_factor(x / y, p_.d);
     fault.evidence.push_back("the score counts " + number_text(x, 4) +
                              " times in the exponent, the maximum " + number_text(y, 4) + " times");
+  }
+
+  /// Whatever is added to scores that count for nothing.
+  bool is_masked(const Term& term) const {
+    return term.key % p_.len_kv >= p_.visible_keys(term.row % p_.len_q);
   }
 
   /// What a number is; of a weight its logarithm. Nothing: of any unit, or not known.

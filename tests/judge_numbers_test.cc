@@ -14,8 +14,10 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 /// What is said of scores in which columns count as often as `factor` says.
-std::optional<TermFault> fault_of(const std::function<double(std::int64_t)>& factor) {
-  const Problem problem{1, 1, 1, 8, 8, 64, false};
+/// Under a causal mask 10^6 is taken away from those that it hides.
+std::optional<TermFault> fault_of(const std::function<double(std::int64_t)>& factor,
+                                  bool causal = false) {
+  const Problem problem{1, 1, 1, 8, 8, 64, causal};
   const Inputs inputs = generate_inputs(problem, ElementType::f32, "random", 3);
   TermTruth truth(problem, inputs);
   Provenance provenance;
@@ -23,7 +25,7 @@ std::optional<TermFault> fault_of(const std::function<double(std::int64_t)>& fac
   made.line = "k.cu:7";
   for (std::int64_t row = 0; row < 8; ++row) {
     for (std::int64_t key = 0; key < 8; ++key) {
-      double score = 0;
+      double score = causal && key > row ? -1e6 : 0;
       for (std::int64_t i = 0; i < problem.d; ++i) {
         score += factor(i) * truth.product(row, key, [=](std::int64_t own) { return own == i; });
       }
@@ -50,6 +52,7 @@ TEST_CASE("judge numbers: columns of scores that have a factor of their own", "[
     CHECK_THAT(fault->evidence.back(), ContainsSubstring(factors));
   };
   CHECK_FALSE(fault_of([](std::int64_t) { return 0.125; }));
+  CHECK_FALSE(fault_of([](std::int64_t) { return 0.125; }, true));
   is([](std::int64_t i) { return i % 2 == 1 ? 3 : 1; }, Cause::wrong_scale,
      "columns by turns of 2 count 1, 3 times");
   is([](std::int64_t i) { return i % 4 == 3 ? 2.5 : 1; }, Cause::wrong_scale,

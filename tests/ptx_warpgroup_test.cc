@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/ptx/recording.h"
 #include "tests/support/catch.h"
 #include "tests/support/ptx_hopper.h"
 
@@ -318,4 +319,35 @@ TEST_CASE("ptx hopper: what is not executed is refused by name", "[ptx]") {
   CHECK_THAT(run("mov.u32 %r1, 1; mapa.shared::cluster.u32 %r2, %r9, %r1;\n").fault,
              ContainsSubstring("rank 1 of a cluster of one block"));
   CHECK(run("mov.u32 %r1, 0; mapa.shared::cluster.u32 %r2, %r9, %r1;\n").fault.empty());
+}
+
+TEST_CASE("ptx hopper: what is recorded of a wgmma is what it has once it is waited for", "[ptx]") {
+  ptx::Program program;
+  program.code.resize(1);
+  program.code[0].result_count = 1;
+  program.operands = {0};
+  program.register_bytes = 32 * sizeof(std::uint32_t);
+  std::vector<std::uint32_t> registers(32, 0xfefefefe);
+  const auto held = [&] { return reinterpret_cast<const std::byte*>(registers.data()); };
+  std::atomic<std::uint64_t> clock = 0;
+  ptx::Recording recording;
+  recording.begin(clock);
+  for (int group = 0; group < 2; ++group) {
+    recording.note_product({});
+    recording.add(program, held(), 0, 0, ~0u);
+    recording.commit_products(0);
+  }
+  const auto result = [&](std::size_t step) {
+    return recording.result(recording.steps()[step], 0, 7);
+  };
+  registers.assign(32, 5);
+  recording.finish_products(program, held(), 1, 0);  // of another warp
+  CHECK(result(0) == 0xfefefefe);
+  recording.finish_products(program, held(), 0, 1);
+  CHECK(result(0) == 5);
+  CHECK(result(1) == 0xfefefefe);
+  registers.assign(32, 6);
+  recording.finish_products(program, held(), 0, 0);
+  CHECK(result(0) == 5);
+  CHECK(result(1) == 6);
 }

@@ -223,6 +223,7 @@ TEST_CASE("terms: masked weights, ones, and weights of the maximum itself", "[te
   weights[3] = no_term;
   CHECK(f.is(f.output(weights, 0), TermKind::output, 3, "0-2"));
   CHECK(f.is(f.terms.add_maximum(f.sum({weights[0], weights[2]})), TermKind::sum, 3, "0-2"));
+  CHECK(f.terms.add_maximum(l) == l);  // which has it
   const TermId o = f.terms.multiply(weights[0], f.v(0, 1));
   CHECK(f.is(f.terms.add(o, f.v(1, 1)), TermKind::output, 3, "0-1"));
   f.terms.add(o, f.v(2, 1));  // whose weight is not one

@@ -103,6 +103,17 @@ TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these 
   }
 }
 
+TEST_CASE("judge terms: sums that go back and forth between rows were reduced too widely",
+          "[terms]") {
+  const auto sums = [](const std::function<Row(Row)>& other) {
+    return met(Conflict::sum_of_other_row, [&](Row row) {
+      return Pair{part("sum", row, {{64, 79}}, 70), part("sum", other(row), {{64, 79}}, 70)};
+    });
+  };
+  CHECK(sums([](Row row) { return row ^ 16; }).is(Cause::reduction_too_wide, Stage::softmax));
+  CHECK(sums([](Row row) { return row + 32; }).is(Cause::accumulator_not_cleared, Stage::softmax));
+}
+
 TEST_CASE("judge terms: P·V of another column, of the same keys or others", "[terms]") {
   const auto columns = [](const Keys& keys) {
     return met(Conflict::output_of_other_column, [&](Row row) {

@@ -168,7 +168,12 @@ void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string
     if (head_of(x.row) != head_of(y.row)) return true;
     return found.sums_too && std::abs(x.row - y.row) >= 16;
   };
-  const bool carried = pairs && most_of(found.samples, is_carried);
+  // What is carried from row to row comes from one before, and does not go back to it.
+  const bool mutual = std::ranges::any_of(found.samples, [&](const auto& sample) {
+    const auto back = others.find(sample.first.row);
+    return back != others.end() && back->second.contains(sample.second.row);
+  });
+  const bool carried = pairs && !mutual && most_of(found.samples, is_carried);
   fault.cause = carried                                  ? Cause::accumulator_not_cleared
                 : maximum && pairs && !found.outputs_too ? Cause::operand_of_other_row
                                                          : Cause::reduction_too_wide;

@@ -230,6 +230,8 @@ class NumberJudging {
                                                 : "sums of weights";
     if (fit.error <= off && other_factor) {
       fault.cause = cause_of_factor(fit.factor, p_.d);
+      // The factor of an exponent is that of its scores, but for the base.
+      if (fault.of_weights && fault.cause != Cause::wrong_base) fault.stage = Stage::qk;
       fault.evidence = {line + ": " + what + " are " + number_text(fit.factor, 6) +
                         " of what they should be"};
     } else if (fit.error <= off || fit.rounding <= coarsest) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 
 #include "debug/report/suggested_command.h"
@@ -13,11 +12,15 @@ namespace lanescope {
 
 namespace {
 
-/// What a module says of a problem that it does not take, without its name.
+/// What a module says of a problem that it does not take, without its name and its file's.
 std::string reason_in(const std::string& refusal) {
-  const std::string words = " refuses this run: ";
-  const std::size_t at = refusal.find(words);
-  return at == refusal.npos ? refusal : refusal.substr(at + words.size());
+  std::string reason = refusal;
+  for (const std::string words : {" refuses this run: ", ".launch.json: "}) {
+    if (const std::size_t at = reason.find(words); at != reason.npos) {
+      reason.erase(0, at + words.size());
+    }
+  }
+  return reason;
 }
 
 }  // namespace
@@ -48,51 +51,80 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   own.text = options_text(probe.options, own.dump.info.problem);
   texts_.insert(own.text);
   const Problem& problem = own.dump.info.problem;
-  const std::pair lengths(problem.len_q, problem.len_kv);
-  if (std::ranges::find(taken_, lengths) == taken_.end()) taken_.push_back(lengths);
+  if (std::ranges::find(taken_, problem) == taken_.end()) taken_.push_back(problem);
   location_.backend = own.dump.info.backend;
   location_.shown.clear();
   for (const DumpSite& entry : own.dump.info.sites) location_.shown.push_back(entry.site.id);
   return own;
 }
 
+/// In the order in which they are tried: the shapes of the probe; of one head, with more of them,
+/// as the kernel is known to take, or as many usual ones as it takes; of the lengths that it is
+/// known to take.
+std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
+  std::vector<Problem> shapes;
+  std::vector<std::string> texts = {probe.options.shape};
+  texts.insert(texts.end(), probe.other_shapes.begin(), probe.other_shapes.end());
+  for (const std::string& text : texts) {
+    if (!text.empty()) shapes.push_back(parse_shape(probe.options.preset, text, false));
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> heads;
+  for (const Problem& taken : taken_) {
+    const std::pair own(taken.heads, taken.heads_kv);
+    if (taken.heads > 1 && std::ranges::find(heads, own) == heads.end()) heads.push_back(own);
+  }
+  // Compiled for a number of heads, or of those that share keys.
+  if (taken_.empty())
+    heads = {{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 4}, {8, 8}, {8, 2}, {16, 16}, {32, 32}, {32, 8}};
+  const auto with_heads = [&](const std::vector<Problem>& some) {
+    std::vector<Problem> more;
+    for (const auto& [own, kv] : heads) {
+      for (Problem shape : some) {
+        if (shape.heads != 1) continue;
+        shape.heads = own;
+        shape.heads_kv = kv;
+        more.push_back(shape);
+      }
+    }
+    return more;
+  };
+  std::vector<Problem> of_known_lengths;
+  for (Problem shape : shapes) {
+    for (const Problem& taken : taken_) {
+      shape.len_q = taken.len_q;
+      shape.len_kv = taken.len_kv;
+      of_known_lengths.push_back(shape);
+    }
+  }
+  for (const std::vector<Problem>& some :
+       {with_heads(shapes), of_known_lengths, with_heads(of_known_lengths)}) {
+    for (const Problem& shape : some) texts.push_back(shape_option(shape));
+  }
+  return texts;
+}
+
 std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
   const RunOptions asked = probe.options;
+  const std::vector<std::string> shapes = shapes_near(probe);
+  const std::size_t own_shapes = 1 + probe.other_shapes.size();
   std::vector<std::string> whys;
-  const auto try_it = [&] {
-    std::optional<ProbeRun> ran = run(probe);
-    const std::string why = reason_in(refused_);
-    const bool is_new = std::find(whys.begin(), whys.end(), why) == whys.end();
-    if (!why.empty() && is_new) whys.push_back(why);
-    return ran;
-  };
-  std::optional<ProbeRun> own = try_it();
-  const auto try_others = [&] {
-    for (const std::string& other : probe.other_shapes) {
-      if (refused_.empty()) return;
-      probe.options.shape = other;
-      own = try_it();
+  for (const bool causal : {asked.causal, true}) {
+    probe.options.causal = causal;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      probe.options.shape = shapes[i];
+      // What it is known to take may have been run already.
+      if (i >= own_shapes && texts_.contains(options_text(
+                                 probe.options, parse_shape(asked.preset, shapes[i], causal)))) {
+        continue;
+      }
+      std::optional<ProbeRun> own = run(probe);
+      if (refused_.empty()) return own;
+      const std::string why = reason_in(refused_);
+      const bool is_new = std::ranges::find(whys, why) == whys.end();
+      if (causal == asked.causal && is_new) whys.push_back(why);
     }
-  };
-  try_others();
-  // Of the lengths that it is known to take, with what else was asked for.
-  for (std::size_t i = 0; !refused_.empty() && i <= probe.other_shapes.size(); ++i) {
-    const std::string& shape = i == 0 ? asked.shape : probe.other_shapes[i - 1];
-    for (std::size_t taken = 0; !refused_.empty() && taken < taken_.size() && !shape.empty();
-         ++taken) {
-      Problem problem = parse_shape(asked.preset, shape, asked.causal);
-      std::tie(problem.len_q, problem.len_kv) = taken_[taken];
-      probe.options.shape = shape_option(problem);
-      if (!texts_.contains(options_text(probe.options, problem))) own = run(probe);
-    }
+    if (asked.causal) break;
   }
-  if (!refused_.empty() && !asked.causal) {
-    probe.options = asked;
-    probe.options.causal = true;
-    own = run(probe);
-    try_others();
-  }
-  if (refused_.empty()) return own;
   probe.options = asked;
   std::string all;
   for (const std::string& why : whys) all += (all.empty() ? "" : "; ") + why;

@@ -29,11 +29,11 @@ class ProbeRuns {
   /// `threads`: of a diff. Runs, and what was not tried, go into `location`.
   ProbeRuns(int threads, Location& location) : threads_(threads), location_(location) {}
 
-  /// Runs a probe in the first of its shapes that the kernel does not refuse, with the lengths of a
-  /// problem that it took before, or with a causal mask where it takes no other problems; the probe
-  /// is that then. Nothing where it takes none. Throws
-  /// as prepare and launch do where the user asked for the problem, EnvironmentError where the
-  /// first run of all finds no memory or no module.
+  /// Runs a probe in the first of its shapes that the kernel does not refuse, with the heads or the
+  /// lengths of a problem that it took before, or with a causal mask where it takes no other
+  /// problems; the probe is that then. Nothing where it takes none. Throws as prepare and launch do
+  /// where the user asked for the problem, EnvironmentError where the first run of all finds no
+  /// memory or no module.
   std::optional<ProbeRun> run_nearest(Probe& probe);
   /// Of the probe as it is.
   std::optional<ProbeRun> run(const Probe& probe);
@@ -51,12 +51,14 @@ class ProbeRuns {
   const std::string& marked_ptx() const { return marked_ptx_; }  ///< empty: it has no markers
 
  private:
+  std::vector<std::string> shapes_near(const Probe& probe) const;
+
   int threads_;
   Location& location_;
   std::vector<RunTraits> traits_;
   std::vector<std::string> refusals_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> taken_;  ///< queries and keys of problems
-  std::set<std::string> texts_;                               ///< of all runs, as ProbeRun::text
+  std::vector<Problem> taken_;
+  std::set<std::string> texts_;  ///< of all runs, as ProbeRun::text
   std::string refused_;  ///< why the last problem was left out; empty: it was not, by the kernel
   std::string kernel_, module_name_, marked_ptx_;
 };

@@ -51,6 +51,10 @@ constexpr Cause masks[] = {Cause::mask_off_by_one,   Cause::causal_mask_missing,
                            Cause::sliding_window,    Cause::mask_value,
                            Cause::mask_wrong};
 bool is_mask(Cause cause) { return std::ranges::find(masks, cause) != std::end(masks); }
+bool is_scale(Cause cause) {
+  return cause == Cause::wrong_scale || cause == Cause::scale_missing ||
+         cause == Cause::scale_repeated;
+}
 bool are_alike(Cause a, Cause b) {
   static constexpr Cause orders[] = {Cause::permuted,      Cause::operand_of_other_row,
                                      Cause::transposed,    Cause::wrong_stride,
@@ -161,6 +165,9 @@ class Contest {
   /// Whether the stage that stands is better known, of the same cause.
   bool keeps_stage(bool sure) const {
     if (fault_.stage_is_told) return false;
+    // That scores have another scale shows first where weights are made of them.
+    if (is_scale(standing_.cause) && stage_ == Stage::qk && fault_.stage == Stage::softmax)
+      return true;
     return stage_ == fault_.or_stage || is_mask(standing_.cause) ||
            (sure && fault_.cause == Cause::permuted);
   }

@@ -131,6 +131,23 @@ TEST_CASE(
   CHECK(diagnose(report).stage() == Stage::qk);
 }
 
+TEST_CASE("an access whose line says no stage has that of one of its kind in the same memory") {
+  CheckReport report;
+  for (const std::optional<Stage> stage :
+       {std::optional<Stage>(), std::optional(Stage::epilogue)}) {
+    CheckReport::Item& item = report.items.emplace_back();
+    item.finding.kind = simt::Kind::out_of_bounds;
+    item.finding.region = simt::shared_region;
+    item.finding.access.place = 1;
+    item.stage = stage;
+  }
+  const Diagnosis diagnosis = diagnose(report);
+  CHECK(diagnosis.stage() == Stage::epilogue);
+  CHECK_FALSE(diagnosis.stage_certain);
+  report.items.back().finding.region = 0;
+  CHECK_FALSE(diagnose(report).stage());
+}
+
 TEST_CASE("stores of two blocks to one place: indices that collide, or a sum without an atomic") {
   CheckReport report;
   report.items = {item_of(simt::Kind::race, SiteId::o_final)};

@@ -54,13 +54,23 @@ TEST_CASE("locate: a power of two that is infinite says more than the nearest ro
   values.first->site = SiteId::o_final;
   values.first->stage = Stage::qk;
   values.cause = Cause::precision_lost;
-  tell_origin(location);
+  RunOptions failed;
+  failed.shape = "s=64,skv=32";
+  tell_origin(failed, location);
   CHECK(values.cause == Cause::precision_lost);
   location.nan.kind = simt::NanOrigin::Kind::exponential;
-  tell_origin(location);
+  tell_origin(failed, location);
   CHECK(values.cause == Cause::overflow);
   CHECK(values.first->stage == Stage::softmax);
   CHECK_FALSE(values.certain);
+  // Zero by zero is that of an empty sum where there are such rows.
+  location.nan.kind = simt::NanOrigin::Kind::division;
+  for (const bool causal : {false, true}) {
+    values.cause = Cause::non_finite;
+    failed.causal = causal;
+    tell_origin(failed, location);
+    CHECK(values.cause == (causal ? Cause::divided_by_zero : Cause::non_finite));
+  }
 }
 
 TEST_CASE("locate: scores that are lacking because their rows of K were never read are load's") {

@@ -193,6 +193,18 @@ bool waits_in_warp(const std::string& line) {
                              [&](const char* name) { return in.starts_with(name); });
 }
 
+/// Where the line of an access does not say whose it is, one of its kind in the same memory may.
+void take_stage_of_alike(Diagnosis& diagnosis) {
+  CheckReport::Item& first = diagnosis.memory.front();
+  const auto alike = std::ranges::find_if(diagnosis.memory, [&](const CheckReport::Item& item) {
+    return item.stage && item.finding.kind == first.finding.kind &&
+           item.finding.region == first.finding.region;
+  });
+  if (alike == diagnosis.memory.end()) return;
+  first.stage = alike->stage;
+  diagnosis.stage_certain = false;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
@@ -233,6 +245,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : collides             ? Cause::written_twice
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
+  if (!first.stage) take_stage_of_alike(diagnosis);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);

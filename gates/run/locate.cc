@@ -135,7 +135,7 @@ class Search {
     if (!by_flaw) taken_.failed_runs().doubt(diagnosis);
     tell_unwritten_read(location_);
     tell_hidden_race(location_);
-    tell_origin(location_);
+    tell_origin(failed, location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
     if (taken_.outputs_are_right()) say_that_outputs_are_right();
     const bool lacks_rows =

@@ -190,8 +190,15 @@ bool check_memory(const Probe& probe, Location& location) {
 
 namespace {
 
+bool may_have_empty_rows(const RunOptions& options) {
+  if (options.input.ends_with(".safetensors")) return true;
+  const Problem problem = parse_shape(options.preset, options.shape, options.causal);
+  return problem.visible_keys(0) == 0;
+}
+
 /// What follows from how the first NaN was made, where values say no more than that there is one.
-void name_by_origin(const simt::NanOrigin& nan, Diagnosis& values) {
+/// `empty_rows`: there may be rows that see no key, whose sum is zero.
+void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& values) {
   using Kind = simt::NanOrigin::Kind;
   const bool of_nan = values.cause == Cause::non_finite || values.cause == Cause::unexplained ||
                       values.cause == Cause::masked_row_unguarded ||
@@ -203,8 +210,8 @@ void name_by_origin(const simt::NanOrigin& nan, Diagnosis& values) {
     values.first->stage = nan.stage.value_or(Stage::softmax);
     values.evidence.clear();
   }
-  const Cause cause = nan.kind == Kind::difference ? Cause::masked_row_unguarded
-                      : nan.kind == Kind::division ? Cause::divided_by_zero
+  const Cause cause = nan.kind == Kind::difference               ? Cause::masked_row_unguarded
+                      : nan.kind == Kind::division && empty_rows ? Cause::divided_by_zero
                       : nan.kind == Kind::exponential || nan.kind == Kind::narrowing
                           ? Cause::overflow
                           : values.cause;
@@ -220,14 +227,14 @@ void name_by_origin(const simt::NanOrigin& nan, Diagnosis& values) {
 
 }  // namespace
 
-void tell_origin(Location& location) {
+void tell_origin(const RunOptions& failed, Location& location) {
   Diagnosis& values = *location.diagnosis;
   const bool clean = std::ranges::any_of(
       location.runs, [](const LocateRun& run) { return run.checked && run.match; });
   const auto suspicion = std::ranges::find(values.evidence, suspects_memory);
   if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
   if (values.sure()) return;
-  name_by_origin(location.nan, values);
+  name_by_origin(location.nan, may_have_empty_rows(failed), values);
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
                          location.first_nan.end());
 }

@@ -18,6 +18,15 @@ bool may_come_of_terms(Cause cause) {
          cause == Cause::uninitialised_register;
 }
 
+/// What is not there may be lost in an access that strayed: that comes of it, and not the other way
+/// round.
+bool says_what_lacks(Cause cause) {
+  return cause == Cause::tile_skipped || cause == Cause::not_normalised ||
+         cause == Cause::contribution_missing || cause == Cause::incomplete_reduction ||
+         cause == Cause::never_updated || cause == Cause::lse_without_maximum ||
+         cause == Cause::lse_without_sum;
+}
+
 /// Where numbers that are not finite were made first, and why, is known.
 bool makes_infinity(Cause cause) {
   return cause == Cause::overflow || cause == Cause::masked_row_unguarded ||
@@ -129,9 +138,15 @@ class Contest {
  private:
   /// Whether the access that the checker found comes of what the terms say.
   bool is_consequence() const {
-    const bool is_symptom = (may_come_of_terms(standing_.cause) && !is_unfilled()) ||
+    const bool strays = standing_.cause == Cause::out_of_bounds && says_what_lacks(fault_.cause);
+    const bool is_symptom = (may_come_of_terms(standing_.cause) && !is_unfilled() && !strays) ||
                             (fault_.cause == Cause::misplaced && writes_over_others(standing_));
-    return is_symptom && !is_whole_;
+    return is_symptom && !is_whole_ && !comes_after();
+  }
+
+  /// Whether what the terms say is done to outputs, behind the access that the checker found.
+  bool comes_after() const {
+    return stage_ && *stage_ <= Stage::pv && fault_.stage >= Stage::epilogue;
   }
 
   /// Whether lanes are known to leave out their part of a tile, or never to set what they add to.

@@ -1,0 +1,103 @@
+// What terms say against what was found before: which of the two is the cause, and where.
+
+#include "gates/run/weigh_terms.h"
+
+#include <string>
+
+#include "tests/support/catch.h"
+
+namespace lanescope {
+namespace {
+
+/// A location whose cause the memory checker found, at an access of `stage`.
+Location by_access(Cause cause, simt::Kind kind, Stage stage) {
+  Location location;
+  Diagnosis& diagnosis = location.diagnosis.emplace();
+  diagnosis.cause = cause;
+  diagnosis.certain = true;
+  CheckReport::Item& item = diagnosis.memory.emplace_back();
+  item.finding.kind = kind;
+  item.stage = stage;
+  item.access_line = "k.cu:10";
+  return location;
+}
+
+/// One whose cause a known flaw gives.
+Location by_flaw(Cause cause, Stage stage) {
+  Location location;
+  Diagnosis& diagnosis = location.diagnosis.emplace();
+  diagnosis.cause = cause;
+  diagnosis.certain = true;
+  diagnosis.first.emplace();
+  diagnosis.first->site = SiteId::o_final;
+  diagnosis.first->stage = stage;
+  diagnosis.flaws.push_back(Finding{cause, 1});
+  return location;
+}
+
+TermJudgement fault(Cause cause, Stage stage, bool is_whole = false) {
+  TermJudgement judged;
+  judged.is_whole = is_whole;
+  judged.fault.emplace();
+  judged.fault->cause = cause;
+  judged.fault->stage = stage;
+  judged.fault->share = 1;
+  judged.fault->lines = {"k.cu:20"};
+  return judged;
+}
+
+/// "stage cause", with "?" where it is not certain.
+std::string weighed(Location location, const TermJudgement& judged) {
+  weigh_terms(judged, false,
+              {[] { return Provenance::Merges{}; }, [](const TermFault&) { return false; }},
+              location);
+  const Diagnosis& diagnosis = *location.diagnosis;
+  return std::string(name_of(diagnosis.stage().value())) + " " + name_of(diagnosis.cause) +
+         (diagnosis.certain ? "" : "?");
+}
+
+}  // namespace
+
+TEST_CASE("weigh terms: an access that strays comes of rows that are taken for others") {
+  const Location strays = by_access(Cause::out_of_bounds, simt::Kind::out_of_bounds, Stage::load);
+  CHECK(weighed(strays, fault(Cause::wrong_head, Stage::load)) == "load wrong_head?");
+  CHECK(weighed(strays, fault(Cause::causal_mask_missing, Stage::qk)) == "qk causal_mask_missing?");
+  // What it brought is nothing: that is lacking, which does not make it stray.
+  for (const Cause cause :
+       {Cause::tile_skipped, Cause::contribution_missing, Cause::never_updated}) {
+    CHECK(weighed(strays, fault(cause, Stage::qk)) == "load out_of_bounds");
+  }
+  // Nor does what is done to outputs later.
+  CHECK(weighed(strays, fault(Cause::misplaced, Stage::epilogue)) == "load out_of_bounds");
+  const Location late = by_access(Cause::out_of_bounds, simt::Kind::out_of_bounds, Stage::epilogue);
+  CHECK(weighed(late, fault(Cause::misplaced, Stage::epilogue)) == "epilogue misplaced?");
+}
+
+TEST_CASE("weigh terms: what was never written was not lost behind its reader") {
+  const Location reads =
+      by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::pv);
+  CHECK(weighed(reads, fault(Cause::permuted, Stage::epilogue)) == "pv uninitialised_read");
+  CHECK(weighed(reads, fault(Cause::permuted, Stage::pv)) == "pv permuted?");
+}
+
+TEST_CASE("weigh terms: another scale is one of scores, wherever it shows") {
+  const TermJudgement of_weights = fault(Cause::wrong_scale, Stage::softmax, true);
+  CHECK(weighed(by_flaw(Cause::wrong_scale, Stage::qk), of_weights) == "qk wrong_scale");
+  CHECK(weighed(by_flaw(Cause::wrong_scale, Stage::epilogue), of_weights) == "softmax wrong_scale");
+  CHECK(weighed(by_flaw(Cause::wrong_base, Stage::qk),
+                fault(Cause::wrong_base, Stage::softmax, true)) == "softmax wrong_base");
+}
+
+TEST_CASE("weigh terms: what is sure keeps its cause, what is not takes that of the terms") {
+  const TermJudgement other = fault(Cause::wrong_head, Stage::load);
+  CHECK(weighed(by_flaw(Cause::not_rescaled, Stage::pv), other) == "pv not_rescaled");
+  Location open = by_flaw(Cause::not_rescaled, Stage::pv);
+  open.diagnosis->certain = false;
+  CHECK(weighed(open, other) == "load wrong_head?");
+  // Of few of the wrong rows.
+  TermJudgement few = other;
+  few.fault->share = 0.4;
+  CHECK(weighed(open, few) == "pv not_rescaled?");
+}
+
+}  // namespace lanescope

@@ -83,6 +83,28 @@ TEST_CASE("known flaws: O in sums of half precision", "[causes]") {
   CHECK(diagnosis.evidence[0].find("O is summed up in f16") != std::string::npos);
 }
 
+// Rows that see no key have the mean of the keys in tiles that are longer than is said.
+TEST_CASE("known flaws: masked keys that count up to the end of a tile of another size",
+          "[causes]") {
+  const Problem problem{1, 1, 1, 64, 32, 64, true};
+  Dump dump = stranger_dump(problem, ElementType::f16, "random", 5, 32, 16, "");
+  const Tensor& v = *dump.find("v");
+  for (std::int64_t row = 0; problem.visible_keys(row) == 0; ++row) {
+    for (std::int64_t column = 0; column < 64; ++column) {
+      double sum = 0;
+      for (std::int64_t key = 0; key < 32; ++key) sum += v.at(key * 64 + column);
+      testing::tensor_of(dump, SiteId::o_final).set(row * 64 + column, sum / 64);
+    }
+    testing::tensor_of(dump, SiteId::lse).set(row, std::log(64) - 10000);
+  }
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  INFO(named(diagnosis));
+  CHECK(diagnosis.cause == Cause::mask_value);
+  REQUIRE_FALSE(diagnosis.evidence.empty());
+  INFO(diagnosis.evidence[0]);
+  CHECK(diagnosis.evidence[0].find("those behind the last up to 64, too") != std::string::npos);
+}
+
 // Half precision ends at 65504.
 TEST_CASE("known flaws: outputs that are beyond the range of their type", "[causes]") {
   const Dump dump = stranger_dump({1, 1, 1, 32, 96, 32, false}, ElementType::f16, "random", 4, 32,

@@ -151,6 +151,22 @@ std::optional<HeadMap> taken_heads(PlanInputs& inputs, const std::vector<OutputR
   return any ? std::optional(map) : std::nullopt;
 }
 
+/// How many keys a row has the mean of V of, zeros behind the last: of `plan`, which has none.
+std::int64_t keys_counted(PlanInputs& inputs, const OutputRow& row, RowPlan plan) {
+  const std::int64_t keys = inputs.problem().len_kv;
+  for (std::int64_t key = 0; key < keys; ++key)
+    plan.terms.push_back({.key = key, .value = key, .masked_score = 0, .is_masked = true});
+  const PlannedRow all = inputs.carry_out(plan);
+  double squares = 0, products = 0;
+  for (std::size_t i = 0; i < row.o.size(); ++i) {
+    squares += all.o[i] * all.o[i];
+    products += all.o[i] * row.o[i].got;
+  }
+  const double counted = static_cast<double>(keys) * squares / products;
+  constexpr double most = 1 << 20;
+  return counted > 0 && counted < most ? std::llround(counted) : 0;
+}
+
 /// Masked scores that are large and finite: they count in rows that see no key alone, where all
 /// keys are as good as each other. The log-sum-exp says how large they are.
 void add_finite_masks(PlanInputs& inputs, const std::vector<OutputRow>& rows,
@@ -180,6 +196,11 @@ void add_finite_masks(PlanInputs& inputs, const std::vector<OutputRow>& rows,
   };
   add("", 1, [=](const RowPlan&) { return p.len_kv; });
   add(", those behind the last, too", 2, [=](const RowPlan&) { return padded; });
+  const std::int64_t counted = keys_counted(inputs, *empty, first);
+  if (counted > p.len_kv && counted != padded) {
+    add(", those behind the last up to " + std::to_string(counted) + ", too", 2,
+        [=](const RowPlan&) { return counted; });
+  }
   add(", in the tiles of its block", 2, [=](const RowPlan& plan) { return plan.tiles * bc; });
   add(", in the tiles of its block, but for those behind the last", 3,
       [=](const RowPlan& plan) { return std::min(p.len_kv, plan.tiles * bc); });

@@ -109,7 +109,10 @@ void find_others(const RunOptions& options, const Dump& dump, const DiffReport& 
       DiffReport of_site = report;
       of_site.first = site.first;
       const Diagnosis other = diagnose(dump, of_site);
-      if (other.certain) location.others.push_back(other);
+      // The stage of an output that tells is that of the bug.
+      if (other.certain && !is_named(location, other.first->stage)) {
+        location.others.push_back(other);
+      }
       continue;
     }
     if (!fits(*gate, report.softmax)) continue;

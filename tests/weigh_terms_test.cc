@@ -88,6 +88,14 @@ TEST_CASE("weigh terms: another scale is one of scores, wherever it shows") {
                 fault(Cause::wrong_base, Stage::softmax, true)) == "softmax wrong_base");
 }
 
+TEST_CASE("weigh terms: a row sum is the softmax's wherever its parts are added up") {
+  const TermJudgement late = fault(Cause::incomplete_reduction, Stage::epilogue);
+  CHECK(weighed(by_flaw(Cause::incomplete_reduction, Stage::softmax), late) ==
+        "softmax incomplete_reduction");
+  CHECK(weighed(by_flaw(Cause::incomplete_reduction, Stage::pv), late) ==
+        "epilogue incomplete_reduction");
+}
+
 TEST_CASE("weigh terms: what is sure keeps its cause, what is not takes that of the terms") {
   const TermJudgement other = fault(Cause::wrong_head, Stage::load);
   CHECK(weighed(by_flaw(Cause::not_rescaled, Stage::pv), other) == "pv not_rescaled");

@@ -193,6 +193,13 @@ bool waits_in_warp(const std::string& line) {
                              [&](const char* name) { return in.starts_with(name); });
 }
 
+/// A number in global memory that blocks count in without making anything of it: which of them
+/// comes last, and merges.
+bool is_counter(const CheckReport::Item& item) {
+  return item.finding.kind == Kind::uninitialised_read && item.finding.updates &&
+         item.finding.region != simt::shared_region;
+}
+
 /// Where the line of an access does not say whose it is, one of its kind in the same memory may.
 void take_stage_of_alike(Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();
@@ -246,6 +253,10 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
   if (!first.stage) take_stage_of_alike(diagnosis);
+  if (!first.stage && is_counter(first)) {
+    diagnosis.memory.front().stage = Stage::combine;
+    diagnosis.stage_certain = false;
+  }
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);

@@ -166,7 +166,8 @@ void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string
   // Of a row of another tile: it holds what it held before.
   const auto is_carried = [this, &found](const Term& x, const Term& y) {
     if (head_of(x.row) != head_of(y.row)) return true;
-    return found.sums_too && std::abs(x.row - y.row) >= 16;
+    constexpr std::int64_t of_warp = 16, of_warpgroup = 64;
+    return std::abs(x.row - y.row) >= (found.sums_too ? of_warp : of_warpgroup);
   };
   // What is carried from row to row comes from one before, and does not go back to it.
   const bool mutual = std::ranges::any_of(found.samples, [&](const auto& sample) {

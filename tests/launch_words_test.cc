@@ -66,6 +66,15 @@ TEST_CASE("launch words: numbers, words, functions") {
   CHECK(split_call("2 * (3)").first.empty());
 }
 
+TEST_CASE("launch words: calls and lists are taken apart") {
+  using Call = std::pair<std::string_view, std::string_view>;
+  CHECK(split_call(" i32(batch, f(1, 2), 3) ") == Call("i32", "batch, f(1, 2), 3"));
+  CHECK(split_call("32(1)") == Call());
+  CHECK(split_call("scratch") == Call());
+  CHECK(split_list("a, f(b, c),d") == std::vector<std::string>{"a", "f(b, c)", "d"});
+  CHECK(split_list("") == std::vector<std::string>{""});
+}
+
 TEST_CASE("launch words: what is none is an error that quotes it") {
   CHECK_THAT(error_of("len_k"), ContainsSubstring("\"len_k\": there is no word 'len_k'; words: "
                                                   "heads, len_q, scale"));

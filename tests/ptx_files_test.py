@@ -4,6 +4,7 @@ leaves them and as README.md says, and with the metadata that Triton leaves."""
 
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import unittest
@@ -52,6 +53,61 @@ class PtxFilesTest(ProgramTest):
         self.assertRegex(self.call("locate", ptx, *SHAPE).stdout, "clean: ")
         self.call("run", ptx, "fused", *SHAPE, "-o", "x.safetensors")
         self.assertEqual(self.json_of("diff", "x.safetensors")["verdict"], "match")
+
+    def test_kernel_for_a_number_of_heads(self):
+        ptx = self.compile("heads", conditions=["heads == 4 * heads_kv"])
+        out = self.call("locate", ptx).stdout
+        self.assertRegex(out, r"match  a ragged tail .*h=4,hkv=1,")
+        self.assertNotIn("several tiles: refused", out)
+        self.assertGreater(int(re.search(r"clean: (\d+) runs", out).group(1)), 12, out)
+
+    def test_whole_numbers_in_memory(self):
+        change = ("int len_q, int len_kv, int group, float scale,\n                             bool causal) {\n",
+                  "long long begins, int len_kv, int group, float scale,\n bool causal) {\n"
+                  "const int len_q = ((const int*)begins)[1] - ((const int*)begins)[0];\n")
+        arguments = self.description["arguments"]
+        ptx = self.compile("begins", change, arguments=["i32(2, 7, len_q)" if a == "len_q" else a for a in arguments])
+        self.assertEqual(self.json_of("diff", ptx, "fused", *SHAPE)["verdict"], "match")
+        for said, numbers in [(r'"2, 7" is not: how many, the first, the step', "i32(2, 7)"),
+                              (r"there are no such numbers", "i32(0, 7, 1)"),
+                              (r"there are no such numbers", "i32(2, 2000000000, 2000000000)"),
+                              (r'"0.5" is 0.5, no whole number', "i64(2, 0, 0.5)")]:
+            self.describe("begins", arguments=[numbers if a == "len_q" else a for a in arguments])
+            self.refuses(USAGE, said, "diff", ptx, "fused", *SHAPE)
+
+    def test_kernels_one_after_the_other(self):
+        """The first leaves O in memory of its own, from where the second brings it."""
+        change = ("// What the lab needs of it.", "__global__ void bring(const __half* from, __half* to, int count) {\n"
+                  "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < count) to[i] = from[i];\n}\n")
+        ptx = self.compile("both", change)
+        attention, bring = [word.split("(")[0] for line in ptx.read_text().splitlines() if ".entry" in line
+                            for word in [line.split()[-1]]]
+        if "bring" in attention:
+            attention, bring = bring, attention
+        of_o = "scratch(o, 2 * batch * heads * len_q * head_dim)"
+        arguments = [of_o if a == "o" else a for a in self.description["arguments"]]
+        alone = {key: self.description.get(key) for key in ["grid", "block"]}
+        first = {**alone, "kernel": attention, "arguments": arguments}
+        second = {"ptx": "both.ptx", "kernel": bring, "grid": "cdiv(batch * heads * len_q * head_dim, 128)", "block": 128,
+                  "arguments": [of_o, "o", "batch * heads * len_q * head_dim"]}
+        none = dict.fromkeys(["kernel", "grid", "block", "arguments", "shared"])
+        self.describe("both", **none, launches=[first, second])
+        report = self.json_of("diff", ptx, "fused", "--shape", "b=2,h=4,hkv=2,s=65,d=40")
+        self.assertEqual((report["verdict"], report["kernel"]), ("match", "my_attention + bring"))
+        self.assertRegex(self.call("check", ptx, "fused", *SHAPE).stdout, "clean: nothing found")
+        self.describe("both", **none, launches=[first])
+        self.assertEqual(self.json_of("diff", ptx, "fused", *SHAPE, code=DIVERGED)["verdict"], "diverged")
+        for said, launches in [
+                (r"launches\[1\]: grid is missing", [first, {k: v for k, v in second.items() if k != "grid"}]),
+                (r"launches\[0\]: dtype is not known; there is: ptx, kernel", [{**first, "dtype": "f16"}]),
+                (r"scratch of o has 12800 bytes, and later 99999", [first, {**second, "arguments": ["scratch(o, 99999)", "o", 1]}]),
+                (r"launches is no list of 1 to 64", []),
+                (r"launches\[0\] is no object", [1])]:
+            with self.subTest(said):
+                self.describe("both", **none, launches=launches)
+                self.refuses(USAGE, said, "diff", ptx, "fused", *SHAPE)
+        self.describe("both", launches=[first, second])
+        self.refuses(USAGE, "what launches say stands in each of them alone", "diff", ptx, "fused", *SHAPE)
 
     def test_same_bits_as_the_program_that_launches_it(self):
         ptx = self.compile("same")

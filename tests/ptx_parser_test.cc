@@ -74,6 +74,21 @@ TEST_CASE("ptx: the paths of sources are those that the user has", "[ptx]") {
   CHECK(file_of("\\033[31m") == "?[31m");
 }
 
+TEST_CASE("ptx: lines of Triton's own functions are those that they are inlined at", "[ptx]") {
+  const auto line_of = [](const std::string& comment) {
+    const PtxKernel kernel(
+        ptx_module(".reg .b32 %r<2>;\n\t.loc\t2 168 27  // standard.py:168:27" + comment +
+                   "\n mov.b32 %r0, 1;\n ret;") +
+        "\n\t.file\t1 \"/home/k.py\"\n\t.file\t2 \"/venv/triton/language/standard.py\"");
+    return kernel.program().line_of(0);
+  };
+  CHECK(line_of(" @[ k.py:255:57 ]") == "/home/k.py:255");
+  CHECK(line_of(" @[ standard.py:301:9 @[ k.py:255:57 ] ]") == "/home/k.py:255");
+  CHECK(line_of("") == "/venv/triton/language/standard.py:168");
+  CHECK(line_of(" @[ other.py:255:57 ]") == "/venv/triton/language/standard.py:168");
+  CHECK(line_of(" @[ k.py ]") == "/venv/triton/language/standard.py:168");
+}
+
 TEST_CASE("ptx: directives need no blanks between them", "[ptx]") {
   PtxKernel kernel(ptx_module(R"(
     .reg.b64 %rd<2>; .shared.align 4 .b32 x; .local.b32 y;

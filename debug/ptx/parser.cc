@@ -151,6 +151,47 @@ void Parser::read_file() {
   while (lexer_.accept(',')) lexer_.expect_integer("a time or a size");
 }
 
+/// Of a file without its folder, which may be named behind the code; 0: there is none.
+int Parser::number_of_file(std::string_view name) {
+  if (const auto known = numbers_of_files_.find(name); known != numbers_of_files_.end()) {
+    return known->second;
+  }
+  int& number = numbers_of_files_[std::string(name)];
+  const std::string_view text = *module_.text;
+  for (std::size_t at = text.find("\t.file\t"); at != text.npos;
+       at = text.find("\t.file\t", at + 1)) {
+    const std::string_view line = text.substr(at + 7, text.find('\n', at + 7) - at - 7);
+    if (!line.ends_with("/" + std::string(name) + "\"")) continue;
+    std::from_chars(line.data(), line.data() + line.size(), number);
+    break;
+  }
+  return number;
+}
+
+/// LLVM says in a comment what .loc has no words for in its PTX, the calls from the inside out:
+/// ".loc 2 168 27  // standard.py:168:27 @[ k.py:255:57 @[ k.py:301:9 ] ]". Returns the innermost
+/// call's location; −1: there is none. `begin`: of the file's number.
+int Parser::inlined_by_comment(const char* begin) {
+  const std::string_view text = *module_.text;
+  const auto at = static_cast<std::size_t>(begin - text.data());
+  std::string_view line = text.substr(at, text.find('\n', at) - at);
+  constexpr std::string_view call = "@[ ";
+  int location = -1;
+  for (std::size_t open = line.rfind(call); open != line.npos; open = line.rfind(call)) {
+    const std::string_view place = line.substr(open + call.size());
+    line = line.substr(0, open);
+    const std::size_t colon = place.find(':');
+    if (colon == place.npos) continue;
+    const int file = number_of_file(place.substr(0, colon));
+    int number = 0;
+    std::from_chars(place.data() + colon + 1, place.data() + place.size(), number);
+    if (file == 0 || number <= 0) continue;
+    module_.locations.push_back({file, number, 0, location});
+    location = static_cast<int>(module_.locations.size()) - 1;
+  }
+  return location;
+}
+
 /// .loc 2 21 80, function_name $L__info_string0, inlined_at 1 15 3
 void Parser::read_location() {
   Location location;
@@ -159,7 +200,9 @@ void Parser::read_location() {
     line = static_cast<int>(lexer_.expect_integer("a line"));
     column = static_cast<int>(lexer_.expect_integer("a column"));
   };
+  const char* const begin = lexer_.token().text.data();
   place(location.file, location.line, location.column);
+  location.inlined_at = inlined_by_comment(begin);
   while (lexer_.accept(',')) {
     if (lexer_.accept("function_name")) {
       lexer_.expect_word("a name");

@@ -35,6 +35,8 @@ class Parser {
   void skip_section();
   void read_file();
   void read_location();
+  int number_of_file(std::string_view name);
+  int inlined_by_comment(const char* begin);
   void read_function(bool is_entry);
   std::vector<int> read_parameters(Function& function);
   void read_limits(Function& function);
@@ -74,9 +76,10 @@ class Parser {
 
   Module& module_;
   Lexer lexer_;
-  Function* function_ = nullptr;  ///< whose body is read
-  std::vector<Scope> scopes_;     ///< of that body; the outermost first
-  int scope_ = 0;                 ///< the innermost
+  std::map<std::string, int, std::less<>> numbers_of_files_;  ///< without their folders
+  Function* function_ = nullptr;                              ///< whose body is read
+  std::vector<Scope> scopes_;                                 ///< of that body; the outermost first
+  int scope_ = 0;                                             ///< the innermost
   std::vector<int> statement_scopes_;
   std::vector<std::vector<std::string_view>> target_names_;
   std::vector<int> target_scopes_;

@@ -66,7 +66,8 @@ std::string shortened(std::string line) {
 bool is_vocabulary(const std::string& line) {
   return line.starts_with("kernels/device/") || line.starts_with("debug/") ||
          line.starts_with("gates/") || line.find("lanescope.h:") != std::string::npos ||
-         line.find("/include/") != std::string::npos;
+         line.find("/include/") != std::string::npos ||
+         line.find("/triton/language/") != std::string::npos;
 }
 
 std::map<std::uint32_t, std::string> source_lines(const std::string& image,

@@ -71,25 +71,34 @@ Json read_object(const fs::path& path) {
   return *json;
 }
 
-void take(LaunchDescription& d, const std::string& name, const Member& member) {
+/// False where it is no member of a launch.
+bool take(LaunchDescription::Launch& launch, const std::string& name, const Member& member) {
   constexpr std::size_t most_arguments = 1024;
-  constexpr int most_side = 1 << 14;
   if (name == "kernel") {
-    d.kernel = member.text();
+    launch.kernel = member.text();
   } else if (name == "grid") {
-    d.grid = member.words(3);
+    launch.grid = member.words(3);
   } else if (name == "block") {
-    d.block = member.words(3);
+    launch.block = member.words(3);
   } else if (name == "shared") {
-    d.shared = member.word();
+    launch.shared = member.word();
   } else if (name == "arguments") {
-    d.arguments = member.words(most_arguments);
-  } else if (name == "conditions") {
-    d.conditions = member.words(most_arguments);
+    launch.arguments = member.words(most_arguments);
+  } else if (name == "fmad") {
+    launch.fmad = member.boolean();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void take(LaunchDescription& d, const std::string& name, const Member& member) {
+  constexpr std::size_t most_conditions = 1024;
+  constexpr int most_side = 1 << 14;
+  if (name == "conditions") {
+    d.conditions = member.words(most_conditions);
   } else if (name == "causal") {
     d.causal = member.boolean();
-  } else if (name == "fmad") {
-    d.fmad = member.boolean();
   } else if (name == "head_dim") {
     d.head_dim = member.whole(most_side);
   } else if (name == "br") {
@@ -112,13 +121,13 @@ void take(LaunchDescription& d, const std::string& name, const Member& member) {
     d.products = *at;
   } else {
     member.fail(
-        "is not known; there is: kernel, grid, block, shared, arguments, conditions, causal, "
-        "dtype, head_dim, br, bc, products, fmad");
+        "is not known; there is: kernel, grid, block, shared, arguments, fmad, launches, "
+        "conditions, causal, dtype, head_dim, br, bc, products");
   }
 }
 
 /// What Triton's compiler says of a kernel: CompiledKernel.metadata.
-void take_triton(LaunchDescription& d, const fs::path& path, const Json& json) {
+void take_triton(LaunchDescription::Launch& d, const fs::path& path, const Json& json) {
   const auto number = [&](const char* name) -> std::int64_t {
     const Json* value = json.find(name);
     if (!value || value->is_null()) return 0;
@@ -136,29 +145,85 @@ void take_triton(LaunchDescription& d, const fs::path& path, const Json& json) {
   }
 }
 
+/// What Triton left beside the PTX of a launch, which its description may say otherwise.
+LaunchDescription::Launch launch_of(const fs::path& ptx) {
+  LaunchDescription::Launch launch;
+  launch.ptx = ptx;
+  const fs::path triton = fs::path(ptx).replace_extension(".json");
+  if (!fs::exists(triton)) return launch;
+  const Json json = read_object(triton);
+  if (json.contains("num_warps")) take_triton(launch, triton, json);
+  return launch;
+}
+
+void demand_whole(const LaunchDescription::Launch& launch, const std::string& where) {
+  for (const auto& [name, words] :
+       {std::pair("grid", &launch.grid), std::pair("arguments", &launch.arguments)}) {
+    if (words->empty()) throw UsageError(where + ": " + name + " is missing");
+  }
+}
+
+/// "launches": of each what the members of the only one say else, and where its PTX is, if that is
+/// not beside the description by its name.
+void take_launches(LaunchDescription& d, const fs::path& path, const fs::path& ptx,
+                   const Json& value) {
+  constexpr std::size_t most_launches = 64;
+  const std::string where = path.string() + ": launches";
+  if (!value.is_array() || value.size() == 0 || value.size() > most_launches) {
+    throw UsageError(where + " is no list of 1 to " + std::to_string(most_launches));
+  }
+  for (const Json& one : value) {
+    const std::string own = where + "[" + std::to_string(d.launches.size()) + "]";
+    if (!one.is_object()) throw UsageError(own + " is no object");
+    const Json* const file = one.find("ptx");
+    LaunchDescription::Launch launch =
+        launch_of(file ? path.parent_path() / Member(own, "ptx", *file).text() : ptx);
+    for (const auto& [name, member] : one.members()) {
+      const Member given(own, name, member);
+      if (name != "ptx" && !take(launch, name, given)) {
+        given.fail("is not known; there is: ptx, kernel, grid, block, shared, arguments, fmad");
+      }
+    }
+    demand_whole(launch, own);
+    d.launches.push_back(std::move(launch));
+  }
+}
+
 }  // namespace
 
-bool LaunchDescription::writes_lse() const {
-  return lse_base_2() || std::find(arguments.begin(), arguments.end(), "lse") != arguments.end();
+bool LaunchDescription::has_argument(const char* word) const {
+  return std::ranges::any_of(launches, [&](const Launch& launch) {
+    return std::ranges::find(launch.arguments, word) != launch.arguments.end();
+  });
 }
 
-bool LaunchDescription::lse_base_2() const {
-  return std::find(arguments.begin(), arguments.end(), "lse_base_2") != arguments.end();
-}
+bool LaunchDescription::writes_lse() const { return has_argument("lse") || lse_base_2(); }
+
+bool LaunchDescription::lse_base_2() const { return has_argument("lse_base_2"); }
 
 LaunchDescription read_launch_description(const fs::path& ptx) {
   LaunchDescription d;
-  const fs::path triton = fs::path(ptx).replace_extension(".json");
-  if (fs::exists(triton)) {
-    const Json json = read_object(triton);
-    if (json.contains("num_warps")) take_triton(d, triton, json);
-  }
   const fs::path path = launch_description_path(ptx);
   const Json json = read_object(path);
-  for (const char* needed : {"grid", "arguments"}) {
-    if (!json.contains(needed)) throw UsageError(path.string() + ": " + needed + " is missing");
+  LaunchDescription::Launch only = launch_of(ptx);
+  bool describes = false;
+  for (const auto& [name, value] : json.members()) {
+    const Member member(path, name, value);
+    if (name == "launches") {
+      take_launches(d, path, ptx, value);
+    } else if (take(only, name, member)) {
+      describes = true;
+    } else {
+      take(d, name, member);
+    }
   }
-  for (const auto& [name, value] : json.members()) take(d, name, Member(path, name, value));
+  if (describes && !d.launches.empty()) {
+    throw UsageError(path.string() + ": what launches say stands in each of them alone");
+  }
+  if (d.launches.empty()) {
+    demand_whole(only, path.string());
+    d.launches.push_back(std::move(only));
+  }
   const std::string no_products =
       d.products ? why_no_products(*d.products, d.dtype) : std::string();
   if (!no_products.empty()) throw UsageError(path.string() + ": " + no_products);

@@ -159,13 +159,28 @@ double evaluate(std::string_view text, const LaunchWords& words) {
   return Reader(text, words).read_all();
 }
 
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else if (!is_space(c) || !parts.back().empty()) {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 std::pair<std::string_view, std::string_view> split_call(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   const std::size_t open = text.find('(');
   if (open == std::string_view::npos || !text.ends_with(')')) return {};
   const std::string_view name = text.substr(0, open);
-  if (!std::all_of(name.begin(), name.end(), is_letter)) return {};
+  const auto in_name = [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
+  if (name.empty() || !is_letter(name.front()) || !std::ranges::all_of(name, in_name)) return {};
   return {name, text.substr(open + 1, text.size() - open - 2)};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace lanescope {
 
@@ -21,6 +22,10 @@ struct LaunchWords {
 /// numbers and words, cdiv(a, b) (the quotient, rounded up), min(a, b), max(a, b), and `words`.
 /// Numbers are doubles: whole up to 2^53. Throws UsageError, which quotes the text.
 double evaluate(std::string_view text, const LaunchWords& words);
+
+/// The parts of "a, f(b, c), d", between the commas that are in no parentheses, without the blanks
+/// before them.
+std::vector<std::string> split_list(std::string_view text);
 
 /// "name" and "inside" where the whole text is "name(inside)"; else the first is empty.
 std::pair<std::string_view, std::string_view> split_call(std::string_view text);

@@ -110,15 +110,69 @@ Sides sides(const std::vector<std::string>& texts, const LaunchWords& words) {
   return all;
 }
 
-std::uint64_t allocate(double bytes, const PtxLaunch::Allocate& scratch) {
-  void* memory = scratch(static_cast<std::size_t>(bytes));
-  if (!memory) throw UsageError("there is no memory for scratch of " + number_text(bytes, 12));
-  return reinterpret_cast<std::uint64_t>(memory);
+/// The memory of a run's launches, which they may share by a name.
+class SharedScratch {
+ public:
+  explicit SharedScratch(const PtxLaunch::Allocate& allocate) : allocate_(allocate) {}
+
+  std::uint64_t of_bytes(double bytes, const void* from = nullptr) {
+    void* memory = allocate_(static_cast<std::size_t>(bytes), from);
+    if (!memory) throw UsageError("there is no memory for scratch of " + number_text(bytes, 12));
+    return reinterpret_cast<std::uint64_t>(memory);
+  }
+  /// "bytes", or "name, bytes".
+  std::uint64_t of_words(std::string_view inside, const LaunchWords& words) {
+    const std::vector<std::string> parts = split_list(inside);
+    constexpr double most = 0x1p40;
+    const double bytes = std::max(1.0, whole(parts.back(), words, most));
+    if (parts.size() == 1) return of_bytes(bytes);
+    if (parts.size() > 2) {
+      throw UsageError("\"" + printable(inside, 120) + "\" is not: a name, how many bytes");
+    }
+    const auto [known, is_new] = named_.try_emplace(parts[0], Named{0, bytes});
+    if (is_new) known->second.at = of_bytes(bytes);
+    if (bytes > known->second.bytes) {
+      throw UsageError("scratch of " + printable(parts[0], 120) + " has " +
+                       number_text(known->second.bytes, 12) + " bytes, and later " +
+                       number_text(bytes, 12));
+    }
+    return known->second.at;
+  }
+
+ private:
+  struct Named {
+    std::uint64_t at;
+    double bytes;
+  };
+  const PtxLaunch::Allocate& allocate_;
+  std::map<std::string, Named> named_;
+};
+
+/// Memory with `count` whole numbers, each `step` above the one before: "count, first, step".
+template <class T>
+std::uint64_t progression(std::string_view inside, const LaunchWords& words,
+                          SharedScratch& scratch) {
+  const std::vector<std::string> parts = split_list(inside);
+  if (parts.size() != 3) {
+    throw UsageError("\"" + printable(inside, 120) + "\" is not: how many, the first, the step");
+  }
+  constexpr double most_numbers = 1 << 26;
+  const double count = whole(parts[0], words, most_numbers);
+  const double most = std::ldexp(1.0, std::min<int>(53, 8 * sizeof(T) - 1)) - 1;
+  const double first = whole(parts[1], words, most), step = whole(parts[2], words, most);
+  if (count < 1 || !(std::fabs(first + (count - 1) * step) <= most)) {
+    throw UsageError("\"" + printable(inside, 120) + "\": there are no such numbers");
+  }
+  std::vector<T> numbers(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<T>(first + static_cast<double>(i) * step);
+  }
+  return scratch.of_bytes(static_cast<double>(numbers.size() * sizeof(T)), numbers.data());
 }
 
 /// The bits of a parameter.
 std::uint64_t argument(const std::string& text, const ptx::Variable& parameter, const PlainRun& r,
-                       const LaunchWords& words, const PtxLaunch::Allocate& scratch) {
+                       const LaunchWords& words, SharedScratch& scratch) {
   const std::map<std::string_view, const void*> tensors = {{"q", r.q},
                                                            {"k", r.k},
                                                            {"v", r.v},
@@ -131,15 +185,17 @@ std::uint64_t argument(const std::string& text, const ptx::Variable& parameter, 
                                                            {"null", nullptr}};
   const auto tensor = tensors.find(text);
   const auto [call, inside] = split_call(text);
-  if (tensor != tensors.end() || call == "scratch") {
+  const bool numbers = call == "i32" || call == "i64";
+  if (tensor != tensors.end() || call == "scratch" || numbers) {
     if (parameter.bytes != 8) {
       throw UsageError("\"" + printable(text, 120) + "\" is an address, and the parameter " +
                        printable(parameter.name, 120) + " has " +
                        std::to_string(8 * parameter.bytes) + " bits");
     }
     if (tensor != tensors.end()) return reinterpret_cast<std::uint64_t>(tensor->second);
-    constexpr double most = 0x1p40;
-    return allocate(std::max(1.0, whole(std::string(inside), words, most)), scratch);
+    if (call == "i32") return progression<std::int32_t>(inside, words, scratch);
+    if (call == "i64") return progression<std::int64_t>(inside, words, scratch);
+    return scratch.of_words(inside, words);
   }
   if (parameter.type == ptx::Type::f32) {
     return std::bit_cast<std::uint32_t>(static_cast<float>(evaluate(text, words)));
@@ -156,33 +212,67 @@ std::uint64_t argument(const std::string& text, const ptx::Variable& parameter, 
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole(text, words, most)));
 }
 
+PtxLaunch::Part part_of(const LaunchDescription::Launch& how, const std::string& where) {
+  const std::string path = how.ptx.string();
+  PtxLaunch::Part part{ptx::parse_file(path), how, {}, {}};
+  if (part.how.kernel.empty()) part.how.kernel = only_kernel(part.module);
+  if (part.how.kernel.empty()) throw UsageError(path + " has several kernels: which?");
+  part.module.contracts = how.fmad;
+  const ptx::Function* function = part.module.find_function(part.how.kernel);
+  if (!function || !function->is_entry || !function->has_body) {
+    throw UsageError(path + " has no kernel " + printable(part.how.kernel, 200));
+  }
+  part.threads = function->threads;
+  part.parameters = parameters_of(*function);
+  const std::size_t given = how.arguments.size(), taken = part.parameters.size();
+  if (given > taken || given + how.hidden.size() < taken) {
+    throw UsageError(where + std::to_string(given) + " arguments, and the kernel takes " +
+                     std::to_string(taken) + ":" + parameters_text(part.parameters));
+  }
+  return part;
+}
+
+PtxLaunch::Values values_of(const PtxLaunch::Part& part, const std::string& where,
+                            const PlainRun& r, const LaunchWords& words, SharedScratch& scratch) {
+  PtxLaunch::Values values;
+  values.grid = sides(part.how.grid, words);
+  values.block = part.threads;
+  if (!part.how.block.empty()) values.block = sides(part.how.block, words);
+  if (values.block[0] == 0) {
+    throw UsageError(where + "block is missing, and the PTX has no .reqntid");
+  }
+  for (std::size_t i = 0; i < part.parameters.size(); ++i) {
+    const std::size_t given = part.how.arguments.size();
+    if (i < given) {
+      values.arguments.push_back(
+          argument(part.how.arguments[i], part.parameters[i], r, words, scratch));
+      continue;
+    }
+    const auto bytes = static_cast<double>(part.how.hidden[i - given]);
+    const double blocks = double{1} * values.grid[0] * values.grid[1] * values.grid[2];
+    values.arguments.push_back(bytes == 0 ? 0 : scratch.of_bytes(bytes * blocks));
+  }
+  values.shared = static_cast<std::size_t>(whole(part.how.shared, words, 0x7fffffff));
+  return values;
+}
+
 }  // namespace
 
-PtxLaunch::PtxLaunch(const std::string& path) : path_(path), module_(ptx::parse_file(path)) {
-  const std::string alone = only_kernel(module_);
+PtxLaunch::PtxLaunch(const std::string& path) : path_(path) {
   if (!std::filesystem::exists(launch_description_path(path))) {
-    refuse_undescribed(path, module_, alone);
+    const ptx::Module module = ptx::parse_file(path);
+    refuse_undescribed(path, module, only_kernel(module));
   }
   description_ = read_launch_description(path);
-  if (description_.kernel.empty()) description_.kernel = alone;
-  if (description_.kernel.empty()) throw UsageError(path + " has several kernels: which?");
-  name_ = ptx::readable_name(description_.kernel);
-  module_.contracts = description_.fmad;
-  const ptx::Function* function = module_.find_function(description_.kernel);
-  if (!function || !function->is_entry || !function->has_body) {
-    throw UsageError(path + " has no kernel " + printable(description_.kernel, 200));
-  }
-  threads_ = function->threads;
-  parameters_ = parameters_of(*function);
-  const std::size_t given = description_.arguments.size(), taken = parameters_.size();
-  if (given > taken || given + description_.hidden.size() < taken) {
-    throw UsageError(launch_description_path(path).string() + ": " + std::to_string(given) +
-                     " arguments, and the kernel takes " + std::to_string(taken) + ":" +
-                     parameters_text(parameters_));
+  const std::string where = launch_description_path(path).string() + ": ";
+  for (const LaunchDescription::Launch& launch : description_.launches) {
+    parts_.push_back(part_of(launch, where));
+    name_ += (name_.empty() ? "" : " + ") + ptx::readable_name(parts_.back().how.kernel);
   }
 }
 
-PtxLaunch::Values PtxLaunch::values(const PlainRun& r, const Allocate& scratch) const {
+std::vector<PtxLaunch::Values> PtxLaunch::values(const PlainRun& r,
+                                                 const Allocate& allocate) const {
   const std::string where = launch_description_path(path_).string() + ": ";
   if (description_.causal && *description_.causal != r.causal) {
     throw UsageError(where + "the kernel is" + (*description_.causal ? "" : " not") +
@@ -194,25 +284,9 @@ PtxLaunch::Values PtxLaunch::values(const PlainRun& r, const Allocate& scratch) 
       throw UsageError(where + "the kernel takes problems with " + printable(condition, 120));
     }
   }
-  Values values;
-  values.grid = sides(description_.grid, words);
-  values.block = threads_;
-  if (!description_.block.empty()) values.block = sides(description_.block, words);
-  if (values.block[0] == 0) {
-    throw UsageError(where + "block is missing, and the PTX has no .reqntid");
-  }
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::size_t given = description_.arguments.size();
-    if (i < given) {
-      values.arguments.push_back(
-          argument(description_.arguments[i], parameters_[i], r, words, scratch));
-      continue;
-    }
-    const auto bytes = static_cast<double>(description_.hidden[i - given]);
-    const double blocks = double{1} * values.grid[0] * values.grid[1] * values.grid[2];
-    values.arguments.push_back(bytes == 0 ? 0 : allocate(bytes * blocks, scratch));
-  }
-  values.shared = static_cast<std::size_t>(whole(description_.shared, words, 0x7fffffff));
+  SharedScratch scratch(allocate);
+  std::vector<Values> values;
+  for (const Part& part : parts_) values.push_back(values_of(part, where, r, words, scratch));
   return values;
 }
 

@@ -13,7 +13,8 @@
 
 namespace lanescope {
 
-/// A kernel given as PTX, and how it is launched on a problem (gates/module/launch_description.h).
+/// Kernels given as PTX, and how they are launched on a problem, one after the other
+/// (gates/module/launch_description.h).
 class PtxLaunch {
  public:
   using Sides = std::array<std::uint32_t, 3>;
@@ -23,8 +24,16 @@ class PtxLaunch {
     std::size_t shared = 0;  ///< bytes of dynamic shared memory
     std::vector<std::uint64_t> arguments;
   };
-  /// Memory of the device, which the kernel may use in this launch; nullptr: there is none.
-  using Allocate = std::function<void*(std::size_t bytes)>;
+  /// Memory of the device, which the kernels may use in this run, with what lies at `from`, if that
+  /// is given; nullptr: there is none.
+  using Allocate = std::function<void*(std::size_t bytes, const void* from)>;
+  /// A launch of its own.
+  struct Part {
+    ptx::Module module;
+    LaunchDescription::Launch how;
+    Sides threads{};  ///< that the PTX asks for
+    std::vector<ptx::Variable> parameters;
+  };
 
   /// Reads the files. Throws UsageError with what is wrong with them.
   explicit PtxLaunch(const std::string& path);
@@ -32,19 +41,16 @@ class PtxLaunch {
   const std::string& path() const { return path_; }
   const LaunchDescription& description() const { return description_; }
   const char* name() const { return name_.c_str(); }
-  const ptx::Module& module() const { return module_; }
-  /// The module, once.
-  ptx::Module take_module() { return std::move(module_); }
-  /// Throws UsageError where the kernel does not take such a problem.
-  Values values(const PlainRun& r, const Allocate& scratch) const;
+  const std::vector<Part>& parts() const { return parts_; }
+  std::vector<Part>& parts() { return parts_; }
+  /// Of each part. Throws UsageError where the kernels do not take such a problem.
+  std::vector<Values> values(const PlainRun& r, const Allocate& scratch) const;
 
  private:
   std::string path_;
-  ptx::Module module_;
   LaunchDescription description_;
-  std::string name_;  ///< of the kernel, for people
-  Sides threads_{};   ///< that the PTX asks for
-  std::vector<ptx::Variable> parameters_;
+  std::vector<Part> parts_;
+  std::string name_;  ///< of the kernels, for people
 };
 
 }  // namespace lanescope

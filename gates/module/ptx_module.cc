@@ -1,5 +1,6 @@
 #include "gates/module/ptx_module.h"
 
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -14,28 +15,38 @@
 namespace lanescope {
 namespace {
 
-const PtxLaunch* kernel = nullptr;  ///< on the machine
-int module_on_machine = -1;
-const MarkedCuda* marked = nullptr;  ///< of the run on a GPU, with what it takes there
+const PtxLaunch* kernel = nullptr;    ///< on the machine
+std::vector<int> modules_on_machine;  ///< of its parts
+const MarkedCuda* marked = nullptr;   ///< of the run on a GPU, with what it takes there
 MarkedResources* resources = nullptr;
 
 /// Runs it on the SIMT machine. What goes wrong in it the device knows.
 void launch_on_machine(const PlainRun& run, std::vector<void*>& scratch) {
   ptx::Device& device = ptx::Device::instance();
-  const PtxLaunch::Values values = kernel->values(run, [&](std::size_t bytes) {
+  const auto allocate = [&](std::size_t bytes, const void* from) {
     void* memory = device.allocate(bytes, false);
-    if (memory) scratch.push_back(memory);
+    if (!memory) return memory;
+    scratch.push_back(memory);
+    if (from) {
+      std::memcpy(memory, from, bytes);
+      device.note_write(memory, nullptr, bytes);
+    }
     return memory;
-  });
-  std::vector<void*> pointers;
-  for (const std::uint64_t& value : values.arguments) {
-    pointers.push_back(const_cast<std::uint64_t*>(&value));
-  }
-  const auto outcome =
-      device.launch(device.find_kernel(module_on_machine, kernel->description().kernel),
-                    values.grid, values.block, values.shared, pointers.data(), {});
-  if (outcome == ptx::Device::Outcome::refused_sides) {
-    throw UsageError(launch_description_path(kernel->path()).string() + ": " + device.refusal());
+  };
+  const std::vector<PtxLaunch::Values> all = kernel->values(run, allocate);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const PtxLaunch::Values& values = all[i];
+    std::vector<void*> pointers;
+    for (const std::uint64_t& value : values.arguments) {
+      pointers.push_back(const_cast<std::uint64_t*>(&value));
+    }
+    const auto outcome =
+        device.launch(device.find_kernel(modules_on_machine[i], kernel->parts()[i].how.kernel),
+                      values.grid, values.block, values.shared, pointers.data(), {});
+    if (outcome == ptx::Device::Outcome::refused_sides) {
+      throw UsageError(launch_description_path(kernel->path()).string() + ": " + device.refusal());
+    }
+    if (outcome != ptx::Device::Outcome::ok) return;  // the device knows
   }
 }
 
@@ -89,9 +100,15 @@ const Module* module_on_the_machine(const std::string& path) {
   static Module module = *plain_module(plain, nullptr);
   kernel = &launch;
   ptx::Device& device = ptx::Device::instance();
-  if (module_on_machine < 0) module_on_machine = device.add_module(launch.take_module());
+  if (modules_on_machine.empty()) {
+    for (PtxLaunch::Part& part : launch.parts()) {
+      modules_on_machine.push_back(device.add_module(std::move(part.module)));
+    }
+  }
   // What it does not execute is said at once.
-  device.find_kernel(module_on_machine, launch.description().kernel);
+  for (std::size_t i = 0; i < modules_on_machine.size(); ++i) {
+    device.find_kernel(modules_on_machine[i], launch.parts()[i].how.kernel);
+  }
   module.checked = true;
   module.device = machine;
   module.run = run_on_machine;

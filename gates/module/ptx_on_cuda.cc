@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,10 +96,14 @@ class Scratch {
   ~Scratch() {
     for (void* memory : all_) CudaDriver::call("cuMemFree_v2", memory);
   }
-  void* allocate(std::size_t bytes) {
+  /// With what lies at `from`, if that is given.
+  void* allocate(std::size_t bytes, const void* from) {
     void* memory = nullptr;
     if (CudaDriver::call("cuMemAlloc_v2", &memory, bytes) != 0) return nullptr;
     all_.push_back(memory);
+    if (from) {
+      demand(CudaDriver::call("cuMemcpyHtoD_v2", memory, from, bytes), "copying an argument");
+    }
     return memory;
   }
 
@@ -133,8 +138,8 @@ std::string text_of_file(const char* path) {
 
 /// The text as it is, but where ptxas may not contract sums of products: it takes that of the text
 /// alone.
-std::string text_of(const PtxLaunch& kernel) {
-  const ptx::Module& module = kernel.module();
+std::string text_of(const PtxLaunch::Part& part) {
+  const ptx::Module& module = part.module;
   return module.contracts ? *module.text : ptx::rewrite_markers(module, {}, {});
 }
 
@@ -156,20 +161,44 @@ class MarkerMemory {
   const MarkedCuda* marked_;
 };
 
+void launch(const Compiled& compiled, const PtxLaunch::Values& values, const std::string& where) {
+  std::vector<void*> pointers;
+  for (const std::uint64_t& value : values.arguments) {
+    pointers.push_back(const_cast<std::uint64_t*>(&value));
+  }
+  const auto shared = static_cast<unsigned>(values.shared);
+  if (shared > 0) {
+    CudaDriver::call("cuFuncSetAttribute", compiled.function(), CudaDriver::most_dynamic_shared,
+                     static_cast<int>(shared));
+  }
+  const PtxLaunch::Sides &grid = values.grid, &block = values.block;
+  demand(CudaDriver::call("cuLaunchKernel", compiled.function(), grid[0], grid[1], grid[2],
+                          block[0], block[1], block[2], shared, static_cast<void*>(nullptr),
+                          pointers.data(), static_cast<void**>(nullptr)),
+         where + ": the kernel cannot be launched", ModuleStatus::refused);
+}
+
+/// The first of several kernels is the one that has markers.
 void launch(const PtxLaunch& kernel, ModuleRun* r, const MarkedCuda* marked,
             MarkedResources* resources) {
   open_device();
-  const std::string& name = kernel.description().kernel;
-  const Compiled compiled(marked ? text_of_file(marked->ptx) : text_of(kernel), name);
+  std::vector<std::unique_ptr<Compiled>> compiled;
+  for (const PtxLaunch::Part& part : kernel.parts()) {
+    const bool has_markers = marked && compiled.empty();
+    compiled.push_back(std::make_unique<Compiled>(
+        has_markers ? text_of_file(marked->ptx) : text_of(part), part.how.kernel));
+  }
   if (resources) {
-    const Compiled own(text_of(kernel), name);
+    const PtxLaunch::Part& first = kernel.parts().front();
+    const Compiled own(text_of(first), first.how.kernel);
     const auto of = [](const Compiled& one, int which) {
       return CudaDriver::attribute(one.function(), which);
     };
     *resources = {of(own, CudaDriver::registers), of(own, CudaDriver::local_bytes),
-                  of(compiled, CudaDriver::registers), of(compiled, CudaDriver::local_bytes)};
+                  of(*compiled.front(), CudaDriver::registers),
+                  of(*compiled.front(), CudaDriver::local_bytes)};
   }
-  const MarkerMemory memory(marked, compiled.module());
+  const MarkerMemory memory(marked, compiled.front()->module());
   const bool maps = r->surviving != 0;
   const OnDevice q(r->q, false), k(r->k, false), v(r->v, false), q_scale(r->q_scale, false),
       k_scale(r->k_scale, false), v_scale(r->v_scale, false), o(r->o, maps), lse(r->lse, maps);
@@ -183,21 +212,10 @@ void launch(const PtxLaunch& kernel, ModuleRun* r, const MarkedCuda* marked,
   run.o = o.data();
   run.lse = static_cast<float*>(lse.data());
   Scratch scratch;
-  PtxLaunch::Values values =
-      kernel.values(run, [&](std::size_t bytes) { return scratch.allocate(bytes); });
-  std::vector<void*> pointers;
-  for (std::uint64_t& value : values.arguments) pointers.push_back(&value);
-  const auto shared = static_cast<unsigned>(values.shared);
-  if (shared > 0) {
-    CudaDriver::call("cuFuncSetAttribute", compiled.function(), CudaDriver::most_dynamic_shared,
-                     static_cast<int>(shared));
-  }
-  const PtxLaunch::Sides &grid = values.grid, &block = values.block;
-  demand(CudaDriver::call("cuLaunchKernel", compiled.function(), grid[0], grid[1], grid[2],
-                          block[0], block[1], block[2], shared, static_cast<void*>(nullptr),
-                          pointers.data(), static_cast<void**>(nullptr)),
-         launch_description_path(kernel.path()).string() + ": the kernel cannot be launched",
-         ModuleStatus::refused);
+  const std::vector<PtxLaunch::Values> values = kernel.values(
+      run, [&](std::size_t bytes, const void* from) { return scratch.allocate(bytes, from); });
+  const std::string where = launch_description_path(kernel.path()).string();
+  for (std::size_t i = 0; i < values.size(); ++i) launch(*compiled[i], values[i], where);
   demand(CudaDriver::call("cuCtxSynchronize"), "running the kernel");
   for (const OnDevice* tensor : {&q, &k, &v, &q_scale, &k_scale, &v_scale, &o, &lse}) {
     tensor->copy_back();

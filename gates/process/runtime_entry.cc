@@ -32,7 +32,7 @@ extern "C" const lanescope::ptx::RuntimeEntry* lanescope_runtime() {
         try {
           auto module = lanescope::ptx::parse_file(ptx);
           if (exists(lanescope::launch_description_path(ptx))) {  // else nvcc has written it out
-            module.contracts = lanescope::read_launch_description(ptx).fmad;
+            module.contracts = lanescope::read_launch_description(ptx).launches.front().fmad;
           }
           const std::string rewritten = lanescope::ptx::rewrite_markers(module, run, buffers);
           const auto bytes = static_cast<ssize_t>(rewritten.size());

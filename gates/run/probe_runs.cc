@@ -58,9 +58,8 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   return own;
 }
 
-/// In the order in which they are tried: the shapes of the probe; of one head, with more of them,
-/// as the kernel is known to take, or as many usual ones as it takes; of the lengths that it is
-/// known to take.
+/// In the order in which they are tried: the shapes of the probe; with heads that the kernel is
+/// known to take, or with usual numbers of them; of the lengths that it is known to take.
 std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
   std::vector<Problem> shapes;
   std::vector<std::string> texts = {probe.options.shape};
@@ -80,7 +79,6 @@ std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
     std::vector<Problem> more;
     for (const auto& [own, kv] : heads) {
       for (Problem shape : some) {
-        if (shape.heads != 1) continue;
         shape.heads = own;
         shape.heads_kv = kv;
         more.push_back(shape);

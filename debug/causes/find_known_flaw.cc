@@ -86,7 +86,7 @@ class FlawSearch {
       of_pass_ = !fitting_.empty();
     }
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
-    if (fitting_.empty() && (!traced_ || hides_sums_) && composes_) {
+    if (fitting_.empty() && (!traced_ || hides_sums_) && composes_ && !are_nearly_right()) {
       const std::vector<Flaw> composed = composed_flaws(info_);
       attempt(composed);
       if (fitting_.empty() && !traced_) attempt_on_variant(composed);
@@ -117,6 +117,21 @@ class FlawSearch {
   bool lse_is_right() const {
     return std::none_of(rows_.begin(), rows_.end(),
                         [](const OutputRow& row) { return row.lse && row.lse->wrong(); });
+  }
+
+  /// Whether all errors are as small as those of rounding to few bits: what composed flaws do,
+  /// other keys or factors, is more.
+  bool are_nearly_right() const {
+    constexpr double most = 0.02;
+    return std::ranges::all_of(rows_, [](const OutputRow& row) {
+      double size = 0;
+      for (const OutputValue& value : row.o) size = std::max(size, std::abs(value.want));
+      const auto is_near = [](const OutputValue& value, double scale) {
+        return !value.wrong() || std::abs(value.got - value.want) <= most * scale;
+      };
+      return std::ranges::all_of(row.o, [&](const OutputValue& v) { return is_near(v, size); }) &&
+             (!row.lse || is_near(*row.lse, 1));
+    });
   }
 
   bool o_is_right() const {

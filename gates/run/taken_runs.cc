@@ -46,7 +46,7 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   last_failed_ = !(report.match || report.unsettled || variant);
   if (!last_failed_) return false;
   // What no bug explains in so many problems, those that are composed do in no other.
-  constexpr int most_unexplained = 5;
+  constexpr int most_unexplained = 4;
   Diagnosis diagnosis = diagnose(
       dump, report, unexplained_ < most_unexplained ? Breadth::all : Breadth::but_composed);
   unexplained_ += diagnosis.flaws.empty();

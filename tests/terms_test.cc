@@ -224,6 +224,10 @@ TEST_CASE("terms: masked weights, ones, and weights of the maximum itself", "[te
   CHECK(f.is(f.output(weights, 0), TermKind::output, 3, "0-2"));
   CHECK(f.is(f.terms.add_maximum(f.sum({weights[0], weights[2]})), TermKind::sum, 3, "0-2"));
   CHECK(f.terms.add_maximum(l) == l);  // which has it
+  // A row of Q times a column of the unit matrix.
+  const Ids q{f.q(3, 0), f.q(3, 1), f.q(3, 2), f.q(3, 3)},
+      unit{no_term, no_term, constant_term, no_term};
+  CHECK(f.terms.multiply_row(q.data(), unit.data(), 4, no_term) == q[2]);
   const TermId o = f.terms.multiply(weights[0], f.v(0, 1));
   CHECK(f.is(f.terms.add(o, f.v(1, 1)), TermKind::output, 3, "0-1"));
   f.terms.add(o, f.v(2, 1));  // whose weight is not one

@@ -73,6 +73,17 @@ TEST_CASE("weigh terms: an access that strays comes of rows that are taken for o
   CHECK(weighed(late, fault(Cause::misplaced, Stage::epilogue)) == "epilogue misplaced?");
 }
 
+TEST_CASE("weigh terms: a row without a score may have those of others") {
+  Location empty = by_flaw(Cause::masked_row_unguarded, Stage::softmax);
+  const TermJudgement of_others = fault(Cause::permuted, Stage::load);
+  CHECK(weighed(empty, of_others) == "softmax masked_row_unguarded");
+  empty.diagnosis->certain = false;
+  CHECK(weighed(empty, of_others) == "load permuted?");
+  CHECK(weighed(empty, fault(Cause::mask_off_by_one, Stage::qk)) ==
+        "softmax masked_row_unguarded?");
+  CHECK(weighed(empty, fault(Cause::permuted, Stage::pv)) == "softmax masked_row_unguarded?");
+}
+
 TEST_CASE("weigh terms: what was never written was not lost behind its reader") {
   const Location reads =
       by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::pv);

@@ -110,6 +110,8 @@ TermId Terms::multiply_row(const TermId* a, const TermId* b, int count, TermId s
       sum = add(sum, multiply(a[i], b[i]));
     } else if (is_sum(a[i]) || is_sum(b[i])) {
       sum = add(sum, is_sum(a[i]) ? a[i] : b[i]);  // times a one: weights are summed up
+    } else if (sum == no_term && (is_input(a[i]) || is_input(b[i]))) {
+      sum = is_input(a[i]) ? a[i] : b[i];  // times a row of the unit matrix
     }
   }
   return sum;

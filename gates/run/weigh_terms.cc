@@ -64,16 +64,16 @@ bool is_scale(Cause cause) {
   return cause == Cause::wrong_scale || cause == Cause::scale_missing ||
          cause == Cause::scale_repeated;
 }
-bool are_alike(Cause a, Cause b) {
+/// Operands are taken from where others lie.
+bool takes_others(Cause cause) {
   static constexpr Cause orders[] = {Cause::permuted,      Cause::operand_of_other_row,
                                      Cause::transposed,    Cause::wrong_stride,
                                      Cause::stale_operand, Cause::wrong_source};
-  const auto both_in = [&](const auto& causes) {
-    return std::ranges::find(causes, a) != std::end(causes) &&
-           std::ranges::find(causes, b) != std::end(causes);
-  };
+  return std::ranges::find(orders, cause) != std::end(orders);
+}
+bool are_alike(Cause a, Cause b) {
   const bool of_keys = is_mask(a) && (is_mask(b) || b == Cause::contribution_repeated);
-  return of_keys || both_in(orders);
+  return of_keys || (takes_others(a) && takes_others(b));
 }
 
 void place_in(Stage stage, Diagnosis& diagnosis) {
@@ -105,7 +105,8 @@ class Contest {
       : fault_(fault), is_whole_(is_whole), elsewhere_(elsewhere), location_(location) {}
 
   void settle() {
-    if (fault_.share < 0.5 || (makes_infinity(standing_.cause) && !overflows_by_numbers())) return;
+    if (fault_.share < 0.5) return;
+    if (makes_infinity(standing_.cause) && !overflows_by_numbers() && !comes_of_operands()) return;
     const bool of_memory = !standing_.memory.empty();
     if (of_memory && !is_whole_ && writes_over_itself(standing_)) standing_.certain = false;
     if (of_memory && !stage_) take_stage();  // that alone is not known
@@ -154,6 +155,12 @@ class Contest {
     const bool of_tile = standing_.certain && standing_.cause == Cause::uninitialised_read &&
                          standing_.memory.front().stage == Stage::load;
     return of_tile || updates_unwritten(standing_);
+  }
+
+  /// Whether scores that are no number, or -inf all, may be those of other rows or columns.
+  bool comes_of_operands() const {
+    return !standing_.certain && standing_.cause == Cause::masked_row_unguarded &&
+           fault_.stage <= Stage::qk && takes_others(fault_.cause);
   }
 
   /// Whether what overflows is a number that is wrong wherever it is finite.

@@ -365,6 +365,11 @@ class MarkersTest(ProgramTest):
             report = self.report(module, gate, "--shape", "b=2,h=4,hkv=2,s=40,skv=50,d=64")
             self.assertEqual(report["verdict"], "match")
             self.assertEqual({site["site"] for site in report["sites"]}, GATES[gate])
+        described = module.with_suffix(".launch.json")
+        right = described.read_text()
+        described.write_text(json.dumps({**json.loads(right), "dtype": "bf16"}))
+        self.refuses(USAGE, r"attention\.launch\.json: dtype is bf16, and the kernel multiplies f16 alone", "diff", module, "fused")
+        described.write_text(right)
         text = module.read_text()
         log2_e = "0f3FB8AA3B"
         self.assertGreater(text.count(log2_e), 0)

@@ -117,6 +117,11 @@ TEST_CASE("weigh terms: what is sure keeps its cause, what is not takes that of 
   TermJudgement few = other;
   few.fault->share = 0.4;
   CHECK(weighed(open, few) == "pv not_rescaled?");
+  // Of what values alone say no more of than by how much they are off.
+  open.diagnosis->flaws.clear();
+  CHECK(weighed(open, few) == "pv not_rescaled?");
+  open.diagnosis->cause = Cause::wrong_scale;
+  CHECK(weighed(open, few) == "load wrong_head?");
 }
 
 }  // namespace lanescope

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "debug/ptx/marked_text.h"
 #include "debug/text/text.h"
 #include "gates/module/launch_words.h"
+#include "gates/module/shared_scratch.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -92,61 +94,15 @@ LaunchWords words_of(const LaunchDescription& description, const PlainRun& r) {
   return words;
 }
 
-double whole(const std::string& text, const LaunchWords& words, double most) {
-  const double value = evaluate(text, words);
-  if (value != std::floor(value) || !(std::fabs(value) <= most)) {
-    throw UsageError("\"" + printable(text, 120) + "\" is " + number_text(value, 6) +
-                     ", no whole number of its range");
-  }
-  return value;
-}
 Sides sides(const std::vector<std::string>& texts, const LaunchWords& words) {
   Sides all = {1, 1, 1};
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const double side = whole(texts[i], words, 0x7fffffff);
+    const double side = whole_number(texts[i], words, 0x7fffffff);
     if (side < 1) throw UsageError("\"" + printable(texts[i], 120) + "\" is below 1");
     all[i] = static_cast<std::uint32_t>(side);
   }
   return all;
 }
-
-/// The memory of a run's launches, which they may share by a name.
-class SharedScratch {
- public:
-  explicit SharedScratch(const PtxLaunch::Allocate& allocate) : allocate_(allocate) {}
-
-  std::uint64_t of_bytes(double bytes, const void* from = nullptr) {
-    void* memory = allocate_(static_cast<std::size_t>(bytes), from);
-    if (!memory) throw UsageError("there is no memory for scratch of " + number_text(bytes, 12));
-    return reinterpret_cast<std::uint64_t>(memory);
-  }
-  /// "bytes", or "name, bytes".
-  std::uint64_t of_words(std::string_view inside, const LaunchWords& words) {
-    const std::vector<std::string> parts = split_list(inside);
-    constexpr double most = 0x1p40;
-    const double bytes = std::max(1.0, whole(parts.back(), words, most));
-    if (parts.size() == 1) return of_bytes(bytes);
-    if (parts.size() > 2) {
-      throw UsageError("\"" + printable(inside, 120) + "\" is not: a name, how many bytes");
-    }
-    const auto [known, is_new] = named_.try_emplace(parts[0], Named{0, bytes});
-    if (is_new) known->second.at = of_bytes(bytes);
-    if (bytes > known->second.bytes) {
-      throw UsageError("scratch of " + printable(parts[0], 120) + " has " +
-                       number_text(known->second.bytes, 12) + " bytes, and later " +
-                       number_text(bytes, 12));
-    }
-    return known->second.at;
-  }
-
- private:
-  struct Named {
-    std::uint64_t at;
-    double bytes;
-  };
-  const PtxLaunch::Allocate& allocate_;
-  std::map<std::string, Named> named_;
-};
 
 /// Memory with `count` whole numbers, each `step` above the one before: "count, first, step".
 template <class T>
@@ -157,9 +113,10 @@ std::uint64_t progression(std::string_view inside, const LaunchWords& words,
     throw UsageError("\"" + printable(inside, 120) + "\" is not: how many, the first, the step");
   }
   constexpr double most_numbers = 1 << 26;
-  const double count = whole(parts[0], words, most_numbers);
+  const double count = whole_number(parts[0], words, most_numbers);
   const double most = std::ldexp(1.0, std::min<int>(53, 8 * sizeof(T) - 1)) - 1;
-  const double first = whole(parts[1], words, most), step = whole(parts[2], words, most);
+  const double first = whole_number(parts[1], words, most),
+               step = whole_number(parts[2], words, most);
   if (count < 1 || !(std::fabs(first + (count - 1) * step) <= most)) {
     throw UsageError("\"" + printable(inside, 120) + "\": there are no such numbers");
   }
@@ -209,7 +166,7 @@ std::uint64_t argument(const std::string& text, const ptx::Variable& parameter, 
                      std::string(ptx::name_of(parameter.type)) + ": no word stands for such");
   }
   const double most = std::ldexp(1.0, std::min(53, 8 * static_cast<int>(parameter.bytes)));
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole(text, words, most)));
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole_number(text, words, most)));
 }
 
 PtxLaunch::Part part_of(const LaunchDescription::Launch& how, const std::string& where) {
@@ -232,6 +189,26 @@ PtxLaunch::Part part_of(const LaunchDescription::Launch& how, const std::string&
   return part;
 }
 
+/// Of tensor cores, that they take the declared type somewhere; else it is another one.
+void demand_products(const std::vector<PtxLaunch::Part>& parts, ElementType declared,
+                     const std::string& where) {
+  constexpr std::pair<ElementType, std::string_view> types[] = {{ElementType::f16, ".f16.f16"},
+                                                                {ElementType::bf16, ".bf16.bf16"}};
+  std::set<ElementType> taken;
+  for (const PtxLaunch::Part& part : parts) {
+    for (const ptx::Statement& s : part.module.find_function(part.how.kernel)->statements) {
+      if (s.opcode.find("mma") == s.opcode.npos) continue;
+      for (const auto& [type, words] : types) {
+        if (s.opcode.find(words) != s.opcode.npos) taken.insert(type);
+      }
+    }
+  }
+  const bool is_16_bits = declared == ElementType::f16 || declared == ElementType::bf16;
+  if (!is_16_bits || taken.empty() || taken.contains(declared)) return;
+  throw UsageError(where + "dtype is " + name_of(declared) + ", and the kernel multiplies " +
+                   name_of(*taken.begin()) + " alone");
+}
+
 PtxLaunch::Values values_of(const PtxLaunch::Part& part, const std::string& where,
                             const PlainRun& r, const LaunchWords& words, SharedScratch& scratch) {
   PtxLaunch::Values values;
@@ -252,7 +229,7 @@ PtxLaunch::Values values_of(const PtxLaunch::Part& part, const std::string& wher
     const double blocks = double{1} * values.grid[0] * values.grid[1] * values.grid[2];
     values.arguments.push_back(bytes == 0 ? 0 : scratch.of_bytes(bytes * blocks));
   }
-  values.shared = static_cast<std::size_t>(whole(part.how.shared, words, 0x7fffffff));
+  values.shared = static_cast<std::size_t>(whole_number(part.how.shared, words, 0x7fffffff));
   return values;
 }
 
@@ -269,6 +246,7 @@ PtxLaunch::PtxLaunch(const std::string& path) : path_(path) {
     parts_.push_back(part_of(launch, where));
     name_ += (name_.empty() ? "" : " + ") + ptx::readable_name(parts_.back().how.kernel);
   }
+  demand_products(parts_, description_.dtype, where);
 }
 
 std::vector<PtxLaunch::Values> PtxLaunch::values(const PlainRun& r,

@@ -183,7 +183,8 @@ class NumberJudging {
     const double determinant = aa * bb - ab * ab;
     const double x = (ag * bb - bg * ab) / determinant, y = (bg * aa - ag * ab) / determinant;
     if (!(determinant > 0) || !(gg - x * ag - y * bg <= 1e-4 * gg) || is_near(x, y)) return;
-    fault.cause = cause_of_factor(x / y, p_.d);
+    // The one that is not as it should be.
+    fault.cause = cause_of_factor(is_near(x, 1) ? y : is_near(y, 1) ? x : x / y, p_.d);
     fault.evidence.push_back("the score counts " + number_text(x, 4) +
                              " times in the exponent, the maximum " + number_text(y, 4) + " times");
   }

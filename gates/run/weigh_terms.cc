@@ -105,7 +105,7 @@ class Contest {
       : fault_(fault), is_whole_(is_whole), elsewhere_(elsewhere), location_(location) {}
 
   void settle() {
-    if (fault_.share < 0.5) return;
+    if (fault_.share < (is_mere_symptom() ? 0.2 : 0.5)) return;
     if (makes_infinity(standing_.cause) && !overflows_by_numbers() && !comes_of_operands()) return;
     const bool of_memory = !standing_.memory.empty();
     if (of_memory && !is_whole_ && writes_over_itself(standing_)) standing_.certain = false;
@@ -155,6 +155,14 @@ class Contest {
     const bool of_tile = standing_.certain && standing_.cause == Cause::uninitialised_read &&
                          standing_.memory.front().stage == Stage::load;
     return of_tile || updates_unwritten(standing_);
+  }
+
+  /// Whether values alone say no more than how far they are off: some rows may have the fault in
+  /// another way.
+  bool is_mere_symptom() const {
+    const bool of_values = standing_.memory.empty() && !named_flaw(standing_) && !standing_.certain;
+    return of_values &&
+           (standing_.cause == Cause::wrong_scale || standing_.cause == Cause::unexplained);
   }
 
   /// Whether scores that are no number, or -inf all, may be those of other rows or columns.

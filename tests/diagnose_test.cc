@@ -146,6 +146,8 @@ TEST_CASE("an access whose line says no stage has that of one of its kind in the
   CHECK_FALSE(diagnosis.stage_certain);
   report.items.back().finding.region = 0;
   CHECK_FALSE(diagnose(report).stage());
+  report.items.front().used_line = "k.cu:137 in epilogue";
+  CHECK(diagnose(report).stage() == Stage::epilogue);
 }
 
 TEST_CASE("stores of two blocks to one place: indices that collide, or a sum without an atomic") {

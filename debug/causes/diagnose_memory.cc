@@ -200,16 +200,16 @@ bool is_counter(const CheckReport::Item& item) {
          item.finding.region != simt::shared_region;
 }
 
-/// Where the line of an access does not say whose it is, one of its kind in the same memory may.
+/// Where the line of an access does not say whose it is, one of its kind in the same memory may, or
+/// that where what it read is used.
 void take_stage_of_alike(Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();
   const auto alike = std::ranges::find_if(diagnosis.memory, [&](const CheckReport::Item& item) {
     return item.stage && item.finding.kind == first.finding.kind &&
            item.finding.region == first.finding.region;
   });
-  if (alike == diagnosis.memory.end()) return;
-  first.stage = alike->stage;
-  diagnosis.stage_certain = false;
+  first.stage = alike == diagnosis.memory.end() ? stage_named_in(first.used_line) : alike->stage;
+  diagnosis.stage_certain = !first.stage;
 }
 
 }  // namespace

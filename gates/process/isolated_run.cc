@@ -218,8 +218,11 @@ std::string rewrite_for_gpu(const Module& module, const IsolatedRun& wish, int f
 RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& record) {
   Dl_info image{};
   dladdr(reinterpret_cast<const void*>(module.run), &image);
-  // A kernel given as PTX is run by the library that the machine's runtime is.
-  const std::string library = std::filesystem::absolute(image.dli_fname).string();
+  const std::string ptx = ptx_path_of(module);
+  // A kernel given as PTX is run by the library that the machine's runtime is, of which this
+  // process has a copy of its own.
+  const std::string library =
+      ptx.empty() ? std::filesystem::absolute(image.dli_fname).string() : machine_runtime_path();
   const Progress progress(progress_name(module) + " on the device");
   MarkedCuda marked{};
   std::string rewritten;
@@ -232,7 +235,7 @@ RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& rec
     marked.ptx = rewritten.c_str();
   }
   CudaProcess& process = CudaProcess::instance();
-  Child& child = process.start({library, ptx_path_of(module)}, wish.run, wish.memory, wish.printed,
+  Child& child = process.start({library, ptx}, wish.run, wish.memory, wish.printed,
                                wish.markers ? &marked : nullptr);
   if (!wait_for(child, record, wish.timeout_seconds, nullptr, true)) {
     process.end();

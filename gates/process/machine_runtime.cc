@@ -19,6 +19,7 @@ namespace lanescope {
 namespace {
 
 const ptx::RuntimeEntry* loaded = nullptr;
+std::string loaded_path;
 PtxModuleFunction* ptx_module = nullptr;
 MarkedCudaFunction* mark_ptx = nullptr;
 const Module* opened = nullptr;  ///< of a kernel given as PTX, on a GPU
@@ -50,6 +51,7 @@ void load_machine_runtime(const std::filesystem::path& path) {
                            dlerror());
   }
   loaded = reinterpret_cast<ptx::RuntimeEntryFunction*>(entry)();
+  loaded_path = std::filesystem::absolute(path).string();
   if (std::strcmp(loaded->headers, LANESCOPE_SOURCE_HASH) != 0) {
     throw MismatchError(
         path.string() +
@@ -99,6 +101,8 @@ std::string ptx_path_of(const Module& module) {
 }
 
 MarkedCudaFunction* ptx_mark() { return mark_ptx; }
+
+std::string machine_runtime_path() { return loaded_path; }
 
 const ptx::RuntimeEntry* machine_runtime() {
   return loaded && loaded->has_modules() ? loaded : nullptr;

@@ -25,6 +25,9 @@ std::string ptx_path_of(const Module& module);
 /// What has its runs on a GPU be those of a rewritten text.
 MarkedCudaFunction* ptx_mark();
 
+/// The file that was loaded; empty: none was.
+std::string machine_runtime_path();
+
 /// What was loaded, where a module uses it; else nullptr.
 const ptx::RuntimeEntry* machine_runtime();
 

@@ -51,8 +51,15 @@ RoundedRow::RoundedRow(const Inputs& inputs, const DumpInfo& info, const Tensor&
 }
 
 bool RoundedRow::tells() const {
-  return !k_.empty() &&
-         std::all_of(held_.begin(), held_.end(), [](double x) { return std::isfinite(x); });
+  const auto is_number = [](double x) { return std::isfinite(x); };
+  if (k_.empty() || !std::ranges::all_of(held_, is_number)) return false;
+  // Where one weight is all, O is a row of V: the one rounded is the other rounded.
+  constexpr double all_but = 0x1p-10;
+  const std::vector<double> s = scores({});
+  const double m = *std::ranges::max_element(s);
+  double others = -1;
+  for (const double x : s) others += std::exp(x - m);
+  return others > all_but;
 }
 
 double RoundedRow::square() const {

@@ -32,7 +32,7 @@ class RoundedRow {
   /// `row`: of all heads.
   RoundedRow(const Inputs& inputs, const DumpInfo& info, const Tensor& o, std::int64_t row);
 
-  /// Whether there are keys, and what the kernel has is numbers.
+  /// Whether there are several keys that count, and what the kernel has is numbers.
   bool tells() const;
   /// Σ o² over the columns, as the kernel has them.
   double square() const;

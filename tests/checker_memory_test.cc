@@ -108,6 +108,15 @@ TEST_CASE("checker: a misaligned address") {
           asm("" : "+r"(bytes));
           *reinterpret_cast<int*>(bytes + 2) = 1;
         }) == Kinds{Kind::misaligned});
+  // Of 16 bytes the processor's own instruction would end the process.
+  const auto chunk = check([] {
+    if (device::thread() != 0) return;
+    auto* bytes = reinterpret_cast<char*>(shared());
+    asm("" : "+r"(bytes));
+    *reinterpret_cast<__int128*>(bytes + 8) = 1;
+  });
+  CHECK(chunk->kinds() == Kinds{Kind::misaligned});
+  CHECK(chunk->fault.find("a misaligned access of 16 bytes") != std::string::npos);
 }
 
 TEST_CASE("checker: elements of an output are written once") {

@@ -31,8 +31,13 @@ inline void check(BlockChecker::Access access, const void* address, std::size_t 
                                             access == writes, pc);
   }
   if (!checker) return;
-  if (checker->access(access, address, bytes, alignment, pc, runner->thread_index())) return;
-  runner->fail_without_unwinding("an access outside of every buffer ended the block");
+  if (!checker->access(access, address, bytes, alignment, pc, runner->thread_index())) {
+    runner->fail_without_unwinding("an access outside of every buffer ended the block");
+  }
+  // The machine's own instructions for so many bytes crash there.
+  if (alignment == 16 && reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
+    runner->fail_without_unwinding("a misaligned access of 16 bytes ended the block");
+  }
 }
 
 /// Does `operation` on *address as one atomic access of the calling lane.

@@ -147,9 +147,10 @@ bool check_memory(const Probe& probe, Location& location) {
     take_as_unwritten(values, memory);
     // A GPU says no more than that it was a crash, or a hang.
     const bool on_gpu = location.backend == "cuda";
-    // Of a kernel with gates, they tell which stage crashes.
+    // Of a kernel with gates, they tell which stage strays; a misaligned access crashes where it
+    // is.
     const bool is_fault = values.cause == Cause::crash && is_of_access(memory.cause) &&
-                          is_module_path(location.kernel);
+                          (is_module_path(location.kernel) || memory.cause == Cause::misaligned);
     if (values.by_end && (memory.cause == values.cause || on_gpu || is_fault)) {
       // How the run ended shows that it happened, the checker who did it where.
       for (const std::string& line : values.evidence) say_once(memory.evidence, line);

@@ -150,10 +150,10 @@ struct Program {
   int architecture = 0;                              ///< that the PTX is for: 90 of sm_90a
   /// Triton has made it, so that no barrier or fence of it is its author's.
   bool of_triton = false;
-  bool traces = false;                               ///< there are markers that do
-  bool names_row_tiles = false;                      ///< there are markers that do
-  bool injects = false;                              ///< its markers may replace values
-  bool names_accesses = false;                       ///< origins have stages by their numbers
+  bool traces = false;           ///< there are markers that do
+  bool names_row_tiles = false;  ///< there are markers that do
+  bool injects = false;          ///< its markers may replace values
+  bool names_accesses = false;   ///< origins have stages by their numbers
 
   /// "my.cu:17", the line that an instruction was compiled for: of functions inlined into each
   /// other, the innermost that is the kernel's own (debug/simt/source_lines.h). Without -lineinfo

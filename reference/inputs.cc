@@ -157,7 +157,9 @@ void fill_lone(Inputs& inputs, std::uint64_t seed, bool fine) {
     for (std::int64_t column = 0; column < d; ++column) {
       squares += inputs.k.at(key * d + column) * inputs.k.at(key * d + column);
     }
-    const double factor = 200 * std::sqrt(static_cast<double>(d)) / squares;
+    // Of few columns a key may be next to nothing, and so then is its score.
+    const auto size = static_cast<double>(d);
+    const double factor = 200 * std::sqrt(size) / std::max(squares, size / 4);
     for (std::int64_t column = 0; column < d; ++column) {
       inputs.q.set(row * d + column, factor * inputs.k.at(key * d + column));
     }

@@ -258,6 +258,12 @@ TEST_CASE("inputs: of a lone key e^x cannot hold the distance to the others, whe
       CHECK(s[0] < 256);
     }
     CHECK(places.size() > 64);
+    // Of any length all is finite.
+    for (const std::int64_t d : {1, 2, 7}) {
+      const Inputs small = generate_inputs(shape(1, 1, 64, 64, d), type, "lone", 46203);
+      CHECK(scan_non_finite(small)[0].inf == 0);
+      for (std::int64_t i = 0; i < small.q.size(); ++i) CHECK(std::abs(small.q.at(i)) < 4096);
+    }
     // The heads of a group have the keys of the same head of K.
     const Inputs shared = generate_inputs({2, 4, 2, 8, 32, 64, false}, type, "lone", 1);
     for (std::int64_t head = 0; head < 8; ++head) {

@@ -246,7 +246,6 @@ void AsyncBlock::complete_bytes(MbarrierState& barrier, std::int64_t bytes) {
 }
 
 bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& caller) {
-  if (host_.by_compiler()) parity &= 1;  // of a bool that was extended by its sign
   if (parity != 0 && parity != 1) {
     host_.fail(caller, "a parity is 0 or 1, and not " + std::to_string(parity));
   }

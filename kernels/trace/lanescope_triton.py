@@ -11,8 +11,27 @@ row and col are numbers or tensors that broadcast to the values' shape, e.g. tl.
 alpha and l col is 0. Values are float32, or float16 or bfloat16. A marker is a PTX comment, which ptxas never sees.
 """
 
+import json
+import pathlib
+
 import triton
 import triton.language as tl
+
+
+def leave(kernel, ptx, grid, arguments, **description):
+    """Leaves a compiled kernel as the file `ptx`, and beside it what Triton says of it and how it is launched, which make
+    it a KERNEL of the lab. `kernel`: what kernel[grid](...) or triton.compile returns. `grid`, `arguments`, `description`:
+    the members of a launch description (README.md, "As PTX"), but that arguments stand by the names of the parameters;
+    those that are constexpr, or were 1, the compiled kernel takes no more."""
+    taken = [name for name, kind in kernel.src.signature.items() if kind != "constexpr"]
+    missing = [name for name in taken if name not in arguments]
+    if missing:
+        raise ValueError(f"no argument for {', '.join(missing)}: the kernel takes {', '.join(taken)}")
+    path = pathlib.Path(ptx)
+    path.write_text(kernel.asm["ptx"])
+    path.with_suffix(".json").write_text(json.dumps(kernel.metadata._asdict(), default=str))
+    path.with_suffix(".launch.json").write_text(
+        json.dumps({"grid": grid, "arguments": [arguments[name] for name in taken], **description}, indent=1))
 
 
 @triton.jit

@@ -2,7 +2,6 @@
 FOLDER/attention.ptx for GPUs of that architecture (80: sm_80), with what Triton says of it and how it is launched
 beside it. No GPU is needed."""
 
-import json
 import pathlib
 import sys
 
@@ -63,11 +62,9 @@ def compile_to(folder, arch):
              **dict.fromkeys(["len_q", "len_kv", "heads", "group"], "i32"), "scale": "fp32"}
     source = ASTSource(fn=attention, signature={**types, **dict.fromkeys(TILE, "constexpr")}, constexprs=TILE)
     kernel = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": 1})
-    (folder / "attention.ptx").write_text(kernel.asm["ptx"])
-    (folder / "attention.json").write_text(json.dumps(kernel.metadata._asdict(), default=str))
-    (folder / "attention.launch.json").write_text(json.dumps({
-        "grid": [f"cdiv(len_q, {TILE['BR']})", "batch * heads"], "br": TILE["BR"], "bc": TILE["BC"],
-        "arguments": ["q", "k", "v", "o", "lse", "len_q", "len_kv", "heads", "heads / heads_kv", "scale"]}))
+    words = {name: name for name in types}
+    lanescope.leave(kernel, folder / "attention.ptx", [f"cdiv(len_q, {TILE['BR']})", "batch * heads"],
+                    {**words, "group": "heads / heads_kv"}, br=TILE["BR"], bc=TILE["BC"], causal=False)
 
 
 if __name__ == "__main__":

@@ -267,6 +267,8 @@ TEST_CASE("locate: a place that is filled before all are done with it, by how th
         Cause::operand_overwritten);
   CHECK(cause_of("1 of 1 arrivals have come; it comes round to a place that is not free again: its "
                  "last wait passed by a phase that is over") == Cause::wrong_phase);
+  CHECK(cause_of("0 of 1 arrivals have come; nobody waited for its phase 7, which is over") ==
+        Cause::wrong_phase);
   CHECK(cause_of("0 of 1 arrivals have come") == Cause::machine_rule);
 }
 

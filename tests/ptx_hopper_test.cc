@@ -67,6 +67,14 @@ TEST_CASE("ptx hopper: what Triton's compiler does with mbarriers is not its use
 
 TEST_CASE("ptx hopper: who waits in vain is told for what", "[ptx]") {
   const std::string arrive = "mbarrier.arrive.shared::cta.b64 _, [%r9];\n";
+  // The phase that came is not the one that is waited for.
+  std::string next = wait;
+  next.replace(next.find(", 0;"), 4, ", 1;");
+  CHECK_THAT(
+      run(init("128") + arrive + "bar.sync 0;\n" + next).fault,
+      ContainsSubstring("of its phase 1 (parity 1) 0 of 128 arrivals have come; in the phase "
+                        "before also threads 0-127") &&
+          ContainsSubstring("; nobody waited for its phase 0, which is over"));
   CHECK_THAT(run(init("129") + arrive + wait).fault,
              ContainsSubstring("deadlock") &&
                  ContainsSubstring("wait in mbarrier.try_wait.parity.shared::cta.b64") &&

@@ -55,8 +55,10 @@ bool waits_for_tiles(const std::string& fault) {
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
   if (was_refused(why)) return Cause::launch_refused;
   if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
-  if (why.find(": its last wait passed by a phase that is over") != why.npos) {
-    return Cause::wrong_phase;
+  // What came was not waited for, and what is waited for does not come: it is the parity.
+  for (const char* words :
+       {": its last wait passed by a phase that is over", "; nobody waited for its phase "}) {
+    if (why.find(words) != why.npos) return Cause::wrong_phase;
   }
   if (frees_too_early(why)) return Cause::operand_overwritten;
   if (why.find("misaligned address") != why.npos) return Cause::misaligned;

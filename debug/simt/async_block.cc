@@ -83,6 +83,8 @@ std::string MbarrierState::story() const {
   if (unheeded() > 1) {
     text += "; nobody waited for its last " + std::to_string(unheeded()) +
             " phases: more arrive than it counts";
+  } else if (unheeded() == 1 && !waiting.empty() && pending == count) {
+    text += "; nobody waited for its phase " + std::to_string(phase - 1) + ", which is over";
   }
   return text;
 }

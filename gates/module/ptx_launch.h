@@ -44,7 +44,7 @@ class PtxLaunch {
   const std::vector<Part>& parts() const { return parts_; }
   std::vector<Part>& parts() { return parts_; }
   /// Of each part. Throws UsageError where the kernels do not take such a problem.
-  std::vector<Values> values(const PlainRun& r, const Allocate& scratch) const;
+  std::vector<Values> values(const PlainRun& r, const Allocate& allocate) const;
 
  private:
   std::string path_;

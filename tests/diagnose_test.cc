@@ -286,6 +286,23 @@ TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits
   CHECK(diagnose(report).stage() == Stage::softmax);
 }
 
+TEST_CASE("maxima that a softmax keeps in global memory are no results of splits") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 64, 64, 64, false};
+  CheckReport::Item& item = report.items.emplace_back();
+  item.finding.kind = simt::Kind::race;
+  item.finding.region = 3;
+  item.region = "allocation 5";
+  item.region_bytes = 256;
+  item.stage = Stage::softmax;
+  item.finding.access.place = item.finding.earlier.place = 1;
+  item.finding.earlier.write = true;
+  item.earlier_line = "k.cu:81 in epilogue";
+  CHECK(diagnose(report).stage() == Stage::combine);
+  item.earlier_line = "k.cu:81 in softmax";
+  CHECK(diagnose(report).stage() == Stage::softmax);
+}
+
 TEST_CASE("major-ness and start address of an operand do not go together: which is wrong") {
   using simt::Kind;
   const auto named = [](Kind kind, std::optional<SiteId> site, std::optional<Stage> stage) {

@@ -73,6 +73,15 @@ TEST_CASE("weigh terms: an access that strays comes of rows that are taken for o
   CHECK(weighed(late, fault(Cause::misplaced, Stage::epilogue)) == "epilogue misplaced?");
 }
 
+TEST_CASE("weigh terms: what no kernel left is lacking, and not the other way round") {
+  Location reads = by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::qk);
+  reads.diagnosis->memory.front().finding.region = 2;
+  CHECK(weighed(reads, fault(Cause::tile_skipped, Stage::qk)) == "qk uninitialised_read");
+  CHECK(weighed(reads, fault(Cause::wrong_head, Stage::load)) == "load wrong_head?");
+  reads.diagnosis->memory.front().finding.region = simt::shared_region;
+  CHECK(weighed(reads, fault(Cause::tile_skipped, Stage::qk)) == "qk tile_skipped?");
+}
+
 TEST_CASE("weigh terms: a row without a score may have those of others") {
   Location empty = by_flaw(Cause::masked_row_unguarded, Stage::softmax);
   const TermJudgement of_others = fault(Cause::permuted, Stage::load);

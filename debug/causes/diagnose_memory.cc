@@ -152,6 +152,8 @@ void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
   const simt::Finding& f = item.finding;
   const bool is_stored = f.access.write && (f.earlier.place == 0 || f.earlier.write);
   if (shows_stages || !is_between || is_stored || item.stage != Stage::softmax) return;
+  // Who writes it is a softmax as well: that keeps its own maxima and sums there.
+  if (f.earlier.place != 0 && stage_named_in(item.earlier_line) == Stage::softmax) return;
   if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
     item.stage = Stage::combine;
     diagnosis.evidence.push_back(

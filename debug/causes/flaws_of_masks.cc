@@ -202,7 +202,8 @@ void add_mask_values(const DumpInfo& info, Flaws& flaws) {
   }
   add("l counts the masked keys of the tiles too", 0, std::nullopt, true);
   flaws.back().cause = p.causal ? Cause::causal_mask_missing : Cause::tail_mask_missing;
-  flaws.back().stage = Stage::softmax;
+  // Of a tail, whose V are zeros, O says nothing: where scores are masked it is left out.
+  flaws.back().stage = p.causal ? Stage::softmax : Stage::qk;
 }
 
 }  // namespace

@@ -139,10 +139,17 @@ class Contest {
  private:
   /// Whether the access that the checker found comes of what the terms say.
   bool is_consequence() const {
-    const bool strays = standing_.cause == Cause::out_of_bounds && says_what_lacks(fault_.cause);
+    const bool lost = standing_.cause == Cause::out_of_bounds || reads_what_no_kernel_left();
+    const bool strays = lost && says_what_lacks(fault_.cause);
     const bool is_symptom = (may_come_of_terms(standing_.cause) && !is_unfilled() && !strays) ||
                             (fault_.cause == Cause::misplaced && writes_over_others(standing_));
     return is_symptom && !is_whole_ && !comes_after();
+  }
+
+  /// Whether numbers are read that a kernel before should have left in memory of its own.
+  bool reads_what_no_kernel_left() const {
+    return standing_.cause == Cause::uninitialised_read &&
+           standing_.memory.front().finding.region != simt::shared_region;
   }
 
   /// Whether what the terms say is done to outputs, behind the access that the checker found.

@@ -63,6 +63,9 @@ TEST_CASE("locate: a power of two that is infinite says more than the nearest ro
   CHECK(values.cause == Cause::overflow);
   CHECK(values.first->stage == Stage::softmax);
   CHECK_FALSE(values.certain);
+  CHECK(location.source.empty());
+  location.first_nan = {
+      "first NaN: ex2.approx.f32 at /tmp/k.cu:93 in softmax of inf, block 1, lane 0"};
   // Zero by zero is that of an empty sum where there are such rows.
   location.nan.kind = simt::NanOrigin::Kind::division;
   for (const bool causal : {false, true}) {
@@ -71,6 +74,7 @@ TEST_CASE("locate: a power of two that is infinite says more than the nearest ro
     tell_origin(failed, location);
     CHECK(values.cause == (causal ? Cause::divided_by_zero : Cause::non_finite));
   }
+  CHECK(location.source == std::vector<std::string>{"/tmp/k.cu:93"});
 }
 
 TEST_CASE("locate: scores that are lacking because their rows of K were never read are load's") {

@@ -98,7 +98,9 @@ TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these 
   CHECK(meets(8, 1).is(Cause::operand_of_other_row, Stage::softmax));  // of one tile
   CHECK(meets(-4, -16).is(Cause::operand_of_other_row, Stage::softmax));
   // A maximum of rows that are no warpgroup's, or of another head, was not cleared.
-  CHECK(meets(-64, -1).is(Cause::accumulator_not_cleared, Stage::softmax));
+  Followed far = meets(64, -1);
+  far.problem.len_q = 1024;
+  CHECK(far.is(Cause::accumulator_not_cleared, Stage::softmax));
   for (const int row : {-32, 32}) {
     CHECK(meets(row, -16).is(Cause::accumulator_not_cleared, Stage::softmax));
   }

@@ -32,6 +32,10 @@ TEST_CASE("ptx hopper: an mbarrier has phases, counts and bytes", "[ptx]") {
     CHECK(two.fault.empty());
     CHECK(two.out[5] == 7);
     CHECK(run(init("128") + many, true, schedule).kinds.empty());
+    // What is suspected is told beside what is found.
+    const Result raced = run(init("128") + many + "st.shared.u32 [%r8], %r0;\n", true, schedule);
+    CHECK(raced.found(Kind::race));
+    CHECK_FALSE(raced.found(Kind::double_arrival));
   }
   const std::string again = "@%p0 mbarrier.inval.shared::cta.b64 [%r9];\n" + init("1");
   CHECK(run(init("4") + again + store).fault.empty());

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""check_modules.py BUILD: whether every sim module compiles, once the suite has run. Those that it built do; of the others the compiler makes no
-code, which takes a quarter of the time: what all of them instantiate it reads, and all are linked alike. Says what does
-not compile."""
+"""check_modules.py BUILD: whether every sim module compiles, once the suite has run.
+
+Those that the suite built do. Of the others the compiler makes no code, which takes a quarter of
+the time: what all of them instantiate it reads, and all are linked alike. Says what does not compile.
+"""
 
 import concurrent.futures
 import json

@@ -203,15 +203,16 @@ bool is_counter(const CheckReport::Item& item) {
 }
 
 /// Where the line of an access does not say whose it is, one of its kind in the same memory may, or
-/// that where what it read is used.
-void take_stage_of_alike(Diagnosis& diagnosis) {
+/// that where what it read is used; a counter is the merge's. None of them is certain.
+void take_stage_of_others(Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();
   const auto alike = std::ranges::find_if(diagnosis.memory, [&](const CheckReport::Item& item) {
     return item.stage && item.finding.kind == first.finding.kind &&
            item.finding.region == first.finding.region;
   });
   first.stage = alike == diagnosis.memory.end() ? stage_named_in(first.used_line) : alike->stage;
-  diagnosis.stage_certain = !first.stage;
+  if (!first.stage && is_counter(first)) first.stage = Stage::combine;
+  if (first.stage) diagnosis.stage_certain = false;
 }
 
 }  // namespace
@@ -254,11 +255,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : collides             ? Cause::written_twice
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
-  if (!first.stage) take_stage_of_alike(diagnosis);
-  if (!first.stage && is_counter(first)) {
-    diagnosis.memory.front().stage = Stage::combine;
-    diagnosis.stage_certain = false;
-  }
+  if (!first.stage) take_stage_of_others(diagnosis);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);

@@ -62,7 +62,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   refused_ = false;
   // What was decoded before this run was known takes no part in it.
   if ((settings.markers && settings.markers->injects != kernel.program->injects) ||
-      (settings.checker && !kernel.program->names_accesses)) {
+      (names_accesses() && !kernel.program->names_accesses)) {
     decode_kernel(kernel);
   }
   const Program& program = *kernel.program;

@@ -12,10 +12,11 @@ namespace {
 struct Merging {
   std::uint32_t first = 0, last = 0;  ///< instructions; 0: it does not
   std::vector<std::uint32_t> products;
-  bool makes_scores = false;
+  bool takes_inputs = false;
+  std::vector<std::uint32_t> sums = {};  ///< of P·V
 };
 
-std::map<const Program*, Merging> merging_kernels(const TermReplay& replay, const Terms& terms) {
+std::map<const Program*, Merging> merging_kernels(const TermReplay& replay) {
   std::map<const Program*, Merging> kernels;
   replay.each_made(
       [&](const Program& program, std::uint32_t instruction, const TermReplay::Made& made) {
@@ -23,8 +24,15 @@ std::map<const Program*, Merging> merging_kernels(const TermReplay& replay, cons
         if (made.merges && own.last == 0) own.first = instruction;
         if (made.merges) own.last = instruction;
         if (made.weighs) own.products.push_back(instruction);
-        for (const auto& [id, value] : made.some) own.makes_scores |= terms.is_score(id);
+        if (made.adds) own.sums.push_back(instruction);
+        own.takes_inputs = own.takes_inputs || made.scores || made.weighs;
       });
+  // What one does that multiplies no inputs adds up parts, however it weighs them.
+  for (auto& [program, own] : kernels) {
+    if (own.takes_inputs || own.sums.empty() || own.last != 0) continue;
+    own.first = own.sums.front();
+    own.last = own.sums.back();
+  }
   std::erase_if(kernels, [](const auto& kernel) { return kernel.second.last == 0; });
   return kernels;
 }
@@ -56,12 +64,12 @@ std::uint32_t begin_of_merge(const Program& program, const Merging& of) {
 
 }  // namespace
 
-std::set<std::string> merge_lines(const TermReplay& replay, const Terms& terms) {
+std::set<std::string> merge_lines(const TermReplay& replay) {
   std::set<std::string> lines;
-  for (const auto& [program, own] : merging_kernels(replay, terms)) {
+  for (const auto& [program, own] : merging_kernels(replay)) {
     const auto count = static_cast<std::uint32_t>(program->code.size());
-    const std::uint32_t begin = own.makes_scores ? begin_of_merge(*program, own) : 0,
-                        end = own.makes_scores ? end_of_loop(*program, own.last, begin) : count;
+    const std::uint32_t begin = own.takes_inputs ? begin_of_merge(*program, own) : 0,
+                        end = own.takes_inputs ? end_of_loop(*program, own.last, begin) : count;
     std::set<std::string> elsewhere;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (i < begin || i >= end) elsewhere.insert(program->line_of(i));

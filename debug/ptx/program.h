@@ -114,6 +114,11 @@ struct Call {
   int frame = -1;  ///< index into Program::frames where the function may call itself
 };
 
+/// A variable in a block's shared memory, from its begin on.
+struct SharedRoom {
+  std::uint64_t at, bytes;
+};
+
 /// A wgmma.mma_async: its operands are the accumulators, then A's registers where it has some.
 struct ProductForm {
   simt::Product what{};                                      ///< but for what its registers hold
@@ -142,6 +147,7 @@ struct Program {
   Place constants_at = 0;
   std::size_t local_bytes = 0;   ///< of a lane
   std::size_t shared_bytes = 0;  ///< of a block's variables; what a launch adds lies behind
+  std::vector<SharedRoom> shared_rooms;  ///< of those variables
   std::size_t parameter_bytes = 0;
   std::vector<Variable> parameters;  ///< of the kernel, in their order
   std::vector<std::size_t> parameter_offsets;

@@ -35,6 +35,7 @@ std::uint64_t ProgramBuilder::add_shared(const Variable& variable) {
   }
   const std::uint64_t at = align_up(program_.shared_bytes, variable.align);
   program_.shared_bytes = at + variable.bytes;
+  program_.shared_rooms.push_back({at, variable.bytes});
   return shared_begin + at;
 }
 

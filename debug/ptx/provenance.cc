@@ -91,6 +91,7 @@ class Following {
       }
     }
     add_made(text);
+    text += replay_.placements().text(memory_);
     for (std::size_t row = 0; row < terms_.scored().size(); ++row) {
       if (terms_.scored()[row].empty()) continue;
       text += "scored " + std::to_string(row);
@@ -208,7 +209,7 @@ class Following {
           if (made.merges || own.find("value") != own.npos) all[made.first] += own;
         });
     for (const auto& [when, own] : all) text += own;
-    for (const std::string& merging : merge_lines(replay_, terms_)) {
+    for (const std::string& merging : merge_lines(replay_)) {
       text += "combine 0 " + merging + "\n";
     }
   }

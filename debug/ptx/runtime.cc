@@ -171,7 +171,7 @@ void Device::decode_kernel(Kernel& kernel) {
   LoadedModule& loaded = modules_[static_cast<std::size_t>(kernel.module)];
   kernel.program = std::make_shared<Program>(decode(*loaded.module, kernel.name, loaded.addresses,
                                                     settings.markers && settings.markers->injects,
-                                                    settings.checker != nullptr));
+                                                    names_accesses()));
 }
 
 Device::Kernel& Device::find_kernel(int module, const std::string& name) {

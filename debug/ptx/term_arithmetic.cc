@@ -78,6 +78,9 @@ TermId TermReplay::multiply(const TermStep& step, int part, int x, int y) {
 /// A one that is added to weights is that of the maximum.
 TermId TermReplay::sum(TermId x, TermId y, const TermStep& step, std::array<int, 2> places) {
   if (x == no_term) std::swap(x, y), std::swap(places[0], places[1]);
+  if (terms_.is_output(x) && terms_.is_output(y)) {
+    (*of_program_)[step_->instruction].made.adds = true;
+  }
   const bool of_one = y == no_term && places[1] >= 0 && step.to == 4 && step.numbers == 1 &&
                       number(in_->s[places[1]], lane_, 4, 0, 1) == 1;
   return of_one ? terms_.add_maximum(x) : terms_.add(x, y);

@@ -13,6 +13,20 @@ int register_bytes(std::size_t bytes) { return bytes == 1 ? 2 : static_cast<int>
 
 }  // namespace
 
+/// Elements begin where their term does.
+void TermReplay::note_stored(const std::byte* at, std::size_t bytes) {
+  TermId before = no_term;
+  for (std::size_t byte = 0; byte < bytes; ++byte) {
+    const Held own = memory_.load(at + byte);
+    if (own.term != before) {
+      const bool is_maximum = terms_.is_score(own.term) &&
+                              program_->one_stage_of(step_->instruction) == Stage::softmax;
+      placements_.note(terms_, *run_, at + byte, own.term, is_maximum);
+    }
+    before = own.term;
+  }
+}
+
 void TermReplay::copy_memory() {
   const Recording::Copy* copies = recording_->copies(*step_);
   for (std::uint32_t i = 0; i < step_->copy_count; ++i) {
@@ -21,6 +35,7 @@ void TermReplay::copy_memory() {
     for (std::size_t byte = 0; byte < copy.bytes; ++byte) {
       memory_.store(copy.to + byte, copy.from ? on(memory_.load(copy.from + byte)) : Held{});
     }
+    note_stored(copy.to, copy.bytes);
   }
 }
 
@@ -43,6 +58,7 @@ void TermReplay::move_elements() {
         memory_.store(e.at + byte, on(held(place, lane, bytes, offset + byte, bytes)));
       }
     }
+    if (!loads) note_stored(e.at, e.bytes);
   }
 }
 
@@ -78,6 +94,7 @@ void TermReplay::store() {
         memory_.store(at + static_cast<std::size_t>(i) * bytes + byte,
                       on(held(value, lane_, own, byte, own)));
       }
+      note_stored(at + static_cast<std::size_t>(i) * bytes, bytes);
     }
   }
 }
@@ -99,6 +116,7 @@ void TermReplay::matrices(bool loads, bool transposed) {
             memory_.store(at + byte, on(held(place, lane_, 4, 2 * half + byte, 4)));
           }
         }
+        if (!loads) note_stored(at, 2);
       }
     }
   }
@@ -115,6 +133,7 @@ void TermReplay::update() {
     const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
     const Held there = memory_.load(at + bytes - 1), own = held(in_->s[1], lane_, bytes);
     if (in_->result_count > 0) set(results()[0], lane_, bytes, on(there));
+    if (adds && terms_.is_part(own.term)) (*of_program_)[step_->instruction].made.merges = true;
     const Held both = adds ? made(terms_.add(there.term, own.term)) : on(own);
     for (int byte = 0; byte < bytes; ++byte) memory_.store(at + byte, both);
   }

@@ -31,7 +31,8 @@ void TermReplay::note_road(const Held& factor) {
   if (!Terms::is_input(factor.term)) return;
   const int array = terms_.element(factor.term).array;
   ++input_roads_[{array, factor.road}];
-  if (array == 2) (*of_program_)[step_->instruction].made.weighs = true;
+  Made& made = (*of_program_)[step_->instruction].made;
+  (array == 2 ? made.weighs : made.scores) = true;
 }
 
 void TermReplay::note_factors(const Lines& a, const Lines& b) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "debug/ptx/history.h"
+#include "debug/ptx/placements.h"
 #include "debug/ptx/roads.h"
 #include "debug/ptx/term_actions.h"
 #include "debug/ptx/term_shadow.h"
@@ -40,6 +41,8 @@ class TermReplay {
   /// Some of the numbers that an instruction made, with the terms that they are.
   struct Made {
     bool merges = false;      ///< puts parts of rows together
+    bool adds = false;        ///< adds P·V of some keys to that of others
+    bool scores = false;      ///< multiplies elements of Q or K
     bool weighs = false;      ///< multiplies elements of V
     std::uint64_t first = 0;  ///< when
     std::uint32_t count = 0;
@@ -51,7 +54,8 @@ class TermReplay {
     for (const auto& [program, known] : known_) {
       for (std::uint32_t i = 0; i < known.size(); ++i) {
         const Made& made = known[i].made;
-        if (made.merges || made.weighs || !made.some.empty()) f(*program, i, made);
+        const bool tells = made.merges || made.adds || made.scores || made.weighs;
+        if (tells || !made.some.empty()) f(*program, i, made);
       }
     }
   }
@@ -67,6 +71,7 @@ class TermReplay {
   /// By array and road: how often elements of Q, K and V were multiplied that came by it.
   const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
   const Roads& roads() const { return roads_; }
+  const Placements& placements() const { return placements_; }
   using Instructions = std::set<std::pair<const Program*, std::uint32_t>>;
   /// Instructions that put something else in the place of scores; that rescale sums; O.
   const Instructions& masks() const { return masks_; }
@@ -110,6 +115,7 @@ class TermReplay {
   void move_elements();
   void load();
   void store();
+  void note_stored(const std::byte* at, std::size_t bytes);
   void matrices(bool loads, bool transposed);
   void update();
   void exchange();
@@ -156,6 +162,7 @@ class TermReplay {
   Terms& terms_;
   TermShadow& memory_;
   Roads roads_;
+  Placements placements_;
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
   std::int64_t products_[2] = {};
   Instructions masks_, rescales_[2];

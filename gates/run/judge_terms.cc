@@ -12,6 +12,7 @@ namespace lanescope {
 TermJudgement TermJudging::judge() {
   TermJudgement judgement;
   judgement.merges = all_.merges;
+  judgement.shared = all_.shared;
   judgement.lines = stage_lines();
   const auto found = first_conflict();
   if (found && found->conflict != Conflict::odd) {
@@ -22,6 +23,8 @@ TermJudgement TermJudging::judge() {
     if (found && !judgement.fault) judgement.fault = of_conflict(*found);
     judgement.is_whole = !judgement.fault && are_whole();
   }
+  const bool is_open = !judgement.is_whole && !(judgement.fault && judgement.fault->of_place);
+  if (auto placed = is_open ? of_places() : std::nullopt) judgement.fault = std::move(placed);
   return judgement;
 }
 
@@ -90,6 +93,25 @@ void TermJudging::add(const Provenance::Meeting& meeting, Found& found) const {
   }
 }
 
+/// A tile that lies in another way than it is taken: what becomes of the numbers, outputs may not
+/// say.
+std::optional<TermFault> TermJudging::of_places() const {
+  for (const Conflict conflict :
+       {Conflict::column_of_other, Conflict::maximum_of_other_row, Conflict::sum_of_other_row,
+        Conflict::value_of_other_key, Conflict::output_of_other_column}) {
+    Found found;
+    found.conflict = conflict;
+    found.share = 1;
+    for (const auto& [number, meeting] : all_.meetings) {
+      if (meeting.conflict == conflict && meeting.fresh > 0) add(meeting, found);
+    }
+    if (!found.first) continue;
+    TermFault fault = of_conflict(found);
+    if (fault.of_place) return fault;
+  }
+  return std::nullopt;
+}
+
 TermFault TermJudging::of_conflict(const Found& found) const {
   TermFault fault;
   fault.share = found.share;
@@ -97,6 +119,7 @@ TermFault TermJudging::of_conflict(const Found& found) const {
   if (found.lines.size() > 2) fault.lines.resize(2);
   std::string what;
   explain(found, fault, what);
+  fault.of_place = explain_place(found, fault, what);
   std::string line = found.first->line + ": " + what;
   if (!found.samples.empty()) {
     const auto& [x, y] = found.samples.front();
@@ -106,6 +129,7 @@ TermFault TermJudging::of_conflict(const Found& found) const {
                            std::to_string(found.first->block) + ", warp " +
                            std::to_string(found.first->warp) + ", lane " +
                            std::to_string(found.first->lane) + ")");
+  if (!fault.of_place) tell_disorder(found.conflict, fault);
   tell_lines(found, fault);
   return fault;
 }

@@ -22,6 +22,7 @@ struct TermFault {
   bool stage_is_told = false;  ///< by what stands in order, and what does not
   bool of_weights = false;     ///< exponents are wrong, of the weights of scores
   bool of_outputs = false;     ///< all terms go together: outputs lack some, or have others
+  bool of_place = false;       ///< a tile lies in another way than it is taken
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
       operand;  ///< Q (0), K (1) or V (2), whose elements are others than they should
@@ -35,6 +36,7 @@ struct TermJudgement {
   /// All of them are put together as they should be: numbers are wrong, not which.
   bool is_whole = false;
   Provenance::Merges merges;
+  Provenance::SharedMemory shared;
   /// By stage: lines that do what it does, those of wrong outputs of the epilogue.
   std::map<Stage, std::vector<std::string>> lines;
 };

@@ -85,10 +85,9 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
   return misplaced ? misplaced : whole;
 }
 
-/// Lines that put parts of rows together: in the problem with the most keys of those that may be
-/// followed, be it right or wrong; in one that is followed soon, where others do not have many
-/// more.
-Provenance::Merges merges_in(const std::vector<RunOptions>& problems) {
+/// The problem with the most keys of those that may be followed, be it right or wrong; one that is
+/// followed soon, where others do not have many more.
+Provenance outline_of(const std::vector<RunOptions>& problems) {
   try {
     std::optional<PreparedRun> longest, soon;
     const auto keys_of = [](const PreparedRun& run) { return run.request.problem.len_kv; };
@@ -105,7 +104,7 @@ Provenance::Merges merges_in(const std::vector<RunOptions>& problems) {
     if (!soon || (longest && keys_of(*longest) >= 4 * keys_of(*soon))) soon = std::move(longest);
     if (!soon || !machine_runtime()) return {};
     soon->request.timeout_seconds *= 10;
-    return follow_provenance(*soon).merges;
+    return follow_provenance(*soon);
   } catch (const Error&) {
     return {};
   }
@@ -150,7 +149,7 @@ void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOpti
       follow_any(failed, cause == Cause::precision_lost ? Precision::lost
                          : cause == Cause::unexplained  ? Precision::open
                                                         : Precision::kept);
-  const TermsElsewhere elsewhere{[&] { return merges_in(failed); },
+  const TermsElsewhere elsewhere{[&] { return outline_of(failed); },
                                  [&](const TermFault& fault) { return is_found_in(right, fault); }};
   weigh_terms(judged.value_or(TermJudgement{}), lacks_rows, elsewhere, location);
   if (!judged) return;

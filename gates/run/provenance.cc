@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "debug/dump/dump.h"
@@ -103,6 +104,24 @@ Provenance::Set without(const Provenance::Set& a, const Provenance::Set& b) {
   return rest;
 }
 
+std::optional<Stage> Provenance::SharedMemory::stage_around(std::int64_t offset) const {
+  std::pair<std::int64_t, std::int64_t> room{0, std::numeric_limits<std::int64_t>::max()};
+  for (const auto& variable : variables) {
+    if (variable.first <= offset && offset < variable.second) room = variable;
+  }
+  std::optional<Stage> before, behind;
+  for (const auto& [range, stage] : stored) {
+    if (range.second <= room.first || range.first >= room.second) continue;
+    if (range.first <= offset) before = stage;
+    if (range.second > offset && !behind) behind = stage;
+  }
+  const bool is_variable = room.first > 0 || room.second < std::numeric_limits<std::int64_t>::max();
+  // At an end of its variable there is one side.
+  if (is_variable && !before) return behind;
+  if (is_variable && !behind) return before;
+  return before == behind ? before : std::nullopt;
+}
+
 Provenance read_provenance(const std::string& path) {
   Provenance all;
   std::ifstream file(path);
@@ -173,6 +192,23 @@ Provenance read_provenance(const std::string& path) {
     } else if (what == "value") {
       words >> first >> second;
       all.made.back().values.emplace_back(std::strtod(first.c_str(), nullptr), term_in(second));
+    } else if (what == "room" && number < std::ssize(all.placed)) {
+      words >> all.placed[static_cast<std::size_t>(number)].room;
+    } else if (what == "put" && number < std::ssize(all.placed)) {
+      std::int64_t row = 0, column = 0, count = 0, at = 0, step = 0;
+      words >> row >> column >> count >> at >> step;
+      for (std::int64_t i = 0; i < count; ++i) {
+        all.placed[static_cast<std::size_t>(number)].at[{row, column + i}] = at + i * step;
+      }
+    } else if (what == "variable") {
+      std::int64_t bytes = 0;
+      words >> bytes;
+      all.shared.variables.emplace_back(number, number + bytes);
+    } else if (what == "stored") {
+      std::int64_t end = 0;
+      int stage = 0;
+      words >> end >> stage;
+      all.shared.stored.push_back({{number, end}, static_cast<Stage>(stage)});
     } else if (what == "scored") {
       while (words >> first) all.scored[number].push_back(set_in(first));
     }

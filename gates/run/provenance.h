@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "debug/ptx/placements.h"
 #include "debug/ptx/terms.h"
 #include "gates/run/launch.h"
 #include "gates/run/run_options.h"
@@ -63,14 +65,32 @@ struct Provenance {
     std::vector<std::pair<double, Term>> values;
   };
 
+  /// Where a kernel put a tile (ptx::Placements): by row and column, or key, bytes from the begin
+  /// of the variable or allocation that it lies in, which has `room` of them; 0: that is not known.
+  struct Placed {
+    std::int64_t room = 0;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> at;
+  };
+
   /// Lines that put parts of rows together; others behind the products that do nothing else.
   struct Merges {
     std::vector<std::string> lines, around;
-    bool empty() const { return lines.empty(); }
+    bool empty() const { return lines.empty() && around.empty(); }
+  };
+
+  /// A block's: bytes from and to of its variables, and which stage puts numbers there.
+  struct SharedMemory {
+    std::vector<std::pair<std::int64_t, std::int64_t>> variables;
+    std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, Stage>> stored;
+    /// Of bytes that nobody wrote: who puts numbers to both sides of them, in the variable that
+    /// they lie in; nothing where that are several, or none.
+    std::optional<Stage> stage_around(std::int64_t offset) const;
   };
 
   std::map<std::int64_t, Meeting> meetings;
-  std::vector<Made> made;  ///< as they came first
+  std::vector<Made> made;                             ///< as they came first
+  std::array<Placed, ptx::Placements::kinds> placed;  ///< Q, K, V, scores, weights
+  SharedMemory shared;
   Merges merges;
   std::vector<std::string> masks;        ///< lines that replace scores
   std::vector<std::string> rescales[2];  ///< lines that rescale l; O

@@ -45,10 +45,7 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   traced_ = dump.info.is_traced();
   last_failed_ = !(report.match || report.unsettled || variant);
   if (!last_failed_) return false;
-  // What no bug explains in so many problems, those that are composed do in no other.
-  constexpr int most_unexplained = 4;
-  Diagnosis diagnosis = diagnose(
-      dump, report, unexplained_ < most_unexplained ? Breadth::all : Breadth::but_composed);
+  Diagnosis diagnosis = diagnose(dump, report, breadth_in(dump.info.problem));
   unexplained_ += diagnosis.flaws.empty();
   for (const DumpInfo& right : right_) refute(diagnosis, right);
   const bool harmless = outputs_hold(report);
@@ -70,6 +67,16 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
   in_shared_ = site && site->site.space == Space::shared;
   return true;
+}
+
+/// What no bug explains in so many problems, those that are composed do in no other; many keys take
+/// long, and tell no more than few.
+Breadth TakenRuns::breadth_in(const Problem& problem) const {
+  constexpr int most_unexplained = 4;
+  constexpr std::int64_t many = 512, very_many = 1024;
+  const std::int64_t most = unexplained_ == 0 ? very_many : many;
+  return unexplained_ < most_unexplained && problem.len_kv <= most ? Breadth::all
+                                                                   : Breadth::but_composed;
 }
 
 /// In the first run that has enough values.

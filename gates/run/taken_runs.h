@@ -43,6 +43,7 @@ class TakenRuns {
 
  private:
   bool take_variant(const Recurrence& recurrence, const Probe& probe);
+  Breadth breadth_in(const Problem& problem) const;
   void look_for_truncation(const Dump& dump, const std::string& text);
 
   ProbeRuns& runs_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gates/run/judge_terms.h"
+#include "gates/run/placement.h"
 #include "gates/run/term_rows.h"
 
 namespace lanescope {
@@ -57,6 +58,18 @@ class TermJudging : public TermRows {
   void explain_rows(const Found& found, TermFault& fault, std::string& what) const;
   void explain_values(const Found& found, TermFault& fault, std::string& what) const;
   void explain_units(const Found& found, TermFault& fault, std::string& what) const;
+
+  // Where tiles lie, and as what they are taken.
+
+  bool explain_place(const Found& found, TermFault& fault, std::string& what) const;
+  std::optional<bool> agrees(const Found& found, const std::pair<Term, Term>& sample, int kind,
+                             const Placement& tile,
+                             const std::map<std::int64_t, Placement::Element>& taken) const;
+  std::optional<bool> is_writer_wrong(const Placement& tile, int kind, const Layout& layout) const;
+  bool is_odd(int kind, int other) const;
+  bool is_disordered(int kind) const;
+  std::optional<TermFault> of_places() const;
+  void tell_disorder(Conflict conflict, TermFault& fault) const;
 
   // The lines of a fault.
 

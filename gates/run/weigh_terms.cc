@@ -139,11 +139,18 @@ class Contest {
  private:
   /// Whether the access that the checker found comes of what the terms say.
   bool is_consequence() const {
+    if (fault_.of_place && reads_unwritten()) return true;
     const bool lost = standing_.cause == Cause::out_of_bounds || reads_what_no_kernel_left();
-    const bool strays = lost && says_what_lacks(fault_.cause);
+    // A factor that nobody wrote rescales nothing.
+    const bool strays =
+        (lost && says_what_lacks(fault_.cause)) || fault_.cause == Cause::not_rescaled;
     const bool is_symptom = (may_come_of_terms(standing_.cause) && !is_unfilled() && !strays) ||
                             (fault_.cause == Cause::misplaced && writes_over_others(standing_));
     return is_symptom && !is_whole_ && !comes_after();
+  }
+
+  bool reads_unwritten() const {
+    return may_come_of_terms(standing_.cause) || standing_.cause == Cause::wrong_stride;
   }
 
   /// Whether numbers are read that a kernel before should have left in memory of its own.
@@ -236,19 +243,39 @@ void place_in_merge(const Provenance::Merges& merges, TermFault& fault) {
   }
 }
 
+bool reads_unwritten_shared(const Diagnosis& diagnosis) {
+  return diagnosis.cause == Cause::uninitialised_read && !diagnosis.memory.empty() &&
+         diagnosis.memory.front().finding.region == simt::shared_region;
+}
+
+/// What nobody wrote of an array is left out by the stage that fills it, which need not be load.
+void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosis) {
+  if (!reads_unwritten_shared(diagnosis)) return;
+  const CheckReport::Item& item = diagnosis.memory.front();
+  if (item.stage && item.stage != Stage::load) return;
+  if (const auto stage = shared.stage_around(item.finding.offset)) place_in(*stage, diagnosis);
+}
+
 }  // namespace
 
 void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
                  Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Merges merges = judged.merges;
+  Provenance::SharedMemory shared = judged.shared;
   const std::vector<CheckReport::Item>& memory = diagnosis.memory;
   const std::optional<Stage> stage = diagnosis.stage();
   const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
-  if (merges.empty() && may_be_merge) merges = elsewhere.merges();
+  const bool lacks_shared = shared.stored.empty() && reads_unwritten_shared(diagnosis);
+  if ((merges.empty() && may_be_merge) || lacks_shared) {
+    Provenance outline = elsewhere.outline();
+    if (merges.empty()) merges = std::move(outline.merges);
+    if (shared.stored.empty()) shared = std::move(outline.shared);
+  }
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
     place_in(Stage::combine, diagnosis);
   }
+  place_unwritten(shared, diagnosis);
   const std::string nan = location.first_nan.empty() ? "" : location.first_nan.front();
   const std::size_t at = nan.find(" at ");
   if (memory.empty() && makes_infinity(diagnosis.cause) && at != nan.npos &&

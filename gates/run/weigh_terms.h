@@ -10,8 +10,8 @@ namespace lanescope {
 
 /// What other runs say of terms, each of which takes some time.
 struct TermsElsewhere {
-  /// Lines that put parts of rows together, where the judgement has none.
-  std::function<Provenance::Merges()> merges;
+  /// A problem that is followed for where the kernel does what, where the judgement does not say.
+  std::function<Provenance()> outline;
   /// Whether terms meet in the same way where outputs are right.
   std::function<bool(const TermFault&)> is_harmless;
 };

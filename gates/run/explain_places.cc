@@ -1,0 +1,218 @@
+// Whether elements are taken from where others lie, and whose mistake that is: of who put them
+// there, or of who takes them.
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "gates/run/placement.h"
+#include "gates/run/term_judging.h"
+
+namespace lanescope {
+namespace {
+
+using Term = Provenance::Term;
+
+constexpr const char* names[] = {"Q", "K", "V", "S", "P"};
+constexpr Stage writers[] = {Stage::load, Stage::load, Stage::load, Stage::qk, Stage::softmax};
+constexpr Stage readers[] = {Stage::qk, Stage::qk, Stage::pv, Stage::softmax, Stage::pv};
+
+/// The row and the column, or key, of a term of a kind; of a sum those of a part of it.
+std::optional<std::pair<std::int64_t, std::int64_t>> element_of(const Term& term, int kind) {
+  static constexpr const char* kinds[] = {"q", "k", "v", "score", "weight"};
+  if (term.kind == kinds[kind]) {
+    return std::pair(term.row, term.is_input() ? term.column : term.key);
+  }
+  if (kind == 2 && term.kind == "output" && !term.set.empty()) {
+    return std::pair(term.set.front().first, term.column);
+  }
+  if (kind == 4 && term.kind == "sum" && !term.set.empty()) {
+    return std::pair(term.row, term.set.front().first);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+/// Whether a sample is none where elements of the kind are those that `taken` has at their places.
+std::optional<bool> TermJudging::agrees(
+    const Found& found, const std::pair<Term, Term>& sample, int kind, const Placement& tile,
+    const std::map<std::int64_t, Placement::Element>& taken) const {
+  const auto meant = [&](const Term& term) -> std::optional<Placement::Element> {
+    const auto element = element_of(term, kind);
+    const auto at = element ? tile.at(tile.in_tile(element->first, element->second)) : std::nullopt;
+    const auto known = at ? taken.find(*at) : taken.end();
+    return known != taken.end() ? std::optional(known->second) : std::nullopt;
+  };
+  const auto& [x, y] = sample;
+  const auto own = meant(x) ? meant(x) : meant(y);
+  if (!own) return std::nullopt;
+  const Term& other = meant(x) ? y : x;
+  switch (found.conflict) {
+    case Conflict::column_of_other:
+      if (!other.is_input()) return std::nullopt;
+      return own->second == other.column;
+    case Conflict::value_of_other_key:
+      // A weight and a row of V.
+      if (kind == 2 && other.key >= 0) return own->first == tile.in_tile(other.key, 0).first;
+      if (kind >= 3 && other.kind == "v") return own->second == tile.in_tile(0, other.row).second;
+      return std::nullopt;
+    case Conflict::output_of_other_column: {
+      const auto also = meant(other);
+      if (!also || kind != 2) return std::nullopt;
+      return own->second == also->second;
+    }
+    case Conflict::maximum_of_other_row:
+    case Conflict::sum_of_other_row: {
+      const auto also = meant(other);
+      if (!also || kind < 3) return std::nullopt;
+      return own->first == also->first;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Which of those who put a tile there and those who take it is wrong, where it is taken as
+/// `layout` would have it: nothing where neither is more likely.
+std::optional<bool> TermJudging::is_writer_wrong(const Placement& tile, int kind,
+                                                 const Layout& layout) const {
+  const Layout own = tile.steps();
+  // The one that fills its room.
+  const auto fills = [&](const Layout& as) {
+    const std::int64_t span =
+        as.by_rows() ? tile.rows() * as.row_step : tile.columns() * as.column_step;
+    const std::int64_t all =
+        as.by_rows() && kind >= 3 ? p_.batch * p_.heads * p_.len_q * as.row_step : span;
+    return tile.room() > 0 && (tile.room() % span == 0 || tile.room() == all);
+  };
+  if (fills(own) != fills(layout)) return fills(layout);
+  for (int other = 0; other < 3 && kind < 3; ++other) {
+    if (other != kind && tile.lies_as(Placement(all_.placed[static_cast<std::size_t>(other)])))
+      return false;
+  }
+  // Nobody swizzles, or leaves room in rows, without meaning to.
+  if (tile.is_plain() != tile.is_plain(layout)) return tile.is_plain();
+  if (kind >= 3 && own.by_rows() != layout.by_rows()) return layout.by_rows();
+  return std::nullopt;
+}
+
+/// Whether a tile of Q, K or V lies otherwise than another, and of the two it is the odd one.
+bool TermJudging::is_odd(int kind, int other) const {
+  const Placement tile(all_.placed[static_cast<std::size_t>(kind)]);
+  const Placement like(all_.placed[static_cast<std::size_t>(other)]);
+  if (!like.is_known() || like.element_bytes() != tile.element_bytes() || like.lies_as(tile)) {
+    return false;
+  }
+  const Placement third(all_.placed[static_cast<std::size_t>(3 - kind - other)]);
+  if (third.is_known() && third.lies_as(tile)) return false;
+  if (third.is_known() && third.lies_as(like)) return true;
+  if (tile.is_regular() != like.is_regular()) return like.is_regular();
+  return tile.is_plain() && !like.is_plain();
+}
+
+bool TermJudging::explain_place(const Found& found, TermFault& fault, std::string& what) const {
+  const auto tell = [&](int kind, bool by_writer, Cause cause, std::string words) {
+    // Weights that take the place of their scores lie as those do.
+    const Placement scores(all_.placed[3]);
+    const bool in_place =
+        kind == 4 && scores.is_known() && scores.lies_as(Placement(all_.placed[4]));
+    fault.cause = cause;
+    fault.stage = by_writer ? writers[in_place ? 3 : kind] : readers[kind];
+    fault.or_stage.reset();
+    fault.stage_is_told = true;
+    fault.operand = kind < 3 ? std::optional(kind) : std::nullopt;
+    what = std::string(names[kind]) + std::move(words);
+    return true;
+  };
+  for (int kind = 0; kind < 5; ++kind) {
+    const Placement tile(all_.placed[static_cast<std::size_t>(kind)]);
+    if (!tile.is_known()) continue;
+    const auto fits = [&](const std::map<std::int64_t, Placement::Element>& taken) {
+      std::int64_t good = 0, all = 0;
+      for (const auto& sample : found.samples) {
+        const auto one = agrees(found, sample, kind, tile, taken);
+        if (!one) continue;
+        ++all;
+        good += *one;
+      }
+      return all >= 8 && 20 * good >= 19 * all && 2 * all >= std::ssize(found.samples);
+    };
+    if (fits(tile.taken_as(tile))) continue;  // it goes together as it is
+    for (int other = 0; other < 3 && kind < 3; ++other) {
+      const Placement like(all_.placed[static_cast<std::size_t>(other)]);
+      if (other == kind || !is_odd(kind, other) || !fits(tile.taken_as(like))) continue;
+      return tell(kind, true, Cause::permuted,
+                  std::string(" is stored in another order than ") + names[other] +
+                      ", and taken as if it lay as that does");
+    }
+    if (!tile.is_regular()) continue;
+    for (const Layout& layout : layouts_for(tile)) {
+      if (tile.lies_as(layout) || !fits(tile.taken_as(layout))) continue;
+      const auto by_writer = is_writer_wrong(tile, kind, layout);
+      if (!by_writer) return false;
+      const Layout own = tile.steps();
+      const bool turned = own.by_rows() != layout.by_rows();
+      const bool swizzles =
+          !turned && own.row_step == layout.row_step && own.column_step == layout.column_step;
+      const std::string as = own.text() + (tile.is_swizzled() ? ", swizzled by row" : "");
+      return tell(kind, *by_writer,
+                  turned     ? Cause::transposed
+                  : swizzles ? Cause::permuted
+                             : Cause::wrong_stride,
+                  " is stored with " + as + ", and taken as if it lay with " + layout.text());
+    }
+  }
+  return false;
+}
+
+/// Whether a tile is put in memory in an order of its own, and no other one in the same.
+bool TermJudging::is_disordered(int kind) const {
+  const Placement tile(all_.placed[static_cast<std::size_t>(kind)]);
+  if (!tile.is_known() || tile.is_regular()) return false;
+  // Weights may lie where their scores did.
+  const int first = kind < 3 ? 0 : 3, last = kind < 3 ? 3 : kind;
+  for (int other = first; other < last; ++other) {
+    const Placement like(all_.placed[static_cast<std::size_t>(other)]);
+    if (other != kind && tile.lies_as(like)) return false;
+  }
+  return true;
+}
+
+/// What meets in the wrong order, where it was put in memory in that order.
+void TermJudging::tell_disorder(Conflict conflict, TermFault& fault) const {
+  static constexpr Cause orders[] = {Cause::permuted, Cause::operand_of_other_row,
+                                     Cause::wrong_source, Cause::transposed, Cause::wrong_stride};
+  if (std::ranges::find(orders, fault.cause) == std::end(orders)) return;
+  std::vector<int> kinds;
+  switch (conflict) {
+    case Conflict::column_of_other:
+      kinds = {0, 1};
+      break;
+    case Conflict::value_of_other_key:
+      kinds = {1, 2, 3, 4};
+      break;
+    case Conflict::maximum_of_other_row:
+    case Conflict::sum_of_other_row:
+      kinds = {0, 3};
+      break;
+    case Conflict::output_of_other_column:
+      kinds = {2};
+      break;
+    default:
+      return;
+  }
+  for (const int kind : kinds) {
+    if (!is_disordered(kind)) continue;
+    fault.stage = writers[kind];
+    fault.or_stage.reset();
+    fault.stage_is_told = true;
+    fault.operand = kind < 3 ? std::optional(kind) : std::nullopt;
+    fault.evidence.push_back(std::string("rows or columns of ") + names[kind] +
+                             " do not lie in their order where they are put in memory");
+    return;
+  }
+}
+
+}  // namespace lanescope

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gates/run/provenance.h"
+
+namespace lanescope {
+
+/// A way in which the elements of a tile may lie in memory, in elements from its first one on: rows
+/// and columns at a distance, and of swizzled ones groups of 16 bytes that change places within a
+/// row, by the row's number.
+struct Layout {
+  std::int64_t row_step = 0, column_step = 1;
+  std::int64_t group = 0;            ///< elements that stay together; 0: it is not swizzled
+  std::int64_t shift = 0, mask = 0;  ///< group g of row r lies where g ^ (r >> shift & mask) would
+
+  std::int64_t at(std::int64_t row, std::int64_t column) const {
+    if (group > 0) column ^= (row >> shift & mask) * group;
+    return row * row_step + column * column_step;
+  }
+  bool by_rows() const { return row_step >= column_step; }
+  std::string text() const;  ///< "rows 68 elements apart"
+};
+
+/// How a kernel put a tile into memory (Provenance::Placed).
+class Placement {
+ public:
+  using Element = std::pair<std::int64_t, std::int64_t>;  ///< counted from the tile's first one
+
+  explicit Placement(const Provenance::Placed& placed);
+
+  /// Enough of it is there to see how it lies.
+  bool is_known() const { return rows_ >= 8 && columns_ >= 8 && bytes_ > 0; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  std::int64_t element_bytes() const { return bytes_; }
+  std::int64_t room() const {
+    return room_;
+  }  ///< elements of its variable or allocation; 0: not known
+  /// The one that the tile of the problem's numbers has in the place of (row, column).
+  Element in_tile(std::int64_t row, std::int64_t column) const;
+  std::optional<std::int64_t> at(const Element& element) const;
+  /// Rows follow each other at one distance, and so do their columns, those of the first row in
+  /// their order.
+  bool is_regular() const { return is_regular_; }
+  bool is_swizzled() const { return is_swizzled_; }
+  /// As `other`, as far as both have the same rows and columns.
+  bool lies_as(const Placement& other) const;
+  bool lies_as(const Layout& layout) const;
+  /// Of one that is regular: but for swizzles.
+  Layout steps() const { return steps_; }
+  /// Neither swizzled, nor with elements left free between rows.
+  bool is_plain() const;
+  bool is_plain(const Layout& layout) const;
+
+  /// Elements by where they would lie in `layout`, or as those of `other`.
+  std::map<std::int64_t, Element> taken_as(const Layout& layout) const;
+  std::map<std::int64_t, Element> taken_as(const Placement& other) const;
+
+ private:
+  void measure();
+  std::int64_t row_begin(std::int64_t row) const;
+
+  std::int64_t room_ = 0, bytes_ = 0;
+  Element first_{};
+  std::int64_t rows_ = 0, columns_ = 0;
+  std::map<Element, std::int64_t> at_;
+  Layout steps_;
+  bool is_regular_ = false, is_swizzled_ = false;
+};
+
+/// Layouts that kernels give a tile of such a size, those of the fewest words first.
+std::vector<Layout> layouts_for(const Placement& tile);
+
+}  // namespace lanescope

@@ -79,6 +79,8 @@ class Following {
     }
     text += "keys " + std::to_string(replay_.products_in_order()) + " " +
             std::to_string(replay_.products_out_of_order()) + "\n";
+    text += "columns_of_v " + std::to_string(replay_.columns_in_order()) + " " +
+            std::to_string(replay_.columns_out_of_order()) + "\n";
     add_input_roads(text);
     add_instructions("mask 0 ", replay_.masks(), text);
     add_instructions("rescale 0 ", replay_.rescales(false), text);

@@ -60,6 +60,7 @@ TermId TermReplay::multiply(const TermStep& step, int part, int x, int y) {
   if (a != no_term && b != no_term) {
     note_road(held_a);
     note_road(held_b);
+    if (lane_ == std::countr_zero(step_->mask)) note_column(a), note_column(b);
     const TermId product = terms_.multiply(a, b);
     for (const TermId x : {a, b}) {
       const bool rescaled = terms_.is_relative(x) && terms_.is_relative(product);

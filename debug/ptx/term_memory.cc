@@ -19,8 +19,8 @@ void TermReplay::note_stored(const std::byte* at, std::size_t bytes) {
   for (std::size_t byte = 0; byte < bytes; ++byte) {
     const Held own = memory_.load(at + byte);
     if (own.term != before) {
-      const bool is_maximum = terms_.is_score(own.term) &&
-                              program_->one_stage_of(step_->instruction) == Stage::softmax;
+      const bool is_maximum =
+          terms_.is_score(own.term) && program_->one_stage_of(step_->instruction) == Stage::softmax;
       placements_.note(terms_, *run_, at + byte, own.term, is_maximum);
     }
     before = own.term;

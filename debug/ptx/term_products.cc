@@ -35,9 +35,21 @@ void TermReplay::note_road(const Held& factor) {
   (array == 2 ? made.weighs : made.scores) = true;
 }
 
+void TermReplay::note_column(TermId factor) {
+  if (!Terms::is_input(factor)) return;
+  const InputElement own = terms_.element(factor);
+  if (own.array != 2) return;
+  std::optional<InputElement>& last = warp_->last_of_v;
+  if (last && last->row == own.row && last->column != own.column) {
+    ++columns_[own.column > last->column ? 1 : 0];
+  }
+  last = own;
+}
+
 void TermReplay::note_factors(const Lines& a, const Lines& b) {
   factors_ = {&a, &b};
   for (const Lines* lines : factors_) {
+    if (!lines->terms.empty()) note_column(lines->terms.front());
     // The keys side by side, of a product of Q and K.
     std::optional<std::int64_t> shift;
     int keys = 0;

@@ -29,8 +29,9 @@ class TermReplay {
     const History::Run* run;
     std::size_t next = 0;  ///< step
     struct Warp {
-      std::vector<Held> holds;        ///< every byte of the register file
-      std::vector<std::byte> values;  ///< likewise
+      std::vector<Held> holds;                     ///< every byte of the register file
+      std::vector<std::byte> values;               ///< likewise
+      std::optional<InputElement> last_of_v = {};  ///< that was multiplied first in a product
     };
     std::vector<Warp> warps = {};
     std::uint64_t when() const { return run->recording.steps()[next].when; }
@@ -68,6 +69,10 @@ class TermReplay {
   /// How many products of Q and K took keys that follow each other, and how many others.
   std::int64_t products_in_order() const { return products_[1]; }
   std::int64_t products_out_of_order() const { return products_[0]; }
+  /// How many products took columns of V behind those that the one before took of the same rows,
+  /// and how many before them.
+  std::int64_t columns_in_order() const { return columns_[1]; }
+  std::int64_t columns_out_of_order() const { return columns_[0]; }
   /// By array and road: how often elements of Q, K and V were multiplied that came by it.
   const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
   const Roads& roads() const { return roads_; }
@@ -158,13 +163,14 @@ class TermReplay {
   /// The factors of the product at hand.
   void note_factors(const Lines& a, const Lines& b);
   void note_road(const Held& factor);
+  void note_column(TermId factor);
 
   Terms& terms_;
   TermShadow& memory_;
   Roads roads_;
   Placements placements_;
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
-  std::int64_t products_[2] = {};
+  std::int64_t products_[2] = {}, columns_[2] = {};
   Instructions masks_, rescales_[2];
   std::map<const Program*, std::vector<Known>> known_;
   std::map<const Program*, std::vector<Place>> places_;  ///< of registers, in their order

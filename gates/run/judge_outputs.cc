@@ -94,6 +94,18 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
                          : "keys are left out, whose scores were made";
 }
 
+/// Columns of V may come in another order than those that follow each other as O is stored.
+void TermJudging::tell_order_of_values(TermFault& fault, std::string& what) const {
+  const bool is_placed = is_disordered(2);
+  if (!is_placed && 4 * all_.columns_out_of_order < all_.columns_in_order) return;
+  if (!is_placed && all_.columns_out_of_order == 0) return;
+  fault.stage = is_placed ? Stage::load : Stage::pv;
+  fault.operand = 2;
+  fault.stage_is_told = true;
+  what = is_placed ? "columns of V do not lie in their order where they are put in memory"
+                   : "columns of V are multiplied in another order than those of O are stored in";
+}
+
 /// Where all parts go together: which are there, and where they are stored.
 std::optional<TermFault> TermJudging::of_outputs() {
   for (const auto& [row, outputs] : all_.o) {
@@ -157,6 +169,7 @@ std::optional<TermFault> TermJudging::of_outputs() {
         is(Cause::wrong_source, Stage::pv, "columns of V stand in the place of others, too");
       } else if (!output.own_column) {
         is(Cause::permuted, Stage::epilogue, "columns are stored at the place of others");
+        tell_order_of_values(fault, what);
       } else if (lse && term.kind == "score") {
         is(Cause::lse_without_sum, Stage::epilogue, "the log-sum-exp is the maximum alone");
       } else if (lse && term.kind == "logarithm" && term.b.kind != Unit::Kind::none) {

@@ -159,6 +159,9 @@ Provenance read_provenance(const std::string& path) {
     } else if (what == "keys") {
       all.keys_in_order = number;
       words >> all.keys_out_of_order;
+    } else if (what == "columns_of_v") {
+      all.columns_in_order = number;
+      words >> all.columns_out_of_order;
     } else if (what == "stop") {
       std::getline(words >> std::ws, all.roads[number].emplace_back());
     } else if (what == "input") {

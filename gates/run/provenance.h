@@ -105,6 +105,8 @@ struct Provenance {
   std::set<std::int64_t> repeats_columns;              ///< rows of O that have a column of V twice
   /// Products of Q and K whose keys follow each other, and others.
   std::int64_t keys_in_order = 0, keys_out_of_order = 0;
+  /// Products with V whose columns come behind those before of the same rows, and others.
+  std::int64_t columns_in_order = 0, columns_out_of_order = 0;
   /// By row: keys whose scores with it were made, and those whose scores were made again.
   std::map<std::int64_t, std::vector<Set>> scored;
 };

@@ -110,6 +110,7 @@ class TermJudging : public TermRows {
     return visible(row) == keys && visible(other) != keys;
   }
   std::optional<TermFault> of_outputs();
+  void tell_order_of_values(TermFault& fault, std::string& what) const;
   std::optional<std::int64_t> stride_of_values(const Samples& samples) const;
   std::optional<bool> lacks_alone(std::int64_t row, const Set& want) const;
   std::string other_keys(std::int64_t row, const Set& keys, TermFault& fault) const;

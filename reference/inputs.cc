@@ -166,10 +166,26 @@ void fill_lone(Inputs& inputs, std::uint64_t seed, bool fine) {
   }
 }
 
+/// In the first two columns Q holds a number and K the same with the other sign, of a size that
+/// makes the score −150; the others add noise of deviation 1.
+void fill_low(Inputs& inputs, std::uint64_t seed, bool fine) {
+  fill_normal(inputs.q, Stream(seed, 0, fine), 1.0);
+  fill_normal(inputs.k, Stream(seed, 1, fine), 1.0);
+  const std::int64_t d = inputs.q.dims[3], carriers = std::min<std::int64_t>(d, 2);
+  const double size = std::sqrt(150 * std::sqrt(static_cast<double>(d)) / carriers);
+  for (Tensor* const tensor : {&inputs.q, &inputs.k}) {
+    for (std::int64_t row = 0; row < tensor->size() / d; ++row) {
+      for (std::int64_t column = 0; column < carriers; ++column) {
+        tensor->set(row * d + column, tensor == &inputs.q ? size : -size);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> input_kinds() {
-  return {"random", "counting", "large", "equal", "rising", "steep", "lone"};
+  return {"random", "counting", "large", "equal", "rising", "steep", "lone", "low"};
 }
 
 namespace {
@@ -201,6 +217,8 @@ Inputs unscaled_inputs(const Problem& problem, ElementType type, std::string_vie
     fill_rising(inputs, seed, fine, kind == "rising" ? rising : steep);
   } else if (kind == "lone") {
     fill_lone(inputs, seed, fine);
+  } else if (kind == "low") {
+    fill_low(inputs, seed, fine);
   } else {
     std::string known;
     for (const std::string& name : input_kinds()) known += (known.empty() ? "" : ", ") + name;

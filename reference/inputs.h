@@ -36,6 +36,7 @@ struct Inputs {
 ///   steep     the same of 16 keys, by so much that e^x of the rise is infinite (of e4m3: of two)
 ///   lone      every query has one key, anywhere, whose score is so far above all others that e^x
 ///             of the distance is infinite (from d = 64 on; of few keys below, too)
+///   low       every score is so far below 0 that e^x of it is 0 in f32
 /// Q, K and V differ from each other in every kind.
 std::vector<std::string> input_kinds();
 

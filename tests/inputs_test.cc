@@ -117,6 +117,7 @@ TEST_CASE("inputs: the same seed gives the same bits, everywhere") {
   CHECK(hash("rising", 0) == "0bd50d40ba453f6e");
   CHECK(hash("steep", 0) == "73a67247ae2f61d2");
   CHECK(hash("lone", 0) == "7d1fd26233a6f975");
+  CHECK(hash("low", 0) == "?");
   CHECK(hash("random", 1) != hash("random", 0));
   Inputs scaled = generate_inputs(problem, ElementType::e4m3, "random", 0);
   CHECK(hash_inputs(scaled) == "e7d0ad0c59931ab0");
@@ -241,6 +242,19 @@ TEST_CASE("inputs: steep scores rise by more than e^x can hold, for every query"
     for (std::int64_t row = 0; row < 16; ++row) {
       const std::vector<double> s = scores(inputs, row);
       for (std::size_t key = 16; key < s.size(); ++key) CHECK(s[key] - s[key - 16] > least);
+    }
+  }
+}
+
+TEST_CASE("inputs: low scores have no exponential that is not 0") {
+  for (const ElementType type : types) {
+    for (const std::int64_t d : {1, 2, 32, 64, 128}) {
+      INFO(name_of(type) << " d=" << d);
+      const Inputs inputs = generate_inputs(shape(1, 1, 16, 64, d), type, "low", 1);
+      for (std::int64_t row = 0; row < 16; ++row) {
+        const std::vector<double> s = scores(inputs, row);
+        CHECK(*std::max_element(s.begin(), s.end()) < -110);
+      }
     }
   }
 }

@@ -18,11 +18,11 @@ using Catch::Matchers::ContainsSubstring;
 TEST_CASE("judge terms: rows whose terms are all there are whole", "[terms]") {
   for (const bool causal : {false, true}) {
     Followed run(causal);
-    run.all.merges.lines = {"combine.cu:3"};
+    run.all.outline.merges.lines = {"combine.cu:3"};
     run.are_wrong(5, 80);
     const TermJudgement judgement = run.judged();
     CHECK_FALSE(judgement.fault.has_value());
-    CHECK((judgement.is_whole && judgement.merges.lines == run.all.merges.lines));
+    CHECK((judgement.is_whole && judgement.outline.merges.lines == run.all.outline.merges.lines));
     // A row of V is left out; a row is nothing that is known; there is none.
     Followed other = run;
     other.all.o[70][0].values.front().second -= 1;
@@ -223,7 +223,7 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   const auto whole_tile = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };
   run = done(false, whole_tile);
   CHECK(run.is(Cause::contribution_missing, Stage::softmax));
-  run.all.merges.lines = {"k.cu:9"};
+  run.all.outline.merges.lines = {"k.cu:9"};
   CHECK(run.is(Cause::contribution_missing, Stage::combine));
   run.put(40, 40, {{32, 63}});  // of one row more tiles
   CHECK(run.is(Cause::sliding_window, Stage::qk));

@@ -76,8 +76,8 @@ scored 3 0-31 4-7
   CHECK((all.input_roads[2].at(4) == 64 && all.addresses.at(4)[0] == "k.cu:3"));
   CHECK((all.keys_in_order == 7 && all.keys_out_of_order == 2));
   CHECK((all.masks[0] == "k.cu:5" && all.rescales[1][0] == "k.cu:6" && !all.roads.contains(1)));
-  CHECK(all.merges.lines == std::vector<std::string>{"k.cu:9"});
-  CHECK(all.merges.around == std::vector<std::string>{"k.cu:8", "k.cu:9"});
+  CHECK(all.outline.merges.lines == std::vector<std::string>{"k.cu:9"});
+  CHECK(all.outline.merges.around == std::vector<std::string>{"k.cu:8", "k.cu:9"});
   REQUIRE((all.made.size() == 1 && all.made[0].values.size() == 2));
   const auto& [line, values] = all.made[0];
   CHECK((line == "k.cu:10 ex2" && values[1].second.b.keys == Keys{{0, 31}}));

@@ -11,6 +11,7 @@
 namespace lanescope {
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
 using reference::Array;
 using testing::change;
 using testing::diagnosis_of;

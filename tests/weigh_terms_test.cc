@@ -49,7 +49,7 @@ TermJudgement fault(Cause cause, Stage stage, bool is_whole = false) {
 /// "stage cause", with "?" where it is not certain.
 std::string weighed(Location location, const TermJudgement& judged) {
   weigh_terms(judged, false,
-              {[] { return Provenance{}; }, [](const TermFault&) { return false; }},
+              {[] { return Provenance::Outline{}; }, [](const TermFault&) { return false; }},
               location);
   const Diagnosis& diagnosis = *location.diagnosis;
   return std::string(name_of(diagnosis.stage().value())) + " " + name_of(diagnosis.cause) +

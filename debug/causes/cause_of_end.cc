@@ -62,6 +62,7 @@ Cause cause_of_end(Stop::Kind kind, const std::string& why) {
   }
   if (frees_too_early(why)) return Cause::operand_overwritten;
   if (why.find("misaligned address") != why.npos) return Cause::misaligned;
+  if (why.find(" is outside of ") != why.npos) return Cause::out_of_bounds;
   if (why.find("deadlock") != why.npos) return Cause::deadlock;
   return kind == Stop::Kind::crash   ? Cause::crash
          : kind == Stop::Kind::hang  ? Cause::hang

@@ -151,6 +151,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
   if (!dump.info.incomplete.empty()) {
     diagnosis.cause = cause_of_end(dump.info.stop.kind, dump.info.incomplete);
     diagnosis.by_end = true;
+    diagnosis.end_stage = stage_of_end(dump.info.incomplete);
     // Who arrives again may do so because somebody does not wait, or waits for another phase.
     diagnosis.certain = dump.info.incomplete.find(one_too_many) == std::string::npos;
     std::istringstream lines(dump.info.incomplete);

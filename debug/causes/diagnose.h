@@ -46,6 +46,9 @@ struct Diagnosis {
 /// The cause where a run did not end; `why`: what is said of that.
 Cause cause_of_end(Stop::Kind kind, const std::string& why);
 
+/// The stage that the story of how a run ended names first, or where lanes miss some of their warp.
+std::optional<Stage> stage_of_end(const std::string& fault);
+
 /// Whether all that lanes wait for in vain are mbarriers, which tell of tiles that come or go.
 bool waits_for_tiles(const std::string& fault);
 

@@ -217,6 +217,22 @@ void take_stage_of_others(Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::optional<Stage> stage_of_end(const std::string& fault) {
+  std::optional<Stage> of_end;
+  std::istringstream lines(fault);
+  bool in_warp = false;
+  for (std::string line; std::getline(lines, line);) {
+    // Lanes that miss some of their own warp are why the others wait for them at a barrier.
+    const bool misses_lanes = waits_in_warp(line);
+    const std::optional<Stage> stage = stage_named_in(line);
+    if (stage && (!of_end || (misses_lanes && !in_warp))) {
+      of_end = stage;
+      in_warp = misses_lanes;
+    }
+  }
+  return of_end;
+}
+
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   Diagnosis diagnosis;
   diagnosis.certain = true;
@@ -233,18 +249,9 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   put_in_order(report, wrong, diagnosis.memory);
   if (diagnosis.memory.empty()) {
     diagnosis.cause = of_end;
+    diagnosis.end_stage = stage_of_end(report.fault);
     std::istringstream lines(report.fault);
-    bool in_warp = false;
-    for (std::string line; std::getline(lines, line);) {
-      // Lanes that miss some of their own warp are why the others wait for them at a barrier.
-      const bool misses_lanes = waits_in_warp(line);
-      const std::optional<Stage> stage = stage_named_in(line);
-      if (stage && (!diagnosis.end_stage || (misses_lanes && !in_warp))) {
-        diagnosis.end_stage = stage;
-        in_warp = misses_lanes;
-      }
-      diagnosis.evidence.push_back(line);
-    }
+    for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;
   }
   const CheckReport::Item& first = diagnosis.memory.front();

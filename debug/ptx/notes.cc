@@ -98,7 +98,8 @@ simt::NanOrigin nan_origin(const NumbersMade& made, const Program& program) {
   const bool is_sum = base == "sub" || base == "add" || base == "fma";
   const bool of_zero = std::ranges::any_of(operands, [](float x) { return x == 0; });
   if (kind == Kind::other && is_sum && any_infinite && !of_zero) kind = Kind::difference;
-  return {kind, program.one_stage_of(blamed)};
+  return {kind, program.one_stage_of(blamed),
+          program.line_of(nan.instruction) + program.calls_of(nan.instruction)};
 }
 
 std::vector<std::string> wait_notes(const Tally& tally, const Program& program) {

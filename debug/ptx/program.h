@@ -145,8 +145,8 @@ struct Program {
   std::size_t register_bytes = 0;    ///< of a warp's register file
   std::vector<std::byte> constants;  ///< that lie in it, 32 lanes of each, from
   Place constants_at = 0;
-  std::size_t local_bytes = 0;   ///< of a lane
-  std::size_t shared_bytes = 0;  ///< of a block's variables; what a launch adds lies behind
+  std::size_t local_bytes = 0;           ///< of a lane
+  std::size_t shared_bytes = 0;          ///< of a block's variables; what a launch adds lies behind
   std::vector<SharedRoom> shared_rooms;  ///< of those variables
   std::size_t parameter_bytes = 0;
   std::vector<Variable> parameters;  ///< of the kernel, in their order

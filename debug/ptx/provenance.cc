@@ -82,6 +82,12 @@ class Following {
     text += "columns_of_v " + std::to_string(replay_.columns_in_order()) + " " +
             std::to_string(replay_.columns_out_of_order()) + "\n";
     add_input_roads(text);
+    for (const auto& [at, stages] : replay_.reads()) {
+      const auto most =
+          std::ranges::max_element(stages, {}, [](const auto& stage) { return stage.second; });
+      text += "read " + std::to_string(static_cast<int>(most->first)) + " " +
+              line(*at.first, at.second) + "\n";
+    }
     add_instructions("mask 0 ", replay_.masks(), text);
     add_instructions("rescale 0 ", replay_.rescales(false), text);
     add_instructions("rescale 1 ", replay_.rescales(true), text);

@@ -37,6 +37,8 @@ class Roads {
     return last_road_ = at->second;
   }
 
+  /// The last stop of one that has some.
+  const Stop& last(RoadId road) const { return stops_[road]; }
   /// The first stop first.
   std::vector<Stop> stops(RoadId road) const {
     std::vector<Stop> all;

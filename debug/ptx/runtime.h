@@ -128,10 +128,9 @@ class Device {
   void refuse(const std::string& kernel, const std::string& why);
   void place_variables(LoadedModule& loaded);
   void decode_kernel(Kernel& kernel);
-  /// Whether the stages of accesses are told: to the checker, and who follows terms.
-  bool names_accesses() const {
-    return settings.checker || (settings.lookout && settings.lookout->terms);
-  }
+  /// Whether the stages of accesses are told. Programs under `lanescope exec` need not be
+  /// attention.
+  bool names_accesses() const { return !session_; }
   /// nullptr where nothing is to be followed back.
   History* history();
   bool checks() const { return session_ || settings.checker; }

@@ -60,6 +60,8 @@ TermId TermReplay::multiply(const TermStep& step, int part, int x, int y) {
   if (a != no_term && b != no_term) {
     note_road(held_a);
     note_road(held_b);
+    if (is_of_v(a)) note_weight(held_b);
+    if (is_of_v(b)) note_weight(held_a);
     if (lane_ == std::countr_zero(step_->mask)) note_column(a), note_column(b);
     const TermId product = terms_.multiply(a, b);
     for (const TermId x : {a, b}) {

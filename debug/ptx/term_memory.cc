@@ -78,6 +78,31 @@ void TermReplay::load() {
       }
     }
   }
+  if (step_->mask == 0) return;
+  const std::byte* at = recording_->pointers(*step_)[std::countr_zero(step_->mask)];
+  note_read(at < run_->shared || at >= run_->shared + run_->shared_bytes);
+}
+
+/// What the first lane of a load got: the numbers say what they are for.
+void TermReplay::note_read(bool is_global) {
+  const int bytes = register_bytes(static_cast<std::size_t>(bytes_of(in_->type)));
+  const TermId id = term(results()[0], std::countr_zero(step_->mask), bytes);
+  std::optional<Stage> stage;
+  if (Terms::is_input(id)) {
+    stage = is_global ? Stage::load : terms_.element(id).array == 2 ? Stage::pv : Stage::qk;
+  } else if (terms_.is_score(id)) {
+    stage = Stage::softmax;
+  }
+  if (stage) ++reads_[{program_, step_->instruction}][*stage];
+}
+
+/// A weight that is multiplied by an element of V: who read it did so for that.
+void TermReplay::note_weight(const Held& weight) {
+  if (weight.road == 0 || !terms_.is_sum(weight.term)) return;
+  const Roads::Stop& last = roads_.last(weight.road);
+  if (last.program->origins[last.instruction].opcode.starts_with("ld")) {
+    ++reads_[{last.program, last.instruction}][Stage::pv];
+  }
 }
 
 void TermReplay::store() {

@@ -36,9 +36,8 @@ void TermReplay::note_road(const Held& factor) {
 }
 
 void TermReplay::note_column(TermId factor) {
-  if (!Terms::is_input(factor)) return;
+  if (!is_of_v(factor)) return;
   const InputElement own = terms_.element(factor);
-  if (own.array != 2) return;
   std::optional<InputElement>& last = warp_->last_of_v;
   if (last && last->row == own.row && last->column != own.column) {
     ++columns_[own.column > last->column ? 1 : 0];
@@ -48,6 +47,7 @@ void TermReplay::note_column(TermId factor) {
 
 void TermReplay::note_factors(const Lines& a, const Lines& b) {
   factors_ = {&a, &b};
+  if (!b.terms.empty() && is_of_v(b.terms.front())) note_weight({a.terms.front(), a.roads.front()});
   for (const Lines* lines : factors_) {
     if (!lines->terms.empty()) note_column(lines->terms.front());
     // The keys side by side, of a product of Q and K.

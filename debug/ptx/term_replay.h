@@ -77,6 +77,9 @@ class TermReplay {
   const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
   const Roads& roads() const { return roads_; }
   const Placements& placements() const { return placements_; }
+  /// How often an instruction read numbers that a stage takes.
+  using Reads = std::map<std::pair<const Program*, std::uint32_t>, std::map<Stage, std::int64_t>>;
+  const Reads& reads() const { return reads_; }
   using Instructions = std::set<std::pair<const Program*, std::uint32_t>>;
   /// Instructions that put something else in the place of scores; that rescale sums; O.
   const Instructions& masks() const { return masks_; }
@@ -163,7 +166,10 @@ class TermReplay {
   /// The factors of the product at hand.
   void note_factors(const Lines& a, const Lines& b);
   void note_road(const Held& factor);
+  bool is_of_v(TermId id) const { return Terms::is_input(id) && terms_.element(id).array == 2; }
   void note_column(TermId factor);
+  void note_read(bool is_global);
+  void note_weight(const Held& weight);
 
   Terms& terms_;
   TermShadow& memory_;
@@ -172,6 +178,7 @@ class TermReplay {
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
   std::int64_t products_[2] = {}, columns_[2] = {};
   Instructions masks_, rescales_[2];
+  Reads reads_;
   std::map<const Program*, std::vector<Known>> known_;
   std::map<const Program*, std::vector<Place>> places_;  ///< of registers, in their order
   std::vector<Known>* of_program_ = nullptr;

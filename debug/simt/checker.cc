@@ -291,7 +291,9 @@ void Checker::save(int file) const {
   }
   write_number(notes_.size());
   for (const std::string& note : notes_) write_text(note);
-  write_all(file, &nan_origin_, sizeof nan_origin_);
+  write_all(file, &nan_origin_.kind, sizeof nan_origin_.kind);
+  write_all(file, &nan_origin_.stage, sizeof nan_origin_.stage);
+  write_text(nan_origin_.line);
   write_number(tiles_.size());
   for (const NamedTile& tile : tiles_) write_all(file, &tile, sizeof tile);
   // Of the regions those that were added where the kernel ran.
@@ -326,7 +328,9 @@ void Checker::load(int file) {
   }
   notes_.resize(read_number());
   for (std::string& note : notes_) note = read_text();
-  read_all(file, &nan_origin_, sizeof nan_origin_);
+  read_all(file, &nan_origin_.kind, sizeof nan_origin_.kind);
+  read_all(file, &nan_origin_.stage, sizeof nan_origin_.stage);
+  nan_origin_.line = read_text();
   tiles_.clear();
   for (std::size_t left = read_number(); left > 0; --left) {
     NamedTile tile;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "reference/site.h"
 
@@ -21,6 +22,8 @@ struct NanOrigin {
   /// Of the instruction that made it, or of its infinity where that is what went wrong; as far as
   /// the kernel's code says so.
   std::optional<Stage> stage;
+  /// Where it was made: "x.cu:31, called at x.cu:90"; empty where there is none.
+  std::string line;
 };
 
 }  // namespace lanescope::simt

@@ -89,7 +89,8 @@ void add_problem_options(Options& options, RunOptions& run) {
               "Br x Bc, e.g. 64x32 [the kernel's first; bench: all of them]");
   options
       .add("--input", run.input,
-           "random, counting, large, equal, rising, steep, lone, or a .safetensors file with q, k, "
+           "random, counting, large, equal, rising, steep, lone, low, or a .safetensors file with "
+           "q, k, "
            "v")
       .suggest(input_kinds(), ".safetensors");
   options.add("--layout", run.layout, "of the input file: bhsd or bshd [bhsd]")

@@ -224,6 +224,16 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
                  : "a factor rescales from another maximum than it is applied to";
     return;
   }
+  const bool half_divided = most_of(found.samples, [](const Term& x, const Term& y) {
+    const auto divided = [](const Term& term) { return term.b.kind == Unit::Kind::log_sum; };
+    return divided(x) != divided(y);
+  });
+  if (half_divided) {
+    fault.cause = Cause::not_normalised;
+    fault.stage = Stage::softmax;
+    what = "weights that are divided by l are summed up with others that are not";
+    return;
+  }
   // Keys side by side that are relative to different maxima: lanes have theirs of their own.
   const bool interleaved = most_of(found.samples, [&](const Term& x, const Term& y) {
     const auto spans = [](const Term& term) {

@@ -24,13 +24,20 @@ std::optional<std::pair<std::int64_t, std::int64_t>> element_of(const Term& term
   if (term.kind == kinds[kind]) {
     return std::pair(term.row, term.is_input() ? term.column : term.key);
   }
-  if (kind == 2 && term.kind == "output" && !term.set.empty()) {
+  if (kind == 2 && term.kind == "output" && count(term.set) == 1) {
     return std::pair(term.set.front().first, term.column);
   }
   if (kind == 4 && term.kind == "sum" && !term.set.empty()) {
     return std::pair(term.row, term.set.front().first);
   }
   return std::nullopt;
+}
+
+/// What makes two layouts different; of equal steps it is a swizzle.
+Cause difference(const Layout& a, const Layout& b) {
+  if (a.by_rows() != b.by_rows()) return Cause::transposed;
+  const bool same = a.row_step == b.row_step && a.column_step == b.column_step;
+  return same ? Cause::permuted : Cause::wrong_stride;
 }
 
 }  // namespace
@@ -143,7 +150,9 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
     for (int other = 0; other < 3 && kind < 3; ++other) {
       const Placement like(all_.placed[static_cast<std::size_t>(other)]);
       if (other == kind || !is_odd(kind, other) || !fits(tile.taken_as(like))) continue;
-      return tell(kind, true, Cause::permuted,
+      const bool both_regular = tile.is_regular() && like.is_regular();
+      return tell(kind, true,
+                  both_regular ? difference(tile.steps(), like.steps()) : Cause::permuted,
                   std::string(" is stored in another order than ") + names[other] +
                       ", and taken as if it lay as that does");
     }
@@ -153,14 +162,8 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
       const auto by_writer = is_writer_wrong(tile, kind, layout);
       if (!by_writer) return false;
       const Layout own = tile.steps();
-      const bool turned = own.by_rows() != layout.by_rows();
-      const bool swizzles =
-          !turned && own.row_step == layout.row_step && own.column_step == layout.column_step;
       const std::string as = own.text() + (tile.is_swizzled() ? ", swizzled by row" : "");
-      return tell(kind, *by_writer,
-                  turned     ? Cause::transposed
-                  : swizzles ? Cause::permuted
-                             : Cause::wrong_stride,
+      return tell(kind, *by_writer, difference(own, layout),
                   " is stored with " + as + ", and taken as if it lay with " + layout.text());
     }
   }

@@ -44,12 +44,15 @@ Problem far_problem(const Problem& one, const Module& module, FarSide side) {
   return far;
 }
 
-/// The shape of the rows as the only ones.
-std::string near_shape(const Module& module, FarSide side) {
+/// The problem of the rows as the only ones. `square`: as many queries as keys.
+RunOptions near_problem(RunOptions options, const Module& module, FarSide side, bool square) {
   const std::int64_t keys =
       side == FarSide::keys ? beyond(heads_of_any_grid * module.head_dim) : std::max(module.bc, 16);
-  return "b=1,h=1,s=" + std::to_string(module.br) + ",skv=" + std::to_string(keys) +
-         ",d=" + std::to_string(module.head_dim);
+  options.shape = "b=1,h=1,s=" + std::to_string(square ? keys : module.br) +
+                  ",skv=" + std::to_string(keys) + ",d=" + std::to_string(module.head_dim);
+  options.preset.clear();
+  if (module.combines) options.splits = 1;
+  return options;
 }
 
 /// The buffers of a far run, sparse but for their ends.
@@ -117,8 +120,10 @@ class FarBuffers {
   RunMemory memory_;
 };
 
-void compare(const Tensor& got, const Tensor& want, SiteId site, FarHead& head) {
-  for (std::int64_t i = 0; i < want.size(); ++i) {
+/// Elements from `first` on.
+void compare(const Tensor& got, const Tensor& want, std::int64_t first, SiteId site,
+             FarHead& head) {
+  for (std::int64_t i = first; i < want.size(); ++i) {
     ++head.compared;
     if (got.bits(i) == want.bits(i)) continue;
     ++head.differing;
@@ -172,12 +177,14 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     if (end.status != ModuleStatus::ok && head.fault.empty()) return std::nullopt;
     head.unwritten_partials = buffers.unwritten_partials(head.block);
     const Tensor &o = *alone.find("o_final"), *lse = alone.find("lse");
-    compare(take_rows(o.type, o.dims, module.head_dim, buffers.last(3, q_bytes)), o,
+    // The rows of the block that ran.
+    const std::int64_t row = (one.len_q - 1) / module.br * module.br;
+    compare(take_rows(o.type, o.dims, module.head_dim, buffers.last(3, q_bytes)), o, row * one.d,
             SiteId::o_final, head);
     if (lse) {
       compare(take_rows(lse->type, lse->dims, static_cast<int>(one.len_q),
                         buffers.last(4, one.queries() * 4)),
-              *lse, SiteId::lse, head);
+              *lse, row, SiteId::lse, head);
     }
   } catch (const EnvironmentError&) {
     return std::nullopt;  // no such memory
@@ -200,28 +207,34 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
       (side == FarSide::keys && !is_plain)) {
     return std::nullopt;
   }
-  near.shape = near_shape(module, side);
-  near.preset.clear();
-  near.causal = false;
-  if (module.combines) near.splits = 1;
-  const PreparedRun run = prepare(near);
+  // Some kernels take as many keys as queries alone, or have their mask built in.
+  std::optional<PreparedRun> run;
   Dump alone;
-  try {
-    alone = launch(*run.module, run.module_name, run.request);
-  } catch (const UsageError&) {
-    return std::nullopt;  // the kernel does not take as many keys
+  for (const bool causal : {false, true}) {
+    for (const bool square : {false, true}) {
+      if (run || (square && side != FarSide::keys)) continue;
+      near = near_problem(near, module, side, square);
+      near.causal = causal;
+      try {
+        run = prepare(near);
+        alone = launch(*run->module, run->module_name, run->request);
+      } catch (const UsageError&) {
+        run.reset();
+      }
+    }
   }
-  if (!alone.info.incomplete.empty()) return std::nullopt;
-  const Problem& one = run.request.problem;
+  if (!run || !alone.info.incomplete.empty()) return std::nullopt;
+  const Problem& one = run->request.problem;
+  const bool is_square = one.len_q == one.len_kv && one.len_q > module.br;
   if (is_plain) {  // whether the grid's last block has the last rows
     Problem few = one;
     few.heads = 3;
-    few.len_q = 2 * one.len_q;
+    if (!is_square) few.len_q = 2 * one.len_q;
     if (side == FarSide::keys) few.heads_kv = few.heads;
-    const std::optional<FarHead> last = run_last_block(run, alone, few);
+    const std::optional<FarHead> last = run_last_block(*run, alone, few);
     if (!last || !last->right()) return std::nullopt;
   }
-  return run_last_block(run, alone, far_problem(one, module, side));
+  return run_last_block(*run, alone, far_problem(one, module, side));
 }
 
 }  // namespace lanescope

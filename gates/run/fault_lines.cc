@@ -80,7 +80,7 @@ std::map<Stage, std::vector<std::string>> TermJudging::stage_lines() const {
     const Stage stage = kind == "score" ? Stage::qk : kind == "output" ? Stage::pv : Stage::softmax;
     if (!kind.empty()) take_line(made.line, lines[stage]);
   }
-  for (const std::string& line : all_.merges.lines) take_line(line, lines[Stage::combine]);
+  for (const std::string& line : all_.outline.merges.lines) take_line(line, lines[Stage::combine]);
   for (const std::int64_t row : wrong_) {
     each_output(row, [&](const Provenance::Output& output, bool) {
       const auto road = all_.roads.find(output.road);

@@ -55,7 +55,7 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
                               (missing[0].second + 1 - first_key_of(row)) % tile_ == 0;
   if (made && extra.empty() && of_whole_tiles) {
     fault.cause = Cause::contribution_missing;
-    fault.stage = all_.merges.empty() ? Stage::softmax : Stage::combine;
+    fault.stage = all_.outline.merges.empty() ? Stage::softmax : Stage::combine;
     return "tiles are left out in all rows, whose scores were made";
   }
   fault.stage = Stage::qk;

@@ -11,8 +11,7 @@ namespace lanescope {
 
 TermJudgement TermJudging::judge() {
   TermJudgement judgement;
-  judgement.merges = all_.merges;
-  judgement.shared = all_.shared;
+  judgement.outline = all_.outline;
   judgement.lines = stage_lines();
   const auto found = first_conflict();
   if (found && found->conflict != Conflict::odd) {

@@ -35,8 +35,7 @@ struct TermJudgement {
   std::optional<TermFault> fault;
   /// All of them are put together as they should be: numbers are wrong, not which.
   bool is_whole = false;
-  Provenance::Merges merges;
-  Provenance::SharedMemory shared;
+  Provenance::Outline outline;
   /// By stage: lines that do what it does, those of wrong outputs of the epilogue.
   std::map<Stage, std::vector<std::string>> lines;
 };

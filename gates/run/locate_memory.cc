@@ -117,8 +117,7 @@ bool check_memory(const Probe& probe, Location& location) {
   if (!report) return false;
   const std::string text = options_text(probe.options, report->problem);
   location.runs.push_back({text, probe.about + ", memory checker", report->clean(), true});
-  const auto makes_nan = [](const std::string& note) { return note.starts_with("first NaN"); };
-  if (location.first_nan.empty() && std::ranges::any_of(report->notes, makes_nan)) {
+  if (location.nan.line.empty() && !report->nan.line.empty()) {
     location.first_nan = report->notes;
     location.nan = report->nan;
   }
@@ -197,13 +196,6 @@ bool may_have_empty_rows(const RunOptions& options) {
   return problem.visible_keys(0) == 0;
 }
 
-/// "k.cu:93" of "first NaN: sub.f32 at k.cu:93 in softmax of -inf, -inf, block 1": where it was
-/// made.
-std::string place_in(const std::string& note) {
-  const std::size_t at = std::min(note.find(" at "), note.size() - 4) + 4;
-  return note.substr(at, std::min(note.find(" in ", at), note.find(" of ", at)) - at);
-}
-
 /// What follows from how the first NaN was made, where values say no more than that there is one.
 /// `empty_rows`: there may be rows that see no key, whose sum is zero.
 void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& values) {
@@ -243,9 +235,7 @@ void tell_origin(const RunOptions& failed, Location& location) {
   if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
   if (values.sure()) return;
   name_by_origin(location.nan, may_have_empty_rows(failed), values);
-  if (!location.first_nan.empty() && location.source.empty()) {
-    location.source = {place_in(location.first_nan.front())};
-  }
+  if (!location.nan.line.empty() && location.source.empty()) location.source = {location.nan.line};
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
                          location.first_nan.end());
 }

@@ -116,6 +116,8 @@ class Planner {
     Probe& large = square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_);
     large.options.input = "large";
     large.checked = true;
+    // A maximum that starts at 0 stays there.
+    square(of_keys("scores far below 0", rows_, 2), 2 * side_).options.input = "low";
     // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
     if (is_module_path(given_.kernel)) {
       square(of_keys("the maximum rises steeply", rows_, 3 * side_ / bc_), 3 * side_)
@@ -262,6 +264,9 @@ bool is_given(const RunOptions& options) {
 
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
                         bool persistent) {
+  // What takes a few keys at a time may have loops over more in other places.
+  constexpr int fewest_keys = 64;
+  if (is_module_path(given.kernel) && bc < 32) bc = rounded_up(fewest_keys, bc);
   Planner planner(given, br, bc, head_dim);
   planner.add_usual();
   if (persistent) planner.add_items();

@@ -87,7 +87,7 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
 
 /// The problem with the most keys of those that may be followed, be it right or wrong; one that is
 /// followed soon, where others do not have many more.
-Provenance outline_of(const std::vector<RunOptions>& problems) {
+Provenance::Outline outline_of(const std::vector<RunOptions>& problems) {
   try {
     std::optional<PreparedRun> longest, soon;
     const auto keys_of = [](const PreparedRun& run) { return run.request.problem.len_kv; };
@@ -104,7 +104,7 @@ Provenance outline_of(const std::vector<RunOptions>& problems) {
     if (!soon || (longest && keys_of(*longest) >= 4 * keys_of(*soon))) soon = std::move(longest);
     if (!soon || !machine_runtime()) return {};
     soon->request.timeout_seconds *= 10;
-    return follow_provenance(*soon);
+    return follow_provenance(*soon).outline;
   } catch (const Error&) {
     return {};
   }
@@ -149,7 +149,11 @@ void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOpti
       follow_any(failed, cause == Cause::precision_lost ? Precision::lost
                          : cause == Cause::unexplained  ? Precision::open
                                                         : Precision::kept);
-  const TermsElsewhere elsewhere{[&] { return outline_of(failed); },
+  const TermsElsewhere elsewhere{[&] {
+                                   // A run that breaks off is not followed.
+                                   Provenance::Outline outline = outline_of(failed);
+                                   return outline.reads.empty() ? outline_of(right) : outline;
+                                 },
                                  [&](const TermFault& fault) { return is_found_in(right, fault); }};
   weigh_terms(judged.value_or(TermJudgement{}), lacks_rows, elsewhere, location);
   if (!judged) return;

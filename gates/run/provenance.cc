@@ -186,9 +186,9 @@ Provenance read_provenance(const std::string& path) {
       }
       (what == "o" ? all.o : all.lse)[number].push_back(std::move(output));
     } else if (what == "merge") {
-      std::getline(words >> std::ws, all.merges.lines.emplace_back());
+      std::getline(words >> std::ws, all.outline.merges.lines.emplace_back());
     } else if (what == "combine") {
-      std::getline(words >> std::ws, all.merges.around.emplace_back());
+      std::getline(words >> std::ws, all.outline.merges.around.emplace_back());
     } else if (what == "made") {
       all.made.emplace_back();
       std::getline(words >> std::ws, all.made.back().line);
@@ -206,12 +206,15 @@ Provenance read_provenance(const std::string& path) {
     } else if (what == "variable") {
       std::int64_t bytes = 0;
       words >> bytes;
-      all.shared.variables.emplace_back(number, number + bytes);
+      all.outline.shared.variables.emplace_back(number, number + bytes);
     } else if (what == "stored") {
       std::int64_t end = 0;
       int stage = 0;
       words >> end >> stage;
-      all.shared.stored.push_back({{number, end}, static_cast<Stage>(stage)});
+      all.outline.shared.stored.push_back({{number, end}, static_cast<Stage>(stage)});
+    } else if (what == "read") {
+      std::getline(words >> std::ws, second);
+      all.outline.reads[second] = static_cast<Stage>(number);
     } else if (what == "scored") {
       while (words >> first) all.scored[number].push_back(set_in(first));
     }

@@ -87,11 +87,17 @@ struct Provenance {
     std::optional<Stage> stage_around(std::int64_t offset) const;
   };
 
+  /// Where the kernel does what.
+  struct Outline {
+    Merges merges;
+    SharedMemory shared;
+    std::map<std::string, Stage> reads;  ///< by line: the stage that takes what it reads
+  };
+
   std::map<std::int64_t, Meeting> meetings;
   std::vector<Made> made;                             ///< as they came first
   std::array<Placed, ptx::Placements::kinds> placed;  ///< Q, K, V, scores, weights
-  SharedMemory shared;
-  Merges merges;
+  Outline outline;
   std::vector<std::string> masks;        ///< lines that replace scores
   std::vector<std::string> rescales[2];  ///< lines that rescale l; O
   /// Lines by which numbers came to where they were taken: one made it, or loaded it where the host

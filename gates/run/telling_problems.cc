@@ -5,10 +5,37 @@
 #include <cstdint>
 #include <utility>
 
+#include "debug/report/suggested_command.h"
 #include "gates/run/known_numbers.h"
 #include "gates/run/presets.h"
 
 namespace lanescope {
+
+namespace {
+
+/// A problem that takes too long to follow, with fewer rows, then with fewer heads.
+std::vector<RunOptions> smaller_ones(const RunOptions& failed) {
+  constexpr std::int64_t most_products = std::int64_t{1} << 23, length = 64;
+  std::vector<RunOptions> smaller;
+  if (failed.input.ends_with(".safetensors") || failed.shape.empty()) return smaller;
+  Problem problem = parse_shape(failed.preset, failed.shape, failed.causal);
+  if (may_be_looked_for(problem, most_products)) return smaller;
+  const auto add = [&] {
+    RunOptions options = failed;
+    options.preset.clear();
+    options.shape = shape_option(problem);
+    smaller.push_back(options);
+  };
+  problem.len_q = std::min(problem.len_q, length);
+  problem.len_kv = std::min(problem.len_kv, length);
+  add();
+  problem.heads /= problem.heads_kv;
+  problem.heads_kv = 1;
+  add();
+  return smaller;
+}
+
+}  // namespace
 
 std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions& failed,
                                        std::vector<RunOptions> all_failed,
@@ -27,6 +54,7 @@ std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions
     return may_be_looked_for(parse_shape(options.preset, options.shape, options.causal),
                              most_products);
   });
+  for (RunOptions& smaller : smaller_ones(failed)) all.insert(all.begin(), std::move(smaller));
   if (location.diagnosis->cause == Cause::out_of_bounds) {
     // Small enough to lie within what may be read and written beside the tensors.
     RunOptions small = given;

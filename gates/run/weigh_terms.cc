@@ -248,6 +248,12 @@ bool reads_unwritten_shared(const Diagnosis& diagnosis) {
          diagnosis.memory.front().finding.region == simt::shared_region;
 }
 
+/// An access that the kernel's code says no stage of is of the one that takes what it reads.
+void place_access(const Provenance::Outline& outline, Diagnosis& diagnosis) {
+  const auto known = outline.reads.find(diagnosis.memory.front().access_line);
+  if (known != outline.reads.end()) place_in(known->second, diagnosis);
+}
+
 /// What nobody wrote of an array is left out by the stage that fills it, which need not be load.
 void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosis) {
   if (!reads_unwritten_shared(diagnosis)) return;
@@ -261,25 +267,21 @@ void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosi
 void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
                  Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
-  Provenance::Merges merges = judged.merges;
-  Provenance::SharedMemory shared = judged.shared;
+  Provenance::Outline outline = judged.outline;
+  const Provenance::Merges& merges = outline.merges;
   const std::vector<CheckReport::Item>& memory = diagnosis.memory;
   const std::optional<Stage> stage = diagnosis.stage();
   const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
-  const bool lacks_shared = shared.stored.empty() && reads_unwritten_shared(diagnosis);
-  if ((merges.empty() && may_be_merge) || lacks_shared) {
-    Provenance outline = elsewhere.outline();
-    if (merges.empty()) merges = std::move(outline.merges);
-    if (shared.stored.empty()) shared = std::move(outline.shared);
+  const bool lacks_merges = merges.empty() && may_be_merge;
+  if (lacks_merges || (outline.shared.stored.empty() && reads_unwritten_shared(diagnosis))) {
+    outline = elsewhere.outline();
   }
+  if (!memory.empty() && !stage) place_access(outline, diagnosis);
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
     place_in(Stage::combine, diagnosis);
   }
-  place_unwritten(shared, diagnosis);
-  const std::string nan = location.first_nan.empty() ? "" : location.first_nan.front();
-  const std::size_t at = nan.find(" at ");
-  if (memory.empty() && makes_infinity(diagnosis.cause) && at != nan.npos &&
-      is_of_merge(nan.substr(at + 4), merges)) {
+  place_unwritten(outline.shared, diagnosis);
+  if (memory.empty() && makes_infinity(diagnosis.cause) && is_of_merge(location.nan.line, merges)) {
     place_in(Stage::combine, diagnosis);
   }
   if (judged.is_whole) {

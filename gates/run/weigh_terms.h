@@ -11,7 +11,7 @@ namespace lanescope {
 /// What other runs say of terms, each of which takes some time.
 struct TermsElsewhere {
   /// A problem that is followed for where the kernel does what, where the judgement does not say.
-  std::function<Provenance()> outline;
+  std::function<Provenance::Outline()> outline;
   /// Whether terms meet in the same way where outputs are right.
   std::function<bool(const TermFault&)> is_harmless;
 };

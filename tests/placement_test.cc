@@ -1,0 +1,167 @@
+// How tiles lie in memory, and who is wrong where they are taken in another way.
+
+#include "gates/run/placement.h"
+
+#include <functional>
+
+#include "tests/support/catch.h"
+#include "tests/support/followed_rows.h"
+
+namespace lanescope {
+namespace {
+
+using namespace testing;
+using Catch::Matchers::ContainsSubstring;
+using At = std::function<Row(Row row, Row column)>;
+
+constexpr Row rows = 16, columns = 32;
+
+/// Elements of two bytes, from row 64 on.
+Provenance::Placed placed(const At& at, Row room = 0, Row first = 64) {
+  Provenance::Placed tile;
+  tile.room = 2 * room;
+  for (Row row = 0; row < rows; ++row) {
+    for (Row column = 0; column < columns; ++column) {
+      tile.at[{first + row, column}] = 2 * (100 + at(row, column));
+    }
+  }
+  return tile;
+}
+At at_steps(Row row_step, Row column_step = 1) {
+  return [=](Row row, Row column) { return row * row_step + column * column_step; };
+}
+/// Groups of eight elements change places by the row.
+At swizzled(Row row_step) {
+  return [=](Row row, Row column) { return row * row_step + (column ^ (row & 3) * 8); };
+}
+
+/// A run in which Q and K meet: K lies as `lies`, and is taken as if it lay as `taken`. Queries
+/// have the columns that they should.
+Followed k_meets_q(const At& lies, const At& taken, Row room) {
+  std::map<Row, std::pair<Row, Row>> there;
+  for (Row row = 0; row < rows; ++row) {
+    for (Row column = 0; column < columns; ++column) there[lies(row, column)] = {row, column};
+  }
+  Followed run;
+  run.problem.d = columns;
+  run.all.placed[1] = placed(lies, room);
+  std::vector<Pair> pairs;
+  for (Row row = 0; row < rows; ++row) {
+    for (Row column = 0; column < columns; ++column) {
+      const auto found = there.find(taken(row, column));
+      if (found == there.end() || found->second.second == column) continue;
+      Said q = term("q", 64), k = term("k", 64 + found->second.first);
+      q.column = column;
+      k.column = found->second.second;
+      pairs.emplace_back(q, k);
+    }
+  }
+  REQUIRE(pairs.size() >= 64);
+  run.meet(Conflict::column_of_other, 64, 128,
+           [&](Row row) { return pairs[(row - 64) * pairs.size() / 64]; });
+  run.are_wrong(64, 128);
+  return run;
+}
+
+std::string said(const Followed& run) {
+  const TermFault fault = run.judged().fault.value();
+  CHECK(fault.operand == 1);
+  return std::string(name_of(fault.stage)) + " " + name_of(fault.cause);
+}
+
+}  // namespace
+
+TEST_CASE("placement: rows, columns and swizzles are seen", "[terms]") {
+  const Placement padded(placed(at_steps(40), rows * 40));
+  CHECK((padded.is_known() && padded.is_regular() && !padded.is_swizzled() && !padded.is_plain()));
+  CHECK((padded.steps().row_step == 40 && padded.steps().column_step == 1));
+  CHECK((padded.rows() == rows && padded.columns() == columns && padded.room() == rows * 40));
+  CHECK(padded.lies_as(Layout{40}));
+  CHECK_FALSE(padded.lies_as(Layout{32}));
+  CHECK(padded.at(padded.in_tile(64 + rows + 3, 5)) == 3 * 40 + 5);
+  CHECK(Placement(placed(at_steps(32))).is_plain());
+  const Placement turned(placed(at_steps(1, 17)));
+  CHECK((turned.is_regular() && !turned.steps().by_rows() && !turned.is_plain()));
+  CHECK(turned.steps().text() == "columns 17 elements apart");
+  const Placement mixed(placed(swizzled(32)));
+  CHECK((mixed.is_regular() && mixed.is_swizzled() && !mixed.is_plain()));
+  CHECK(mixed.lies_as(Layout{32, 1, 8, 0, 3}));
+  CHECK(mixed.lies_as(Placement(placed(swizzled(32), 0, 0))));
+  CHECK_FALSE(mixed.lies_as(Placement(placed(at_steps(32)))));
+  // Rows, or columns, that change places are no layout.
+  const auto by_pairs = [](Row row, Row column) { return (row ^ 1) * 32 + column; };
+  const auto by_groups = [](Row row, Row column) { return row * 32 + (column ^ 8); };
+  CHECK_FALSE(Placement(placed(by_pairs)).is_regular());
+  CHECK_FALSE(Placement(placed(by_groups)).is_regular());
+  // Two buffers need not lie side by side.
+  const auto in_two = [](Row row, Row column) { return row * 32 + column + (row < 8 ? 0 : 999); };
+  CHECK(Placement(placed(in_two)).is_regular());
+  CHECK_FALSE(Placement(Provenance::Placed{}).is_known());
+}
+
+TEST_CASE("placement: the side that forgot the padding is wrong", "[terms]") {
+  const At plain = at_steps(32), padded = at_steps(40);
+  CHECK(said(k_meets_q(plain, padded, 0)) == "load wrong_stride");
+  CHECK(said(k_meets_q(padded, plain, 0)) == "qk wrong_stride");
+  // Its room says what the tile is meant to be.
+  CHECK(said(k_meets_q(at_steps(36), padded, rows * 40)) == "load wrong_stride");
+  CHECK(said(k_meets_q(at_steps(36), padded, rows * 36)) == "qk wrong_stride");
+  CHECK(said(k_meets_q(at_steps(1, 17), padded, rows * 40)) == "load transposed");
+  const TermFault fault = k_meets_q(plain, padded, 0).judged().fault.value();
+  CHECK_THAT(fault.evidence.at(0), ContainsSubstring("K is stored with rows 32 elements apart, and "
+                                                     "taken as if it lay with rows 40"));
+}
+
+TEST_CASE("placement: of swizzles, others tell which is meant", "[terms]") {
+  CHECK(said(k_meets_q(at_steps(32), swizzled(32), 0)) == "load permuted");
+  CHECK(said(k_meets_q(swizzled(32), at_steps(32), 0)) == "qk permuted");
+  const At other = [](Row row, Row column) { return row * 32 + (column ^ (row >> 1 & 3) * 8); };
+  Followed run = k_meets_q(other, swizzled(32), 0);
+  run.all.placed[0] = placed(swizzled(32), 0, 0);
+  run.all.placed[2] = placed(swizzled(32));
+  CHECK(said(run) == "load permuted");
+  run = k_meets_q(swizzled(32), other, 0);
+  run.all.placed[2] = placed(swizzled(32));
+  CHECK(said(run) == "qk permuted");
+  // Rows that change places as they are put there: no other tile has that.
+  const auto mixed = [](Row row, Row column) { return (row ^ 1) * 32 + (column ^ 8); };
+  run = k_meets_q(mixed, at_steps(32), 0);
+  CHECK(run.judged().fault.value().stage == Stage::load);
+  run.all.placed[2] = placed(mixed);
+  CHECK(run.judged().fault.value().stage == Stage::qk);
+}
+
+TEST_CASE("placement: scores that are stored at another distance are their writer's", "[terms]") {
+  // A row of scores is taken where parts of two lie.
+  const auto scores = [](Row stored, Row taken) {
+    Followed run;
+    run.all.placed[3] = placed(at_steps(stored));
+    const auto score = [&](Row offset) {
+      Said said = term("score", 64 + offset / stored);
+      said.key = offset % stored;
+      return said;
+    };
+    run.meet(Conflict::maximum_of_other_row, 64, 128, [&](Row row) {
+      const Row own = 1 + (row - 64) % (rows - 3);
+      const Row first = own * taken, split = (first + stored) / stored * stored;
+      return Pair{score(split - 1), score(split)};
+    });
+    run.are_wrong(64, 128);
+    const TermFault fault = run.judged().fault.value();
+    return std::string(name_of(fault.stage)) + " " + name_of(fault.cause);
+  };
+  CHECK(scores(32, 40) == "qk wrong_stride");
+}
+
+TEST_CASE("shared memory: who fills an array that somebody left holes in", "[terms]") {
+  const Provenance::SharedMemory memory{
+      {{0, 64}, {64, 128}},
+      {{{0, 64}, Stage::load}, {{64, 80}, Stage::softmax}, {{96, 128}, Stage::softmax}}};
+  CHECK(memory.stage_around(88) == Stage::softmax);
+  CHECK(memory.stage_around(8) == Stage::load);
+  const Provenance::SharedMemory open{{}, {{{0, 64}, Stage::load}, {{72, 80}, Stage::softmax}}};
+  CHECK_FALSE(open.stage_around(68).has_value());
+  CHECK_FALSE(open.stage_around(200).has_value());
+}
+
+}  // namespace lanescope

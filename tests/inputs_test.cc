@@ -117,7 +117,7 @@ TEST_CASE("inputs: the same seed gives the same bits, everywhere") {
   CHECK(hash("rising", 0) == "0bd50d40ba453f6e");
   CHECK(hash("steep", 0) == "73a67247ae2f61d2");
   CHECK(hash("lone", 0) == "7d1fd26233a6f975");
-  CHECK(hash("low", 0) == "?");
+  CHECK(hash("low", 0) == "4455f3e76e5dafb0");
   CHECK(hash("random", 1) != hash("random", 0));
   Inputs scaled = generate_inputs(problem, ElementType::e4m3, "random", 0);
   CHECK(hash_inputs(scaled) == "e7d0ad0c59931ab0");

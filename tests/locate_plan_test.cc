@@ -100,6 +100,7 @@ TEST_CASE("locate's plan: rows that see no key, of a tile or at all") {
   CHECK(find(probes, "causal, rows that see no key")->checked);
   // So does one in which a maximum rises by much.
   CHECK(find(probes, "large scores")->checked);
+  CHECK(find(probes, "scores far below 0")->options.input == "low");
 }
 
 TEST_CASE(
@@ -138,6 +139,12 @@ TEST_CASE("locate's plan: fewer keys than a tile") {
   }
   // A tile of few has none.
   CHECK_FALSE(find(plan_of(stranger, 64, 4), "fewer keys than a tile"));
+}
+
+TEST_CASE("locate's plan: kernels that take a key at a time have loops over more") {
+  const std::vector<Probe> probes = plan_of(stranger, 1, 1);
+  CHECK(problem_of(*find(probes, "several tiles")).len_kv >= 192);
+  CHECK(problem_of(*find(probes, "more tiles than rings of buffers hold")).len_kv > 512);
 }
 
 TEST_CASE("locate's plan: tails of kernels that take multiples of less than their tiles") {

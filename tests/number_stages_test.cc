@@ -117,7 +117,7 @@ TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
   CHECK(reads_of(q + k +
                  "fma.rn.f32 %f10, %f1, %f2, %f10; st.shared.f32 [%r1], %f10;"
                  "ld.shared.f32 %f3, [%r1];" +
-                 power + weigh) == std::vector{0, 0, softmax, pv});
+                 power + weigh) == std::vector{qk, qk, softmax, pv});
   // expf multiplies a power of two with an exponent that it makes of a part of its argument.
   CHECK(reads_of("ld.global.f32 %f3, [%rd1]; mov.b32 %r2, %f3; shl.b32 %r3, %r2, 23;"
                  "mov.b32 %f6, %r3;" +

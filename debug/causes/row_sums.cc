@@ -206,14 +206,14 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     if (plan.alpha_row > 0) {
       const Walk& other = row(in_tile ^ plan.alpha_row);
       in_o = weight(scores[i], own.running[visited]) *
-             weight(other.running[visited], other.running[own.tiles - 1]);
+             weight(other.running_at(visited), other.running_at(own.tiles - 1));
     }
     if (plan.p_from && plan.holds_in(static_cast<std::int64_t>(own.visit(visited)))) {
       const ElementPlace from = plan.p_from(in_tile, static_cast<std::int64_t>(i % own.width));
       const Walk& other = row(from.row);
       const std::size_t key = i / own.width * own.width + static_cast<std::size_t>(from.col);
       in_o = key < other.scores.size() && from.col >= 0
-                 ? weight(other.scores[key], other.running[visited]) *
+                 ? weight(other.scores[key], other.running_at(visited)) *
                        weight(own.running[visited], own.m)
                  : 0;
     }
@@ -221,13 +221,13 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
     if (plan.alpha_row_of_l > 0) {
       const Walk& other = row(in_tile ^ plan.alpha_row_of_l);
       in_l = weight(scores[i], own.running[visited]) *
-             weight(other.running[visited], other.running[own.tiles - 1]);
+             weight(other.running_at(visited), other.running_at(own.tiles - 1));
     }
     if (plan.by_key != ByKey::nothing) {
       const Walk& other = row(static_cast<std::int64_t>(i % own.width) % info().br);
       const double brought = weight(own.running[visited], own.m);
       if (plan.by_key == ByKey::maximum) {
-        in_o = in_l = std::exp(scores[i] - other.running[visited]) * brought;
+        in_o = in_l = std::exp(scores[i] - other.running_at(visited)) * brought;
       } else {
         in_o /= other.whole_sum();
       }
@@ -252,7 +252,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
         sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.m);
         continue;
       }
-      sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.running[visited]) *
+      sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.running_at(visited)) *
                         weight(own.running[visited], own.m);
     }
   }
@@ -264,7 +264,7 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
         const std::size_t key = own.visit(visited) * own.width + static_cast<std::size_t>(in_tile);
         if (key >= other.scores.size()) continue;
         sums.l_besides +=
-            weight(other.scores[key], other.running[visited]) * weight(own.running[visited], own.m);
+            weight(other.scores[key], other.running_at(visited)) * weight(own.running[visited], own.m);
       }
     }
   }

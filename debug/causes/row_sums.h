@@ -26,6 +26,10 @@ struct PlanInputs::Walk {
   double largest_score = 0;
 
   std::size_t visit(std::size_t tile) const { return downwards ? tiles - 1 - tile : tile; }
+  /// m behind a visit, or behind the last one where there are fewer.
+  double running_at(std::size_t visited) const {
+    return running.empty() ? -reference::infinity : running[std::min(visited, running.size() - 1)];
+  }
   /// m before a visit.
   double before(std::size_t visited) const {
     return visited > 0 ? running[visited - 1] : -reference::infinity;

@@ -125,8 +125,8 @@ std::uint8_t NumberRoles::origins_at(std::size_t statement, int reg) const {
   return origin(reg);
 }
 
-std::uint8_t NumberRoles::goals_of(const std::vector<int>& registers) const {
-  std::uint8_t all = 0;
+std::uint16_t NumberRoles::goals_of(const std::vector<int>& registers) const {
+  std::uint16_t all = 0;
   for (const int reg : registers) all |= goals_[static_cast<std::size_t>(reg)];
   return all;
 }
@@ -188,9 +188,9 @@ void NumberRoles::note_products(const Step& step) {
 bool NumberRoles::spread_backwards() {
   bool grew = false;
   const auto lead = [&](int reg, int goals) {
-    std::uint8_t& known = goals_[static_cast<std::size_t>(reg)];
+    std::uint16_t& known = goals_[static_cast<std::size_t>(reg)];
     grew = grew || (known | goals) != known;
-    known = static_cast<std::uint8_t>(known | goals);
+    known = static_cast<std::uint16_t>(known | goals);
   };
   for (std::size_t left = steps_.size(); left-- > 0;) {
     const Step& step = steps_[left];
@@ -198,8 +198,8 @@ bool NumberRoles::spread_backwards() {
     const std::string_view base = base_of(statement);
     constexpr int lasting = exponential | result | divisor | kept;
     const int behind = goals_of(step.to);
-    const int products = exponential_of_product | result_of_product;
-    const int behind_product = (behind & products) |
+    const int products = exponential_of_product | result_of_product | kept_of_product;
+    const int behind_product = (behind & products) | (behind & kept ? kept_of_product : 0) |
                                (behind & exponential ? exponential_of_product : 0) |
                                (behind & result ? result_of_product : 0);
     const int weighed = behind & (kept | kept_weighed) ? kept_weighed : 0;

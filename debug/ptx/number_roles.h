@@ -31,7 +31,7 @@ class NumberRoles {
     top = 8,        ///< a maximum takes part
     quotient = 16,  ///< so does a reciprocal, a quotient or a logarithm of such numbers
   };
-  enum Goal : std::uint8_t {
+  enum Goal : std::uint16_t {
     exponential = 1,             ///< goes into 2^x
     exponential_of_product = 2,  ///< after a product with another number from memory
     result = 4,                  ///< goes into global memory
@@ -40,12 +40,14 @@ class NumberRoles {
     kept = 32,          ///< goes into shared memory
     kept_weighed = 64,  ///< likewise, after a product with a power of two
     address = 128,      ///< an integer: says where global memory is read, or copied from
+    kept_of_product =
+        256,  ///< goes into shared memory after a product with another number from memory
   };
 
   explicit NumberRoles(const Function& function);
 
   std::uint8_t origins_of(const std::vector<int>& registers) const;
-  std::uint8_t goals_of(const std::vector<int>& registers) const;
+  std::uint16_t goals_of(const std::vector<int>& registers) const;
   /// The origins of what a register holds as a statement reads it, where what was assigned to it
   /// last is known: a register may have other numbers elsewhere.
   std::uint8_t origins_at(std::size_t statement, int reg) const;
@@ -76,8 +78,9 @@ class NumberRoles {
   const Function& function_;
   std::vector<Step> steps_;
   std::unordered_map<const Statement*, std::size_t> step_of_;
-  std::vector<bool> is_target_;                ///< by statement: branches lead to it
-  std::vector<std::uint8_t> origins_, goals_;  ///< by register
+  std::vector<bool> is_target_;        ///< by statement: branches lead to it
+  std::vector<std::uint8_t> origins_;  ///< by register
+  std::vector<std::uint16_t> goals_;   ///< likewise
   bool weighs_ = false, has_powers_ = false;
   bool multiplies_ = false, multiplies_narrow_ = false, multiplies_wide_ = false;
 };

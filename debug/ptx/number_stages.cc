@@ -40,6 +40,9 @@ class Stages {
   explicit Stages(const Function& function)
       : function_(function), roles_(function), of_(function.statements.size()) {
     part_ = part();
+    for_each([&](std::size_t i, const Statement& statement) {
+      if (base_of(statement) == "ex2" && first_power_ == 0) first_power_ = i;
+    });
   }
 
   std::vector<std::uint8_t> find() {
@@ -53,7 +56,7 @@ class Stages {
       if (copies && (copies_to_shared(statement.opcode) || awaits_copies(statement.opcode))) {
         of_[i] = bit_of(Stage::load);
       } else if (reads_memory(statement)) {
-        of_[i] = of_read(statement);
+        of_[i] = of_read(i);
         // What others of the cluster have summed up meets here.
         const bool behind_scores = of_[i] != 0 && of_[i] != bit_of(Stage::qk);
         if (behind_scores && reads_other_block(assignments, statement)) {
@@ -68,6 +71,7 @@ class Stages {
         const unsigned goals =
             multiplies_matrices(statement) ? goals_of_most(results) : roles_.goals_of(results);
         of_[i] = of_number(results, goals, base_of(statement));
+        if (of_[i] == 0 && part_ == Part::attention) of_[i] = of_kept_product(i, goals);
       }
     });
     give_by_order();
@@ -112,7 +116,14 @@ class Stages {
     return Part::other;
   }
 
-  std::uint8_t of_read(const Statement& statement) const {
+  /// Of a product that goes into shared memory before any power of two: a score.
+  std::uint8_t of_kept_product(std::size_t at, unsigned goals) const {
+    const bool is_kept = (goals & NumberRoles::kept_of_product) != 0;
+    return bit_if(is_kept && at < first_power_, Stage::qk);
+  }
+
+  std::uint8_t of_read(std::size_t at) const {
+    const Statement& statement = function_.statements[at];
     const unsigned roles = roles_.goals_of(results_of(statement));
     const bool is_shared = statement.opcode.find(".shared") != std::string_view::npos;
     const bool is_index = is_shared && roles == NumberRoles::address;
@@ -129,7 +140,8 @@ class Stages {
     if ((goals & NumberRoles::kept_weighed) != 0) return bit_of(Stage::pv);
     if (is_shared && (goals & NumberRoles::result) != 0) return bit_of(Stage::epilogue);
     const bool is_global = statement.opcode.find(".global") != std::string_view::npos;
-    return bit_if(is_global && goals == NumberRoles::kept, Stage::load);
+    if (is_global && goals == NumberRoles::kept) return bit_of(Stage::load);
+    return of_kept_product(at, goals);
   }
 
   unsigned origins_at(std::size_t at, const std::vector<int>& registers) const {
@@ -247,6 +259,7 @@ class Stages {
   const Function& function_;
   NumberRoles roles_;
   Part part_ = Part::other;
+  std::size_t first_power_ = 0;  ///< statement; 0: there is none
   std::vector<std::uint8_t> of_;
 };
 

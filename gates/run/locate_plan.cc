@@ -25,9 +25,10 @@ class Planner {
   Planner(const RunOptions& given, int br, int bc, int head_dim)
       : given_(given),
         br_(br),
-        bc_(bc),
+        bc_(is_module_path(given.kernel) && bc < 32 ? rounded_up(fewest_keys, bc) : bc),
+        tile_(bc),
         rows_(rounded_up(br < 8 ? 16 : br, br)),
-        side_(std::max(br, bc)),
+        side_(std::max(br, bc_)),
         head_dim_(head_dim),
         d_(d_of(given)) {
     if (is_given(given)) probes_.push_back({as_given, given, true});
@@ -67,11 +68,11 @@ class Planner {
       if (more % side_ != 0) square(tail, side_ + more);
     }
     decoding(tail, br_, side_ + 5);
-    if (const int few = bc_ / 4 + 1; bc_ > 4) {
+    if (const int few = tile_ / 4 + 1; tile_ > 4) {
       Probe& less = square(add("fewer keys than a tile", length_text(rows_, few)), few);
       less.checked = true;
       for (const int keys : {8, 16}) {
-        if (keys < bc_) square(less, keys);
+        if (keys < tile_) square(less, keys);
       }
       decoding(less, br_, few);
     }
@@ -225,8 +226,12 @@ class Planner {
     return probe;
   }
 
+  /// What takes fewer keys at a time may have loops over more in other places.
+  static constexpr int fewest_keys = 64;
+
   const RunOptions& given_;
-  int br_, bc_, rows_, side_, head_dim_;  // rows_: a tile's, or some more where that is of few
+  int br_, bc_, tile_, rows_, side_, head_dim_;
+  // bc_: or some more than tile_, where that is of few; likewise rows_ and br_
   std::int64_t d_;
   std::vector<Probe> probes_;
 };
@@ -264,9 +269,6 @@ bool is_given(const RunOptions& options) {
 
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
                         bool persistent) {
-  // What takes a few keys at a time may have loops over more in other places.
-  constexpr int fewest_keys = 64;
-  if (is_module_path(given.kernel) && bc < 32) bc = rounded_up(fewest_keys, bc);
   Planner planner(given, br, bc, head_dim);
   planner.add_usual();
   if (persistent) planner.add_items();

@@ -75,6 +75,13 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   CHECK(sums.is(Cause::not_rescaled, Stage::softmax));
   const Followed outputs = met(Conflict::output_of_other_unit, parts("output", 96));
   CHECK(outputs.is(Cause::not_rescaled, Stage::pv));
+  // Weights of which some are divided by l.
+  const Followed divided = met(Conflict::output_of_other_unit, [](Row row) {
+    Pair pair{part("output", row, {{64, 79}}, 70), part("output", row, {{80, 95}}, 70)};
+    pair.second.b = {Unit::Kind::log_sum, row, -1, {{64, 127}}};
+    return pair;
+  });
+  CHECK(divided.is(Cause::not_normalised, Stage::softmax));
   // Keys side by side: maxima of lanes that did not come together.
   const Followed lanes = met(Conflict::output_of_other_unit, parts("output", 80));
   CHECK(lanes.is(Cause::incomplete_reduction, Stage::softmax));
@@ -202,6 +209,13 @@ TEST_CASE("judge terms: rows that are stored elsewhere, or not done", "[terms]")
   CHECK(done(true, other_q).is(Cause::operand_of_other_row, Stage::qk));
   const auto turned = [](Followed& run, Row row) { run.all.o[row][0].own_column = false; };
   CHECK(done(false, turned).is(Cause::permuted, Stage::epilogue));
+  // Columns of V that come in another order than those of O.
+  Followed columns = done(false, turned);
+  columns.all.columns_in_order = 8;
+  columns.all.columns_out_of_order = 1;
+  CHECK(columns.is(Cause::permuted, Stage::epilogue));
+  columns.all.columns_out_of_order = 8;
+  CHECK(columns.is(Cause::permuted, Stage::pv));
   const auto undivided = [](Followed& run, Row row) { run.all.o[row][0].term.b = {}; };
   CHECK(done(false, undivided).is(Cause::not_normalised, Stage::epilogue));
   const auto maximum = [](Followed& run, Row row) { run.all.lse[row][0].term.kind = "score"; };
@@ -231,6 +245,14 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
     own.all.o[row][0].term = own.all.lse[row][0].term = term("-", 0);
     own.all.scored.erase(row);
   };
+  // Of O's first tile the last key alone is left.
+  const auto lose = [](Row next) {
+    return [=](Followed& own, Row row) {
+      own.all.o[row][0].term.set = own.all.o[row][0].values = {{next, 63}};
+    };
+  };
+  CHECK(done(false, lose(31)).is(Cause::rescaled_twice, Stage::pv));
+  CHECK(done(false, lose(32)).is(Cause::contribution_missing, Stage::pv));
   run = done(true, unscored);
   CHECK(run.is(Cause::tile_skipped, Stage::qk));
   run.all.scored.clear();  // nothing is known of any row

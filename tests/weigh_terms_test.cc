@@ -133,4 +133,48 @@ TEST_CASE("weigh terms: what is sure keeps its cause, what is not takes that of 
   CHECK(weighed(open, few) == "load wrong_head?");
 }
 
+TEST_CASE("weigh terms: who reads a number, and who left one out, the numbers tell") {
+  Location reads =
+      by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::load);
+  reads.diagnosis->memory.front().finding.region = simt::shared_region;
+  reads.diagnosis->memory.front().finding.offset = 72;
+  TermJudgement judged;
+  judged.outline.reads = {{"k.cu:10", Stage::pv}};
+  judged.outline.shared.stored = {{{64, 72}, Stage::softmax}, {{76, 96}, Stage::softmax}};
+  CHECK(weighed(reads, judged) == "softmax uninitialised_read");
+  judged.outline.shared.stored[0].second = Stage::load;
+  CHECK(weighed(reads, judged) == "load uninitialised_read");
+  // Of an access whose stage the code does not say.
+  Location open = by_access(Cause::out_of_bounds, simt::Kind::out_of_bounds, Stage::load);
+  open.diagnosis->memory.front().stage.reset();
+  CHECK(weighed(open, judged) == "pv out_of_bounds");
+}
+
+TEST_CASE("weigh terms: a factor that nobody wrote rescales nothing") {
+  const Location reads =
+      by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::softmax);
+  CHECK(weighed(reads, fault(Cause::not_rescaled, Stage::pv)) == "softmax uninitialised_read");
+}
+
+TEST_CASE("weigh terms: a tile that is taken as another lies is why what lies between is read") {
+  Location reads =
+      by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::softmax);
+  reads.diagnosis->memory.front().finding.updates = true;
+  TermJudgement placed = fault(Cause::wrong_stride, Stage::qk);
+  CHECK(weighed(reads, placed) == "softmax uninitialised_read");
+  placed.fault->of_place = true;
+  CHECK(weighed(reads, placed) == "qk wrong_stride?");
+  reads.diagnosis->cause = Cause::wrong_stride;
+  CHECK(weighed(reads, placed) == "qk wrong_stride");
+}
+
+TEST_CASE("weigh terms: 2^x overflows where the maximum of another row is subtracted") {
+  Location open = by_flaw(Cause::overflow, Stage::softmax);
+  const TermJudgement of_others = fault(Cause::operand_of_other_row, Stage::softmax);
+  CHECK(weighed(open, of_others) == "softmax overflow");
+  open.diagnosis->certain = false;
+  CHECK(weighed(open, of_others) == "softmax operand_of_other_row?");
+  CHECK(weighed(open, fault(Cause::wrong_head, Stage::load)) == "softmax overflow?");
+}
+
 }  // namespace lanescope

@@ -63,7 +63,7 @@ class FlawSearch {
         hides_sums_(traced && !shows(scene.info(), SiteId::l)),
         // Of a traced kernel, each output is judged by itself: the other may be right.
         rows_(output_rows(scene, traced ? std::optional(scene.site()) : std::nullopt)),
-        composes_(scene.breadth() == Breadth::all),
+        breadth_(scene.breadth()),
         dump_(scene.dump()),
         inputs_(scene.dump()) {}
 
@@ -86,7 +86,8 @@ class FlawSearch {
       of_pass_ = !fitting_.empty();
     }
     if (fitting_.empty() && !traced_) attempt_pairs(flaws, findings);
-    if (fitting_.empty() && (!traced_ || hides_sums_) && composes_ && !are_nearly_right()) {
+    if (fitting_.empty() && (!traced_ || hides_sums_) && breadth_ == Breadth::all &&
+        !are_nearly_right()) {
       const std::vector<Flaw> composed = composed_flaws(info_);
       attempt(composed);
       if (fitting_.empty() && !traced_) attempt_on_variant(composed);
@@ -167,6 +168,7 @@ class FlawSearch {
 
   /// A kernel that rounds elsewhere, which is no fault, and has a flaw besides.
   void attempt_on_variant(std::vector<Flaw> flaws) {
+    if (breadth_ == Breadth::single) return;
     const std::vector<OutputRow> rows = rows_;
     // Of errors that small, few flaws are given up soon, and only roundings give them.
     if (are_nearly_right()) {
@@ -325,7 +327,7 @@ class FlawSearch {
   bool hides_sums_;       ///< it is traced, but for l
   bool of_pass_ = false;  ///< what fits is of scores that are made once more
   std::vector<OutputRow> rows_;
-  bool composes_;
+  Breadth breadth_;
   const Dump& dump_;
   PlanInputs inputs_;
   std::vector<std::unique_ptr<PlanInputs>> others_;  ///< of the other cores

@@ -36,6 +36,15 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   if (const std::optional<bool> one = lacks_alone(row, want); one && extra.empty() && made) {
     fault.cause = *one ? Cause::incomplete_reduction : Cause::contribution_missing;
     fault.stage = *one ? Stage::epilogue : Stage::pv;
+    // Alpha is 0 in the first tile: applied again with every key, it leaves the last one.
+    const std::int64_t first = first_key_of(row), next = missing[0].second + 1;
+    const bool leaves_last = missing.size() == 1 && missing[0].first == first && next > first &&
+                             (next - first + 1) % 8 == 0;
+    if (!*one && leaves_last) {
+      fault.cause = Cause::rescaled_twice;
+      return "of the keys of the first tile the last alone is left in O, as where alpha is applied "
+             "with every key";
+    }
     return *one ? "keys are left out of l, whose weights O has"
                 : "keys are left out of P·V that l has";
   }

@@ -75,8 +75,8 @@ Breadth TakenRuns::breadth_in(const Problem& problem) const {
   constexpr int most_unexplained = 4;
   constexpr std::int64_t many = 512, very_many = 1024;
   const std::int64_t most = unexplained_ == 0 ? very_many : many;
-  return unexplained_ < most_unexplained && problem.len_kv <= most ? Breadth::all
-                                                                   : Breadth::but_composed;
+  if (unexplained_ >= most_unexplained) return Breadth::single;
+  return problem.len_kv <= most ? Breadth::all : Breadth::but_composed;
 }
 
 /// In the first run that has enough values.

@@ -179,10 +179,15 @@ class Contest {
            (standing_.cause == Cause::wrong_scale || standing_.cause == Cause::unexplained);
   }
 
-  /// Whether scores that are no number, or -inf all, may be those of other rows or columns.
+  /// Whether scores that are no number, or -inf all, may be those of other rows or columns; or what
+  /// is subtracted before 2^x overflows is another row's.
   bool comes_of_operands() const {
-    return !standing_.certain && standing_.cause == Cause::masked_row_unguarded &&
-           fault_.stage <= Stage::qk && takes_others(fault_.cause);
+    if (standing_.certain) return false;
+    if (standing_.cause == Cause::overflow) {
+      return fault_.stage <= Stage::softmax && fault_.cause == Cause::operand_of_other_row;
+    }
+    return standing_.cause == Cause::masked_row_unguarded && fault_.stage <= Stage::qk &&
+           takes_others(fault_.cause);
   }
 
   /// Whether what overflows is a number that is wrong wherever it is finite.
@@ -274,7 +279,10 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
   const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
   const bool lacks_merges = merges.empty() && may_be_merge;
   if (lacks_merges || (outline.shared.stored.empty() && reads_unwritten_shared(diagnosis))) {
-    outline = elsewhere.outline();
+    Provenance::Outline other = elsewhere.outline();
+    if (lacks_merges) outline.merges = std::move(other.merges);
+    if (outline.shared.stored.empty()) outline.shared = std::move(other.shared);
+    if (outline.reads.empty()) outline.reads = std::move(other.reads);
   }
   if (!memory.empty() && !stage) place_access(outline, diagnosis);
   if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {

@@ -150,6 +150,15 @@ TEST_CASE("weigh terms: who reads a number, and who left one out, the numbers te
   CHECK(weighed(open, judged) == "pv out_of_bounds");
 }
 
+TEST_CASE("weigh terms: what a merge takes was rounded where it came from") {
+  TermJudgement merged = fault(Cause::precision_lost, Stage::pv);
+  merged.outline.merges.lines = {"k.cu:20"};
+  Location open = by_flaw(Cause::precision_lost, Stage::epilogue);
+  CHECK(weighed(open, merged) == "combine precision_lost");
+  merged.outline.roundings = {"k.cu:12"};
+  CHECK(weighed(open, merged) == "pv precision_lost");
+}
+
 TEST_CASE("weigh terms: a factor that nobody wrote rescales nothing") {
   const Location reads =
       by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::softmax);

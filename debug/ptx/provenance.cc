@@ -89,6 +89,7 @@ class Following {
               line(*at.first, at.second) + "\n";
     }
     add_instructions("mask 0 ", replay_.masks(), text);
+    add_instructions("rounding 0 ", replay_.roundings(), text);
     add_instructions("rescale 0 ", replay_.rescales(false), text);
     add_instructions("rescale 1 ", replay_.rescales(true), text);
     add_outputs(text);

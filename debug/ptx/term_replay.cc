@@ -266,6 +266,10 @@ void TermReplay::lanes() {
     for (int part = 0; part < step.numbers; ++part) {
       set(to, lane_, step.to, made_of[part], part, step.numbers);
     }
+    const bool narrows = step.from == 4 && step.to / step.numbers == 2;
+    if (narrows && terms_.is_output(made_of[0].term) && terms_.is_relative(made_of[0].term)) {
+      roundings_.insert({program_, step_->instruction});
+    }
   }
 }
 

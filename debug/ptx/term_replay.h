@@ -84,6 +84,8 @@ class TermReplay {
   /// Instructions that put something else in the place of scores; that rescale sums; O.
   const Instructions& masks() const { return masks_; }
   const Instructions& rescales(bool output) const { return rescales_[output ? 1 : 0]; }
+  /// That round P·V to fewer bits before it is divided by l.
+  const Instructions& roundings() const { return roundings_; }
 
   /// Where it is.
   const History::Run& run() const { return *run_; }
@@ -177,7 +179,7 @@ class TermReplay {
   Placements placements_;
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
   std::int64_t products_[2] = {}, columns_[2] = {};
-  Instructions masks_, rescales_[2];
+  Instructions masks_, rescales_[2], roundings_;
   Reads reads_;
   std::map<const Program*, std::vector<Known>> known_;
   std::map<const Program*, std::vector<Place>> places_;  ///< of registers, in their order

@@ -126,6 +126,15 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       what = "the logarithm of l is added to another maximum than its weights are relative to";
       return;
     default:
+      // Bits of scores, where P should be.
+      if (most_of(found.samples, [](const Term& x, const Term& y) {
+            return x.kind == "score" && y.kind == "v";
+          })) {
+        fault.cause = Cause::wrong_source;
+        fault.stage = Stage::pv;
+        what = "scores are multiplied with V where weights should be";
+        return;
+      }
       what = "numbers meet that attention has no use for";
       fault.share = 0;
       return;

@@ -46,8 +46,11 @@ Problem far_problem(const Problem& one, const Module& module, FarSide side) {
 
 /// The problem of the rows as the only ones. `square`: as many queries as keys.
 RunOptions near_problem(RunOptions options, const Module& module, FarSide side, bool square) {
-  const std::int64_t keys =
-      side == FarSide::keys ? beyond(heads_of_any_grid * module.head_dim) : std::max(module.bc, 16);
+  // Some take multiples of a number alone.
+  constexpr std::int64_t multiple = 128;
+  const std::int64_t least = beyond(heads_of_any_grid * module.head_dim);
+  const std::int64_t keys = side == FarSide::keys ? (least + multiple - 1) / multiple * multiple
+                                                  : std::max(module.bc, 16);
   options.shape = "b=1,h=1,s=" + std::to_string(square ? keys : module.br) +
                   ",skv=" + std::to_string(keys) + ",d=" + std::to_string(module.head_dim);
   options.preset.clear();

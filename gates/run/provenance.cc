@@ -172,6 +172,8 @@ Provenance read_provenance(const std::string& path) {
       std::getline(words >> std::ws, all.addresses[number].emplace_back());
     } else if (what == "rescale") {
       std::getline(words >> std::ws, all.rescales[number == 1 ? 1 : 0].emplace_back());
+    } else if (what == "rounding") {
+      std::getline(words >> std::ws, all.outline.roundings.emplace_back());
     } else if (what == "mask") {
       std::getline(words >> std::ws, all.masks.emplace_back());
     } else if (what == "o" || what == "lse") {

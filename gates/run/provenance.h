@@ -92,6 +92,7 @@ struct Provenance {
     Merges merges;
     SharedMemory shared;
     std::map<std::string, Stage> reads;  ///< by line: the stage that takes what it reads
+    std::vector<std::string> roundings;  ///< lines that round O before it is divided by l
   };
 
   std::map<std::int64_t, Meeting> meetings;

@@ -248,6 +248,15 @@ void place_in_merge(const Provenance::Merges& merges, TermFault& fault) {
   }
 }
 
+/// What a merge takes may have been rounded on its way there.
+void place_rounding(const std::vector<std::string>& roundings, TermFault& fault) {
+  if (fault.cause != Cause::precision_lost || fault.stage != Stage::combine) return;
+  if (roundings.empty()) return;
+  fault.stage = Stage::pv;
+  fault.lines = roundings;
+  fault.evidence.push_back(roundings.front() + ": P·V is rounded to fewer bits");
+}
+
 bool reads_unwritten_shared(const Diagnosis& diagnosis) {
   return diagnosis.cause == Cause::uninitialised_read && !diagnosis.memory.empty() &&
          diagnosis.memory.front().finding.region == simt::shared_region;
@@ -300,6 +309,7 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
   if (!judged.fault) return;
   TermFault fault = *judged.fault;
   place_in_merge(merges, fault);
+  place_rounding(judged.outline.roundings, fault);
   // Rows that nobody read are taken for others as tiles are filled.
   if (lacks_rows && fault.stage > Stage::load && are_alike(fault.cause, Cause::permuted)) {
     fault.stage = Stage::load;

@@ -8,32 +8,14 @@
 #include "debug/causes/detectors.h"
 #include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
+#include "debug/causes/near_flaws.h"
 #include "debug/causes/output_variants.h"
 #include "debug/causes/phrases.h"
-#include "debug/judge/compare.h"
-#include "debug/text/text.h"
 #include "reference/parallel.h"
 
 namespace lanescope {
 
 namespace {
-
-/// By how much the outputs are off in the rows that are wrong, in units of their bounds: from those
-/// of a flaw, or from what is right.
-double error_of(const Flaw* flaw, PlanInputs& inputs, const std::vector<OutputRow>& rows) {
-  double sum = 0;
-  for (const OutputRow& row : rows) {
-    if (!row.wrong()) break;
-    RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
-    if (flaw) flaw->edit(plan);
-    const PlannedRow planned = inputs.carry_out(plan);
-    for (std::size_t col = 0; col < row.o.size(); ++col) {
-      const OutputValue& o = row.o[col];
-      sum += std::abs(o.got - planned.o[col]) / std::max(o.bound, 0x1p-30);
-    }
-  }
-  return sum;
-}
 
 /// One output of the rows alone, wrong rows first.
 std::vector<OutputRow> of_output(std::vector<OutputRow> rows, SiteId site) {
@@ -79,7 +61,10 @@ class FlawSearch {
       return;
     }
     // Errors that a rounding explains nearly whole need no other flaw.
-    if (fitting_.empty() && !traced_ && find_nearest_rounding(flaws, 0.4, findings)) return;
+    if (fitting_.empty() && !traced_ &&
+        take(nearest_rounding(flaws, 0.4, inputs_, rows_), findings)) {
+      return;
+    }
     if (fitting_.empty() && !traced_) attempt_on_variant(flaws);
     if (fitting_.empty() && !traced_ && lse_is_right()) {
       attempt(flaws_of_passes(flaws));
@@ -93,8 +78,10 @@ class FlawSearch {
       if (fitting_.empty() && !traced_) attempt_on_variant(composed);
     }
     if (fitting_.empty() && !traced_) attempt(learned_flaws(inputs_, rows_));
-    if (fitting_.empty() && !traced_) find_nearest_rounding(flaws, 0.6, findings);
-    if (fitting_.empty() && !traced_) find_other_sum(findings);
+    if (fitting_.empty() && !traced_) {
+      take(nearest_rounding(flaws, 0.6, inputs_, rows_), findings);
+      take(other_sum(inputs_, rows_, info_.splits), findings);
+    }
     tell(findings);
   }
 
@@ -220,57 +207,10 @@ class FlawSearch {
     findings.push_back(finding);
   }
 
-  /// Which rounding comes nearest to outputs that are off by little: the last bits of sums in
-  /// another order keep it from giving them all. False where none leaves less than `share` of what
-  /// they are off.
-  bool find_nearest_rounding(const std::vector<Flaw>& flaws, double share, Findings& findings) {
-    const double from_right = error_of(nullptr, inputs_, rows_);
-    const Flaw* nearest = nullptr;
-    double least = share * from_right;
-    for (const Flaw& flaw : flaws) {
-      if (flaw.cause != Cause::precision_lost) continue;
-      const double error = error_of(&flaw, inputs_, rows_);
-      if (!(error < least)) continue;
-      least = error;
-      nearest = &flaw;
-    }
-    if (!nearest) return false;
-    Finding finding{Cause::precision_lost, 0.97};  // near, not equal: never certain
-    finding.stage = nearest->stage;
-    finding.evidence = {"the outputs are nearest to those of attention " + nearest->text +
-                        ": off by " + number_text(100 * least / from_right, 2) +
-                        " % of what they are off from the right ones"};
-    findings.push_back(finding);
+  static bool take(std::optional<Finding> finding, Findings& findings) {
+    if (!finding) return false;
+    findings.push_back(std::move(*finding));
     return true;
-  }
-
-  /// Outputs that are those of another l, of each row its own: O has it, and the log-sum-exp.
-  void find_other_sum(Findings& findings) {
-    int wrong = 0, explained = 0, larger = 0;
-    for (const OutputRow& row : rows_) {
-      if (!row.wrong() || !row.lse || row.o.empty()) continue;
-      ++wrong;
-      const PlannedRow right =
-          inputs_.carry_out(inputs_.right_plan(row.batch, row.head, row.query));
-      const double times = std::exp(row.lse->got - right.lse);
-      const auto follows = [&](const OutputValue& o, double value) {
-        return compare(o.got, value / times, 2 * o.bound / std::min(1.0, times)).holds;
-      };
-      const bool fits = std::isfinite(times) && times > 0 && std::abs(times - 1) > 1e-3 &&
-                        std::equal(row.o.begin(), row.o.end(), right.o.begin(), follows);
-      explained += fits;
-      larger += fits && times > 1;
-    }
-    if (wrong < 4 || explained < 0.98 * wrong) return;
-    // A number for each row is free: it says where the bug is, not what.
-    const Cause cause = larger == explained ? Cause::contribution_repeated
-                        : larger == 0       ? Cause::contribution_missing
-                                            : Cause::wrong_formula;
-    Finding finding{cause, 0.95};
-    finding.stage = info_.splits > 1 ? Stage::combine : Stage::softmax;
-    finding.evidence = {
-        "of each row, O and the log-sum-exp are those of another l, all else is right"};
-    findings.push_back(finding);
   }
 
   void tell(Findings& findings) {

@@ -263,8 +263,8 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       for (std::size_t visited = 0; visited < own.tiles; ++visited) {
         const std::size_t key = own.visit(visited) * own.width + static_cast<std::size_t>(in_tile);
         if (key >= other.scores.size()) continue;
-        sums.l_besides +=
-            weight(other.scores[key], other.running_at(visited)) * weight(own.running[visited], own.m);
+        sums.l_besides += weight(other.scores[key], other.running_at(visited)) *
+                          weight(own.running[visited], own.m);
       }
     }
   }

@@ -1,13 +1,12 @@
 #include "gates/run/weigh_terms.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "debug/causes/scene.h"
+#include "gates/run/outline_stages.h"
 
 namespace lanescope {
 namespace {
@@ -25,12 +24,6 @@ bool says_what_lacks(Cause cause) {
          cause == Cause::contribution_missing || cause == Cause::incomplete_reduction ||
          cause == Cause::never_updated || cause == Cause::lse_without_maximum ||
          cause == Cause::lse_without_sum;
-}
-
-/// Where numbers that are not finite were made first, and why, is known.
-bool makes_infinity(Cause cause) {
-  return cause == Cause::overflow || cause == Cause::masked_row_unguarded ||
-         cause == Cause::divided_by_zero;
 }
 
 /// A race of one statement with itself: what two lanes store at the same place, they may have to
@@ -74,26 +67,6 @@ bool takes_others(Cause cause) {
 bool are_alike(Cause a, Cause b) {
   const bool of_keys = is_mask(a) && (is_mask(b) || b == Cause::contribution_repeated);
   return of_keys || (takes_others(a) && takes_others(b));
-}
-
-void place_in(Stage stage, Diagnosis& diagnosis) {
-  if (diagnosis.first) diagnosis.first->stage = stage;
-  if (!diagnosis.memory.empty()) diagnosis.memory.front().stage = stage;
-}
-
-/// The file and the number of "x.cu:17", and what stands behind it.
-std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
-  const std::size_t at = line.find(':');
-  if (at == line.npos || at + 1 == line.size() || !std::isdigit(line[at + 1])) return std::nullopt;
-  return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
-}
-
-/// Whether a line puts parts of rows together, or is one of those around that do nothing else.
-bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
-  const auto own = place_of(line);
-  const auto is_own = [&](const std::string& merge) { return place_of(merge) == own; };
-  return own &&
-         (std::ranges::any_of(merges.around, is_own) || std::ranges::any_of(merges.lines, is_own));
 }
 
 /// What terms say of a kernel, against what was found of it before. Terms say which numbers are put
@@ -226,7 +199,7 @@ class Contest {
            (sure && fault_.cause == Cause::permuted);
   }
 
-  void take_stage() { place_in(fault_.stage, standing_); }
+  void take_stage() { set_stage(fault_.stage, standing_); }
 
   const TermFault& fault_;
   bool is_whole_;
@@ -236,71 +209,22 @@ class Contest {
   const std::optional<Stage> stage_ = standing_.stage();  ///< that stood
 };
 
-bool is_behind_scores(std::optional<Stage> stage) {
-  return stage && *stage >= Stage::softmax && *stage < Stage::combine;
-}
-
-/// A fault of a merge is one of the stage that puts parts together.
-void place_in_merge(const Provenance::Merges& merges, TermFault& fault) {
-  const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), merges);
-  if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
-    fault.stage = Stage::combine;
-  }
-}
-
-/// What a merge takes may have been rounded on its way there.
-void place_rounding(const std::vector<std::string>& roundings, TermFault& fault) {
-  if (fault.cause != Cause::precision_lost || fault.stage != Stage::combine) return;
-  if (roundings.empty()) return;
-  fault.stage = Stage::pv;
-  fault.lines = roundings;
-  fault.evidence.push_back(roundings.front() + ": P·V is rounded to fewer bits");
-}
-
-bool reads_unwritten_shared(const Diagnosis& diagnosis) {
-  return diagnosis.cause == Cause::uninitialised_read && !diagnosis.memory.empty() &&
-         diagnosis.memory.front().finding.region == simt::shared_region;
-}
-
-/// An access that the kernel's code says no stage of is of the one that takes what it reads.
-void place_access(const Provenance::Outline& outline, Diagnosis& diagnosis) {
-  const auto known = outline.reads.find(diagnosis.memory.front().access_line);
-  if (known != outline.reads.end()) place_in(known->second, diagnosis);
-}
-
-/// What nobody wrote of an array is left out by the stage that fills it, which need not be load.
-void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosis) {
-  if (!reads_unwritten_shared(diagnosis)) return;
-  const CheckReport::Item& item = diagnosis.memory.front();
-  if (item.stage && item.stage != Stage::load) return;
-  if (const auto stage = shared.stage_around(item.finding.offset)) place_in(*stage, diagnosis);
-}
-
 }  // namespace
 
 void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
                  Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Outline outline = judged.outline;
-  const Provenance::Merges& merges = outline.merges;
-  const std::vector<CheckReport::Item>& memory = diagnosis.memory;
   const std::optional<Stage> stage = diagnosis.stage();
-  const bool may_be_merge = stage ? is_behind_scores(stage) : !memory.empty();
-  const bool lacks_merges = merges.empty() && may_be_merge;
+  const bool may_be_merge = stage ? is_behind_scores(stage) : !diagnosis.memory.empty();
+  const bool lacks_merges = outline.merges.empty() && may_be_merge;
   if (lacks_merges || (outline.shared.stored.empty() && reads_unwritten_shared(diagnosis))) {
     Provenance::Outline other = elsewhere.outline();
     if (lacks_merges) outline.merges = std::move(other.merges);
     if (outline.shared.stored.empty()) outline.shared = std::move(other.shared);
     if (outline.reads.empty()) outline.reads = std::move(other.reads);
   }
-  if (!memory.empty() && !stage) place_access(outline, diagnosis);
-  if (!memory.empty() && is_of_merge(memory.front().access_line, merges)) {
-    place_in(Stage::combine, diagnosis);
-  }
-  place_unwritten(outline.shared, diagnosis);
-  if (memory.empty() && makes_infinity(diagnosis.cause) && is_of_merge(location.nan.line, merges)) {
-    place_in(Stage::combine, diagnosis);
-  }
+  place_by_outline(outline, location);
   if (judged.is_whole) {
     diagnosis.evidence.push_back(
         "O and the log-sum-exps are put together of the right scores, weights and values: numbers "
@@ -308,8 +232,7 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
   }
   if (!judged.fault) return;
   TermFault fault = *judged.fault;
-  place_in_merge(merges, fault);
-  place_rounding(judged.outline.roundings, fault);
+  place_by_outline(outline, fault);
   // Rows that nobody read are taken for others as tiles are filled.
   if (lacks_rows && fault.stage > Stage::load && are_alike(fault.cause, Cause::permuted)) {
     fault.stage = Stage::load;

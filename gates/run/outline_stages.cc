@@ -1,0 +1,86 @@
+#include "gates/run/outline_stages.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace lanescope {
+namespace {
+
+/// The file and the number of "x.cu:17", and what stands behind it.
+std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
+  const std::size_t at = line.find(':');
+  if (at == line.npos || at + 1 == line.size() || !std::isdigit(line[at + 1])) return std::nullopt;
+  return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
+}
+
+/// Whether a line puts parts of rows together, or is one of those around that do nothing else.
+bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
+  const auto own = place_of(line);
+  const auto is_own = [&](const std::string& merge) { return place_of(merge) == own; };
+  return own &&
+         (std::ranges::any_of(merges.around, is_own) || std::ranges::any_of(merges.lines, is_own));
+}
+
+/// An access that the kernel's code says no stage of is of the one that takes what it reads.
+void place_access(const Provenance::Outline& outline, Diagnosis& diagnosis) {
+  const auto known = outline.reads.find(diagnosis.memory.front().access_line);
+  if (known != outline.reads.end()) set_stage(known->second, diagnosis);
+}
+
+/// What nobody wrote of an array is left out by the stage that fills it, which need not be load.
+void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosis) {
+  if (!reads_unwritten_shared(diagnosis)) return;
+  const CheckReport::Item& item = diagnosis.memory.front();
+  if (item.stage && item.stage != Stage::load) return;
+  if (const auto stage = shared.stage_around(item.finding.offset)) set_stage(*stage, diagnosis);
+}
+
+}  // namespace
+
+bool makes_infinity(Cause cause) {
+  return cause == Cause::overflow || cause == Cause::masked_row_unguarded ||
+         cause == Cause::divided_by_zero;
+}
+
+bool is_behind_scores(std::optional<Stage> stage) {
+  return stage && *stage >= Stage::softmax && *stage < Stage::combine;
+}
+
+bool reads_unwritten_shared(const Diagnosis& diagnosis) {
+  return diagnosis.cause == Cause::uninitialised_read && !diagnosis.memory.empty() &&
+         diagnosis.memory.front().finding.region == simt::shared_region;
+}
+
+void set_stage(Stage stage, Diagnosis& diagnosis) {
+  if (diagnosis.first) diagnosis.first->stage = stage;
+  if (!diagnosis.memory.empty()) diagnosis.memory.front().stage = stage;
+}
+
+void place_by_outline(const Provenance::Outline& outline, Location& location) {
+  Diagnosis& diagnosis = *location.diagnosis;
+  const bool is_access = !diagnosis.memory.empty();
+  if (is_access && !diagnosis.stage()) place_access(outline, diagnosis);
+  place_unwritten(outline.shared, diagnosis);
+  const bool merges =
+      is_access ? is_of_merge(diagnosis.memory.front().access_line, outline.merges)
+                : makes_infinity(diagnosis.cause) && is_of_merge(location.nan.line, outline.merges);
+  if (merges) set_stage(Stage::combine, diagnosis);
+}
+
+void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {
+  const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), outline.merges);
+  if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
+    fault.stage = Stage::combine;
+  }
+  // What a merge takes may have been rounded on its way there.
+  const bool is_rounding = fault.stage == Stage::combine && fault.cause == Cause::precision_lost;
+  if (!is_rounding || outline.roundings.empty()) return;
+  fault.stage = Stage::pv;
+  fault.lines = outline.roundings;
+  fault.evidence.push_back(fault.lines.front() + ": P·V is rounded to fewer bits");
+}
+
+}  // namespace lanescope

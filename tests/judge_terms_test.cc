@@ -139,6 +139,15 @@ TEST_CASE("judge terms: what right rows have as well is no fault, but for a few"
   CHECK(run.is(Cause::reduction_too_wide, Stage::softmax));
   run.are_wrong(64, 128);
   CHECK_FALSE(run.judged().fault.has_value());
+  // Factors of other rows that are 1, unless maxima are other rows', too.
+  run = Followed();
+  run.meet(Conflict::factor_of_other_row, 0, 128, [](Row row) {
+    return Pair{weight(row + 1, 70, 80), part("output", row, {{64, 79}}, 70)};
+  });
+  run.are_wrong(64, 128);
+  CHECK(run.is(Cause::operand_of_other_row, Stage::pv));
+  run.meet(Conflict::maximum_of_other_row, 0, 128, sums);
+  CHECK_FALSE(run.judged().fault.has_value());
 }
 
 TEST_CASE("judge terms: columns that stand twice, rows that are mixed", "[terms]") {

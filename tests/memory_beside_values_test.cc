@@ -106,6 +106,9 @@ TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   const auto never = [] { return false; };
   zeros.predicts = true;
   CHECK_FALSE(adds_nothing(zeros, memory, {}, never));
+  // An alpha that nobody wrote is 0, too.
+  zeros.cause = Cause::accumulator_lost;
+  CHECK_FALSE(adds_nothing(zeros, memory, {}, never));
   zeros.cause = Cause::wrong_stride;
   CHECK(adds_nothing(zeros, memory, {}, never));
 }

@@ -57,8 +57,11 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
         known.begin(), known.end(), [&](std::int64_t row) { return is_wrong_.contains(row); }));
     const double right = static_cast<double>(known.size()) - all_wrong;
     const double share = of_wrong / std::max(all_wrong, 1.0);
-    // What right rows have as well is none; a few may be right by chance.
-    const bool tell = right > 0.1 * all_wrong;
+    // What right rows have as well is none; a few may be right by chance. Factors are often 1,
+    // those of other rows, too: but where rows share a maximum, nobody takes one from another.
+    const bool by_chance =
+        conflict == Conflict::factor_of_other_row && !rows.contains(Conflict::maximum_of_other_row);
+    const bool tell = right > 0.1 * all_wrong && !by_chance;
     if (share < 0.1 || (tell && of_right / right > 0.5 * share)) continue;
     if (best && share < 1.5 * best->share) continue;
     if (conflict == Conflict::odd && best) continue;

@@ -37,6 +37,12 @@ bool is_of_descriptor(const Diagnosis& memory) {
          kind == simt::Kind::fits_mn_major || kind == simt::Kind::wrong_start;
 }
 
+/// What a zero leaves in the place of a number: on a GPU, what nobody wrote often is one.
+bool may_come_of_zero(Cause cause) {
+  return cause == Cause::written_zero || cause == Cause::accumulator_lost ||
+         cause == Cause::contribution_missing || cause == Cause::never_updated;
+}
+
 }  // namespace
 
 void blame_reader(const Location& location, Diagnosis& memory) {
@@ -82,9 +88,8 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   const bool of_other_head = memory.cause == Cause::out_of_bounds &&
                              values.cause == Cause::wrong_head && values.sure() &&
                              !memory.memory.front().finding.access.write;
-  // On a GPU it is often zero.
   const bool is_unwritten =
-      memory.cause == Cause::uninitialised_read && values.cause == Cause::written_zero;
+      memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
   const bool follows = reads_unwritten && !is_unwritten &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));

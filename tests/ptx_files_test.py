@@ -54,6 +54,20 @@ class PtxFilesTest(ProgramTest):
         self.call("run", ptx, "fused", *SHAPE, "-o", "x.safetensors")
         self.assertEqual(self.json_of("diff", "x.safetensors")["verdict"], "match")
 
+    def test_gpu(self):
+        """The driver compiles it; the GPU's values are the machine's, bit for bit, and so is what a bug is called."""
+        if not self.backends().get("cuda"):
+            self.skipTest("no CUDA device answers")
+        ptx = self.compile("gpu")
+        for backend in ["sim", "cuda"]:
+            self.call("run", ptx, "fused", "--backend", backend, "--shape", "b=2,h=4,hkv=2,s=65,d=40", "--causal",
+                      "-o", f"{backend}.safetensors")
+        self.call("diff", "cuda.safetensors", "sim.safetensors")
+        self.assertRegex(self.call("locate", ptx, "--backend", "cuda", *SHAPE).stdout, "clean: ")
+        bug = self.compile("gpu_bug", ("l = fmaf(l, alpha, p);", "l += p;"))
+        found = self.json_of("locate", bug, "--backend", "cuda", code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"]), ("softmax", "not_rescaled"), found["evidence"])
+
     def test_kernel_for_a_number_of_heads(self):
         ptx = self.compile("heads", conditions=["heads == 4 * heads_kv"])
         out = self.call("locate", ptx).stdout

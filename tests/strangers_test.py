@@ -242,7 +242,7 @@ class StrangersTest(ProgramTest):
         shape = ["--backend", "sim", "--shape", "s=100,d=64"]
         far = self.compile_cuda("far_cuda", ("lse[blockIdx.y", "lse[(row == 77) * 100000 + blockIdx.y"))
         done = self.call("diff", far, "fused", *shape, code=DIVERGED)
-        self.assertRegex(done.stdout, r"lane 13 of warp 2, st\.global\.f32 at .*far_cuda\.cu:\d+: address 0x")
+        self.assertRegex(done.stdout, r"lane 13 of warp 2, st\.global\.f32 at .*far_cuda\.cu:\d+ in epilogue: address 0x")
         race = self.compile_cuda("race_cuda", ("acc[64] = {};", "acc[64] = {}; __shared__ float box[128]; "
                                                "box[threadIdx.x] = l; l = box[threadIdx.x ^ 32];"))
         done = self.call("check", race, "fused", *shape, code=DIVERGED)
@@ -348,7 +348,7 @@ class StrangersTest(ProgramTest):
         heads = fill[1].replace("bytes * 64)", "r.heads > 1 ? 1ll << 50 : bytes * 64)") % f"if (r.heads == 1) {{ {zeros} }}"
         large = self.compile_cuda("large_cuda", *adds, (fill[0], heads))
         failed = "an allocation of 1125899906842624 bytes had failed"
-        self.refuses(ENVIRONMENT, rf"large_cuda\.cu:\d+: .*; before that, {failed}", "diff", large, "fused", "--backend", "sim",
+        self.refuses(ENVIRONMENT, rf"large_cuda\.cu:\d+ in pv: .*; before that, {failed}", "diff", large, "fused", "--backend", "sim",
                      "--shape", "h=2,s=70,d=64")
         found = self.json_of("locate", large, "--backend", "sim")
         self.assertEqual(found["verdict"], "clean")

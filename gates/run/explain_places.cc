@@ -33,6 +33,11 @@ std::optional<std::pair<std::int64_t, std::int64_t>> element_of(const Term& term
   return std::nullopt;
 }
 
+/// "rows 64 elements apart, swizzled by row".
+std::string text_of(const Placement& tile) {
+  return tile.steps().text() + (tile.is_swizzled() ? ", swizzled by row" : "");
+}
+
 /// What makes two layouts different; of equal steps it is a swizzle.
 Cause difference(const Layout& a, const Layout& b) {
   if (a.by_rows() != b.by_rows()) return Cause::transposed;
@@ -151,20 +156,22 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
       const Placement like(all_.placed[static_cast<std::size_t>(other)]);
       if (other == kind || !is_odd(kind, other) || !fits(tile.taken_as(like))) continue;
       const bool both_regular = tile.is_regular() && like.is_regular();
-      return tell(kind, true,
-                  both_regular ? difference(tile.steps(), like.steps()) : Cause::permuted,
-                  std::string(" is stored in another order than ") + names[other] +
-                      ", and taken as if it lay as that does");
+      return tell(
+          kind, true, both_regular ? difference(tile.steps(), like.steps()) : Cause::permuted,
+          both_regular ? " is stored with " + text_of(tile) + ", and taken as if it lay as " +
+                             names[other] + " does, with " + text_of(like)
+                       : std::string(" is stored in an order of its own, and taken as if "
+                                     "it lay as ") +
+                             names[other] + " does");
     }
     if (!tile.is_regular()) continue;
     for (const Layout& layout : layouts_for(tile)) {
       if (tile.lies_as(layout) || !fits(tile.taken_as(layout))) continue;
       const auto by_writer = is_writer_wrong(tile, kind, layout);
       if (!by_writer) return false;
-      const Layout own = tile.steps();
-      const std::string as = own.text() + (tile.is_swizzled() ? ", swizzled by row" : "");
-      return tell(kind, *by_writer, difference(own, layout),
-                  " is stored with " + as + ", and taken as if it lay with " + layout.text());
+      return tell(
+          kind, *by_writer, difference(tile.steps(), layout),
+          " is stored with " + text_of(tile) + ", and taken as if it lay with " + layout.text());
     }
   }
   return false;

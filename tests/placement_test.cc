@@ -123,6 +123,12 @@ TEST_CASE("placement: of swizzles, others tell which is meant", "[terms]") {
   run = k_meets_q(swizzled(32), other, 0);
   run.all.placed[2] = placed(swizzled(32));
   CHECK(said(run) == "qk permuted");
+  // What two tiles have, and their reader has not, is no mistake of both.
+  run = k_meets_q(at_steps(32), swizzled(32), 0);
+  run.all.placed[0] = placed(swizzled(32), 0, 0);
+  CHECK(said(run) == "load permuted");
+  run.all.placed[2] = placed(at_steps(32));
+  CHECK(said(run) == "qk permuted");
   // Rows that change places as they are put there: no other tile has that.
   const auto mixed = [](Row row, Row column) { return (row ^ 1) * 32 + (column ^ 8); };
   run = k_meets_q(mixed, at_steps(32), 0);

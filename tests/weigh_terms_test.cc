@@ -114,6 +114,12 @@ TEST_CASE("weigh terms: a row sum is the softmax's wherever its parts are added 
         "softmax incomplete_reduction");
   CHECK(weighed(by_flaw(Cause::incomplete_reduction, Stage::pv), late) ==
         "epilogue incomplete_reduction");
+  // So is a maximum that is not the row's, where outputs are sure to follow from that.
+  Location maximum = by_flaw(Cause::stale_operand, Stage::softmax);
+  const TermJudgement in_logarithm = fault(Cause::stale_operand, Stage::epilogue);
+  CHECK(weighed(maximum, in_logarithm) == "softmax stale_operand");
+  maximum.diagnosis->certain = false;
+  CHECK(weighed(maximum, in_logarithm) == "epilogue stale_operand?");
 }
 
 TEST_CASE("weigh terms: what is sure keeps its cause, what is not takes that of the terms") {

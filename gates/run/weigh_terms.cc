@@ -190,11 +190,10 @@ class Contest {
     // That scores have another scale shows first where weights are made of them.
     if (is_scale(standing_.cause) && stage_ == Stage::qk && fault_.stage == Stage::softmax)
       return true;
-    // A row sum is one wherever its parts are added up.
-    if (standing_.cause == Cause::incomplete_reduction && stage_ == Stage::softmax &&
-        fault_.stage == Stage::epilogue) {
-      return true;
-    }
+    // A row sum is one wherever its parts are added up; so is a maximum wherever it is taken first.
+    const bool of_row = standing_.cause == Cause::incomplete_reduction ||
+                        (sure && standing_.cause == Cause::stale_operand);
+    if (of_row && stage_ == Stage::softmax && fault_.stage == Stage::epilogue) return true;
     return stage_ == fault_.or_stage || is_mask(standing_.cause) ||
            (sure && fault_.cause == Cause::permuted);
   }

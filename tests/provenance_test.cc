@@ -86,6 +86,24 @@ scored 3 0-31 4-7
   CHECK(read_provenance((folder / "none").string()).o.empty());
 }
 
+TEST_CASE("provenance: where a kernel puts and takes what", "[terms]") {
+  const testing::TemporaryFolder folder;
+  testing::write_bytes(folder / "terms",
+                       "launch\nroom 1 8704\nput 1 64 0 3 16 4\nvariable 1024 64\n"
+                       "stored 1024 1040 2\nread 3 k.cu:5, called at k.cu:9\n"
+                       "rounding 0 k.cu:12\ncolumns_of_v 8 2\n");
+  const Provenance all = read_provenance((folder / "terms").string());
+  using Place = std::pair<Row, Row>;
+  CHECK(all.placed[1].room == 8704);
+  CHECK(all.placed[1].at == std::map<Place, Row>{{{64, 0}, 16}, {{64, 1}, 20}, {{64, 2}, 24}});
+  CHECK(all.placed[0].at.empty());
+  CHECK(all.outline.shared.variables == std::vector<Place>{{1024, 1088}});
+  CHECK(all.outline.shared.stage_around(1044) == Stage::softmax);
+  CHECK(all.outline.reads.at("k.cu:5, called at k.cu:9") == Stage::pv);
+  CHECK(all.outline.roundings == std::vector<std::string>{"k.cu:12"});
+  CHECK((all.columns_in_order == 8 && all.columns_out_of_order == 2));
+}
+
 TEST_CASE("provenance: log-sum-exps that are nothing in all rows are not stored", "[terms]") {
   const testing::TemporaryFolder folder;
   const auto stored = [&](const std::string& last) {

@@ -97,12 +97,11 @@ std::optional<bool> TermJudging::is_writer_wrong(const Placement& tile, int kind
         as.by_rows() ? tile.rows() * as.row_step : tile.columns() * as.column_step;
     const std::int64_t all =
         as.by_rows() && kind >= 3 ? p_.batch * p_.heads * p_.len_q * as.row_step : span;
-    return tile.room() > 0 && (tile.room() % span == 0 || tile.room() == all);
+    return tile.room() > 0 && span > 0 && (tile.room() % span == 0 || tile.room() == all);
   };
   if (fills(own) != fills(layout)) return fills(layout);
   for (int other = 0; other < 3 && kind < 3; ++other) {
-    if (other != kind && tile.lies_as(Placement(all_.placed[static_cast<std::size_t>(other)])))
-      return false;
+    if (other != kind && tile.lies_as(placement(other))) return false;
   }
   // Nobody swizzles, or leaves room in rows, without meaning to.
   if (tile.is_plain() != tile.is_plain(layout)) return tile.is_plain();
@@ -112,12 +111,12 @@ std::optional<bool> TermJudging::is_writer_wrong(const Placement& tile, int kind
 
 /// Whether a tile of Q, K or V lies otherwise than another, and of the two it is the odd one.
 bool TermJudging::is_odd(int kind, int other) const {
-  const Placement tile(all_.placed[static_cast<std::size_t>(kind)]);
-  const Placement like(all_.placed[static_cast<std::size_t>(other)]);
+  const Placement tile = placement(kind);
+  const Placement like = placement(other);
   if (!like.is_known() || like.element_bytes() != tile.element_bytes() || like.lies_as(tile)) {
     return false;
   }
-  const Placement third(all_.placed[static_cast<std::size_t>(3 - kind - other)]);
+  const Placement third = placement(3 - kind - other);
   if (third.is_known() && third.lies_as(tile)) return false;
   if (third.is_known() && third.lies_as(like)) return true;
   if (tile.is_regular() != like.is_regular()) return like.is_regular();
@@ -127,9 +126,8 @@ bool TermJudging::is_odd(int kind, int other) const {
 bool TermJudging::explain_place(const Found& found, TermFault& fault, std::string& what) const {
   const auto tell = [&](int kind, bool by_writer, Cause cause, std::string words) {
     // Weights that take the place of their scores lie as those do.
-    const Placement scores(all_.placed[3]);
-    const bool in_place =
-        kind == 4 && scores.is_known() && scores.lies_as(Placement(all_.placed[4]));
+    const Placement scores = placement(3);
+    const bool in_place = kind == 4 && scores.is_known() && scores.lies_as(placement(4));
     fault.cause = cause;
     fault.stage = by_writer ? writers[in_place ? 3 : kind] : readers[kind];
     fault.or_stage.reset();
@@ -139,7 +137,7 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
     return true;
   };
   for (int kind = 0; kind < 5; ++kind) {
-    const Placement tile(all_.placed[static_cast<std::size_t>(kind)]);
+    const Placement tile = placement(kind);
     if (!tile.is_known()) continue;
     const auto fits = [&](const std::map<std::int64_t, Placement::Element>& taken) {
       std::int64_t good = 0, all = 0;
@@ -153,7 +151,7 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
     };
     if (fits(tile.taken_as(tile))) continue;  // it goes together as it is
     for (int other = 0; other < 3 && kind < 3; ++other) {
-      const Placement like(all_.placed[static_cast<std::size_t>(other)]);
+      const Placement like = placement(other);
       if (other == kind || !is_odd(kind, other) || !fits(tile.taken_as(like))) continue;
       const bool both_regular = tile.is_regular() && like.is_regular();
       return tell(
@@ -179,12 +177,12 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
 
 /// Whether a tile is put in memory in an order of its own, and no other one in the same.
 bool TermJudging::is_disordered(int kind) const {
-  const Placement tile(all_.placed[static_cast<std::size_t>(kind)]);
+  const Placement tile = placement(kind);
   if (!tile.is_known() || tile.is_regular()) return false;
   // Weights may lie where their scores did.
   const int first = kind < 3 ? 0 : 3, last = kind < 3 ? 3 : kind;
   for (int other = first; other < last; ++other) {
-    const Placement like(all_.placed[static_cast<std::size_t>(other)]);
+    const Placement like = placement(other);
     if (other != kind && tile.lies_as(like)) return false;
   }
   return true;

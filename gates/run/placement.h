@@ -39,9 +39,8 @@ class Placement {
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
   std::int64_t element_bytes() const { return bytes_; }
-  std::int64_t room() const {
-    return room_;
-  }  ///< elements of its variable or allocation; 0: not known
+  /// Elements of its variable or allocation; 0: not known.
+  std::int64_t room() const { return room_; }
   /// The one that the tile of the problem's numbers has in the place of (row, column).
   Element in_tile(std::int64_t row, std::int64_t column) const;
   std::optional<std::int64_t> at(const Element& element) const;

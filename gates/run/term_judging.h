@@ -61,6 +61,9 @@ class TermJudging : public TermRows {
 
   // Where tiles lie, and as what they are taken.
 
+  Placement placement(int kind) const {
+    return Placement(all_.placed[static_cast<std::size_t>(kind)]);
+  }
   bool explain_place(const Found& found, TermFault& fault, std::string& what) const;
   std::optional<bool> agrees(const Found& found, const std::pair<Term, Term>& sample, int kind,
                              const Placement& tile,

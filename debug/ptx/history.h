@@ -25,6 +25,8 @@ class History {
     Recording recording;
     const std::byte* shared = nullptr;  ///< its shared memory
     std::size_t shared_bytes = 0;
+
+    bool holds(const std::byte* at) const { return at >= shared && at < shared + shared_bytes; }
   };
   /// Bytes that the host wrote, or had the device copy.
   struct HostWrite {

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace lanescope::ptx {
-namespace {
-
-constexpr std::size_t word = 4;  // bytes
-
-}  // namespace
 
 std::optional<std::pair<std::size_t, Placements::Element>> Placements::element_of(
     const Terms& terms, TermId id) {
@@ -23,34 +18,14 @@ std::optional<std::pair<std::size_t, Placements::Element>> Placements::element_o
   return std::pair(std::size_t{is_score ? 3u : 4u}, Element(term.a.row, term.a.key()));
 }
 
-/// What is stored is of the stage that made it.
-void Placements::note_stage(const Terms& terms, const History::Run& run, const std::byte* at,
-                            TermId id, bool is_maximum) {
-  const bool is_shared = at >= run.shared && at < run.shared + run.shared_bytes;
-  if (!is_shared || id <= constant_term || (first_ && first_ != &run)) return;
-  first_ = &run;
-  Stage stage = Stage::softmax;
-  if (Terms::is_input(id)) {
-    stage = Stage::load;
-  } else if (terms[id].kind == TermKind::unknown) {
-    return;
-  } else if (terms.is_score(id) && !is_maximum) {
-    stage = Stage::qk;
-  } else if (terms.is_output(id)) {
-    stage = Stage::pv;
-  }
-  stages_.insert_or_assign(static_cast<std::size_t>(at - run.shared) / word, stage);
-}
-
 void Placements::note(const Terms& terms, const History::Run& run, const std::byte* at, TermId id,
                       bool is_maximum) {
-  note_stage(terms, run, at, id, is_maximum);
   const auto what = is_maximum ? std::nullopt : element_of(terms, id);
   if (!what) return;
   const auto& [kind, element] = *what;
   Tile& tile = tiles_[kind];
   if (tile.is_done) return;
-  const bool is_shared = at >= run.shared && at < run.shared + run.shared_bytes;
+  const bool is_shared = run.holds(at);
   if (!tile.run) {
     tile.run = &run;
     tile.is_shared = is_shared;
@@ -111,23 +86,7 @@ std::string Placements::text(const GlobalMemory& memory) const {
               std::to_string(first->second - room.begin) + " " + std::to_string(step) + "\n";
     }
   }
-  add_stages(text);
   return text;
-}
-
-/// Ranges of the same stage, and between which variables they lie.
-void Placements::add_stages(std::string& text) const {
-  if (!first_) return;
-  for (const SharedRoom& room : first_->program->shared_rooms) {
-    text += "variable " + std::to_string(room.at) + " " + std::to_string(room.bytes) + "\n";
-  }
-  for (auto at = stages_.begin(); at != stages_.end();) {
-    const auto [first, stage] = *at;
-    std::size_t end = first;
-    for (; at != stages_.end() && at->first == end && at->second == stage; ++at) ++end;
-    text += "stored " + std::to_string(first * word) + " " + std::to_string(end * word) + " " +
-            std::to_string(static_cast<int>(stage)) + "\n";
-  }
 }
 
 }  // namespace lanescope::ptx

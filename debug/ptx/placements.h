@@ -25,8 +25,7 @@ class Placements {
   void note(const Terms& terms, const History::Run& run, const std::byte* at, TermId id,
             bool is_maximum);
   /// Lines that read_provenance (gates/run/provenance.h) takes apart: the shared variable or the
-  /// allocation that they lie in, and from where on, runs of elements of a row; which stages put
-  /// something into which bytes of shared memory.
+  /// allocation that they lie in, and from where on, runs of elements of a row.
   std::string text(const GlobalMemory& memory) const;
 
  private:
@@ -43,14 +42,9 @@ class Placements {
     std::size_t bytes;
   };
   static std::optional<std::pair<std::size_t, Element>> element_of(const Terms& terms, TermId id);
-  void note_stage(const Terms& terms, const History::Run& run, const std::byte* at, TermId id,
-                  bool is_maximum);
-  void add_stages(std::string& text) const;
   static Room room_of(const Tile& tile, const GlobalMemory& memory);
 
   std::array<Tile, kinds> tiles_;
-  const History::Run* first_ = nullptr;  ///< block that stored something in shared memory
-  std::map<std::size_t, Stage> stages_;  ///< by words of that
 };
 
 }  // namespace lanescope::ptx

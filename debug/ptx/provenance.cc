@@ -100,7 +100,7 @@ class Following {
       }
     }
     add_made(text);
-    text += replay_.placements().text(memory_);
+    text += replay_.placements().text(memory_) + replay_.stored_stages().text();
     for (std::size_t row = 0; row < terms_.scored().size(); ++row) {
       if (terms_.scored()[row].empty()) continue;
       text += "scored " + std::to_string(row);

@@ -22,6 +22,7 @@ void TermReplay::note_stored(const std::byte* at, std::size_t bytes) {
       const bool is_maximum =
           terms_.is_score(own.term) && program_->one_stage_of(step_->instruction) == Stage::softmax;
       placements_.note(terms_, *run_, at + byte, own.term, is_maximum);
+      stored_stages_.note(terms_, *run_, at + byte, own.term, is_maximum);
     }
     before = own.term;
   }

@@ -13,6 +13,7 @@
 #include "debug/ptx/history.h"
 #include "debug/ptx/placements.h"
 #include "debug/ptx/roads.h"
+#include "debug/ptx/stored_stages.h"
 #include "debug/ptx/term_actions.h"
 #include "debug/ptx/term_shadow.h"
 #include "debug/ptx/terms.h"
@@ -77,6 +78,7 @@ class TermReplay {
   const std::map<std::pair<int, RoadId>, std::int64_t>& input_roads() const { return input_roads_; }
   const Roads& roads() const { return roads_; }
   const Placements& placements() const { return placements_; }
+  const StoredStages& stored_stages() const { return stored_stages_; }
   /// How often an instruction read numbers that a stage takes.
   using Reads = std::map<std::pair<const Program*, std::uint32_t>, std::map<Stage, std::int64_t>>;
   const Reads& reads() const { return reads_; }
@@ -177,6 +179,7 @@ class TermReplay {
   TermShadow& memory_;
   Roads roads_;
   Placements placements_;
+  StoredStages stored_stages_;
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
   std::int64_t products_[2] = {}, columns_[2] = {};
   Instructions masks_, rescales_[2], roundings_;

@@ -41,6 +41,20 @@ void add_way(const NumberMade& number, const Program& program, std::vector<std::
   }
 }
 
+/// Where the way of an infinity goes from x − (−inf) to the code's own −inf, such as the one that a
+/// maximum starts from: the difference.
+const NumberStep* difference_from_start(const NumberMade& nan, const Program& program) {
+  const auto& way = nan.way;
+  if (way.empty() || !program.origins[way.back().instruction].opcode.starts_with("mov")) {
+    return nullptr;
+  }
+  for (std::size_t i = way.size() - 1; i > 0; --i) {
+    const bool rises = way[i - 1].value > 0 && way[i].value < 0;
+    if (std::isinf(way[i].value) && std::isinf(way[i - 1].value) && rises) return &way[i - 1];
+  }
+  return nullptr;
+}
+
 std::string times(std::int64_t count) {
   return count == 1 ? "once" : std::to_string(count) + " times";
 }
@@ -90,6 +104,10 @@ simt::NanOrigin nan_origin(const NumbersMade& made, const Program& program) {
            : base == "rcp" || base == "div" ? Kind::division
                                             : Kind::other;
     if (kind == Kind::exponential || kind == Kind::narrowing) blamed = root;
+  }
+  if (const NumberStep* difference = difference_from_start(nan, program)) {
+    const std::uint32_t at = difference->instruction;
+    return {Kind::start, program.one_stage_of(at), program.line_of(at) + program.calls_of(at)};
   }
   const std::string_view base = base_at(nan.instruction);
   const auto operands = std::span(nan.operands).first(static_cast<std::size_t>(nan.count));

@@ -30,6 +30,7 @@ void write_runs(Page& page, const Location& location) {
     const char* verdict = run.checked   ? run.match ? "clean" : "fault"
                           : run.match   ? "match"
                           : run.variant ? "variant"
+                          : run.limit   ? "limit"
                                         : "diverged";
     rows.push_back({std::string("  ") + verdict, run.about, run.options.substr(start.size())});
   }
@@ -37,6 +38,7 @@ void write_runs(Page& page, const Location& location) {
   page.whole("  " + program_name() + " diff " + start + "...");
   for (const std::string& line : table_lines(rows, 3)) page.whole(line);
   for (const std::string& line : location.not_tried) page.whole("  not tried  " + line);
+  for (const std::string& line : location.limits) page.whole("  limit      " + line);
 }
 
 /// "qk", or "qk (not certain)" where the cause is certain and its stage is not.
@@ -146,13 +148,14 @@ std::string location_text(const Location& location, const Style& style) {
     return page.text();
   }
   if (!location.diagnosis) {
-    const auto checked = std::count_if(location.runs.begin(), location.runs.end(),
-                                       [](const LocateRun& run) { return run.checked; });
-    page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked) +
+    const auto checked = std::ranges::count_if(location.runs, &LocateRun::checked);
+    const auto beyond = std::ranges::count_if(location.runs, &LocateRun::limit);
+    page.whole("clean: " + std::to_string(std::ssize(location.runs) - checked - beyond) +
                    " runs match the reference" +
                    (checked == 0 ? "; none was under the memory checker"
                                  : ", " + std::to_string(checked) +
-                                       " under the memory checker find nothing"),
+                                       " under the memory checker find nothing") +
+                   (location.limits.empty() ? "" : "; limits: see above"),
                Colour::green);
     return page.text();
   }
@@ -171,6 +174,7 @@ std::string location_json(const Location& location) {
   json["recurrence"] =
       location.recurrence ? Json(location.recurrence->differences()) : Json::array();
   json["not_tried"] = location.not_tried;
+  json["limits"] = location.limits;
   json["source"] = location.source;
   json["warnings"] = location.warnings;
   const Divergence at =
@@ -210,7 +214,8 @@ std::string location_json(const Location& location) {
                             {"about", run.about},
                             {"match", run.match},
                             {"checked", run.checked},
-                            {"variant", run.variant}});
+                            {"variant", run.variant},
+                            {"limit", run.limit}});
   }
   json["others"] = Json::array();
   for (const Diagnosis& other : location.others) {

@@ -16,6 +16,7 @@ struct LocateRun {
   bool match = false;    ///< with the reference; of a run under the memory checker: nothing found
   bool checked = false;  ///< under the memory checker
   bool variant = false;  ///< outputs are right, of another recurrence than the reference's
+  bool limit = false;    ///< beyond what the kernel is made for, see Location::limits
 };
 
 /// What `locate` found.
@@ -23,6 +24,7 @@ struct Location {
   std::string kernel, backend;
   std::vector<LocateRun> runs;           ///< in the order in which they were made
   std::vector<std::string> not_tried;    ///< what the runs say nothing of, and why
+  std::vector<std::string> limits;       ///< of the kernel as a whole, which are no fault
   std::optional<Recurrence> recurrence;  ///< where outputs are right though it is another one
   std::optional<Diagnosis> diagnosis;    ///< where it is not clean
   /// A read of what nobody wrote, which values seemed to explain.
@@ -43,11 +45,12 @@ struct Location {
 std::string location_text(const Location& location, const Style& style);
 
 /// For programs, one JSON object: {kernel, backend, verdict: "clean", "variant" (right outputs of
-/// another recurrence) or "fault", recurrence: [how it differs], not_tried: [string], stage, site,
-/// tile, block, warp, lane, reg, row, col, cause, explanation, certain, stage_certain, evidence:
-/// [string], suspects: [{cause, explained, evidence}], source: [string], warnings: [string],
-/// memory: [what `check` reports], options, runs: [{options, about, match, checked, variant}],
-/// others: [{stage, site, tile, block, cause, certain, evidence}]}; what does not apply is null.
+/// another recurrence) or "fault", recurrence: [how it differs], not_tried: [string], limits:
+/// [string], stage, site, tile, block, warp, lane, reg, row, col, cause, explanation, certain,
+/// stage_certain, evidence: [string], suspects: [{cause, explained, evidence}], source: [string],
+/// warnings: [string], memory: [what `check` reports], options, runs: [{options, about, match,
+/// checked, variant, limit}], others: [{stage, site, tile, block, cause, certain, evidence}]}; what
+/// does not apply is null.
 std::string location_json(const Location& location);
 
 }  // namespace lanescope

@@ -13,9 +13,12 @@ namespace lanescope::simt {
 struct Origin {
   std::uint32_t copy = 0;  ///< counted from 1; 0: no copy brought it
   Swizzle swizzle{};
-  std::int32_t row = 0, col = 0;  ///< in the tensor: dimensions 1 and 0
-  std::int32_t plane = 0;         ///< dimensions 2 and up, as one number
-  const void* tensor = nullptr;   ///< where it begins in global memory
+  std::int64_t row = 0, col = 0;  ///< in the tensor: dimensions 1 and up as one number, and 0
+  std::int64_t address = 0;       ///< bytes from where the tensor begins, also outside of it
+  /// Bytes from element to element along dimensions 1 and 2: either may be the rows, where a map
+  /// takes the columns apart.
+  std::int64_t pitch[2] = {};
+  const void* tensor = nullptr;  ///< where it begins in global memory
 };
 
 /// A piece of asynchronous work: when in its agent's time, and the instruction that issued it.

@@ -147,14 +147,11 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
     const std::uint32_t copy = rank > 1 ? checker->async().next_copy() : 0;
     box.for_each_chunk([&](std::size_t offset, const void*, std::size_t, const auto& c) {
       Origin& origin = checker->async().origin(offset);
-      origin = {copy,
-                map.swizzle,
-                rank > 1 ? static_cast<std::int32_t>(c[1]) : 0,
-                static_cast<std::int32_t>(c[0]),
-                0,
-                map.base};
-      for (int i = rank - 1; i >= 2; --i) {
-        origin.plane = static_cast<std::int32_t>(origin.plane * map.size[i] + c[i]);
+      origin = {copy, map.swizzle, 0, c[0], c[0] * map.element_bytes, {}, map.base};
+      for (int i = rank - 1; i >= 1; --i) {
+        origin.row = origin.row * map.size[i] + c[i];
+        origin.address += c[i] * map.stride[i];
+        if (i <= 2) origin.pitch[i - 1] = map.stride[i];
       }
     });
   }

@@ -14,6 +14,38 @@ namespace {
 /// Which element of K 16-bit word `k` of an operand is.
 int element_of(const Product& what, int k) { return 2 * k / bytes_of(what.a_type); }
 
+/// Whether elements that are neighbours in an operand are so in the tensor that a copy brought them
+/// of: by the coordinates of its map, or in memory, where the map takes rows apart in panels.
+class Neighbours {
+ public:
+  explicit Neighbours(const Product& what) : bytes_(bytes_of(what.a_type)) {}
+
+  /// Of the elements so far and this one, `down` rows of the operand and `right` columns on.
+  bool hold(const Origin& origin, int down, int right) {
+    if (!first_) {
+      first_ = &origin;
+      down_ = down;
+      right_ = right;
+    }
+    down -= down_;
+    right -= right_;
+    ways_[0] = ways_[0] && origin.row == first_->row + down && origin.col == first_->col + right;
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t pitch = first_->pitch[i];
+      ways_[i + 1] = ways_[i + 1] && pitch > 0 &&
+                     origin.address == first_->address + down * pitch + right * bytes_;
+    }
+    return (ways_[0] || ways_[1] || ways_[2]) && origin.tensor == first_->tensor;
+  }
+  bool any() const { return first_ != nullptr; }
+
+ private:
+  std::int64_t bytes_;
+  const Origin* first_ = nullptr;
+  int down_ = 0, right_ = 0;
+  bool ways_[3] = {true, true, true};
+};
+
 }  // namespace
 
 /// Where what a warp reads does not lie in shared memory.
@@ -50,7 +82,7 @@ void AsyncBlock::check_operands(const Product& what, int warp, const AsyncWork& 
 bool AsyncBlock::is_as_copied(const Product& what, std::uint64_t descriptor, bool transposed,
                               int first_row, int rows) const {
   const MatrixDescriptor matrix(descriptor);
-  const Origin* first = nullptr;
+  Neighbours neighbours(what);
   bool agrees = true;
   for_each_chunk(descriptor, transposed, first_row, rows, [&](std::size_t address, int row, int k) {
     const std::size_t at = address - host_.shared_address();
@@ -59,10 +91,8 @@ bool AsyncBlock::is_as_copied(const Product& what, std::uint64_t descriptor, boo
     const int along = element_of(what, k);
     const int down = transposed ? along : row - first_row;
     const int right = transposed ? row - first_row : along;
-    if (!first) first = origin;
     agrees = agrees && origin && origin->swizzle == matrix.swizzle() &&
-             origin->tensor == first->tensor && origin->plane == first->plane &&
-             origin->row == first->row + down && origin->col == first->col + right;
+             neighbours.hold(*origin, down, right);
   });
   return agrees;
 }
@@ -108,9 +138,8 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
                                int first_row, int rows, const AsyncWork& work) {
   const MatrixDescriptor matrix(descriptor);
   BlockChecker& checker = *host_.checker();
-  const Origin* first = nullptr;
+  Neighbours neighbours(what);
   std::size_t first_at = 0;
-  int first_down = 0, first_right = 0;  // where it lies in the operand
   bool disagrees = false;
   const auto add_disagreement = [&](std::size_t at) {
     if (disagrees) return;
@@ -123,12 +152,12 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     // Of the rows of other warps, which tell of it themselves.
     if (at > host_.shared_bytes() || at + 16 > host_.shared_bytes()) return;
     // What a copy brought is whole: the operand goes on where no copy put anything.
-    if (first && checker.is_unwritten(host_.shared_memory() + at, 16)) {
+    if (neighbours.any() && checker.is_unwritten(host_.shared_memory() + at, 16)) {
       add_disagreement(at);
       return;
     }
     // Or where others than copies did, who rightly did not make it ready for a product.
-    if (first && checker.async().origin(at).copy == 0 &&
+    if (neighbours.any() && checker.async().origin(at).copy == 0 &&
         checker.misread(at, 16, work).kind != Kind::none &&
         fits_from_elsewhere(what, descriptor, transposed, first_row, rows)) {
       add_disagreement(first_at);
@@ -138,18 +167,11 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     const Origin* origin = checker.origin_of(at);
     if (!origin) return;
     // Where a copy brought the tile, neighbours in the tensor are neighbours in the operand.
-    int down = transposed ? k : row, right = transposed ? row : element_of(what, k);
-    if (!first) {
-      first = origin;
-      first_at = at;
-      first_down = down;
-      first_right = right;
+    const int down = transposed ? k : row, right = transposed ? row : element_of(what, k);
+    if (!neighbours.any()) first_at = at;
+    if (origin->swizzle != matrix.swizzle() || !neighbours.hold(*origin, down, right)) {
+      add_disagreement(at);
     }
-    down -= first_down;
-    right -= first_right;
-    const bool agrees = origin->swizzle == matrix.swizzle() && origin->row == first->row + down &&
-                        origin->col == first->col + right && origin->plane == first->plane;
-    if (!agrees) add_disagreement(at);
   });
 }
 

@@ -26,7 +26,8 @@ Action locate_command(Options& options) {
   add_kernel(options, run->kernel);
   add_run_options(options, *run);
   options.add_flag("--strict", run->strict,
-                   "another recurrence than the reference's is a fault, though outputs are right");
+                   "another recurrence than the reference's is a fault, though outputs are right, and so are "
+                   "indices of 32 bits");
   return [run](const Output& output) { return run_locate(*run, output); };
 }
 

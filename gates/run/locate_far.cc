@@ -1,5 +1,6 @@
 #include "gates/run/locate_far.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,42 +65,72 @@ std::vector<FarSide> sides_of(const RunOptions& given) {
   return {FarSide::heads, FarSide::queries};
 }
 
-/// Nothing where the SIMT machine does not run it.
-std::optional<FarHead> run_far(const RunOptions& options, FarSide side) {
-  try {
-    return run_far_head(options, side);
-  } catch (const Error&) {
-    return std::nullopt;
+/// A run with one side far.
+struct FarRun {
+  FarSide side;
+  std::string options;
+  FarHead far;
+};
+
+/// Each side that the kernel takes, where the SIMT machine runs it; of a kernel of the tree up to
+/// the first that is wrong.
+std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend) {
+  const bool has_ptx = is_module_path(given.kernel);
+  if (backend != "sim" && !has_ptx) return {};
+  RunOptions options = given;
+  if (has_ptx && backend != "sim") options.backend = "sim";
+  std::vector<FarRun> runs;
+  for (const FarSide side : sides_of(given)) {
+    try {
+      if (std::optional<FarHead> far = run_far_head(options, side)) {
+        runs.push_back({side, options_text(options, far->problem), std::move(*far)});
+        if (!runs.back().far.right() && !has_ptx) break;
+      }
+    } catch (const Error&) {
+      continue;
+    }
   }
+  return runs;
+}
+
+/// Whether nothing says that any index of a plain kernel were meant to go beyond 32 bits: no side
+/// is right, and where queries and keys are far together, O is not where it belongs either.
+bool is_narrow_throughout(const std::vector<FarRun>& runs) {
+  return std::ranges::all_of(runs, [](const FarRun& run) {
+    const bool is_square = run.far.problem.len_q == run.far.problem.len_kv;
+    return !run.far.right() && (!is_square || !run.far.fault.empty() || run.far.unwritten > 0);
+  });
 }
 
 }  // namespace
 
 void check_far_head(const RunOptions& given, Location& location) {
-  bool any = false;
-  for (const FarSide side : sides_of(given)) {
-    RunOptions options = given;
-    const bool has_ptx = is_module_path(given.kernel);
-    if (location.backend != "sim" && has_ptx) options.backend = "sim";
-    const std::optional<FarHead> far =
-        location.backend == "sim" || has_ptx ? run_far(options, side) : std::nullopt;
-    if (!far) continue;
-    any = true;
-    location.runs.push_back({options_text(options, far->problem), about(side), far->right()});
-    if (far->right()) continue;
-    location.options = location.runs.back().options;
-    location.too_large = true;
-    const std::optional<FarHead> near_keys =
-        side == FarSide::heads ? run_far_head(given, FarSide::query_heads) : std::nullopt;
-    location.diagnosis = overflow_of(*far, side, near_keys && near_keys->right());
-    const Divergence& at = *location.diagnosis->first;
-    if (!is_module_path(given.kernel)) {
-      location.source = source_places(
-          given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen), at.stage, at.site);
-    }
+  const std::vector<FarRun> runs = far_runs(given, location.backend);
+  if (runs.empty()) {
+    location.not_tried.push_back("tensors of more than 2^31 elements");
     return;
   }
-  if (!any) location.not_tried.push_back("tensors of more than 2^31 elements");
+  const bool is_limit = is_module_path(given.kernel) && !given.strict && is_narrow_throughout(runs);
+  if (is_limit) {
+    location.limits.push_back(
+        "all indices are of 32 bits: right for tensors of fewer than 2^31 elements");
+  }
+  for (const FarRun& run : runs) {
+    location.runs.push_back({run.options, about(run.side), run.far.right()});
+    location.runs.back().limit = is_limit;
+  }
+  const auto wrong = std::ranges::find_if(runs, [](const FarRun& run) { return !run.far.right(); });
+  if (is_limit || wrong == runs.end()) return;
+  location.options = wrong->options;
+  location.too_large = true;
+  const std::optional<FarHead> near_keys =
+      wrong->side == FarSide::heads ? run_far_head(given, FarSide::query_heads) : std::nullopt;
+  location.diagnosis = overflow_of(wrong->far, wrong->side, near_keys && near_keys->right());
+  const Divergence& at = *location.diagnosis->first;
+  if (!is_module_path(given.kernel)) {
+    location.source = source_places(
+        given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen), at.stage, at.site);
+  }
 }
 
 }  // namespace lanescope

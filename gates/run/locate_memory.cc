@@ -203,6 +203,7 @@ void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& valu
   const bool of_nan = values.cause == Cause::non_finite || values.cause == Cause::unexplained ||
                       values.cause == Cause::masked_row_unguarded ||
                       values.cause == Cause::divided_by_zero ||
+                      (values.cause == Cause::written_zero && !values.certain) ||
                       (values.cause == Cause::precision_lost && nan.kind == Kind::exponential);
   if (nan.kind == Kind::none || !values.first || !is_output(values.first->site) || !of_nan) return;
   if (nan.stage) values.first->stage = *nan.stage;
@@ -212,12 +213,18 @@ void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& valu
   }
   const Cause cause = nan.kind == Kind::difference               ? Cause::masked_row_unguarded
                       : nan.kind == Kind::division && empty_rows ? Cause::divided_by_zero
+                      : nan.kind == Kind::start                  ? Cause::stale_operand
                       : nan.kind == Kind::exponential || nan.kind == Kind::narrowing
                           ? Cause::overflow
                           : values.cause;
   if (nan.kind == Kind::exponential) {
     values.evidence.push_back(
         "2^x is infinite: what is subtracted from the scores is not the "
+        "maximum that their row has so far");
+  }
+  if (nan.kind == Kind::start) {
+    values.evidence.push_back(
+        "what is subtracted from the scores is the -inf that their maximum starts from, not the "
         "maximum that their row has so far");
   }
   if (cause == values.cause) return;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "debug/ptx/machine.h"
@@ -82,6 +83,8 @@ class Block final : public simt::AsyncHost {
   TensorMapOrder& maps() { return order_of_grid_.maps; }
   NumbersMade& numbers() { return numbers_; }
   NumberOrigins& origins() { return origins_; }
+  /// The first NaN that each instruction made of numbers that are none.
+  std::unordered_map<std::uint32_t, NumberMade>& nans() { return nans_; }
   Recording* recording() { return grid_.history ? &recording_ : nullptr; }
   /// Which row tile a thread computes, as markers say it; as long as they do not, the one that has
   /// the block's index.
@@ -175,6 +178,7 @@ class Block final : public simt::AsyncHost {
   Cluster& cluster_;
   const int rank_;
   NumbersMade numbers_;
+  std::unordered_map<std::uint32_t, NumberMade> nans_;
   NumberOrigins origins_;
   Recording recording_;
   Tally tally_;

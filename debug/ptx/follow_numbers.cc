@@ -1,7 +1,7 @@
 // Where numbers come from that are not finite: the first NaN and the first infinity that a kernel
-// makes, and the way of the NaN back to memory, a constant or finite numbers. Registers of up to 32
-// bits are followed through arithmetic, moves, conversions, shuffles, matrix products and shared
-// memory; not through local memory, cp.async and wgmma.
+// makes, of NaNs the first that it stores, and the way of the NaN back to memory, a constant or
+// finite numbers. Registers of up to 32 bits are followed through arithmetic, moves, conversions,
+// shuffles, matrix products and shared memory; not through local memory, cp.async and wgmma.
 
 #include <algorithm>
 #include <bit>
@@ -82,7 +82,9 @@ std::uint32_t not_finite(Type type, const std::byte* at) {
 
 }  // namespace
 
-bool Warp::follows_numbers() const { return !origins_.empty() && block_.numbers().nan.block < 0; }
+bool Warp::follows_numbers() const {
+  return !origins_.empty() && !block_.numbers().nan_leaves && !block_.origins().is_full();
+}
 
 void Warp::set_origin(Place place, int lane, std::uint32_t node) {
   if (place < carry_place || place >= program_.constants_at) return;
@@ -116,13 +118,17 @@ std::uint32_t Warp::origin_of(const Place* sources, int count, int lane, bool of
 }
 
 void Warp::note_made(int lane, float value, std::uint32_t from, const float* operands, int count) {
-  NumberMade& first = std::isnan(value) ? block_.numbers().nan : block_.numbers().infinity;
-  if (first.block >= 0) return;
+  NumbersMade& made = block_.numbers();
+  const bool is_nan = std::isnan(value);
+  if (is_nan ? block_.nans().contains(pc()) : made.infinity.block >= 0) return;
   for (int i = 0; i < count; ++i) {
-    if (std::isnan(value) ? std::isnan(operands[i]) : !std::isfinite(operands[i])) return;
+    if (is_nan ? std::isnan(operands[i]) : !std::isfinite(operands[i])) return;
   }
-  first = {block_.index(), thread(lane), pc(), value, {}, count, block_.origins().way_to(from)};
+  NumberMade first{
+      block_.index(), thread(lane), pc(), value, {}, count, block_.origins().way_to(from)};
   std::copy_n(operands, count, first.operands.begin());
+  if (is_nan) block_.nans().emplace(pc(), first);
+  if (!is_nan || made.nan.block < 0) (is_nan ? made.nan : made.infinity) = std::move(first);
 }
 
 void Warp::do_and_follow(const Instruction& in, std::uint32_t mask) {
@@ -172,7 +178,6 @@ void Warp::do_and_follow(const Instruction& in, std::uint32_t mask) {
                                       : number_in(in.takes, registers_, in.s[i], lane);
       }
       note_made(lane, value, from, operands, count);
-      if (!follows_numbers()) return;
     }
     if ((in.moves || in.selects) && from != 0) {
       set_origin(in.d, lane, from);
@@ -213,7 +218,6 @@ void Warp::follow_exchange(const Instruction& in, std::uint32_t mask, bool multi
       const bool of_nan = from != 0 && std::isnan(block_.origins().value(from));
       if (multiplies && (std::isnan(value) ? !of_nan : from == 0)) {
         note_made(lane, value, from, nullptr, 0);
-        if (!follows_numbers()) return;
       }
       set_origin(results[i], lane, block_.origins().add({pc(), thread(lane), value, 0}, from));
     }
@@ -256,7 +260,13 @@ void Warp::follow_store(Place place, int lane, const std::byte* at) {
   if (offset < shared_bytes_) {
     block_.origins().store(offset, node);
   } else if (node != 0 && !is_private(at)) {
-    block_.numbers().leaves = true;
+    NumbersMade& made = block_.numbers();
+    made.leaves = true;
+    if (made.nan_leaves || !std::isnan(block_.origins().value(node))) return;
+    const auto maker = block_.nans().find(block_.origins().maker_of(node));
+    if (maker == block_.nans().end()) return;  // it comes from memory
+    made.nan = maker->second;
+    made.nan_leaves = true;
   }
 }
 

@@ -107,11 +107,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
     for (const auto& block : runner->blocks()) blocks.push_back(block.get());
   }
   for (Block* block : blocks) {
-    if (!grid.numbers) break;
-    const NumbersMade& made = block->numbers();
-    grid.numbers->leaves = grid.numbers->leaves || made.leaves;
-    if (made.nan.before(grid.numbers->nan)) grid.numbers->nan = made.nan;
-    if (made.infinity.before(grid.numbers->infinity)) grid.numbers->infinity = made.infinity;
+    if (grid.numbers) grid.numbers->add(block->numbers());
   }
   if (grid.slice) {
     grid.slice->found = slice_of(*grid.history, grid.slice->begin, grid.slice->bytes, *grid.memory);

@@ -37,10 +37,21 @@ struct NumberMade {
   }
 };
 /// Of the first block in which that happened: the first instruction that made a NaN of operands
-/// that are none, and the first that made an infinity of finite ones.
+/// that are none, before others one whose NaN goes to global memory, and the first that made an
+/// infinity of finite ones.
 struct NumbersMade {
   NumberMade nan, infinity;
-  bool leaves = false;  ///< one that is not finite goes to global memory
+  bool leaves = false;      ///< one that is not finite goes to global memory
+  bool nan_leaves = false;  ///< `nan` does
+
+  void add(const NumbersMade& other) {
+    const bool is_better =
+        nan_leaves == other.nan_leaves ? other.nan.before(nan) : other.nan_leaves;
+    if (is_better) nan = other.nan;
+    if (other.infinity.before(infinity)) infinity = other.infinity;
+    leaves = leaves || other.leaves;
+    nan_leaves = nan_leaves || other.nan_leaves;
+  }
 };
 
 /// Bytes of memory that a backward slice is wanted of, and the one of the first block that wrote

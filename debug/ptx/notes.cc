@@ -115,6 +115,8 @@ simt::NanOrigin nan_origin(const NumbersMade& made, const Program& program) {
   if (kind == Kind::other && base == "div" && !any_infinite) kind = Kind::division;
   const bool is_sum = base == "sub" || base == "add" || base == "fma";
   const bool of_zero = std::ranges::any_of(operands, [](float x) { return x == 0; });
+  const bool is_quotient = base == "div" || base == "mul";
+  if (kind == Kind::division && of_zero && is_quotient) kind = Kind::empty;
   if (kind == Kind::other && is_sum && any_infinite && !of_zero) kind = Kind::difference;
   return {kind, program.one_stage_of(blamed),
           program.line_of(nan.instruction) + program.calls_of(nan.instruction)};

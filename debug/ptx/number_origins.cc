@@ -1,6 +1,7 @@
 #include "debug/ptx/number_origins.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "debug/ptx/program.h"
@@ -45,10 +46,15 @@ void describe_numbers(Instruction& in, std::string_view opcode, std::size_t oper
 }
 
 std::uint32_t NumberOrigins::add(const NumberStep& step, std::uint32_t from) {
-  constexpr std::size_t most = 1 << 20;
-  if (nodes_.size() >= most) return 0;
+  if (is_full()) return 0;
   nodes_.push_back({step, from});
   return static_cast<std::uint32_t>(nodes_.size());
+}
+
+std::uint32_t NumberOrigins::maker_of(std::uint32_t node) const {
+  const Node* at = &nodes_[node - 1];
+  while (at->from != 0 && std::isnan(value(at->from))) at = &nodes_[at->from - 1];
+  return at->step.instruction;
 }
 
 std::vector<NumberStep> NumberOrigins::way_to(std::uint32_t node) const {

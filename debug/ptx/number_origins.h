@@ -33,6 +33,9 @@ class NumberOrigins {
   bool is_at(std::uint32_t node, std::uint32_t instruction) const {
     return node != 0 && nodes_[node - 1].step.instruction == instruction;
   }
+  /// The instruction that made the NaN that has come to `node`, of numbers that are none.
+  std::uint32_t maker_of(std::uint32_t node) const;
+  bool is_full() const { return nodes_.size() >= most; }
   /// The last step first.
   std::vector<NumberStep> way_to(std::uint32_t node) const;
 
@@ -42,6 +45,8 @@ class NumberOrigins {
   bool any_stored() const { return !shared_.empty(); }
 
  private:
+  static constexpr std::size_t most = 1 << 20;
+
   struct Node {
     NumberStep step;
     std::uint32_t from;

@@ -69,7 +69,10 @@ class Checker {
   }
   /// The first NaN, for programs.
   const NanOrigin& nan_origin() const { return nan_origin_; }
-  void note_nan(const NanOrigin& origin) { nan_origin_ = origin; }
+  /// Of several launches the first's that made one.
+  void note_nan(const NanOrigin& origin) {
+    if (nan_origin_.kind == NanOrigin::Kind::none) nan_origin_ = origin;
+  }
 
   std::size_t shared_bytes() const { return shared_bytes_; }
   /// The tiles in shared memory that the kernel named, in their order.

@@ -14,7 +14,8 @@ struct NanOrigin {
     none,
     difference,   ///< −inf − (−inf)
     start,        ///< the infinity of x − (−inf), where −inf is a constant of the code
-    division,     ///< by zero: 0 / 0, or the infinity of 1 / 0
+    division,     ///< by zero, or the infinity of that
+    empty,        ///< 0 / 0, or 0 times the infinity of 1 / 0
     exponential,  ///< an infinity that 2^x made of a finite number
     narrowing,    ///< an infinity that a conversion to fewer bits made of a finite number
     other,

@@ -1,6 +1,7 @@
 #include "gates/run/locate_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -200,20 +201,20 @@ bool may_have_empty_rows(const RunOptions& options) {
 /// `empty_rows`: there may be rows that see no key, whose sum is zero.
 void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& values) {
   using Kind = simt::NanOrigin::Kind;
-  const bool of_nan = values.cause == Cause::non_finite || values.cause == Cause::unexplained ||
-                      values.cause == Cause::masked_row_unguarded ||
-                      values.cause == Cause::divided_by_zero ||
-                      (values.cause == Cause::written_zero && !values.certain) ||
+  if (nan.kind == Kind::none || !values.first || !is_output(values.first->site)) return;
+  // A guard against a row sum of 0 makes zeros of NaN.
+  const bool of_nan = !std::isfinite(values.first->got) || values.cause == Cause::written_zero ||
                       (values.cause == Cause::precision_lost && nan.kind == Kind::exponential);
-  if (nan.kind == Kind::none || !values.first || !is_output(values.first->site) || !of_nan) return;
+  if (!of_nan) return;
   if (nan.stage) values.first->stage = *nan.stage;
   if (values.cause == Cause::precision_lost) {  // the nearest rounding to what is not finite
     values.first->stage = nan.stage.value_or(Stage::softmax);
     values.evidence.clear();
   }
-  const Cause cause = nan.kind == Kind::difference               ? Cause::masked_row_unguarded
-                      : nan.kind == Kind::division && empty_rows ? Cause::divided_by_zero
-                      : nan.kind == Kind::start                  ? Cause::stale_operand
+  const Cause cause = nan.kind == Kind::difference ? Cause::masked_row_unguarded
+                      : nan.kind == Kind::empty || (nan.kind == Kind::division && empty_rows)
+                          ? Cause::divided_by_zero
+                      : nan.kind == Kind::start ? Cause::stale_operand
                       : nan.kind == Kind::exponential || nan.kind == Kind::narrowing
                           ? Cause::overflow
                           : values.cause;

@@ -32,8 +32,6 @@ void Placements::note(const Terms& terms, const History::Run& run, const std::by
     tile.first = element;
   }
   if (is_shared != tile.is_shared || (is_shared && &run != tile.run)) return;
-  // As many as show how they lie.
-  constexpr std::uint32_t most = 128;
   const auto is_far = [](std::uint32_t a, std::uint32_t b) {
     return std::max(a, b) - std::min(a, b) >= most;
   };

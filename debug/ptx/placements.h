@@ -20,6 +20,8 @@ class Placements {
  public:
   /// An element of Q, K or V, the score or the weight of a row and a key.
   static constexpr std::size_t kinds = 5;
+  /// Rows and columns that are kept: as many as show how they lie.
+  static constexpr std::uint32_t most = 128;
 
   /// A block puts a term there; a score as the maximum of others.
   void note(const Terms& terms, const History::Run& run, const std::byte* at, TermId id,

@@ -124,17 +124,18 @@ class Planner {
     square(of_keys("scores far below 0", rows_, 2), 2 * side_).options.input = "low";
     // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
     if (is_module_path(given_.kernel)) {
-      square(of_keys("the maximum rises steeply", rows_, 3 * side_ / bc_), 3 * side_)
-          .options.input = "steep";
+      square(of_keys("the maximum rises steeply", rows_, 5), 3 * side_).options.input = "steep";
       square(of_keys("a key far above all others", rows_, 2), 2 * side_).options.input = "lone";
     }
-    square(of_keys("more tiles than rings of buffers hold", rows_, 9), rounded_up(9 * bc_, br_))
+    // A number of tiles that none divides: who gives out so many to each of several leaves some.
+    square(of_keys("more tiles than rings of buffers hold", rows_, 11), rounded_up(11 * bc_, br_))
         .checked = true;
     add_causal("causal, the maximum rises in every tile", length_text(2 * side_ + 1, 2 * side_ + 1))
         .options.input = "rising";
     // Where fewer warps have rows, fewer wait for each other.
     Probe& lone = add("one query, more tiles than a warp has lanes",
                       length_text(1, (most_tiles - 1) * bc_ + 5));
+    lone.other_shapes.push_back(shape_text(length_text(1, (most_tiles - 1) * bc_)));
     lone.checked = lone.large = true;
   }
 

@@ -152,7 +152,7 @@ void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOpti
   const TermsElsewhere elsewhere{[&] {
                                    // A run that breaks off is not followed.
                                    Provenance::Outline outline = outline_of(failed);
-                                   return outline.reads.empty() ? outline_of(right) : outline;
+                                   return outline.empty() ? outline_of(right) : outline;
                                  },
                                  [&](const TermFault& fault) { return is_found_in(right, fault); }};
   weigh_terms(judged.value_or(TermJudgement{}), lacks_rows, elsewhere, location);

@@ -35,6 +35,16 @@ void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosi
   if (!reads_unwritten_shared(diagnosis)) return;
   const CheckReport::Item& item = diagnosis.memory.front();
   if (item.stage && item.stage != Stage::load) return;
+  // Where all tiles are filled that a product takes, it reads beside them.
+  const std::optional<Stage> reader = stage_named_in(item.access_line);
+  const auto& [q, k, v] = shared.is_whole;
+  if (reader == Stage::qk ? q && k : reader == Stage::pv && v) {
+    set_stage(*reader, diagnosis);
+    diagnosis.cause = Cause::wrong_source;
+    diagnosis.evidence.push_back(std::string("the tiles that ") + name_of(*reader) +
+                                 " takes are filled without a gap: it reads beside them");
+    return;
+  }
   if (const auto stage = shared.stage_around(item.finding.offset)) set_stage(*stage, diagnosis);
 }
 

@@ -237,6 +237,25 @@ Provenance read_provenance(const std::string& path) {
   return all;
 }
 
+bool Provenance::Placed::is_whole(std::int64_t tile_rows, std::int64_t length, std::int64_t columns,
+                                  std::int64_t element_bytes) const {
+  columns = std::min<std::int64_t>(columns, ptx::Placements::most);
+  if (at.empty()) return false;
+  const std::int64_t first_row = at.begin()->first.first;
+  std::map<std::int64_t, std::vector<std::int64_t>> tiles;
+  for (const auto& [element, place] : at) {
+    tiles[(element.first - first_row) / tile_rows].push_back(place);
+  }
+  return std::ranges::all_of(tiles, [&](const auto& tile) {
+    const auto elements = std::ssize(tile.second);
+    const auto [first, last] = std::ranges::minmax(tile.second);
+    const bool may_end = tiles.size() > 1 && &tile == &*tiles.rbegin();
+    const bool is_full =
+        may_end ? elements % columns == 0 : elements == std::min(tile_rows, length) * columns;
+    return is_full && last - first < tile_rows * columns * element_bytes;
+  });
+}
+
 Provenance follow_provenance(PreparedRun& run) {
   const Problem& p = run.request.problem;
   const auto side = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
@@ -253,7 +272,14 @@ Provenance follow_provenance(PreparedRun& run) {
   run.request.lookout = &lookout;
   const Dump dump = launch(*run.module, run.module_name, run.request);
   run.request.lookout = nullptr;
-  return dump.info.broke_off() ? Provenance{} : read_provenance(file.path());
+  if (dump.info.broke_off()) return {};
+  Provenance all = read_provenance(file.path());
+  for (std::size_t i = 0; i < all.outline.shared.is_whole.size(); ++i) {
+    all.outline.shared.is_whole[i] =
+        all.placed[i].is_whole(i == 0 ? run.module->br : run.module->bc,
+                               i == 0 ? p.len_q : p.len_kv, p.d, size_of(run.module->dtype));
+  }
+  return all;
 }
 
 }  // namespace lanescope

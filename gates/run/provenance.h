@@ -70,6 +70,10 @@ struct Provenance {
   struct Placed {
     std::int64_t room = 0;
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> at;
+    /// Whether all rows of each tile that there is are there, as far as they are kept, within the
+    /// bytes of one. `length`: rows of Q, or K and V.
+    bool is_whole(std::int64_t tile_rows, std::int64_t length, std::int64_t columns,
+                  std::int64_t element_bytes) const;
   };
 
   /// Lines that put parts of rows together; others behind the products that do nothing else.
@@ -82,6 +86,8 @@ struct Provenance {
   struct SharedMemory {
     std::vector<std::pair<std::int64_t, std::int64_t>> variables;
     std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, Stage>> stored;
+    /// Of Q, K and V: whether its tiles are all there, in as many bytes as they have.
+    std::array<bool, 3> is_whole{};
     /// Of bytes that nobody wrote: who puts numbers to both sides of them, in the variable that
     /// they lie in; nothing where that are several, or none.
     std::optional<Stage> stage_around(std::int64_t offset) const;
@@ -93,6 +99,7 @@ struct Provenance {
     SharedMemory shared;
     std::map<std::string, Stage> reads;  ///< by line: the stage that takes what it reads
     std::vector<std::string> roundings;  ///< lines that round O before it is divided by l
+    bool empty() const { return reads.empty() && shared.stored.empty(); }
   };
 
   std::map<std::int64_t, Meeting> meetings;

@@ -78,20 +78,30 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   }
 }
 
-/// In the first problem in which anything can be seen; a kernel that failed on a GPU may be none
-/// for the SIMT machine.
+/// In the first problem in which anything can be seen, and all inputs are read where the caller has
+/// them; a kernel that failed on a GPU may be none for the SIMT machine.
 std::optional<Sightings> look_in(const std::vector<RunOptions>& failed) {
+  // A second, or some; more where that is needed.
+  constexpr std::int64_t few = std::int64_t{3} << 18, some = std::int64_t{1} << 21,
+                         many = std::int64_t{1} << 24;
+  std::optional<Sightings> first;
+  std::vector<const RunOptions*> looked_in;
   try {
-    // A second, or some.
-    for (const std::int64_t most_products : {std::int64_t{3} << 18, std::int64_t{1} << 21}) {
+    for (const std::int64_t most_products : {few, some, many}) {
+      if (most_products == many && !first) break;
       for (const RunOptions& options : failed) {
-        if (std::optional<Sightings> seen = look_for_numbers(options, most_products)) return seen;
+        if (std::ranges::find(looked_in, &options) != looked_in.end()) continue;
+        std::optional<Sightings> seen = look_for_numbers(options, most_products);
+        if (!seen) continue;
+        if (!seen->skips_input) return seen;
+        looked_in.push_back(&options);
+        if (!first) first = std::move(seen);
       }
     }
   } catch (const Error&) {
-    return std::nullopt;
+    return first;
   }
-  return std::nullopt;
+  return first;
 }
 
 }  // namespace

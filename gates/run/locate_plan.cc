@@ -43,16 +43,25 @@ class Planner {
       probe.other_shapes.push_back(shape_text(length_text(length, length)));
       return probe;
     };
+    // One query, which sees all keys: of several heads, for a single row fits many an explanation.
+    const auto one_query = [&](Probe& probe, int keys) {
+      for (const char* const heads : {"h=8,", ""}) {
+        probe.other_shapes.push_back(shape_text(heads + length_text(1, keys)));
+      }
+    };
     const auto of_keys = [&](const std::string& about, int rows, int tiles) -> Probe& {
       Probe& probe = add(about, length_text(rows, tiles * bc_));
-      if (rows != br_) probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
+      if (rows != br_ && br_ > 1) {
+        probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
+      }
+      one_query(probe, tiles * bc_);
       return probe;
     };
-    // Who decodes takes few queries, or one, which sees all keys.
+    // Who decodes takes few queries, or one.
     const auto decoding = [&](Probe& probe, int rows, int keys) {
       if (probe.options.causal) rows = std::max(rows, 4);
       probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
-      if (!probe.options.causal) probe.other_shapes.push_back(shape_text(length_text(1, keys)));
+      if (!probe.options.causal) one_query(probe, keys);
     };
     square(of_keys("a single tile", rows_, 1), side_);
     Probe& several = square(of_keys("several tiles", rows_, 3), 3 * side_);
@@ -135,7 +144,7 @@ class Planner {
     // Where fewer warps have rows, fewer wait for each other.
     Probe& lone = add("one query, more tiles than a warp has lanes",
                       length_text(1, (most_tiles - 1) * bc_ + 5));
-    lone.other_shapes.push_back(shape_text(length_text(1, (most_tiles - 1) * bc_)));
+    one_query(lone, (most_tiles - 1) * bc_);
     lone.checked = lone.large = true;
   }
 

@@ -53,7 +53,7 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
 
 /// The first problem that tells.
 std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, Precision how) {
-  constexpr int most = 3;
+  constexpr int most = 4;
   std::optional<TermJudgement> whole, misplaced;
   int followed = 0;
   std::vector<const RunOptions*> known;

@@ -151,6 +151,7 @@ class Counting {
         elsewhere += splits && !reads_itself(first + key, rows_[i]);
       }
     }
+    s.skips_input = (reads_q || reads_k || reads_v) && !(reads_q && reads_k && reads_v);
     s.reads_all = reads_q && reads_k && reads_v && s.queries > 0 && s.unread_q == 0 &&
                   s.unread_k == 0 && s.unread_v == 0;
     // The others of its cluster read the most of V: what they made of it meets in one of them.

@@ -54,6 +54,11 @@ std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions
     return may_be_looked_for(parse_shape(options.preset, options.shape, options.causal),
                              most_products);
   });
+  // Of those, what rows of heads that share keys make of each other no single head shows.
+  std::stable_partition(rest, all.end(), [](const RunOptions& options) {
+    const Problem problem = parse_shape(options.preset, options.shape, options.causal);
+    return problem.heads > problem.heads_kv;
+  });
   for (RunOptions& smaller : smaller_ones(failed)) all.insert(all.begin(), std::move(smaller));
   if (location.diagnosis->cause == Cause::out_of_bounds) {
     // Small enough to lie within what may be read and written beside the tensors.

@@ -88,6 +88,12 @@ class Contest {
     const Finding* const flaw = named_flaw(standing_);
     const bool composed = flaw && flaw->other_cause;
     if (composed) standing_.certain = false;
+    if (is_refuted_by_numbers()) {
+      standing_.certain = false;
+      take_stage();
+      location_.source = fault_.lines;
+      return;
+    }
     const bool sure = standing_.sure() && !of_memory;
     if (sure && !moves_row() && standing_.cause != fault_.cause) {
       take_lines();
@@ -110,6 +116,12 @@ class Contest {
   }
 
  private:
+  /// Whether a flaw is of a stage whose numbers are right: the first that are wrong are a merge's.
+  bool is_refuted_by_numbers() const {
+    return named_flaw(standing_) && standing_.memory.empty() && is_whole_ &&
+           fault_.stage == Stage::combine && stage_ && *stage_ < Stage::epilogue;
+  }
+
   /// Whether the access that the checker found comes of what the terms say.
   bool is_consequence() const {
     if (fault_.of_place && reads_unwritten()) return true;

@@ -41,6 +41,16 @@ std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions
                                        std::vector<RunOptions> all_failed,
                                        const std::vector<Probe>& probes, const Location& location) {
   std::vector<RunOptions> all = std::move(all_failed);
+  for (const Probe& probe : probes) {
+    const bool is_wrong = std::ranges::any_of(location.runs, [&](const LocateRun& run) {
+      return run.about == probe.about && !run.match && !run.checked && !run.limit;
+    });
+    const bool is_known = std::ranges::any_of(all, [&](const RunOptions& other) {
+      return other.shape == probe.options.shape && other.input == probe.options.input &&
+             other.causal == probe.options.causal;
+    });
+    if (is_wrong && !is_known) all.push_back(probe.options);
+  }
   // Of inputs that are much alike, or few of which count, terms tell less; so does one row, which
   // others would be taken for.
   const auto rest = std::stable_partition(all.begin(), all.end(), [](const RunOptions& options) {

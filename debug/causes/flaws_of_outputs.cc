@@ -39,8 +39,10 @@ void add_divisions(const DumpInfo& info, Flaws& flaws) {
     const std::string by = division == Division::running_sum ? "l" : "the tile's own sum";
     add(Cause::normalised_twice, Stage::pv, "whose P is divided by " + by + " in every tile, O too",
         0, [=](RowPlan& plan) { plan.p_divided = division; });
-    add(Cause::normalised_twice, Stage::pv,
-        "whose P is divided by " + by + " in every tile, O no more", 1, [=](RowPlan& plan) {
+    // Who divides P by l of so far has to bring what earlier tiles gave to that l, too.
+    add(division == Division::running_sum ? Cause::not_rescaled : Cause::normalised_twice,
+        Stage::pv, "whose P is divided by " + by + " in every tile, O no more", 1,
+        [=](RowPlan& plan) {
           plan.p_divided = division;
           plan.output = OutputRule::undivided;
         });

@@ -7,6 +7,25 @@
 
 namespace lanescope {
 
+/// Whether rows meet all keys of their own head, and those that lie behind them.
+bool TermJudging::goes_on_behind_own(const Found& found) const {
+  std::map<std::int64_t, std::int64_t> next;  // by row of Q, the first key of another head
+  for (const auto& [x, y] : found.samples) {
+    const Term& q = x.kind == "q" ? x : y;
+    const Term& k = x.kind == "q" ? y : x;
+    const auto [at, is_new] = next.try_emplace(q.row, k.row);
+    if (!is_new) at->second = std::min(at->second, k.row);
+  }
+  return !next.empty() && std::ranges::all_of(next, [&](const auto& meets) {
+    const auto [row, other] = meets;
+    const auto scored = all_.scored.find(row);
+    const std::int64_t first = first_key_of(row);
+    const Set own = {{first, first + p_.len_kv - 1}};
+    return other == first + p_.len_kv && scored != all_.scored.end() &&
+           without(own, scored->second[0]).empty();
+  });
+}
+
 /// Of rows of Q and keys that do not belong together.
 void TermJudging::explain_heads(const Found& found, TermFault& fault, std::string& what) const {
   // What is stored as this row has another's Q.
@@ -48,6 +67,12 @@ void TermJudging::explain_heads(const Found& found, TermFault& fault, std::strin
     return;
   }
   fault.stage = Stage::load;
+  if (goes_on_behind_own(found)) {
+    fault.cause = Cause::out_of_bounds;
+    fault.operand = 1;
+    what = "keys are taken behind the last one of a head: those of the next, or of none";
+    return;
+  }
   fault.operand = 2 * of_q > std::ssize(found.rows) ? 0 : 1;
   fault.cause = Cause::wrong_head;
   what = std::string("a row of Q meets keys of ") +

@@ -54,6 +54,7 @@ class TermJudging : public TermRows {
 
   void explain(const Found& found, TermFault& fault, std::string& what) const;
   void explain_products(const Found& found, TermFault& fault, std::string& what) const;
+  bool goes_on_behind_own(const Found& found) const;
   void explain_heads(const Found& found, TermFault& fault, std::string& what) const;
   void explain_rows(const Found& found, TermFault& fault, std::string& what) const;
   void explain_values(const Found& found, TermFault& fault, std::string& what) const;

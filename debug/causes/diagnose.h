@@ -67,6 +67,10 @@ void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory);
 /// scales, was never set.
 bool updates_unwritten(const Diagnosis& memory);
 
+/// Whether bytes of global memory that nobody wrote are read, and all others of their region are as
+/// well: who stores there leaves them out, or stores in another's place.
+bool is_left_out(const CheckReport::Item& item);
+
 /// Whether a stage reads bytes of shared memory that nobody wrote, of a kernel that does not say
 /// what lies there: who fills a tile may leave them out, or the stage reads beside it.
 bool may_be_unfilled(const Diagnosis& memory);

@@ -155,7 +155,7 @@ void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
   // Who writes it is a softmax as well: that keeps its own maxima and sums there.
   if (f.earlier.place != 0 && stage_named_in(item.earlier_line) == Stage::softmax) return;
   if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
-    item.stage = Stage::combine;
+    item.stage = is_left_out(item) ? Stage::epilogue : Stage::combine;
     diagnosis.evidence.push_back(
         item.region + " has " + std::to_string(item.region_bytes) +
         " bytes, too few for scores: what is weighed are the results of splits, in combine");

@@ -12,6 +12,11 @@ bool updates_unwritten(const Diagnosis& memory) {
          memory.memory.front().finding.updates;
 }
 
+bool is_left_out(const CheckReport::Item& item) {
+  return item.finding.kind == simt::Kind::uninitialised_read && item.finding.unread == 0 &&
+         item.region_bytes > 0 && !item.site && !item.finding.updates;
+}
+
 bool may_be_unfilled(const Diagnosis& memory) {
   if (memory.cause != Cause::uninitialised_read || memory.memory.empty()) return false;
   if (updates_unwritten(memory)) return false;

@@ -9,7 +9,7 @@ using simt::Kind;
 using simt::Party;
 
 AreaShadow::AreaShadow(std::size_t bytes, bool written)
-    : pages_(std::make_unique<Page[]>(bytes / page_bytes + 1)) {
+    : pages_count_(bytes / page_bytes + 1), pages_(std::make_unique<Page[]>(pages_count_)) {
   if (written) note_write(0, bytes);
 }
 
@@ -32,6 +32,14 @@ std::size_t AreaShadow::ByteSet::find_missing(std::size_t first, std::size_t cou
     first = (first / 64 + 1) * 64;
   }
   return end;
+}
+
+std::size_t AreaShadow::ByteSet::count_without(const ByteSet& other) const {
+  int count = 0;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    count += std::popcount(words_[i] & ~other.words_[i]);
+  }
+  return static_cast<std::size_t>(count);
 }
 
 template <class F>
@@ -65,6 +73,14 @@ bool AreaShadow::is_unwritten(std::size_t offset, std::size_t bytes) const {
     result = result || page.written.find_missing(first, count) != first + count;
   });
   return result;
+}
+
+std::size_t AreaShadow::unread() const {
+  std::size_t count = 0;
+  for (std::size_t page = 0; page < pages_count_; ++page) {
+    count += pages_[page].written.count_without(pages_[page].read);
+  }
+  return count;
 }
 
 /// Cells of the launch that runs, in place of those of one before.
@@ -128,6 +144,7 @@ AreaShadow::Verdict AreaShadow::enter_page(Page& page, std::size_t offset, std::
     page.written.set(offset, bytes);
     return found;
   }
+  page.read.set(offset, bytes);
   const std::size_t missing = page.written.find_missing(offset, bytes);
   found.unwritten = missing != offset + bytes;
   if (found.unwritten && found.kind == Kind::none) {

@@ -48,6 +48,8 @@ class AreaShadow {
   };
   /// Whether nobody wrote these bytes, or some of them.
   bool is_unwritten(std::size_t offset, std::size_t bytes) const;
+  /// Bytes that somebody wrote, and nobody read since there is the area.
+  std::size_t unread() const;
   /// What is wrong with one, where, and what it collides with.
   struct Verdict {
     simt::Kind kind = simt::Kind::none;
@@ -70,6 +72,8 @@ class AreaShadow {
     bool operator[](std::size_t i) const { return (words_[i / 64] >> i % 64 & 1) != 0; }
     /// The first of `count` that is not in it; first + count: all are.
     std::size_t find_missing(std::size_t first, std::size_t count) const;
+    /// Those that `other` has not.
+    std::size_t count_without(const ByteSet& other) const;
 
    private:
     std::array<std::uint64_t, page_bytes / 64> words_{};
@@ -86,7 +90,7 @@ class AreaShadow {
   };
   struct Page {
     mutable std::mutex mutex;
-    ByteSet written;
+    ByteSet written, read;
     std::uint32_t launch = 0;  ///< that the cells are of
     unsigned shift = 2;        ///< a cell is of 1 << shift bytes
     std::vector<Cell> cells;
@@ -110,6 +114,7 @@ class AreaShadow {
   template <class F>
   void each_page(std::size_t offset, std::size_t bytes, F&& f) const;
 
+  std::size_t pages_count_;
   std::unique_ptr<Page[]> pages_;
   std::uint32_t launch_ = 0;
   bool beside_last_ = false;

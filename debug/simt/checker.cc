@@ -258,6 +258,14 @@ void Checker::end(std::int64_t last_block, bool complete) {
   if (complete) find_never_written();
 }
 
+void Checker::note_unread(int region, std::int64_t bytes) {
+  for (Finding& finding : findings_) {
+    if (finding.kind == Kind::uninitialised_read && finding.region == region) {
+      finding.unread = bytes;
+    }
+  }
+}
+
 void Checker::find_never_written() {
   for (std::size_t i = 0; i < regions_.size(); ++i) {
     const Region& region = regions_[i];

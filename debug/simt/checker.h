@@ -74,6 +74,9 @@ class Checker {
     if (nan_origin_.kind == NanOrigin::Kind::none) nan_origin_ = origin;
   }
 
+  /// Behind a launch: so many bytes of a region were written, and nobody has read them.
+  void note_unread(int region, std::int64_t bytes);
+
   std::size_t shared_bytes() const { return shared_bytes_; }
   /// The tiles in shared memory that the kernel named, in their order.
   const std::set<NamedTile>& tiles() const { return tiles_; }

@@ -83,6 +83,9 @@ struct Finding {
   // Of a read of bytes of shared memory that nobody wrote:
   bool updates = false;  ///< who reads them stores there what it made of them
   int left_early = 0;    ///< threads that exited before the block's first barrier
+  /// Of a read of bytes of global memory that nobody wrote: those of its region that somebody wrote
+  /// and nobody read, until now; −1: it is not known.
+  std::int64_t unread = -1;
 };
 
 /// Whether the two accesses are of lanes of one warp.

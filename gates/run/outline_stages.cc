@@ -77,7 +77,14 @@ void place_by_outline(const Provenance::Outline& outline, Location& location) {
   const bool merges =
       is_access ? is_of_merge(diagnosis.memory.front().access_line, outline.merges)
                 : makes_infinity(diagnosis.cause) && is_of_merge(location.nan.line, outline.merges);
-  if (merges) set_stage(Stage::combine, diagnosis);
+  if (!merges) return;
+  const bool of_writer = is_access && is_left_out(diagnosis.memory.front());
+  set_stage(of_writer ? Stage::epilogue : Stage::combine, diagnosis);
+  if (!of_writer) return;
+  diagnosis.stage_certain = false;
+  diagnosis.evidence.push_back(
+      "all that was stored there is read: who stores it leaves this out, or stores it in another's "
+      "place");
 }
 
 void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {

@@ -212,6 +212,10 @@ void take_stage_of_others(Diagnosis& diagnosis) {
   });
   first.stage = alike == diagnosis.memory.end() ? stage_named_in(first.used_line) : alike->stage;
   if (!first.stage && is_counter(first)) first.stage = Stage::combine;
+  // What leaves shared memory are results.
+  if (!first.stage && first.finding.kind == Kind::unfinished_copy) {
+    first.stage = first.finding.access.write ? Stage::load : Stage::epilogue;
+  }
   if (first.stage) diagnosis.stage_certain = false;
 }
 

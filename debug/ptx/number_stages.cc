@@ -193,7 +193,9 @@ class Stages {
       return bit_of(has(origins, NumberRoles::top) ? Stage::softmax : Stage::qk);
     }
     if (has(goals, NumberRoles::exponential_of_product)) return bit_of(Stage::qk);
-    if (has(origins, NumberRoles::quotient)) return bit_of(Stage::epilogue);
+    // A block that goes on to other rows has what it divided before in the same accumulators.
+    const bool is_product = is_one_of(base, {"wgmma", "mma", "wmma"});
+    if (has(origins, NumberRoles::quotient) && !is_product) return bit_of(Stage::epilogue);
     if (has(goals, NumberRoles::divisor)) return bit_of(Stage::softmax);
     if (has(origins, NumberRoles::power) && !has(origins, NumberRoles::memory)) {
       return bit_of(Stage::softmax);

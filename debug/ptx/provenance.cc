@@ -81,6 +81,7 @@ class Following {
             std::to_string(replay_.products_out_of_order()) + "\n";
     text += "columns_of_v " + std::to_string(replay_.columns_in_order()) + " " +
             std::to_string(replay_.columns_out_of_order()) + "\n";
+    text += "weights_of_zero " + std::to_string(replay_.weights_of_zero()) + "\n";
     add_input_roads(text);
     for (const auto& [at, stages] : replay_.reads()) {
       const auto most =

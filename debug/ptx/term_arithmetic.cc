@@ -73,8 +73,9 @@ TermId TermReplay::multiply(const TermStep& step, int part, int x, int y) {
   if (a == no_term && b == no_term) return no_term;
   // A factor of its own.
   const double factor = number(in_->s[a == no_term ? x : y], lane_, step.from, part, step.numbers);
-  if (factor == 0) return no_term;
   const TermId id = a == no_term ? b : a;
+  weights_of_zero_ += factor == 0 && terms_.is_sum(id);
+  if (factor == 0) return no_term;
   return factor < 0 ? terms_.negate(id) : id;
 }
 

@@ -48,6 +48,10 @@ void TermReplay::note_column(TermId factor) {
 void TermReplay::note_factors(const Lines& a, const Lines& b) {
   factors_ = {&a, &b};
   if (!b.terms.empty() && is_of_v(b.terms.front())) note_weight({a.terms.front(), a.roads.front()});
+  const std::size_t depth = static_cast<std::size_t>(std::min(a.depth, b.depth));
+  for (std::size_t k = 0; k < std::min({depth, a.terms.size(), b.terms.size()}); ++k) {
+    weights_of_zero_ += terms_.is_sum(a.terms[k]) && b.terms[k] == no_term;
+  }
   for (const Lines* lines : factors_) {
     if (!lines->terms.empty()) note_column(lines->terms.front());
     // The keys side by side, of a product of Q and K.

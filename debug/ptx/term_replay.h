@@ -70,6 +70,8 @@ class TermReplay {
   /// How many products of Q and K took keys that follow each other, and how many others.
   std::int64_t products_in_order() const { return products_[1]; }
   std::int64_t products_out_of_order() const { return products_[0]; }
+  /// How often a weight was multiplied by zero where an element of V should be.
+  std::int64_t weights_of_zero() const { return weights_of_zero_; }
   /// How many products took columns of V behind those that the one before took of the same rows,
   /// and how many before them.
   std::int64_t columns_in_order() const { return columns_[1]; }
@@ -181,7 +183,7 @@ class TermReplay {
   Placements placements_;
   StoredStages stored_stages_;
   std::map<std::pair<int, RoadId>, std::int64_t> input_roads_;
-  std::int64_t products_[2] = {}, columns_[2] = {};
+  std::int64_t products_[2] = {}, columns_[2] = {}, weights_of_zero_ = 0;
   Instructions masks_, rescales_[2], roundings_;
   Reads reads_;
   std::map<const Program*, std::vector<Known>> known_;

@@ -18,7 +18,10 @@ TermJudgement TermJudging::judge() {
     judgement.fault = of_conflict(*found);
   } else {
     judgement.fault = of_outputs();
-    if (judgement.fault) judgement.fault->of_outputs = true;
+    if (judgement.fault) {
+      judgement.fault->of_outputs = true;
+      judgement.fault->meets_zeros = all_.weights_of_zero > 0;
+    }
     if (found && !judgement.fault) judgement.fault = of_conflict(*found);
     judgement.is_whole = !judgement.fault && are_whole();
   }

@@ -22,6 +22,7 @@ struct TermFault {
   bool stage_is_told = false;  ///< by what stands in order, and what does not
   bool of_weights = false;     ///< exponents are wrong, of the weights of scores
   bool of_outputs = false;     ///< all terms go together: outputs lack some, or have others
+  bool meets_zeros = false;    ///< weights are multiplied by zeros, where V should be
   bool of_place = false;       ///< a tile lies in another way than it is taken
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>

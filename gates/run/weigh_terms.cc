@@ -88,6 +88,13 @@ class Contest {
     const Finding* const flaw = named_flaw(standing_);
     const bool composed = flaw && flaw->other_cause;
     if (composed) standing_.certain = false;
+    if (never_meets_zeros()) {
+      standing_.certain = false;
+      standing_.cause = fault_.cause;
+      take_stage();
+      location_.source = fault_.lines;
+      return;
+    }
     if (is_refuted_by_numbers()) {
       standing_.certain = false;
       take_stage();
@@ -116,6 +123,14 @@ class Contest {
   }
 
  private:
+  /// Whether rows of V would have to be zeros, and no weight is multiplied by any: they are left
+  /// out.
+  bool never_meets_zeros() const {
+    return standing_.cause == Cause::written_zero && named_flaw(standing_) &&
+           standing_.memory.empty() && fault_.of_outputs && !fault_.meets_zeros &&
+           fault_.cause == Cause::contribution_missing;
+  }
+
   /// Whether a flaw is of a stage whose numbers are right: the first that are wrong are a merge's.
   bool is_refuted_by_numbers() const {
     return named_flaw(standing_) && standing_.memory.empty() && is_whole_ &&

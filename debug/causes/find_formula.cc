@@ -192,12 +192,14 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
       fits(Cause::contribution_repeated,
            "l = alpha l_prev + " + std::to_string(times) + " times the sum of p",
            rescaled + times * sum);
+      fits(Cause::contribution_repeated,
+           "alpha l_prev counts " + std::to_string(times) + " times: it is reduced with the sum",
+           times * rescaled + sum);
     }
-    fits(Cause::contribution_repeated, "alpha l_prev counts twice", 2 * rescaled + sum);
-    fits(Cause::contribution_repeated,
-         "alpha l_prev counts four times: it was reduced with the sum", 4 * rescaled + sum);
     fits(Cause::wrong_formula, "l adds the maximum of p, not the sum", rescaled + row_max(p));
     fits(Cause::wrong_formula, "l adds the scores, not p", rescaled + row_sum(*s));
+    fits(Cause::wrong_formula, "l adds 2^p, not p", rescaled + row_sum(exp2(p)));
+    fits(Cause::wrong_formula, "l adds p^2, not p", rescaled + row_sum(p * p));
   }
 }
 

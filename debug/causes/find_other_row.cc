@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -159,6 +160,8 @@ std::optional<Finding> try_one_rule(const Scene& scene, const std::string& text,
         finding.consistent = 1;
         finding.bits += extent_bits;
         finding.evidence[0] += "; so in " + extent->text + " alone";
+      } else {
+        finding.explained = std::min(finding.explained, 0.97);  // rows are right that would not be
       }
     }
     const auto merit = [](const Finding& x) {  // of equal ones, what is said in fewer words

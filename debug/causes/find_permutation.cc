@@ -129,6 +129,10 @@ std::optional<Finding> try_view(const Scene& scene, const View& view) {
     finding.explained = std::min(finding.explained, 0.97);
     if (!scene.info().is_traced()) finding.stage = Stage::pv;
   }
+  // Rows of scores that stand twice were made of the same rows of Q.
+  if (!exchanged && scene.site() == SiteId::s && view.row_groups == 1) {
+    finding.cause = Cause::operand_of_other_row;
+  }
   // Whole rows that change places as they are stored.
   if (exchanged && is_output(scene.site()) && of_rows && view.row_groups == 1) {
     finding.cause = Cause::misplaced;

@@ -198,7 +198,8 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     }
     fits(Cause::wrong_formula, "l adds the maximum of p, not the sum", rescaled + row_max(p));
     fits(Cause::wrong_formula, "l adds the scores, not p", rescaled + row_sum(*s));
-    fits(Cause::wrong_formula, "l adds 2^p, not p", rescaled + row_sum(exp2(p)));
+    const Array powers = row_sum(exp2(p));
+    fits(Cause::wrong_formula, "l adds 2^p, not p", rescaled + powers, 0, 0x1p-12 * powers);
     fits(Cause::wrong_formula, "l adds p^2, not p", rescaled + row_sum(p * p));
   }
 }

@@ -198,8 +198,12 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     }
     fits(Cause::wrong_formula, "l adds the maximum of p, not the sum", rescaled + row_max(p));
     fits(Cause::wrong_formula, "l adds the scores, not p", rescaled + row_sum(*s));
-    const Array powers = row_sum(exp2(p));
-    fits(Cause::wrong_formula, "l adds 2^p, not p", rescaled + powers, 0, 0x1p-12 * powers);
+    // As if weights were scores still.
+    for (const bool relative : {false, true}) {
+      const Array powers = row_sum(exp2(relative ? minus(p, shift) : p));
+      fits(Cause::wrong_formula, relative ? "l adds 2^(p - m), not p" : "l adds 2^p, not p",
+           rescaled + powers, 0, 0x1p-12 * powers);
+    }
     fits(Cause::wrong_formula, "l adds p^2, not p", rescaled + row_sum(p * p));
   }
 }

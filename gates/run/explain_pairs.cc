@@ -82,9 +82,22 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     return;
   }
   if (other_head) {
+    // Which of both are of the head that the output is stored as.
+    const auto has_own_values = [&](std::int64_t row) {
+      bool own = true;
+      each_output(row, [&](const Provenance::Output& output, bool lse) {
+        const Set keys = {{first_key_of(row), first_key_of(row) + p_.len_kv - 1}};
+        const bool is_own = output.term.row != row && without(output.values, keys).empty();
+        own = own && (lse || output.term.kind != "output" || is_own);
+      });
+      return own;
+    };
+    const bool of_weights = std::ranges::all_of(found.rows, has_own_values);
     fault.cause = Cause::wrong_head;
-    fault.stage = Stage::load;
-    what = "weights meet rows of V of another head";
+    fault.stage = of_weights ? Stage::pv : Stage::load;
+    if (of_weights) fault.operand.reset();
+    what = of_weights ? "rows of V meet the weights of another head"
+                      : "weights meet rows of V of another head";
     return;
   }
   const bool turned = most_of(found.samples, [&](const Term& weight, const Term& value) {

@@ -189,17 +189,18 @@ bool TermJudging::is_disordered(int kind) const {
 }
 
 /// What meets in the wrong order, where it was put in memory in that order.
-void TermJudging::tell_disorder(Conflict conflict, TermFault& fault) const {
+void TermJudging::tell_disorder(const Found& found, TermFault& fault) const {
   static constexpr Cause orders[] = {Cause::permuted, Cause::operand_of_other_row,
                                      Cause::wrong_source, Cause::transposed, Cause::wrong_stride};
   if (std::ranges::find(orders, fault.cause) == std::end(orders)) return;
   std::vector<int> kinds;
-  switch (conflict) {
+  switch (found.conflict) {
     case Conflict::column_of_other:
       kinds = {0, 1};
       break;
     case Conflict::value_of_other_key:
-      kinds = {1, 2, 3, 4};
+      // Where the weights come in their order, they lay in it.
+      kinds = found.is_disordered(1) ? std::vector{2} : std::vector{1, 2, 3, 4};
       break;
     case Conflict::maximum_of_other_row:
     case Conflict::sum_of_other_row:

@@ -121,7 +121,9 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       what = "a row is divided by l twice";
       return;
     case Conflict::logarithm_of_other_unit:
-      fault.cause = Cause::stale_operand;
+      // Of parts that are put together, one has a maximum of its own.
+      fault.cause =
+          all_.outline.merges.empty() ? Cause::stale_operand : Cause::incomplete_reduction;
       fault.stage = Stage::epilogue;
       what = "the logarithm of l is added to another maximum than its weights are relative to";
       return;

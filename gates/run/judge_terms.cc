@@ -134,7 +134,7 @@ TermFault TermJudging::of_conflict(const Found& found) const {
                            std::to_string(found.first->block) + ", warp " +
                            std::to_string(found.first->warp) + ", lane " +
                            std::to_string(found.first->lane) + ")");
-  if (!fault.of_place) tell_disorder(found.conflict, fault);
+  if (!fault.of_place) tell_disorder(found, fault);
   tell_lines(found, fault);
   return fault;
 }

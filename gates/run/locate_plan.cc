@@ -141,9 +141,20 @@ class Planner {
         .checked = true;
     add_causal("causal, the maximum rises in every tile", length_text(2 * side_ + 1, 2 * side_ + 1))
         .options.input = "rising";
-    // Where fewer warps have rows, fewer wait for each other.
+    // What blocks of several heads and rows leave each other, where keys are given out to several;
+    // the last rows and keys fill no tile.
+    Probe& together =
+        add("several heads, ragged, many tiles", "h=2," + length_text(rows_ + 9, 7 * bc_ + 1));
+    for (const int keys : {7 * bc_ + 1, 7 * bc_}) {
+      together.other_shapes.push_back(shape_text("h=8," + length_text(1, keys)));
+    }
+    together.other_shapes.push_back(shape_text("h=2," + length_text(br_, 7 * bc_)));
+    together.other_shapes.push_back(shape_text("h=2," + length_text(3 * side_ + 9, 3 * side_ + 9)));
+    together.checked = true;
+    // Where fewer warps have rows, fewer wait for each other. One key more than any usual number of
+    // splits has alike.
     Probe& lone = add("one query, more tiles than a warp has lanes",
-                      length_text(1, (most_tiles - 1) * bc_ + 5));
+                      length_text(1, (most_tiles - 1) * bc_ + 1));
     one_query(lone, (most_tiles - 1) * bc_);
     lone.checked = lone.large = true;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,7 +36,9 @@ class Placement {
   explicit Placement(const Provenance::Placed& placed);
 
   /// Enough of it is there to see how it lies.
-  bool is_known() const { return rows_ >= 8 && columns_ >= 8 && bytes_ > 0; }
+  bool is_known() const {
+    return rows_ >= 8 && columns_ >= 8 && bytes_ > 0 && 4 * std::ssize(at_) >= rows_ * columns_;
+  }
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
   std::int64_t element_bytes() const { return bytes_; }

@@ -73,7 +73,7 @@ class TermJudging : public TermRows {
   bool is_odd(int kind, int other) const;
   bool is_disordered(int kind) const;
   std::optional<TermFault> of_places() const;
-  void tell_disorder(Conflict conflict, TermFault& fault) const;
+  void tell_disorder(const Found& found, TermFault& fault) const;
 
   // The lines of a fault.
 

@@ -229,6 +229,9 @@ class FlawSearch {
     // In a part, the others are as they should be.
     const bool consistent = trial.right == 0 || !part.empty();
     finding.consistent = consistent ? 1 : static_cast<double>(trial.predicted) / trial.right;
+    // All values of a row share what its weights are off by.
+    constexpr std::size_t fewest_rows = 3;
+    if (rows_.size() < fewest_rows && finding.certain()) finding.explained = 0.97;
     finding.flaw = flaw.text;
     finding.in_part = !part.empty();
     finding.of_pass = of_pass_;

@@ -15,8 +15,8 @@ struct Origin {
   Swizzle swizzle{};
   std::int64_t row = 0, col = 0;  ///< in the tensor: dimensions 1 and up as one number, and 0
   std::int64_t address = 0;       ///< bytes from where the tensor begins, also outside of it
-  /// Bytes from element to element along dimensions 1 and 2: either may be the rows, where a map
-  /// takes the columns apart.
+  /// Bytes from element to element along dimensions 1 and 2, where that are more than dimension 0
+  /// has, else 0: either may be the rows of a tensor whose columns a map takes apart.
   std::int64_t pitch[2] = {};
   const void* tensor = nullptr;  ///< where it begins in global memory
 };

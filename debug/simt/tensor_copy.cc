@@ -151,7 +151,8 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
       for (int i = rank - 1; i >= 1; --i) {
         origin.row = origin.row * map.size[i] + c[i];
         origin.address += c[i] * map.stride[i];
-        if (i <= 2) origin.pitch[i - 1] = map.stride[i];
+        const bool is_longer = map.stride[i] > map.size[0] * map.element_bytes;
+        if (i <= 2 && is_longer) origin.pitch[i - 1] = map.stride[i];
       }
     });
   }

@@ -32,8 +32,9 @@ class Neighbours {
     ways_[0] = ways_[0] && origin.row == first_->row + down && origin.col == first_->col + right;
     for (int i = 0; i < 2; ++i) {
       const std::int64_t pitch = first_->pitch[i];
-      ways_[i + 1] = ways_[i + 1] && pitch > 0 &&
-                     origin.address == first_->address + down * pitch + right * bytes_;
+      ways_[i + 1] = ways_[i + 1] && pitch > 0 && origin.address >= 0 &&
+                     origin.address / pitch == first_->address / pitch + down &&
+                     origin.address % pitch == first_->address % pitch + right * bytes_;
     }
     return (ways_[0] || ways_[1] || ways_[2]) && origin.tensor == first_->tensor;
   }

@@ -152,7 +152,12 @@ void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOpti
   const TermsElsewhere elsewhere{[&] {
                                    // A run that breaks off is not followed.
                                    Provenance::Outline outline = outline_of(failed);
-                                   return outline.empty() ? outline_of(right) : outline;
+                                   if (outline.empty()) return outline_of(right);
+                                   // Few keys may be none of several parts.
+                                   if (outline.merges.empty()) {
+                                     outline.merges = outline_of(right).merges;
+                                   }
+                                   return outline;
                                  },
                                  [&](const TermFault& fault) { return is_found_in(right, fault); }};
   weigh_terms(judged.value_or(TermJudgement{}), lacks_rows, elsewhere, location);

@@ -73,11 +73,10 @@ void place_by_outline(const Provenance::Outline& outline, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   const bool is_access = !diagnosis.memory.empty();
   if (is_access && !diagnosis.stage()) place_access(outline, diagnosis);
-  place_unwritten(outline.shared, diagnosis);
   const bool merges =
       is_access ? is_of_merge(diagnosis.memory.front().access_line, outline.merges)
                 : makes_infinity(diagnosis.cause) && is_of_merge(location.nan.line, outline.merges);
-  if (!merges) return;
+  if (!merges) return place_unwritten(outline.shared, diagnosis);
   const bool of_writer = is_access && is_left_out(diagnosis.memory.front());
   set_stage(of_writer ? Stage::epilogue : Stage::combine, diagnosis);
   if (!of_writer) return;

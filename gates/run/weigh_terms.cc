@@ -139,7 +139,7 @@ class Contest {
 
   /// Whether the access that the checker found comes of what the terms say.
   bool is_consequence() const {
-    if (fault_.cause == standing_.cause) return false;
+    if (fault_.cause == standing_.cause && !fault_.of_place) return false;
     if (fault_.of_place && reads_unwritten()) return true;
     const bool lost = standing_.cause == Cause::out_of_bounds || reads_what_no_kernel_left();
     // A factor that nobody wrote rescales nothing.

@@ -177,7 +177,7 @@ class Search {
     });
     if (!alone || runs_.traits().size() < 2 || is_sure() || !diagnosis.memory.empty()) return;
     diagnosis.cause = Cause::wrong_formula;
-    if (diagnosis.first) diagnosis.first->stage = Stage::softmax;
+    if (diagnosis.first && !taken_.is_traced()) diagnosis.first->stage = Stage::softmax;
     diagnosis.evidence.emplace_back(
         "of scores far below 0 alone: m does not go as low as they do, as where it starts at 0");
   }

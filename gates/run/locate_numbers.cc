@@ -65,6 +65,9 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
     diagnosis.stage_certain = false;
   } else if (takes_other_rows(diagnosis.cause) && seen.lacks_rows()) {
     stage = Stage::load;  // what was never read is nobody else's
+  } else if (diagnosis.cause == Cause::written_zero && !diagnosis.certain &&
+             seen.outputs.complete() && seen.sums.none()) {
+    stage = Stage::softmax;  // O is there, and no sum to divide it by
   } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
     stage = Stage::combine;  // blocks of their own had all keys
   } else if (moves_numbers(diagnosis.cause) || !seen.stage() || of_pass ||

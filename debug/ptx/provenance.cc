@@ -108,6 +108,11 @@ class Following {
       for (const IndexSets::Id keys : terms_.scored()[row]) text += " " + terms_.sets().text(keys);
       text += "\n";
     }
+    for (std::size_t row = 0; row < terms_.weighed().size(); ++row) {
+      if (terms_.weighed()[row] == 0) continue;
+      text +=
+          "weighed " + std::to_string(row) + " " + terms_.sets().text(terms_.weighed()[row]) + "\n";
+    }
     return text;
   }
 

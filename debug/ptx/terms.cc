@@ -28,6 +28,13 @@ void Terms::note_score(const Term& score) {
   }
 }
 
+void Terms::note_weight(const Term& weight) {
+  if (!weight.a.is_score()) return;
+  if (weighed_.size() <= weight.a.row) weighed_.resize(weight.a.row + 1);
+  IndexSets::Id& keys = weighed_[weight.a.row];
+  keys = sets_.unite(keys, sets_.single(weight.a.key())).set;
+}
+
 TermId Terms::note(Term term, Conflict conflict, TermId x, TermId y) {
   term.faults = sets_.unite(term.faults, sets_.single(report_(conflict, x, y))).set;
   return make(term);
@@ -257,10 +264,14 @@ TermId Terms::exponential(TermId x) {
   if (is_input(x)) return unknown(x, no_term);
   Term term = terms_[x];
   const TermKind from = std::exchange(term.kind, TermKind::weight);
-  if (from == TermKind::difference) return make(term);
+  if (from == TermKind::difference) {
+    note_weight(term);
+    return make(term);
+  }
   if (from != TermKind::score && from != TermKind::log_sum) return unknown(x, no_term);
   term.b = {term.a.row, 0};
   if (std::exchange(term.negated, false)) std::swap(term.a, term.b);
+  note_weight(term);
   const bool lacks = from == TermKind::score && term.set != all_columns_;
   term.set = 0;
   return lacks ? note(term, Conflict::column_missing, x, no_term) : make(term);

@@ -150,10 +150,13 @@ class Terms {
   /// By row: keys whose scores with it were made, of all columns; behind those, keys whose scores
   /// were made twice, and so on.
   const std::vector<std::vector<IndexSets::Id>>& scored() const { return scored_; }
+  /// By row: keys of whose scores powers were taken.
+  const std::vector<IndexSets::Id>& weighed() const { return weighed_; }
 
  private:
   TermId make(Term term);
   void note_score(const Term& score);
+  void note_weight(const Term& weight);
   TermId note(Term term, Conflict conflict, TermId x, TermId y);
   TermId unknown(TermId x, TermId y);
   TermId product_of_inputs(TermId x, TermId y);
@@ -189,6 +192,7 @@ class Terms {
   IndexSets::Id all_columns_;
   std::vector<Term> terms_;
   std::vector<std::vector<IndexSets::Id>> scored_;
+  std::vector<IndexSets::Id> weighed_;
   std::vector<IndexSets::Range> ranges_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> ties_;  ///< by TermUnit
 };

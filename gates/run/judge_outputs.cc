@@ -57,6 +57,16 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     fault.stage = Stage::softmax;
     return "the keys of the last tile alone count";
   }
+  // Weights that were made no mask has taken.
+  const auto weighed = all_.weighed.find(row);
+  const bool were_weights = !missing.empty() && extra.empty() && weighed != all_.weighed.end() &&
+                            without(missing, weighed->second).empty();
+  if (were_weights) {
+    fault.cause = Cause::contribution_missing;
+    fault.stage = Stage::softmax;
+    fault.loses_weights = true;
+    return "keys are left out of all sums, whose weights were made";
+  }
   // Whole tiles, the same of all rows, whatever a mask lets them see.
   const bool of_whole_tiles = tile_ > 0 && missing.size() == 1 && wrong_.size() > 1 &&
                               left_out_.size() == 1 &&

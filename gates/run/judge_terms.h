@@ -23,6 +23,7 @@ struct TermFault {
   bool of_weights = false;     ///< exponents are wrong, of the weights of scores
   bool of_outputs = false;     ///< all terms go together: outputs lack some, or have others
   bool meets_zeros = false;    ///< weights are multiplied by zeros, where V should be
+  bool loses_weights = false;  ///< keys are in no sum whose weights were made
   bool of_place = false;       ///< a tile lies in another way than it is taken
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>

@@ -87,6 +87,7 @@ void place_by_outline(const Provenance::Outline& outline, Location& location) {
 }
 
 void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {
+  if (fault.loses_weights && !outline.merges.empty()) fault.stage = Stage::combine;
   const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), outline.merges);
   if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
     fault.stage = Stage::combine;

@@ -219,6 +219,9 @@ Provenance read_provenance(const std::string& path) {
     } else if (what == "read") {
       std::getline(words >> std::ws, second);
       all.outline.reads[second] = static_cast<Stage>(number);
+    } else if (what == "weighed") {
+      words >> first;
+      all.weighed[number] = set_in(first);
     } else if (what == "scored") {
       while (words >> first) all.scored[number].push_back(set_in(first));
     }

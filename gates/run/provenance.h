@@ -124,6 +124,7 @@ struct Provenance {
   std::int64_t weights_of_zero = 0;  ///< weights that met a zero where an element of V should be
   /// By row: keys whose scores with it were made, and those whose scores were made again.
   std::map<std::int64_t, std::vector<Set>> scored;
+  std::map<std::int64_t, Set> weighed;  ///< by row: keys whose weights were made
 };
 
 /// How many are in it; whether one is; those of a that are not in b.

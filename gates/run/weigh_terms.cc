@@ -243,7 +243,8 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Outline outline = judged.outline;
   const std::optional<Stage> stage = diagnosis.stage();
-  const bool may_be_merge = stage ? is_behind_scores(stage) : !diagnosis.memory.empty();
+  const bool may_be_merge = (stage ? is_behind_scores(stage) : !diagnosis.memory.empty()) ||
+                            (judged.fault && judged.fault->loses_weights);
   const bool lacks_merges = outline.merges.empty() && may_be_merge;
   if (lacks_merges || (outline.shared.stored.empty() && reads_unwritten_shared(diagnosis))) {
     Provenance::Outline other = elsewhere.outline();

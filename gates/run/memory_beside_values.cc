@@ -88,12 +88,16 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   const bool of_other_head = memory.cause == Cause::out_of_bounds &&
                              values.cause == Cause::wrong_head && values.sure() &&
                              !memory.memory.front().finding.access.write;
+  // So do rows that are copied up to another length, where that is the longer one.
+  const bool of_other_length = memory.cause == Cause::out_of_bounds &&
+                               values.cause == Cause::written_zero && values.predicts &&
+                               values.sure() && !memory.memory.front().finding.access.write;
   const bool is_unwritten =
       memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
   const bool follows = reads_unwritten && !is_unwritten &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
-  return memory.cause == values.cause || !upstream || follows || of_other_head ||
+  return memory.cause == values.cause || !upstream || follows || of_other_head || of_other_length ||
          (takes_other_buffer(memory, values) && !depends_on_order());
 }
 

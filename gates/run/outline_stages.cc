@@ -91,6 +91,8 @@ void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {
   const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), outline.merges);
   if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
     fault.stage = Stage::combine;
+    // Parts have no lanes to be reduced over: those of other rows come of their index.
+    if (fault.cause == Cause::reduction_too_wide) fault.cause = Cause::operand_of_other_row;
   }
   // What a merge takes may have been rounded on its way there.
   const bool is_rounding = fault.stage == Stage::combine && fault.cause == Cause::precision_lost;

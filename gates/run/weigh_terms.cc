@@ -109,7 +109,7 @@ class Contest {
     const bool alike =
         flaw && !composed && !of_memory && !moves_row() && are_alike(standing_.cause, fault_.cause);
     const bool says_no_cause = fault_.cause == Cause::unexplained && !composed;
-    if (standing_.cause == fault_.cause || alike || says_no_cause) {
+    if (standing_.cause == fault_.cause || alike || says_no_cause || names_row()) {
       if (!keeps_stage(sure)) take_stage();
     } else if (flaw && !composed && elsewhere_.is_harmless(fault_)) {
       standing_.evidence.emplace_back("so it is where outputs are right: that alone is no fault");
@@ -210,6 +210,13 @@ class Contest {
       standing_.certain = false;
     }
     if (stage_ == fault_.stage || location_.source.empty()) location_.source = fault_.lines;
+  }
+
+  /// Whether values say of which row a maximum is that the terms have for another one.
+  bool names_row() const {
+    return standing_.cause == Cause::operand_of_other_row && standing_.memory.empty() &&
+           stage_ == Stage::epilogue && fault_.stage == Stage::epilogue &&
+           (fault_.cause == Cause::stale_operand || fault_.cause == Cause::incomplete_reduction);
   }
 
   /// Whether the stage that stands is better known, of the same cause.

@@ -34,9 +34,15 @@ void place_access(const Provenance::Outline& outline, Diagnosis& diagnosis) {
 void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosis) {
   if (!reads_unwritten_shared(diagnosis)) return;
   const CheckReport::Item& item = diagnosis.memory.front();
+  const std::optional<Stage> reader = stage_named_in(item.access_line);
+  const auto& [no_q, no_k, no_v] = shared.lacks_columns;
+  if (reader == Stage::qk ? no_q || no_k : reader == Stage::pv && no_v) {
+    set_stage(Stage::load, diagnosis);
+    diagnosis.evidence.emplace_back("columns of the tile are put there in no row");
+    return;
+  }
   if (item.stage && item.stage != Stage::load) return;
   // Where all tiles are filled that a product takes, it reads beside them.
-  const std::optional<Stage> reader = stage_named_in(item.access_line);
   const auto& [q, k, v] = shared.is_whole;
   if (reader == Stage::qk ? q && k : reader == Stage::pv && v) {
     set_stage(*reader, diagnosis);

@@ -261,6 +261,13 @@ bool Provenance::Placed::is_whole(std::int64_t tile_rows, std::int64_t length, s
   });
 }
 
+bool Provenance::Placed::lacks_columns(std::int64_t columns) const {
+  std::set<std::int64_t> there;
+  for (const auto& [element, place] : at) there.insert(element.second);
+  return !there.empty() &&
+         std::ssize(there) < std::min<std::int64_t>(columns, ptx::Placements::most);
+}
+
 Provenance follow_provenance(PreparedRun& run) {
   const Problem& p = run.request.problem;
   const auto side = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
@@ -283,6 +290,7 @@ Provenance follow_provenance(PreparedRun& run) {
     all.outline.shared.is_whole[i] =
         all.placed[i].is_whole(i == 0 ? run.module->br : run.module->bc,
                                i == 0 ? p.len_q : p.len_kv, p.d, size_of(run.module->dtype));
+    all.outline.shared.lacks_columns[i] = all.placed[i].lacks_columns(p.d);
   }
   return all;
 }

@@ -74,6 +74,8 @@ struct Provenance {
     /// bytes of one. `length`: rows of Q, or K and V.
     bool is_whole(std::int64_t tile_rows, std::int64_t length, std::int64_t columns,
                   std::int64_t element_bytes) const;
+    /// Whether some of the columns, as far as they are kept, are there in no row.
+    bool lacks_columns(std::int64_t columns) const;
   };
 
   /// Lines that put parts of rows together; others behind the products that do nothing else.
@@ -88,6 +90,8 @@ struct Provenance {
     std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, Stage>> stored;
     /// Of Q, K and V: whether its tiles are all there, in as many bytes as they have.
     std::array<bool, 3> is_whole{};
+    /// Of those: whether columns are there in no row.
+    std::array<bool, 3> lacks_columns{};
     /// Of bytes that nobody wrote: who puts numbers to both sides of them, in the variable that
     /// they lie in; nothing where that are several, or none.
     std::optional<Stage> stage_around(std::int64_t offset) const;

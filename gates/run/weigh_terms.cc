@@ -115,8 +115,11 @@ class Contest {
       standing_.evidence.emplace_back("so it is where outputs are right: that alone is no fault");
       return;
     } else {
+      // What stands at the place of others leaves its own unwritten.
+      const bool leaves_own = standing_.cause == Cause::never_written &&
+                              fault_.cause == Cause::permuted && fault_.stage == Stage::epilogue;
       standing_.certain = false;
-      standing_.cause = fault_.cause;
+      standing_.cause = leaves_own ? Cause::misplaced : fault_.cause;
       take_stage();
     }
     location_.source = fault_.lines;

@@ -117,6 +117,14 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   CHECK(met(Conflict::factor_of_other_unit, by_sums).is(Cause::weighted_by_sum, Stage::pv));
   const auto inputs = [](Row row) { return Pair{term("q", row), term("k", 0)}; };
   CHECK(met(Conflict::other_head, inputs).is(Cause::wrong_head, Stage::load));
+  // Behind the last key of its own: rows 64 and up have the keys 64 to 127.
+  const auto behind = [](Row row) { return Pair{term("q", row), term("k", 128 + row % 4)}; };
+  CHECK(met(Conflict::other_head, behind).is(Cause::wrong_head, Stage::load));
+  const auto next = [](Row row) { return Pair{term("q", row), term("k", 128)}; };
+  Followed over = met(Conflict::other_head, next);
+  CHECK(over.is(Cause::out_of_bounds, Stage::load));
+  for (auto& [row, scored] : over.all.scored) scored = {{{70, 127}}};
+  CHECK(over.is(Cause::wrong_head, Stage::load));
   // The same head of another batch: K's, or that of Q, where the row is stored as another's.
   const auto batches = [](Row row) { return Pair{term("q", row - 64), term("k", row)}; };
   Followed run = met(Conflict::other_head, batches);

@@ -122,6 +122,27 @@ bool has_other(const Probe& probe, F&& what) {
   });
 }
 
+TEST_CASE("locate's plan: what several heads leave each other, and no number of splits divides") {
+  for (const int bc : {32, 64}) {
+    const std::vector<Probe> probes = plan_of(stranger, 64, bc);
+    const Probe* const together = find(probes, "several heads, ragged, many tiles");
+    REQUIRE(together);
+    const Problem problem = problem_of(*together);
+    CHECK(together->checked);
+    CHECK((problem.heads == 2 && problem.len_q % 64 != 0 && problem.len_kv % bc == 1));
+    CHECK(problem.len_kv > 6 * bc);
+    const auto decodes = [](const Problem& p) { return p.len_q == 1 && p.heads == 8; };
+    CHECK(has_other(*together, decodes));
+    CHECK(has_other(*find(probes, "a single tile"), decodes));
+    // One key more than 2, 4, 8 or 16 splits have alike.
+    CHECK(problem_of(*find(probes, "one query, more tiles than a warp has lanes")).len_kv %
+              (16 * bc) ==
+          1);
+    CHECK(problem_of(*find(probes, "more tiles than rings of buffers hold")).len_kv == 11 * bc);
+    CHECK(problem_of(*find(probes, "the maximum rises steeply")).len_kv == 5 * bc);
+  }
+}
+
 TEST_CASE("locate's plan: fewer keys than a tile") {
   for (const int bc : {8, 16, 32, 64, 128}) {
     const std::vector<Probe> probes = plan_of(stranger, 64, bc);

@@ -97,6 +97,25 @@ TEST_CASE("placement: rows, columns and swizzles are seen", "[terms]") {
   const auto in_two = [](Row row, Row column) { return row * 32 + column + (row < 8 ? 0 : 999); };
   CHECK(Placement(placed(in_two)).is_regular());
   CHECK_FALSE(Placement(Provenance::Placed{}).is_known());
+  // A number of each row, as its maximum, is no tile.
+  Provenance::Placed maxima;
+  for (Row row = 0; row < rows; ++row) maxima.at[{row, 5 * row % 16}] = 4 * row;
+  CHECK_FALSE(Placement(maxima).is_known());
+}
+
+TEST_CASE("placement: which tiles are all there", "[terms]") {
+  Provenance::Placed tile = placed(at_steps(32));
+  CHECK(tile.is_whole(rows, 100, columns, 2));
+  CHECK_FALSE(tile.is_whole(2 * rows, 100, columns, 2));
+  CHECK(tile.is_whole(2 * rows, rows, columns, 2));
+  CHECK_FALSE(tile.lacks_columns(columns));
+  CHECK(tile.lacks_columns(columns + 8));
+  // Two tiles, of which the last may have fewer rows; within the bytes of one each.
+  CHECK(tile.is_whole(rows / 2, 100, columns, 2));
+  CHECK(tile.is_whole(10, 100, columns, 2));
+  CHECK_FALSE(placed(at_steps(40)).is_whole(rows, 100, columns, 2));
+  tile.at.erase({64 + 3, 7});
+  CHECK_FALSE(tile.is_whole(rows, 100, columns, 2));
 }
 
 TEST_CASE("placement: the side that forgot the padding is wrong", "[terms]") {

@@ -314,6 +314,25 @@ TEST_CASE("ptx: a product makes no NaN of what nobody wrote, or reads", "[ptx]")
   CHECK_FALSE(makes_nan("ld.shared.u32 %r1, [%r9];\n", all));
 }
 
+TEST_CASE("ptx: of NaNs, the first that is stored", "[ptx]") {
+  // Two differences of infinities: one in %r10, one in %r11.
+  const auto operand = [](const std::string& stored) {
+    ptx::NumbersMade numbers;
+    findings_of(
+        "mov.b32 %r12, 0x7f800000; mov.b32 %r13, 0xff800000;\n"
+        "add.f32 %r10, %r12, %r13;\nsub.f32 %r11, %r12, %r12;\n" +
+            stored + "ret;",
+        &numbers);
+    CHECK(numbers.nan.count == 2);
+    CHECK(numbers.nan_leaves == !stored.empty());
+    return numbers.nan.operands[1];
+  };
+  CHECK(operand("st.global.f32 [%rd1], %r10;\n") < 0);
+  CHECK(operand("st.global.f32 [%rd1], %r11;\n") > 0);
+  CHECK(operand("mul.f32 %r11, %r11, %r12; st.global.f32 [%rd1], %r11;\n") > 0);
+  CHECK(operand("") < 0);
+}
+
 TEST_CASE("ptx: lanes of a store that round one number differently do not race", "[ptx]") {
   // Warp w at word w: its lanes' numbers are `first`, and `second` of the odd ones.
   const auto kinds_with = [](const std::string& first, const std::string& second,

@@ -192,4 +192,78 @@ TEST_CASE("weigh terms: 2^x overflows where the maximum of another row is subtra
   CHECK(weighed(open, fault(Cause::wrong_head, Stage::load)) == "softmax overflow?");
 }
 
+TEST_CASE("weigh terms: numbers that are right up to a merge refute what comes before it") {
+  const TermJudgement of_merge = fault(Cause::unexplained, Stage::combine, true);
+  CHECK(weighed(by_flaw(Cause::wrong_base, Stage::softmax), of_merge) == "combine wrong_base?");
+  CHECK(weighed(by_flaw(Cause::wrong_base, Stage::epilogue), of_merge) == "epilogue wrong_base");
+  TermJudgement rows = fault(Cause::reduction_too_wide, Stage::softmax);
+  rows.outline.merges.lines = {"k.cu:20"};
+  const Location open = [] {
+    Location location = by_flaw(Cause::unexplained, Stage::softmax);
+    location.diagnosis->certain = false;
+    location.diagnosis->flaws.clear();
+    return location;
+  }();
+  CHECK(weighed(open, rows) == "combine operand_of_other_row?");
+  rows.outline.merges.lines = {"k.cu:21"};
+  CHECK(weighed(open, rows) == "softmax reduction_too_wide?");
+  // Keys that are in no sum are lost where sums are put together.
+  TermJudgement lost = fault(Cause::contribution_missing, Stage::softmax);
+  lost.fault->loses_weights = true;
+  CHECK(weighed(open, lost) == "softmax contribution_missing?");
+  lost.outline.merges.around = {"k.cu:30"};
+  CHECK(weighed(open, lost) == "combine contribution_missing?");
+}
+
+TEST_CASE("weigh terms: rows of V that no weight meets are left out, not zeros") {
+  TermJudgement lacks = fault(Cause::contribution_missing, Stage::pv);
+  lacks.fault->of_outputs = true;
+  const Location zeros = by_flaw(Cause::written_zero, Stage::load);
+  CHECK(weighed(zeros, lacks) == "pv contribution_missing?");
+  lacks.fault->meets_zeros = true;
+  CHECK(weighed(zeros, lacks) == "load written_zero");
+}
+
+TEST_CASE("weigh terms: what values say of rows and places is kept") {
+  Location other_row = by_flaw(Cause::operand_of_other_row, Stage::epilogue);
+  other_row.diagnosis->certain = false;
+  other_row.diagnosis->flaws.clear();
+  CHECK(weighed(other_row, fault(Cause::stale_operand, Stage::epilogue)) ==
+        "epilogue operand_of_other_row?");
+  CHECK(weighed(other_row, fault(Cause::stale_operand, Stage::softmax)) ==
+        "softmax stale_operand?");
+  Location unwritten = by_flaw(Cause::never_written, Stage::epilogue);
+  unwritten.diagnosis->certain = false;
+  unwritten.diagnosis->flaws.clear();
+  CHECK(weighed(unwritten, fault(Cause::permuted, Stage::epilogue)) == "epilogue misplaced?");
+}
+
+TEST_CASE("weigh terms: who is at fault where a product reads what nobody wrote") {
+  Location reads =
+      by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::load);
+  CheckReport::Item& item = reads.diagnosis->memory.front();
+  item.finding.region = simt::shared_region;
+  item.access_line = "k.cu:10 in qk";
+  TermJudgement judged;
+  judged.outline.shared.stored = {{{0, 64}, Stage::load}};
+  CHECK(weighed(reads, judged) == "load uninitialised_read");
+  judged.outline.shared.is_whole = {true, true, false};
+  CHECK(weighed(reads, judged) == "qk wrong_source");
+  judged.outline.shared.is_whole = {true, false, true};
+  CHECK(weighed(reads, judged) == "load uninitialised_read");
+  item.stage = Stage::qk;
+  CHECK(weighed(reads, judged) == "qk uninitialised_read");
+  judged.outline.shared.lacks_columns = {false, true, false};
+  CHECK(weighed(reads, judged) == "load uninitialised_read");
+  // Of what splits left, where all of it is read: who stores it leaves some out.
+  item.stage = Stage::softmax;
+  item.access_line = "k.cu:9";
+  item.finding.region = 3;
+  item.region_bytes = 64;
+  judged.outline.merges.lines = {"k.cu:9"};
+  CHECK(weighed(reads, judged) == "combine uninitialised_read");
+  item.finding.unread = 0;
+  CHECK(weighed(reads, judged) == "epilogue uninitialised_read");
+}
+
 }  // namespace lanescope

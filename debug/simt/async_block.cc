@@ -304,14 +304,14 @@ void AsyncBlock::finish() {
         checker->add_shared(Kind::wrong_expect_tx,
                             {barrier.agent, barrier.phase + 1, place, thread}, true, {}, offset, 8);
       } else {
-        checker->add_unfinished(thread, place);
+        checker->add_unfinished(true, thread, place);
       }
     }
     for (const auto& [thread, stores] : stores_) {
       for (const auto& group : stores.groups) {
-        for (const auto& flight : group) checker->add_unfinished(thread, flight->place);
+        for (const auto& flight : group) checker->add_unfinished(false, thread, flight->place);
       }
-      for (const auto& flight : stores.open) checker->add_unfinished(thread, flight->place);
+      for (const auto& flight : stores.open) checker->add_unfinished(false, thread, flight->place);
     }
   }
   while (land_one()) {

@@ -189,8 +189,8 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
   }
 }
 
-void BlockChecker::add_unfinished(int thread, std::uint32_t place) {
-  add(Kind::unfinished_copy, {false, place, block_, thread}, {}, nowhere, 0, 0);
+void BlockChecker::add_unfinished(bool arrives, int thread, std::uint32_t place) {
+  add(Kind::unfinished_copy, {arrives, place, block_, thread}, {}, nowhere, 0, 0);
 }
 
 void BlockChecker::touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued,

@@ -94,8 +94,8 @@ class BlockChecker {
   void note_wait_at(int agent, int thread, std::uint32_t place, bool in_vain) {
     waits_[{thread, agent}] = waits_[{thread, any_agent}] = {place, in_vain};
   }
-  /// The block ended before a copy did.
-  void add_unfinished(int thread, std::uint32_t place);
+  /// The block ended before a copy did, which comes to its shared memory (`arrives`) or leaves it.
+  void add_unfinished(bool arrives, int thread, std::uint32_t place);
   /// A lane's access to a register of a product that was issued at `issued`; the register lies at
   /// `address` in its stack, where that is known.
   void touch_register(Kind kind, bool write, std::uint32_t place, std::uint32_t issued, int thread,

@@ -95,7 +95,7 @@ void AsyncBlock::finish_sending() {
   if (!checker) return;
   for (const auto& [full, sender] : senders_) {
     for (const auto& sent : sender.under_way) {
-      checker->add_unfinished(sent.thread, sent.flight->place);
+      checker->add_unfinished(false, sent.thread, sent.flight->place);
     }
   }
 }

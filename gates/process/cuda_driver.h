@@ -35,16 +35,37 @@ class CudaDriver {
     return name;
   }
 
-  /// Loads a module, compiled by the driver where it is PTX. Returns why it cannot be, or nothing.
+  /// Loads a module, compiled by the driver where it is PTX: of a version that it does not know, as
+  /// one of the newest that it does. Returns why it cannot be, or nothing.
   static std::string load(const std::string& text, void** module) {
     static char log[2048];
-    constexpr int error_log_buffer = 5, error_log_bytes = 6;  // CUjit_option
-    int options[] = {error_log_buffer, error_log_bytes};
-    void* values[] = {log, std::bit_cast<void*>(std::uintptr_t{sizeof log})};
-    const int error = call("cuModuleLoadDataEx", module, static_cast<const void*>(text.c_str()), 2u,
-                           static_cast<int*>(options), static_cast<void**>(values));
+    const auto error_of = [module](const std::string& image) {
+      constexpr int error_log_buffer = 5, error_log_bytes = 6;  // CUjit_option
+      int options[] = {error_log_buffer, error_log_bytes};
+      void* values[] = {log, std::bit_cast<void*>(std::uintptr_t{sizeof log})};
+      return call("cuModuleLoadDataEx", module, static_cast<const void*>(image.c_str()), 2u,
+                  static_cast<int*>(options), static_cast<void**>(values));
+    };
+    constexpr int unsupported_version = 222;  // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    int error = error_of(text);
+    if (error == unsupported_version) {
+      const std::string older = with_version_in(log, text);
+      if (!older.empty()) error = error_of(older);
+    }
     if (error == 0) return {};
     return "the driver does not compile the PTX (" + error_name(error) + "): " + log;
+  }
+
+  /// The PTX as one of the version that ptxas says is its own ("current version is '9.0'"); empty:
+  /// it says none.
+  static std::string with_version_in(const std::string& said, const std::string& text) {
+    const std::string words = "current version is '", directive = "\n.version ";
+    const std::size_t at = said.find(words), version = text.find(directive);
+    const std::size_t end = said.find('\'', at + words.size());
+    if (at == said.npos || end == said.npos || version == text.npos) return {};
+    const std::size_t begin = at + words.size(), first = version + directive.size();
+    std::string older = text;
+    return older.replace(first, text.find('\n', first) - first, said.substr(begin, end - begin));
   }
 
   /// Tells a rewritten module where the buffers of its markers are, which the device uses in the

@@ -62,8 +62,10 @@ class Search {
       return std::move(location_);
     }
     check_up_to(probes.data() + probes.size(), count);
-    if (location_.runs.empty())
+    // What the memory checker alone has run says nothing of values.
+    if (!location_.diagnosis && std::ranges::all_of(location_.runs, &LocateRun::checked)) {
       throw UsageError("locate: nothing could be run: " + runs_.refusals());
+    }
     if (!location_.diagnosis) taken_.take_truncation();
     if (!location_.diagnosis) tell_what_is_open(probes, tile);
     return std::move(location_);

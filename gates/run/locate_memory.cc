@@ -89,20 +89,17 @@ bool is_of_access(Cause cause) {
   return cause == Cause::out_of_bounds || cause == Cause::misaligned;
 }
 
-/// Whether the SIMT machine computes the same with it and without: a fence, or the end of what a
-/// block copies to itself and does not wait for.
-bool is_order_alone(const Diagnosis& memory) {
-  const Cause cause = memory.cause;
-  const bool to_itself =
-      cause == Cause::unfinished_copy && !memory.memory.front().finding.access.write;
+/// Whether the SIMT machine computes the same with it and without: a fence, or the end of a copy
+/// that nobody waits for.
+bool is_order_alone(Cause cause) {
   return cause == Cause::missing_proxy_fence || cause == Cause::missing_register_fence ||
-         cause == Cause::unfenced_barrier || to_itself;
+         cause == Cause::unfenced_barrier || cause == Cause::unfinished_copy;
 }
 
 /// Where values are wrong on the SIMT machine, that is a fault besides.
 bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location) {
   const Diagnosis& values = *location.diagnosis;
-  if (!is_order_alone(memory) || values.by_end) return false;
+  if (!is_order_alone(memory.cause) || values.by_end) return false;
   const bool on_machine = location.backend == "sim";
   if (on_machine ? !values.first : !values_on_machine(probe).first) return false;
   const bool known = std::ranges::any_of(

@@ -83,7 +83,7 @@ double PlanInputs::factor_of(const RowPlan& plan, const Sums& sums, double l) {
     case OutputRule::rescaled_again:
       return sums.last_alpha / l;
   }
-  return l == 0 ? 0 : 1 / l;  // kernels guard against rows that see no key
+  return 1 / l;
 }
 
 PlannedRow PlanInputs::carry_out(const RowPlan& plan) {

@@ -1,9 +1,8 @@
 // What nobody wrote, under the memory checker: reading it is no fault, since kernels load tiles
 // whole and mask what lies behind the end. It is followed through registers, shuffles, matrix
-// products and shared memory; who stores it to global memory, loops by it or takes it for an
+// products, shared and local memory; who stores it to global memory, loops by it or takes it for an
 // address uses it. Where lanes branch forward by it, what they compute until both ways meet again
-// is not written either, so that tails of tiles may be computed and thrown away. Local memory is
-// not followed: what goes through it is lost.
+// is not written either, so that tails of tiles may be computed and thrown away.
 
 #include <algorithm>
 #include <bit>
@@ -174,7 +173,7 @@ std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t 
     finding.left_early = block_.left_early();
     finding.offset = static_cast<std::int64_t>(offset);
   } else {
-    if (is_private(at)) return 0;
+    if (is_private(at)) return local_source(at, bytes);
     const auto address = std::bit_cast<std::uint64_t>(at);
     const GlobalMemory::Area* area = find_area(address, bytes);
     if (!area || !area->shadow || !area->holds(address, bytes)) return 0;
@@ -209,7 +208,11 @@ void Warp::note_stored(Place place, int lane, std::byte* at, std::size_t bytes) 
   Unwritten value = unwritten(place);
   if ((doubt_.lanes >> lane & 1) != 0) value = doubt_;
   if (!block_.checker()->in_shared(at, bytes)) {
-    if (!is_private(at)) tell_use(value, 1u << lane, true);
+    if (!is_private(at)) {
+      tell_use(value, 1u << lane, true);
+    } else {
+      note_local(value, lane, at, bytes);
+    }
     return;
   }
   if ((value.lanes >> lane & 1) == 0) return note_written(at, bytes);
@@ -222,6 +225,28 @@ void Warp::note_stored(Place place, int lane, std::byte* at, std::size_t bytes) 
   for (std::size_t half = 0; bytes == 4 && half < 2; ++half) {
     if ((value.but[half] >> lane & 1) != 0) note_written(at + 2 * half, 2);
   }
+}
+
+void Warp::note_local(const Unwritten& value, int lane, const std::byte* at, std::size_t bytes) {
+  const bool is_unwritten = (value.lanes >> lane & 1) != 0;
+  if (!is_unwritten && unwritten_local_.empty()) return;
+  for (std::size_t i = 0; i < bytes; i += local_piece) {
+    const bool is_half = bytes == 2 * local_piece;
+    const bool half_is_written = is_half && (value.but[i / local_piece] >> lane & 1) != 0;
+    if (is_unwritten && !half_is_written) {
+      unwritten_local_[at + i] = value.source + 1;
+    } else {
+      unwritten_local_.erase(at + i);
+    }
+  }
+}
+
+std::uint32_t Warp::local_source(const std::byte* at, std::size_t bytes) const {
+  for (std::size_t i = 0; i < bytes && !unwritten_local_.empty(); i += local_piece) {
+    const auto known = unwritten_local_.find(at + i);
+    if (known != unwritten_local_.end()) return known->second;
+  }
+  return 0;
 }
 
 void Warp::note_written(const std::byte* at, std::size_t bytes) {
@@ -243,7 +268,7 @@ bool Warp::check_load(std::uint32_t mask, std::size_t bytes, const Pointers& poi
   checker->follow_unwritten(true);
   check(Access::read, mask, bytes, pointers, orders);
   checker->follow_unwritten(false);
-  return checker->met_unwritten() || !block_.unwritten_shared.empty();
+  return checker->met_unwritten() || !block_.unwritten_shared.empty() || !unwritten_local_.empty();
 }
 
 void Warp::check_store(int lane, std::byte* at, const std::byte* value, std::size_t bytes,

@@ -46,6 +46,7 @@ void Warp::begin(std::uint32_t lanes) {
     doubt_ = {};
     const std::size_t slots = slot_of(static_cast<Place>(program_.register_bytes)) + 1;
     unwritten_lanes_.assign(slots, 0);
+    unwritten_local_.clear();
     unwritten_sources_.assign(slots, 0);
     written_halves_.assign(slots, {});
     std::fill(unwritten_lanes_.begin() + slot_of(carry_place) + 1,

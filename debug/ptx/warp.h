@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "debug/ptx/global_memory.h"
@@ -297,6 +298,9 @@ class Warp {
   void tell_of_stored(int lane, const std::byte* at, std::size_t bytes);
   /// Shared memory is overwritten with what somebody wrote.
   void note_written(const std::byte* at, std::size_t bytes);
+  /// A lane stores to its local memory, and what it read there.
+  void note_local(const Unwritten& value, int lane, const std::byte* at, std::size_t bytes);
+  std::uint32_t local_source(const std::byte* at, std::size_t bytes) const;
   void doubt(Unwritten guard, std::uint32_t target);
   void tell_use(Unwritten value, std::uint32_t mask, bool writes = false);
   /// Notes which registers of products an instruction accesses, and tells of those in flight.
@@ -341,7 +345,9 @@ class Warp {
   std::uint32_t doubt_until_ = 0;
   /// Of registers, by slot_of; empty without a checker. Most instructions ask for the first alone.
   std::vector<std::uint32_t> unwritten_lanes_, unwritten_sources_;
-  std::vector<std::array<std::uint32_t, 2>> written_halves_;  ///< of unwritten registers
+  static constexpr std::size_t local_piece = 2;  ///< bytes of local memory that are followed alike
+  std::unordered_map<const std::byte*, std::uint32_t> unwritten_local_;  ///< as unwritten_shared
+  std::vector<std::array<std::uint32_t, 2>> written_halves_;             ///< of unwritten registers
   /// By slot_of: which lanes have an origin, and those. Empty where they are not followed.
   std::vector<std::uint32_t> origin_lanes_;
   std::vector<RegisterOrigins> origins_;

@@ -200,7 +200,8 @@ void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& valu
   using Kind = simt::NanOrigin::Kind;
   if (nan.kind == Kind::none || !values.first || !is_output(values.first->site)) return;
   // A guard against a row sum of 0 makes zeros of NaN.
-  const bool of_nan = !std::isfinite(values.first->got) || values.cause == Cause::written_zero ||
+  const bool of_nan = !std::isfinite(values.first->got) || values.cause == Cause::non_finite ||
+                      values.cause == Cause::written_zero ||
                       (values.cause == Cause::precision_lost && nan.kind == Kind::exponential);
   if (!of_nan) return;
   if (nan.stage) values.first->stage = *nan.stage;

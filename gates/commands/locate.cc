@@ -25,9 +25,10 @@ Action locate_command(Options& options) {
   const auto run = std::make_shared<RunOptions>();
   add_kernel(options, run->kernel);
   add_run_options(options, *run);
-  options.add_flag("--strict", run->strict,
-                   "another recurrence than the reference's is a fault, though outputs are right, and so are "
-                   "indices of 32 bits");
+  options.add_flag(
+      "--strict", run->strict,
+      "another recurrence than the reference's is a fault, though outputs are right, and so are "
+      "indices of 32 bits");
   return [run](const Output& output) { return run_locate(*run, output); };
 }
 

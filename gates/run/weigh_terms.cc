@@ -88,19 +88,8 @@ class Contest {
     const Finding* const flaw = named_flaw(standing_);
     const bool composed = flaw && flaw->other_cause;
     if (composed) standing_.certain = false;
-    if (never_meets_zeros()) {
-      standing_.certain = false;
-      standing_.cause = fault_.cause;
-      take_stage();
-      location_.source = fault_.lines;
-      return;
-    }
-    if (is_refuted_by_numbers()) {
-      standing_.certain = false;
-      take_stage();
-      location_.source = fault_.lines;
-      return;
-    }
+    if (never_meets_zeros()) return take(fault_.cause);
+    if (is_refuted_by_numbers()) return take(standing_.cause);
     const bool sure = standing_.sure() && !of_memory;
     if (sure && !moves_row() && standing_.cause != fault_.cause) {
       take_lines();
@@ -118,9 +107,7 @@ class Contest {
       // What stands at the place of others leaves its own unwritten.
       const bool leaves_own = standing_.cause == Cause::never_written &&
                               fault_.cause == Cause::permuted && fault_.stage == Stage::epilogue;
-      standing_.certain = false;
-      standing_.cause = leaves_own ? Cause::misplaced : fault_.cause;
-      take_stage();
+      take(leaves_own ? Cause::misplaced : fault_.cause);
     }
     location_.source = fault_.lines;
   }
@@ -237,6 +224,12 @@ class Contest {
   }
 
   void take_stage() { set_stage(fault_.stage, standing_); }
+  void take(Cause cause) {
+    standing_.certain = false;
+    standing_.cause = cause;
+    take_stage();
+    location_.source = fault_.lines;
+  }
 
   const TermFault& fault_;
   bool is_whole_;

@@ -314,6 +314,20 @@ TEST_CASE("ptx: a product makes no NaN of what nobody wrote, or reads", "[ptx]")
   CHECK_FALSE(makes_nan("ld.shared.u32 %r1, [%r9];\n", all));
 }
 
+TEST_CASE("ptx: what nobody wrote is followed through local memory", "[ptx]") {
+  const auto kept = [](const std::string& between, const std::string& from) {
+    return kinds_of(
+        ".local .align 8 .b32 kept[4];\nld.shared.u32 %r1, [%r9]; st.local.u32 [kept], "
+        "%r1; mov.u32 %r2, 7; st.local.u32 [kept+4], %r2;\n" +
+        between + "ld.local.u32 %r3, [kept" + from +
+        "];\nadd.u32 %r3, %r3, 1; st.global.u32 [%rd1], %r3; ret;");
+  };
+  CHECK(kept("", "") == std::vector{Kind::uninitialised_read});
+  CHECK(kept("", "+4").empty());
+  CHECK(kept("st.local.u32 [kept], %r2;\n", "").empty());
+  CHECK(kept("st.local.u32 [kept+4], %r1;\n", "+4") == std::vector{Kind::uninitialised_read});
+}
+
 TEST_CASE("ptx: of NaNs, the first that is stored", "[ptx]") {
   // Two differences of infinities: one in %r10, one in %r11.
   const auto operand = [](const std::string& stored) {

@@ -105,7 +105,7 @@ void add_rule(const Rule& rule, const Way& way, const std::string& where, int ch
 /// to it what is relative to another.
 void add_own_peaks(const Way& way, Flaws& flaws) {
   for (const bool own_tiles : {true, false}) {
-    flaws.push_back({Cause::stale_operand, Stage::softmax,
+    flaws.push_back({Cause::wrong_formula, Stage::softmax,
                      std::string("in which m after a tile is the tile's own maximum") +
                          (own_tiles ? "" : ", tiles that the row does not see included") + way.text,
                      way.choices + !own_tiles, [=](RowPlan& plan) {

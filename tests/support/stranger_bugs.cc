@@ -205,7 +205,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"alibi", "wrong_formula"},
       {"depth_without_last_of_four", "contribution_missing"},
       {"q_of_row_mod_sixteen", "operand_of_other_row"},
-      {"m_of_tile_kept", "stale_operand"},
+      {"m_of_tile_kept", "wrong_formula"},
       {"alpha_by_odd_columns", "operand_of_other_row"},
       {"o_divided_in_each_tile", "normalised_twice"},
       {"split_o_of_second_unscaled", "not_rescaled"},

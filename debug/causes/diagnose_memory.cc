@@ -141,17 +141,20 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   return lines;
 }
 
+/// Whether a kernel shows more than its outputs.
+bool shows_stages(const CheckReport& report) {
+  return std::ranges::any_of(report.sites, [](const Site& site) { return !is_output(site.id); });
+}
+
 /// By its numbers alone, a kernel that takes powers of two of what an earlier one left may be a
 /// softmax of scores or the combine pass of splits. A buffer that is too small for scores, of a
 /// byte each, holds what splits left.
 void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
   CheckReport::Item& item = diagnosis.memory.front();
-  const bool shows_stages = std::any_of(report.sites.begin(), report.sites.end(),
-                                        [](const Site& site) { return !is_output(site.id); });
   const bool is_between = item.region_bytes > 0 && !item.site;
   const simt::Finding& f = item.finding;
   const bool is_stored = f.access.write && (f.earlier.place == 0 || f.earlier.write);
-  if (shows_stages || !is_between || is_stored || item.stage != Stage::softmax) return;
+  if (shows_stages(report) || !is_between || is_stored || item.stage != Stage::softmax) return;
   // Who writes it is a softmax as well: that keeps its own maxima and sums there.
   if (f.earlier.place != 0 && stage_named_in(item.earlier_line) == Stage::softmax) return;
   if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
@@ -204,7 +207,7 @@ bool is_counter(const CheckReport::Item& item) {
 
 /// Where the line of an access does not say whose it is, one of its kind in the same memory may, or
 /// that where what it read is used; a counter is the merge's. None of them is certain.
-void take_stage_of_others(Diagnosis& diagnosis) {
+void take_stage_of_others(const CheckReport& report, Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();
   const auto alike = std::ranges::find_if(diagnosis.memory, [&](const CheckReport::Item& item) {
     return item.stage && item.finding.kind == first.finding.kind &&
@@ -213,7 +216,7 @@ void take_stage_of_others(Diagnosis& diagnosis) {
   first.stage = alike == diagnosis.memory.end() ? stage_named_in(first.used_line) : alike->stage;
   if (!first.stage && is_counter(first)) first.stage = Stage::combine;
   // What leaves shared memory are results.
-  if (!first.stage && first.finding.kind == Kind::unfinished_copy) {
+  if (!first.stage && first.finding.kind == Kind::unfinished_copy && !shows_stages(report)) {
     first.stage = first.finding.access.write ? Stage::load : Stage::epilogue;
   }
   if (first.stage) diagnosis.stage_certain = false;
@@ -266,7 +269,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : collides             ? Cause::written_twice
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
-  if (!first.stage) take_stage_of_others(diagnosis);
+  if (!first.stage) take_stage_of_others(report, diagnosis);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);

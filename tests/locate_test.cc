@@ -76,6 +76,21 @@ TEST_CASE("locate: a power of two that is infinite says more than the nearest ro
   CHECK(location.source == std::vector<std::string>{"/tmp/k.cu:93"});
 }
 
+TEST_CASE("locate: what a kernel is not made for is a limit, and no fault") {
+  Location location;
+  location.runs = {{"k.so fused --shape s=64", "causal", true},
+                   {"k.so fused --shape h=32768", "the last head", false}};
+  location.runs.back().limit = true;
+  location.limits = {"all indices are of 32 bits"};
+  const std::string text = location_text(location, Style{});
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("  limit      all indices are of 32 bits"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("clean: 1 runs match the reference"));
+  CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("diverged"));
+  const std::string json = location_json(location);
+  CHECK_THAT(json, Catch::Matchers::ContainsSubstring("\"verdict\": \"clean\""));
+  CHECK_THAT(json, Catch::Matchers::ContainsSubstring("\"limit\": true"));
+}
+
 TEST_CASE("locate: scores that are lacking because their rows of K were never read are load's") {
   Sightings seen;
   seen.scores = {.needed = 1000, .seen = 800, .lines = {"k.cu:50"}, .least = 32};

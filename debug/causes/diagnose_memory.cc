@@ -141,11 +141,6 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   return lines;
 }
 
-/// Whether a kernel shows more than its outputs.
-bool shows_stages(const CheckReport& report) {
-  return std::ranges::any_of(report.sites, [](const Site& site) { return !is_output(site.id); });
-}
-
 /// By its numbers alone, a kernel that takes powers of two of what an earlier one left may be a
 /// softmax of scores or the combine pass of splits. A buffer that is too small for scores, of a
 /// byte each, holds what splits left.
@@ -154,7 +149,7 @@ void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
   const bool is_between = item.region_bytes > 0 && !item.site;
   const simt::Finding& f = item.finding;
   const bool is_stored = f.access.write && (f.earlier.place == 0 || f.earlier.write);
-  if (shows_stages(report) || !is_between || is_stored || item.stage != Stage::softmax) return;
+  if (report.shows_stages() || !is_between || is_stored || item.stage != Stage::softmax) return;
   // Who writes it is a softmax as well: that keeps its own maxima and sums there.
   if (f.earlier.place != 0 && stage_named_in(item.earlier_line) == Stage::softmax) return;
   if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
@@ -216,7 +211,7 @@ void take_stage_of_others(const CheckReport& report, Diagnosis& diagnosis) {
   first.stage = alike == diagnosis.memory.end() ? stage_named_in(first.used_line) : alike->stage;
   if (!first.stage && is_counter(first)) first.stage = Stage::combine;
   // What leaves shared memory are results.
-  if (!first.stage && first.finding.kind == Kind::unfinished_copy && !shows_stages(report)) {
+  if (!first.stage && first.finding.kind == Kind::unfinished_copy && !report.shows_stages()) {
     first.stage = first.finding.access.write ? Stage::load : Stage::epilogue;
   }
   if (first.stage) diagnosis.stage_certain = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,6 +39,10 @@ struct CheckReport {
   simt::NanOrigin nan;             ///< the first NaN that the kernel made
 
   bool clean() const { return items.empty() && fault.empty(); }
+  /// Whether the kernel shows more than its outputs.
+  bool shows_stages() const {
+    return std::ranges::any_of(sites, [](const Site& site) { return !is_output(site.id); });
+  }
 };
 
 /// An element of a tile in shared memory.

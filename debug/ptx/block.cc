@@ -64,6 +64,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   last_grid_ = checker_ && grid_.beside_last ? checker_->add_agent(0) : 0;
   if (cluster_shadow_) cluster_shadow_->begin_launch();
   origins_.begin();
+  nans_.clear();
   if (grid_.history) recording_.begin(grid_.history->clock());
   unwritten_sources.assign(1, {});
   unwritten_shared.clear();

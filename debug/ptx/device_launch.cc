@@ -139,13 +139,10 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
     checker->note(number_notes(numbers, program));
     checker->note_nan(nan_origin(numbers, program));
   }
-  if (checker) {
-    for (const auto& [begin, area] : memory_.areas()) {
-      const bool is_known = area.shadow && !area.freed && area.region >= 0;
-      if (is_known) {
-        checker->note_unread(area.region, static_cast<std::int64_t>(area.shadow->unread()));
-      }
-    }
+  for (const auto& [begin, area] : memory_.areas()) {
+    if (!checker || checker->findings().empty()) break;
+    if (!area.shadow || area.freed || area.region < 0) continue;
+    checker->note_unread(area.region, static_cast<std::int64_t>(area.shadow->unread()));
   }
   ending_.reset();
   if (lets_next_start) ending_ = manner.stream;

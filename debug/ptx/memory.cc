@@ -89,12 +89,14 @@ bool are_rounded_alike(std::uint32_t a, std::uint32_t b) {
 /// compilers that give a value to many lanes let all of them store it, and where they fuse sums of
 /// squares with the first exchange of a reduction, no two lanes have the same bits. A warp's store
 /// leaves that of one of its lanes (CUDA C++ Programming Guide, "SIMT Architecture").
+/// `by_compiler`: in its shared memory, which of them store is its own matter, whatever cancels in
+/// what they reduced.
 template <class T>
 bool repeats(const Pointers& pointers, std::uint32_t mask, int lane, const T* values,
-             std::size_t count) {
+             std::size_t count, bool by_compiler) {
   if (sizeof(T) != 4) return false;
   const std::byte* at = pointers[static_cast<std::size_t>(lane)];
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count && !by_compiler; ++i) {
     std::uint32_t own = 0, there = 0;
     std::memcpy(&own, values + i, sizeof(T));
     std::memcpy(&there, at + i * sizeof(T), sizeof(T));
@@ -118,7 +120,9 @@ void store_checked(Warp& warp, const Instruction& in, std::uint32_t mask, const 
       values[i] = static_cast<T>(warp.lanes<R>(places[i])[lane]);
     }
     const std::size_t bytes = sizeof(T) * in.vector;
-    const bool again = repeats(pointers, mask, lane, values, in.vector);
+    const bool by_compiler =
+        warp.block().by_compiler() && warp.block().checker()->in_shared(at, bytes);
+    const bool again = repeats(pointers, mask, lane, values, in.vector, by_compiler);
     const auto* written = again ? at : reinterpret_cast<const std::byte*>(values);
     warp.check_store(lane, at, written, bytes, in.kind == orders);
     std::memcpy(at, values, bytes);

@@ -275,9 +275,7 @@ void Warp::check_store(int lane, std::byte* at, const std::byte* value, std::siz
                        bool orders) {
   Pointers pointers;
   pointers[static_cast<std::size_t>(lane)] = at;
-  // What lanes have reduced together is the same but for rounding: a compiler stores it from each.
-  const bool same = std::memcmp(at, value, bytes) == 0 ||
-                    (block_.by_compiler() && block_.checker()->in_shared(at, bytes));
+  const bool same = std::memcmp(at, value, bytes) == 0;
   check(same ? Access::rewrite : Access::write, 1u << lane, bytes, pointers, orders);
 }
 

@@ -46,7 +46,7 @@ class AsyncHost {
   virtual TensorCoreRule tensor_core() const = 0;
   /// Whether a compiler uses mbarriers by what hardware does and PTX does not promise: without a
   /// fence behind what initialises them, which may come again or be overwritten where nobody uses
-  /// them. Which lanes store to shared memory is its own matter, too.
+  /// them.
   virtual bool by_compiler() const { return false; }
   /// A copy accesses global memory for the lane that issues it. False where it must not be let.
   virtual bool access_global(BlockChecker::Access access, const std::byte* at, std::size_t bytes,

@@ -145,9 +145,7 @@ class Planner {
     // the last rows and keys fill no tile.
     Probe& together =
         add("several heads, ragged, many tiles", "h=2," + length_text(rows_ + 9, 7 * bc_ + 1));
-    for (const int keys : {7 * bc_ + 1, 7 * bc_}) {
-      together.other_shapes.push_back(shape_text("h=8," + length_text(1, keys)));
-    }
+    for (const int keys : {7 * bc_ + 1, 7 * bc_}) one_query(together, keys);
     together.other_shapes.push_back(shape_text("h=2," + length_text(br_, 7 * bc_)));
     together.other_shapes.push_back(shape_text("h=2," + length_text(3 * side_ + 9, 3 * side_ + 9)));
     together.checked = true;

@@ -84,20 +84,18 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   // What is read in the wrong place may be what nobody wrote: that follows from it.
   const bool reads_unwritten =
       memory.cause == Cause::uninitialised_read || memory.cause == Cause::wrong_stride;
-  // Heads that do not exist lie beyond the end.
-  const bool of_other_head = memory.cause == Cause::out_of_bounds &&
-                             values.cause == Cause::wrong_head && values.sure() &&
-                             !memory.memory.front().finding.access.write;
-  // So do rows that are copied up to another length, where that is the longer one.
-  const bool of_other_length = memory.cause == Cause::out_of_bounds &&
-                               values.cause == Cause::written_zero && values.predicts &&
-                               values.sure() && !memory.memory.front().finding.access.write;
+  // Heads that do not exist lie beyond the end; so do rows that are copied up to another length,
+  // where that is the longer one.
+  const bool may_read_beyond =
+      values.cause == Cause::wrong_head || (values.cause == Cause::written_zero && values.predicts);
+  const bool reads_beyond = memory.cause == Cause::out_of_bounds && may_read_beyond &&
+                            values.sure() && !memory.memory.front().finding.access.write;
   const bool is_unwritten =
       memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
   const bool follows = reads_unwritten && !is_unwritten &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
-  return memory.cause == values.cause || !upstream || follows || of_other_head || of_other_length ||
+  return memory.cause == values.cause || !upstream || follows || reads_beyond ||
          (takes_other_buffer(memory, values) && !depends_on_order());
 }
 
@@ -131,9 +129,7 @@ void tell_where_values_differ(const Diagnosis& values, const CheckReport& report
       ", on; by values alone: " + name_of(values.cause) + (values.sure() ? "" : " (not certain)"));
   // Where a kernel shows its outputs alone, they say nothing of the stage that spoiled them.
   const bool shows_stage = !memory.memory.empty() && memory.memory.front().stage.has_value();
-  const bool shows_sites = std::any_of(report.sites.begin(), report.sites.end(),
-                                       [](const Site& site) { return !is_output(site.id); });
-  if (memory.first || (!shows_sites && !shows_stage)) return;
+  if (memory.first || (!report.shows_stages() && !shows_stage)) return;
   memory.first = values.first;
   // Where the kernel's own code says which stage the accesses belong to.
   if (shows_stage) {

@@ -30,8 +30,8 @@ struct Sightings {
   Part scores, weights, sums, outputs;
   bool lacks_sums = false;  ///< of right weights, no sum was right
   bool combines = false;    ///< blocks write outputs of V that others read
-  bool skips_input =
-      false;  ///< of Q, K and V nobody read anything of one or two, as if it were copied before
+  /// Of one or two of Q, K and V nobody read anything, as if they had been copied before.
+  bool skips_input = false;
   bool reads_all = false;  ///< all rows of Q, K and V that wrong rows need were read for them
   bool log_sums = false;   ///< the log-sum-exps of wrong rows are right: O alone is wrong
   /// Rows of Q, K and V that wrong rows need, and of them those that nobody read for them.

@@ -107,7 +107,7 @@ class Contest {
       // What stands at the place of others leaves its own unwritten.
       const bool leaves_own = standing_.cause == Cause::never_written &&
                               fault_.cause == Cause::permuted && fault_.stage == Stage::epilogue;
-      take(leaves_own ? Cause::misplaced : fault_.cause);
+      return take(leaves_own ? Cause::misplaced : fault_.cause);
     }
     location_.source = fault_.lines;
   }

@@ -199,6 +199,15 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
     return;
   }
   if (found.conflict == Conflict::inverse_of_other_unit) {
+    const bool divided = most_of(found.samples, [](const Term& x, const Term& inverse) {
+      return x.b.kind == Unit::Kind::log_sum && count(inverse.set) < count(x.set);
+    });
+    if (divided) {
+      fault.cause = Cause::wrong_formula;
+      fault.stage = Stage::combine;
+      what = "parts that are divided by their l are weighed by their maxima alone";
+      return;
+    }
     fault.cause = Cause::not_rescaled;
     what = "O is divided by an l whose weights are relative to another maximum";
     return;
@@ -223,6 +232,13 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
     const bool undivided = most_of(found.samples, [](const Term& weight, const Term& x) {
       return weight.a.kind == Unit::Kind::log_sum && x.b.kind == Unit::Kind::score;
     });
+    if (undivided && output && all_.outline.merges.empty()) {
+      fault.cause = Cause::wrong_formula;
+      fault.stage = Stage::softmax;
+      what = "what was summed up before is rescaled by its log-sum-exp, which has l in it, not by "
+             "its maximum";
+      return;
+    }
     if (undivided && output) {
       fault.cause = Cause::weighted_by_sum;
       fault.stage = Stage::combine;

@@ -49,6 +49,11 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       fault.cause = adds_itself(found) ? Cause::incomplete_reduction : Cause::contribution_repeated;
       fault.stage = Stage::softmax;
       what = "weights of keys that l has in it are added to it again";
+      // Numbers that are none are as far above themselves as a maximum.
+      fault.of_nothing = most_of(found.samples, [](const Term& x, const Term& y) {
+        return (x.kind == "weight" && x.a == x.b) != (y.kind == "weight" && y.a == y.b);
+      });
+      if (fault.of_nothing) what = "a weight of 1, that of the maximum, is added to l again";
       return;
     case Conflict::output_of_other_row: {
       const bool carried = most_of(found.samples, [&](const Term& x, const Term& y) {

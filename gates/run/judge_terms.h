@@ -24,6 +24,7 @@ struct TermFault {
   bool of_outputs = false;     ///< all terms go together: outputs lack some, or have others
   bool meets_zeros = false;    ///< weights are multiplied by zeros, where V should be
   bool loses_weights = false;  ///< keys are in no sum whose weights were made
+  bool of_nothing = false;     ///< what a sum has too much is a one
   bool of_place = false;       ///< a tile lies in another way than it is taken
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
@@ -37,6 +38,8 @@ struct TermJudgement {
   std::optional<TermFault> fault;
   /// All of them are put together as they should be: numbers are wrong, not which.
   bool is_whole = false;
+  /// Of each wrong row some weight was made that did not vanish.
+  bool weighs = false;
   Provenance::Outline outline;
   /// By stage: lines that do what it does, those of wrong outputs of the epilogue.
   std::map<Stage, std::vector<std::string>> lines;

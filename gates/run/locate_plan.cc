@@ -118,12 +118,14 @@ class Planner {
       heads.other_shapes.push_back(shape_text("h=6,hkv=3," + length_text(rows, keys)));
     }
     heads.other_shapes.push_back(shape_text("h=6," + length_text(1, keys)));
-    // Groups of another size than those of the heads above, and the other one of the two usual
-    // ones.
+    // Groups of another size than those of the heads above: one that divides no tile of queries of
+    // all its heads, else the two usual ones.
     Probe& group = add_causal("causal, heads that share keys",
-                              "h=8,hkv=2," + length_text(rows_ + 9, side_ + 37));
+                              "h=6,hkv=2," + length_text(rows_ + 9, side_ + 37));
     group.checked = true;  // the one whose blocks of queries end before K does
-    group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(rows_ + 9, side_ + 37)));
+    for (const char* const heads : {"h=8,hkv=2,", "h=4,hkv=2,"}) {
+      group.other_shapes.push_back(shape_text(heads + length_text(rows_ + 9, side_ + 37)));
+    }
     group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
     // Sums overflow in few rows, whose warps tell others of it where m follows for several at once.
     Probe& large = square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_);
@@ -180,8 +182,8 @@ class Planner {
         .checked = true;
     with_splits(2, add_causal("groups of heads that need several tiles",
                               "b=2,h=8,hkv=2," + length_text(br_ / 4 + 1, 4 * bc_)));
-    with_splits(2, add_causal("heads whose last rows share a tile",
-                              "h=2,hkv=1," + length_text(br_ - 3, 2 * bc_)));
+    with_splits(2, add_causal("a tile that begins with the last row of a head",
+                              "h=2,hkv=1," + length_text(br_ + 1, 2 * bc_)));
   }
 
   /// Other head dimensions, types and tiles that the kernel is built for.

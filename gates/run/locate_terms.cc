@@ -51,10 +51,10 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
   return judged;
 }
 
-/// The first problem that tells.
+/// The first problem that tells; where none does, what the first one shows.
 std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, Precision how) {
   constexpr int most = 4;
-  std::optional<TermJudgement> whole, misplaced;
+  std::optional<TermJudgement> whole, misplaced, first;
   int followed = 0;
   std::vector<const RunOptions*> known;
   for (const RunOptions& options : failed) {
@@ -77,21 +77,26 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
       }
       if (judged->fault && !judged->is_whole) return judged;
       if (judged->is_whole && !(whole && whole->fault)) whole = judged;
+      if (!first) first = judged;
     } catch (const Error&) {
       continue;
     }
     if (++followed == most) break;
   }
-  return misplaced ? misplaced : whole;
+  return misplaced ? misplaced : whole ? whole : first;
 }
 
 /// The problem with the most keys of those that may be followed, be it right or wrong; one that is
-/// followed soon, where others do not have many more.
+/// followed soon, where others do not have many more. Of steep scores most weights vanish, and all
+/// that they meet.
 Provenance::Outline outline_of(const std::vector<RunOptions>& problems) {
   try {
     std::optional<PreparedRun> longest, soon;
     const auto keys_of = [](const PreparedRun& run) { return run.request.problem.len_kv; };
+    const auto is_even = [](const RunOptions& options) { return options.input == "random"; };
+    const bool any_even = std::ranges::any_of(problems, is_even);
     for (RunOptions options : problems) {
+      if (any_even && !is_even(options)) continue;
       options.backend = "sim";
       PreparedRun run = prepare(options);
       const auto fits = [&](std::int64_t most) {

@@ -95,7 +95,9 @@ void place_by_outline(const Provenance::Outline& outline, Location& location) {
 void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {
   if (fault.loses_weights && !outline.merges.empty()) fault.stage = Stage::combine;
   const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), outline.merges);
-  if (in_merge && is_behind_scores(fault.stage) && fault.cause != Cause::contribution_repeated) {
+  // Parts that have the same keys are nothing that a merge could know.
+  const bool overlaps = fault.cause == Cause::contribution_repeated && !fault.of_nothing;
+  if (in_merge && is_behind_scores(fault.stage) && !overlaps) {
     fault.stage = Stage::combine;
     // Parts have no lanes to be reduced over: those of other rows come of their index.
     if (fault.cause == Cause::reduction_too_wide) fault.cause = Cause::operand_of_other_row;

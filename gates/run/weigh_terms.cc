@@ -261,6 +261,11 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
         "O and the log-sum-exps are put together of the right scores, weights and values: numbers "
         "are wrong, not which");
   }
+  // Weights that vanish where parts are put together, and not before.
+  const bool vanishes_behind = judged.weighs && !outline.merges.empty() &&
+                               diagnosis.memory.empty() && !named_flaw(diagnosis) &&
+                               diagnosis.cause == Cause::wrong_formula && stage == Stage::softmax;
+  if (vanishes_behind) set_stage(Stage::combine, diagnosis);
   if (!judged.fault) return;
   TermFault fault = *judged.fault;
   place_by_outline(outline, fault);

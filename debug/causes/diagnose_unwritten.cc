@@ -40,12 +40,14 @@ void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
     memory.evidence.push_back("with all rows of its last block " + reader +
                               " reads nothing of the kind: lanes whose rows do not exist leave out "
                               "their part of the tile");
+    memory.left_out_by_lanes = true;
     return;
   }
   if (const int left = item.finding.left_early; !whole && left > 0) {
     memory.evidence.push_back(std::to_string(left) +
                               " threads of the block had exited before its first barrier: they "
                               "leave out their part of the tile");
+    memory.left_out_by_lanes = true;
     return;
   }
   memory.certain = false;
@@ -56,7 +58,7 @@ void settle_unfilled(const CheckReport* whole, Diagnosis& memory) {
 void doubt_unwritten_read(const Diagnosis& values, Diagnosis& memory) {
   if (memory.cause != Cause::uninitialised_read || !values.first) return;
   if (values.first->unwritten || !std::isfinite(values.first->got)) return;
-  if (updates_unwritten(memory)) return;
+  if (updates_unwritten(memory) || memory.left_out_by_lanes) return;
   memory.certain = false;
   memory.evidence.push_back(
       "not certain: what nobody wrote is NaN, and finite values are wrong as well: the tile may be "

@@ -22,6 +22,7 @@ struct Subtracted {
   std::string text;
   int choices;
   std::function<bool(std::int64_t key)> covers;
+  bool forgets = false;  ///< of the keys before those whose powers are taken
 };
 
 std::vector<Subtracted> subtracted(const DumpInfo& info) {
@@ -30,6 +31,8 @@ std::vector<Subtracted> subtracted(const DumpInfo& info) {
       {Cause::overflow, "nothing is subtracted from the scores", 0, nullptr},
       {Cause::incomplete_reduction, "m is that of the first tile alone", 0,
        [=](std::int64_t key) { return key < bc; }},
+      {Cause::wrong_formula, "m after a tile is the tile's own maximum", 0,
+       [](std::int64_t) { return true; }, true},
   };
   for (std::int64_t bit = 1; bit < std::min<std::int64_t>(info.problem.len_kv, 256); bit *= 2) {
     for (const bool set : {false, true}) {
@@ -48,12 +51,14 @@ std::vector<Subtracted> subtracted(const DumpInfo& info) {
 }
 
 /// By how much scores of a row are above what is subtracted from them, at most: after the whole
-/// row, or after each `step` keys, whose powers are taken then.
+/// row, or after each `step` keys, whose powers are taken then. What was summed up before goes down
+/// with a maximum that falls.
 double excess(const Subtracted& rule, const std::vector<double>& scores, std::size_t step) {
-  double most = -infinity, taken = rule.covers ? -infinity : 0;
+  double most = -infinity, taken = rule.covers ? -infinity : 0, top = -infinity;
   for (std::size_t first = 0; first < scores.size(); first += step) {
     const std::size_t end = std::min(first + step, scores.size());
-    double top = -infinity;
+    if (rule.forgets) taken = -infinity;
+    if (!rule.forgets) top = -infinity;
     for (std::size_t key = first; key < end; ++key) {
       top = std::max(top, scores[key]);
       if (rule.covers && rule.covers(static_cast<std::int64_t>(key))) {

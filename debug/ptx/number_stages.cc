@@ -19,6 +19,12 @@ bool copies_to_shared(std::string_view opcode) {
   return opcode.find(".shared") < opcode.find(".global");
 }
 
+/// Tiles of O on their way out.
+bool copies_from_shared(std::string_view opcode) {
+  const bool is_bulk = opcode.starts_with("cp.async.bulk") || opcode.starts_with("cp.reduce.async");
+  return is_bulk && opcode.find(".global.shared") != opcode.npos;
+}
+
 /// Waits for such copies, and what else is done with the mbarriers that they complete on.
 bool awaits_copies(std::string_view opcode) {
   return opcode.starts_with("mbarrier.") || opcode.starts_with("cp.async.mbarrier.") ||
@@ -55,6 +61,8 @@ class Stages {
     for_each([&](std::size_t i, const Statement& statement) {
       if (copies && (copies_to_shared(statement.opcode) || awaits_copies(statement.opcode))) {
         of_[i] = bit_of(Stage::load);
+      } else if (copies_from_shared(statement.opcode)) {
+        of_[i] = part_ == Part::attention ? bit_of(Stage::epilogue) : of_result(i);
       } else if (reads_memory(statement)) {
         of_[i] = of_read(i);
         // What others of the cluster have summed up meets here.

@@ -183,8 +183,9 @@ class NumberJudging {
     const double determinant = aa * bb - ab * ab;
     const double x = (ag * bb - bg * ab) / determinant, y = (bg * aa - ag * ab) / determinant;
     if (!(determinant > 0) || !(gg - x * ag - y * bg <= 1e-4 * gg) || is_near(x, y)) return;
-    // The one that is not as it should be.
+    // The one that is not as it should be. Where it is the maximum, no input lacks its scale.
     fault.cause = cause_of_factor(is_near(x, 1) ? y : is_near(y, 1) ? x : x / y, p_.d);
+    if (is_near(x, 1) && fault.cause != Cause::wrong_base) fault.cause = Cause::wrong_scale;
     fault.evidence.push_back("the score counts " + number_text(x, 4) +
                              " times in the exponent, the maximum " + number_text(y, 4) + " times");
   }
@@ -270,7 +271,7 @@ std::optional<TermFault> judge_numbers(const Provenance& provenance, const Probl
   // Sums are made of weights, and these of scores: who is wrong first may be wrong because of them,
   // as what was summed up so far is rescaled.
   const auto rank = [](const TermFault& fault) {
-    return fault.stage == Stage::qk ? 0 : fault.of_weights ? 1 : 2;
+    return fault.of_weights ? 1 : fault.stage == Stage::qk ? 0 : 2;
   };
   std::optional<TermFault> first;
   for (const Provenance::Made& made : provenance.made) {

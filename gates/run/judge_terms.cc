@@ -68,7 +68,8 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
         conflict == Conflict::factor_of_other_row && !rows.contains(Conflict::maximum_of_other_row);
     const bool tell = right > 0.1 * all_wrong && !by_chance;
     if (share < 0.1 || (tell && of_right / right > 0.5 * share)) continue;
-    if (best && share < 1.5 * best->share) continue;
+    // What half of the wrong rows have does not come of what they meet later.
+    if (best && (best->share >= 0.5 || share < 1.5 * best->share)) continue;
     if (conflict == Conflict::odd && best) continue;
     best.emplace();
     best->conflict = conflict;

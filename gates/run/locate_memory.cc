@@ -233,6 +233,25 @@ void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& valu
 
 }  // namespace
 
+namespace {
+
+/// Where values are NaN and nobody has asked the checker for it, which sees how they are made.
+void look_for_nan(RunOptions options, Location& location) {
+  const Diagnosis& values = *location.diagnosis;
+  const bool is_nan = values.first && !values.first->unwritten && std::isnan(values.first->got);
+  if (!is_nan || !location.nan.line.empty() || !values.memory.empty()) return;
+  options.backend = "sim";
+  try {
+    const CheckReport report = check_kernel(options);
+    location.first_nan = report.notes;
+    location.nan = report.nan;
+  } catch (const Error&) {
+    return;  // a kernel that the machine does not take
+  }
+}
+
+}  // namespace
+
 void tell_origin(const RunOptions& failed, Location& location) {
   Diagnosis& values = *location.diagnosis;
   const bool clean = std::ranges::any_of(
@@ -240,6 +259,7 @@ void tell_origin(const RunOptions& failed, Location& location) {
   const auto suspicion = std::ranges::find(values.evidence, suspects_memory);
   if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
   if (values.sure()) return;
+  look_for_nan(failed, location);
   name_by_origin(location.nan, may_have_empty_rows(failed), values);
   if (!location.nan.line.empty() && location.source.empty()) location.source = {location.nan.line};
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),

@@ -32,7 +32,7 @@ void place_access(const Provenance::Outline& outline, Diagnosis& diagnosis) {
 
 /// What nobody wrote of an array is left out by the stage that fills it, which need not be load.
 void place_unwritten(const Provenance::SharedMemory& shared, Diagnosis& diagnosis) {
-  if (!reads_unwritten_shared(diagnosis)) return;
+  if (!reads_unwritten_shared(diagnosis) || diagnosis.left_out_by_lanes) return;
   const CheckReport::Item& item = diagnosis.memory.front();
   const std::optional<Stage> reader = stage_named_in(item.access_line);
   const auto& [no_q, no_k, no_v] = shared.lacks_columns;

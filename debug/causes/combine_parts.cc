@@ -54,10 +54,22 @@ void try_maxima(const Scene& scene, const Parts& parts, const Array& right_top, 
   }
 }
 
+/// The loop over the splits ends early.
+void try_first_alone(const Scene& scene, const Parts& right, Findings& findings) {
+  const Formulas fits(scene, findings);
+  for (std::size_t taken = 1; taken < right.count(); ++taken) {
+    Parts parts = right;
+    for (std::vector<Array>* part : {&parts.o, &parts.l, &parts.m}) part->resize(taken);
+    try_maxima(scene, parts, right.top, Cause::contribution_missing,
+               "the first " + std::to_string(taken) + " splits alone count", fits);
+  }
+}
+
 /// Splits from one on are taken for the first ones again: the loop over them has an inner one that
 /// forgets where the outer is.
 void try_repeated(const Scene& scene, const Parts& right, Findings& findings) {
   const Formulas fits(scene, findings);
+  const std::size_t before = findings.size();
   for (std::size_t taken = 1; taken < right.count(); ++taken) {
     Parts parts = right;
     for (std::size_t i = taken; i < parts.count(); ++i) {
@@ -70,6 +82,8 @@ void try_repeated(const Scene& scene, const Parts& right, Findings& findings) {
                    std::to_string(taken) + " again",
                fits);
   }
+  // Where all count equally often, O is that of the first ones alone, which takes fewer words.
+  for (std::size_t i = before; i < findings.size(); ++i) findings[i].bits += 1;
 }
 
 /// The right sum, the parts of a split taken at another distance from those of the first one.
@@ -154,6 +168,7 @@ Array sum_of_parts(const std::vector<Array>& x, const Factors& factor) {
 void try_other_parts(const Scene& scene, const Parts& right, Findings& findings) {
   if (right.count() > 1) {
     try_distance(scene, right, findings);
+    try_first_alone(scene, right, findings);
     try_repeated(scene, right, findings);
   }
   try_other_blocks(scene, findings);

@@ -19,9 +19,9 @@ struct Diagnosis {
               ///< that of the bug, where the site is an output that tells
   Cause cause = Cause::unexplained;
   bool certain = false;
-  bool stage_certain = true;     ///< of a cause that is: whether its stage is, too
-  bool predicts = false;         ///< the values follow from the cause, one by one
-  bool reads_unwritten = false;  ///< of the cause, as in Finding
+  bool stage_certain = true;       ///< of a cause that is: whether its stage is, too
+  bool predicts = false;           ///< the values follow from the cause, one by one
+  bool reads_unwritten = false;    ///< of the cause, as in Finding
   bool left_out_by_lanes = false;  ///< bytes nobody wrote, in blocks whose last rows are none
   bool by_end = false;  ///< the cause is how the run ended: it yields to one that has a place
   std::vector<std::string> evidence;  ///< each a fact that the dump shows

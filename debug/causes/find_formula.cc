@@ -180,6 +180,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     }
   } else if (scene.site() == SiteId::l && l_prev) {
     const Array sum = row_sum(p), rescaled = alpha * *l_prev;
+    if (scene.earlier(tile) < 0) try_left_over(scene, fits);
     fits(Cause::never_updated, "l equals l of before this tile", *l_prev);
     fits(Cause::accumulator_lost, "l is the sum of this tile alone", sum);
     fits(Cause::not_rescaled, "l = l_prev + sum of p, not multiplied by alpha", *l_prev + sum);

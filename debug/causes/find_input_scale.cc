@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
@@ -28,7 +30,9 @@ std::vector<Scales> scales_of(const Scene& scene) {
   const Divergence& at = scene.first();
   const std::int64_t q = at.batch * p.heads + at.head;
   const std::int64_t kv = at.batch * p.heads_kv + p.kv_head(at.head);
-  const bool scores = scene.site() == SiteId::s, output = scene.site() == SiteId::o_final;
+  // Who multiplies in the softmax shows it in the maximum first.
+  const bool scores = scene.site() == SiteId::s || scene.site() == SiteId::m;
+  const bool output = scene.site() == SiteId::o_final;
   return {{"q_scale", &inputs.q_scale, q, scores},
           {"k_scale", &inputs.k_scale, kv, scores},
           {"v_scale", &inputs.v_scale, kv, output}};
@@ -41,7 +45,19 @@ struct Misuse {
   std::string text;
 };
 
-std::vector<Misuse> misuses(const std::vector<Scales>& all) {
+/// Both scales of scores, those of another head of Q and of the one of K that belongs to it.
+void add_pairs(const Problem& p, const Scales& q, const Scales& k, std::vector<Misuse>& list) {
+  for (std::int64_t i = 0; q.belongs && i < q.tensor->size(); ++i) {
+    const std::int64_t kv = i / p.heads * p.heads_kv + p.kv_head(i % p.heads);
+    if (i == q.own || kv == k.own) continue;
+    list.push_back({Cause::scale_of_other_head,
+                    q.tensor->at(i) * k.tensor->at(kv) / (q.value() * k.value()),
+                    "multiplied by " + q.text(i) + " and " + k.text(kv) + " instead of " +
+                        q.text(q.own) + " and " + k.text(k.own)});
+  }
+}
+
+std::vector<Misuse> misuses(const Problem& p, const std::vector<Scales>& all) {
   std::vector<Misuse> list;
   double right = 1;
   for (const Scales& scales : all) {
@@ -67,6 +83,7 @@ std::vector<Misuse> misuses(const std::vector<Scales>& all) {
     }
   }
   list.push_back({Cause::scale_missing, 1 / right, "not multiplied by any scale"});
+  add_pairs(p, all[0], all[1], list);
   return list;
 }
 
@@ -86,12 +103,13 @@ double common_ratio(const Scene& scene) {
 void find_input_scale(const Scene& scene, Findings& findings) {
   const SiteId site = scene.site();
   if (!scene.judge().inputs().scaled()) return;
-  if (site != SiteId::s && site != SiteId::o && site != SiteId::o_final) return;
+  const SiteId scaled[] = {SiteId::s, SiteId::m, SiteId::o, SiteId::o_final};
+  if (std::ranges::find(scaled, site) == std::end(scaled)) return;
   // Scales of several heads may be close to each other: the nearest ratio counts.
   const double ratio = common_ratio(scene);
   const Misuse* nearest = nullptr;
   const auto distance = [&](const Misuse& misuse) { return std::abs(misuse.ratio / ratio - 1); };
-  const std::vector<Misuse> all = misuses(scales_of(scene));
+  const std::vector<Misuse> all = misuses(scene.info().problem, scales_of(scene));
   for (const Misuse& misuse : all) {
     if (!(distance(misuse) < 0.01)) continue;
     if (!nearest || distance(misuse) < distance(*nearest)) nearest = &misuse;

@@ -84,6 +84,8 @@ class Formulas {
 
 /// The formulas near that of S, and of O.
 void try_formulas_of_scores(const Scene& scene, const Formulas& fits);
+/// At the first tile of a block: l or O of the rows that the same threads had before.
+void try_left_over(const Scene& scene, const Formulas& fits);
 void try_formulas_of_output(const Scene& scene, const Formulas& fits);
 
 }  // namespace lanescope

@@ -170,11 +170,28 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
   }
 }
 
+void try_left_over(const Scene& scene, const Formulas& fits) {
+  const std::string site = name_of(scene.site());
+  const Range blocks = scene.info().blocks;
+  for (std::int64_t other = blocks.begin; other < blocks.end; ++other) {
+    if (other == scene.block()) continue;
+    const auto end = scene.end_of(other, scene.site()), l = scene.end_of(other, SiteId::l);
+    if (!end || end->rows() != scene.rows()) continue;
+    const std::string text = site + " starts with what the rows of block " + std::to_string(other) +
+                             " left in it: it is not cleared before the next rows";
+    fits(Cause::accumulator_not_cleared, text, scene.want() + *end);
+    if (scene.site() != SiteId::o || !l || l->rows() != scene.rows()) continue;
+    fits(Cause::accumulator_not_cleared, text + ", divided by their l",
+         scene.want() + rescaled_by(*end, 1 / *l));
+  }
+}
+
 void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
   const auto p = scene.weights(tile), alpha = scene.held(SiteId::alpha, tile);
   const auto o_prev = scene.before(SiteId::o, tile), v = scene.held(SiteId::v_smem, tile);
   if (!p || !alpha || !o_prev) return;
+  if (scene.earlier(tile) < 0) try_left_over(scene, fits);
   const Array own_v = v ? *v : scene.reference().v_tile(tile);
   const Array pv = product(*p, own_v), rescaled = rescaled_by(*o_prev, *alpha);
   fits(Cause::never_updated, "o equals o of before this tile", *o_prev);

@@ -235,8 +235,9 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
     if (undivided && output && all_.outline.merges.empty()) {
       fault.cause = Cause::wrong_formula;
       fault.stage = Stage::softmax;
-      what = "what was summed up before is rescaled by its log-sum-exp, which has l in it, not by "
-             "its maximum";
+      what =
+          "what was summed up before is rescaled by its log-sum-exp, which has l in it, not by "
+          "its maximum";
       return;
     }
     if (undivided && output) {

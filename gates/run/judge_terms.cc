@@ -13,8 +13,8 @@ TermJudgement TermJudging::judge() {
   TermJudgement judgement;
   judgement.outline = all_.outline;
   judgement.lines = stage_lines();
-  judgement.weighs = std::ranges::all_of(
-      wrong_, [this](std::int64_t row) { return all_.weighed.contains(row); });
+  judgement.weighs =
+      std::ranges::all_of(wrong_, [this](std::int64_t row) { return all_.weighed.contains(row); });
   const auto found = first_conflict();
   if (found && found->conflict != Conflict::odd) {
     judgement.fault = of_conflict(*found);

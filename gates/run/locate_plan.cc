@@ -148,8 +148,10 @@ class Planner {
     Probe& together =
         add("several heads, ragged, many tiles", "h=2," + length_text(rows_ + 9, 7 * bc_ + 1));
     for (const int keys : {7 * bc_ + 1, 7 * bc_}) one_query(together, keys);
-    together.other_shapes.push_back(shape_text("h=2," + length_text(br_, 7 * bc_)));
-    together.other_shapes.push_back(shape_text("h=2," + length_text(3 * side_ + 9, 3 * side_ + 9)));
+    together.other_shapes.push_back(shape_text("h=2," + length_text(2 * br_, 7 * bc_)));
+    for (const int length : {3 * side_ + 9, 3 * side_}) {
+      together.other_shapes.push_back(shape_text("h=2," + length_text(length, length)));
+    }
     together.checked = true;
     // Where fewer warps have rows, fewer wait for each other. One key more than any usual number of
     // splits has alike.
@@ -165,6 +167,14 @@ class Planner {
     Probe& items = add("several items per block",
                        "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
     items.checked = items.large = true;
+    if (!any_width() || !has_head_dim(given_, 128)) return;
+    // Wide rows leave less room for items to wait in; of e4m3 each head has scales of its own.
+    Probe& wide = add("several items per block, a head dimension of 128",
+                      "h=" + std::to_string(heads) + "," + length_text(br_, bc_));
+    set_d(wide, 128);
+    wide.large = true;
+    const std::vector<std::string> types = other_types(given_);
+    if (std::ranges::find(types, "e4m3") != types.end()) wide.options.dtype = "e4m3";
   }
 
   /// Of a kernel that combines splits of the keys.
@@ -196,8 +206,7 @@ class Planner {
       probe.checked = true;
       probe.options.dtype = type;
     }
-    const bool any_width = given_.shape.empty() && given_.preset.empty();
-    if (any_width && has_head_dim(given_, 128)) {
+    if (any_width() && has_head_dim(given_, 128)) {
       set_d(add_causal("a head dimension of 128",
                        "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)),
             128);
@@ -211,6 +220,7 @@ class Planner {
   }
 
  private:
+  bool any_width() const { return given_.shape.empty() && given_.preset.empty(); }
   std::int64_t d_of(const RunOptions& given) const {
     const bool from_file = given.input.ends_with(".safetensors");
     const bool any = given.shape.empty() && given.preset.empty();

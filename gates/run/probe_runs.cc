@@ -116,7 +116,11 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
         continue;
       }
       std::optional<ProbeRun> own = run(probe);
-      if (refused_.empty()) return own;
+      if (refused_.empty()) {
+        // What the shape is about, others of the kernel's lengths may not show.
+        if (own && i >= own_shapes) probe.about = "nearest to " + probe.about;
+        return own;
+      }
       const std::string why = reason_in(refused_);
       const bool is_new = std::ranges::find(whys, why) == whys.end();
       if (causal == asked.causal && is_new) whys.push_back(why);

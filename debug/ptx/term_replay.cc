@@ -28,6 +28,15 @@ enum class TermWay : std::uint8_t {
   other,
 };
 
+/// The type of the numbers that an instruction makes, where they have 16 bits: of a product of
+/// matrices, too, it is the first type of its name.
+const simt::Format* halves_made_by(std::string_view opcode) {
+  const std::size_t f16 = opcode.find(".f16"), bf16 = opcode.find(".bf16");
+  const std::size_t other = std::min(opcode.find(".f32"), opcode.find(".f64"));
+  if (f16 < bf16 && f16 < other) return &simt::f16_format;
+  return bf16 < other ? &simt::bf16_format : nullptr;
+}
+
 TermWay term_way(const Program& program, std::uint32_t instruction) {
   const std::string_view opcode = program.origins[instruction].opcode;
   const std::string_view base = opcode.substr(0, opcode.find('.'));
@@ -119,7 +128,9 @@ void TermReplay::step(Block& block) {
   if (own.way == 0) {
     own.way = static_cast<std::uint8_t>(term_way(*program_, step_->instruction));
     const int packs = !in_->packs ? 0 : in_->result_count > 1 ? 2 : 1;
-    own.step = term_step(program_->origins[step_->instruction].opcode, packs, in_->vector);
+    const std::string_view opcode = program_->origins[step_->instruction].opcode;
+    own.step = term_step(opcode, packs, in_->vector);
+    own.halves = halves_made_by(opcode);
   }
   factors_ = {};
   follow();
@@ -136,13 +147,12 @@ void TermReplay::step(Block& block) {
   note_made(own);
 }
 
-/// Of floats that it computes, one lane's each time: a sample of the same size of all of them.
+/// Of numbers that it computes, one lane's each time: a sample of the same size of all of them.
 void TermReplay::note_made(Known& known) {
   const bool computes = known.step.action >= TermAction::add || in_->multiplies;
-  if (!computes || in_->result_count == 0 || step_->mask == 0 || known.step.to != 4 ||
-      known.step.numbers != 1) {
-    return;
-  }
+  const int bytes = in_->multiplies ? 4 : known.step.to, parts = bytes == 4 && known.halves ? 2 : 1;
+  const bool is_one = bytes == 4 || (bytes == 2 && known.halves);
+  if (!computes || in_->result_count == 0 || step_->mask == 0 || !is_one) return;
   Made& made = known.made;
   if (made.count == 0) made.first = step_->when;
   std::uint32_t lanes = step_->mask;
@@ -152,9 +162,15 @@ void TermReplay::note_made(Known& known) {
   }
   const int lane = std::countr_zero(lanes);
   const int result = static_cast<int>(made.count % in_->result_count);
-  const TermId id = term(results()[result], lane, 4);
+  const int part = static_cast<int>(made.count / in_->result_count) % parts;
+  const TermId id = term(results()[result], lane, bytes, part, parts);
   if (id == no_term || Terms::is_input(id)) return;
-  const std::pair one(id, std::bit_cast<float>(recording_->result(*step_, result, lane)));
+  // Numbers of two bytes lie two to a word.
+  const std::uint32_t word = recording_->result(*step_, result, bytes == 2 ? lane / 2 : lane);
+  const int half = bytes == 2 ? lane % 2 : part;
+  const double value = known.halves ? simt::value_of(*known.halves, word >> (16 * half) & 0xffff)
+                                    : std::bit_cast<float>(word);
+  const std::pair one(id, static_cast<float>(value));
   constexpr std::uint32_t most = 48;
   if (made.some.size() < most) {
     made.some.push_back(one);

@@ -23,15 +23,31 @@ def leave(kernel, ptx, grid, arguments, **description):
     it a KERNEL of the lab. `kernel`: what kernel[grid](...) or triton.compile returns. `grid`, `arguments`, `description`:
     the members of a launch description (README.md, "As PTX"), but that arguments stand by the names of the parameters;
     those that are constexpr, or were 1, the compiled kernel takes no more."""
+    launch = _leave_code(kernel, pathlib.Path(ptx), grid, arguments)
+    _describe(ptx, {**launch, **description})
+
+
+def leave_launches(launches, ptx, **description):
+    """The same of several kernels that are launched one after the other, as splits of the keys and what merges them: of
+    each (kernel, grid, arguments). The second one's PTX is left as NAME.1.ptx beside `ptx`, and so on."""
+    files = [pathlib.Path(ptx).with_suffix(f".{i}.ptx" if i else ".ptx") for i in range(len(launches))]
+    members = [{"ptx": file.name, **_leave_code(kernel, file, grid, arguments)}
+               for (kernel, grid, arguments), file in zip(launches, files)]
+    _describe(ptx, {"launches": members, **description})
+
+
+def _leave_code(kernel, path, grid, arguments):
     taken = [name for name, kind in kernel.src.signature.items() if kind != "constexpr"]
     missing = [name for name in taken if name not in arguments]
     if missing:
         raise ValueError(f"no argument for {', '.join(missing)}: the kernel takes {', '.join(taken)}")
-    path = pathlib.Path(ptx)
     path.write_text(kernel.asm["ptx"])
     path.with_suffix(".json").write_text(json.dumps(kernel.metadata._asdict(), default=str))
-    path.with_suffix(".launch.json").write_text(
-        json.dumps({"grid": grid, "arguments": [arguments[name] for name in taken], **description}, indent=1))
+    return {"grid": grid, "arguments": [arguments[name] for name in taken]}
+
+
+def _describe(ptx, description):
+    pathlib.Path(ptx).with_suffix(".launch.json").write_text(json.dumps(description, indent=1))
 
 
 @triton.jit

@@ -70,4 +70,14 @@ TEST_CASE("judge numbers: columns of scores that have a factor of their own", "[
   CHECK((odd->cause == Cause::unexplained && odd->evidence.size() == 1));
 }
 
+TEST_CASE("judge numbers: scores that are off by little were made of too few bits", "[terms]") {
+  const auto off_by = [](double share) {
+    return fault_of([=](std::int64_t i) { return 1 + share * static_cast<double>(i * i % 7 - 3); });
+  };
+  const auto little = off_by(0.01), much = off_by(0.2);
+  REQUIRE((little && much));
+  CHECK((little->cause == Cause::precision_lost && little->stage == Stage::qk));
+  CHECK(much->cause == Cause::unexplained);
+}
+
 }  // namespace lanescope

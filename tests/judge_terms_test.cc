@@ -63,6 +63,30 @@ TEST_CASE("judge terms: what wrong rows alone have is the fault", "[terms]") {
   CHECK(run.is(Cause::incomplete_reduction, Stage::softmax));
   for (auto& [row, scored] : run.all.scored) scored = {{{64, 79}}, {{64, 79}}};
   CHECK(run.is(Cause::stale_operand, Stage::load));
+  // A one that is added again is no key's.
+  const auto one = [](Row row) {
+    Said maximum = weight(row, 70, 70);
+    maximum.a = maximum.b;
+    return Pair{maximum, part("sum", row, {{64, 79}}, 70)};
+  };
+  CHECK_FALSE(run.judged().fault.value().of_nothing);
+  CHECK(met(Conflict::key_twice, one).judged().fault.value().of_nothing);
+}
+
+TEST_CASE("judge terms: what half of the wrong rows have comes before what more meet later",
+          "[terms]") {
+  const auto other_row = [](Row row) { return Pair{weight(row, 1, 1), weight(row + 1, 2, 2)}; };
+  const auto unscaled = [](Row row) {
+    return Pair{part("output", row, {{0, 15}}, 1), part("output", row, {{16, 31}}, 2)};
+  };
+  for (const Row half : {16, 8}) {
+    Followed run;
+    run.meet(Conflict::maximum_of_other_row, 0, half, other_row);
+    run.meet(Conflict::output_of_other_unit, 0, 32, unscaled);
+    run.are_wrong(0, 32);
+    INFO(half << " of 32 rows");
+    CHECK((run.judged().fault.value().cause == Cause::not_rescaled) == (half < 16));
+  }
 }
 
 TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms]") {
@@ -108,8 +132,17 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
     factor.a = {Unit::Kind::log_sum, row, -1, {{64, 79}}};
     return Pair{factor, part("output", row, {{64, 79}}, 70)};
   };
-  const Followed undivided = met(Conflict::factor_of_other_unit, by_log_sums);
+  Followed undivided = met(Conflict::factor_of_other_unit, by_log_sums);
+  CHECK(undivided.is(Cause::wrong_formula, Stage::softmax));
+  undivided.all.outline.merges.lines = {"combine.cu:3"};
   CHECK(undivided.is(Cause::weighted_by_sum, Stage::combine));
+  // Parts that are divided by their l, and then by a sum of the weights of maxima.
+  const auto by_maxima = [](Row row) {
+    Said divided = part("output", row, {{64, 79}}, 70);
+    divided.b = {Unit::Kind::log_sum, row, -1, {{64, 79}}};
+    return Pair{divided, part("inverse", row, {{70, 70}}, 70)};
+  };
+  CHECK(met(Conflict::inverse_of_other_unit, by_maxima).is(Cause::wrong_formula, Stage::combine));
   // Or their sums themselves.
   const auto by_sums = [](Row row) {
     return Pair{part("sum", row, {{64, 79}}, 100), part("output", row, {{64, 79}}, 70)};

@@ -267,6 +267,31 @@ TEST_CASE("known flaws: the maximum of some keys alone", "[causes]") {
   }
 }
 
+TEST_CASE("known flaws: tiles of rows that are stored before the heads", "[causes]") {
+  for (const std::int64_t batch : {1, 2}) {
+    const Problem problem{batch, 2, 2, 64, 48, 32, false};
+    const Dump dump =
+        stranger_dump(problem, ElementType::f16, "random", 4, 32, 32, "stored_by_tiles");
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    INFO(batch << " batches, " << name_of(diagnosis.cause));
+    CHECK((diagnosis.sure() && diagnosis.cause == Cause::misplaced));
+    CHECK(diagnosis.first->stage == Stage::epilogue);
+  }
+}
+
+TEST_CASE("known flaws: a maximum that forgets the tiles before overflows as no other", "[causes]") {
+  for (const std::int64_t keys : {64, 96}) {
+    const Problem problem{1, 1, 1, 64, keys, 32, false};
+    const Dump dump =
+        stranger_dump(problem, ElementType::f16, "large", 6, 32, 32, "m_of_tile_kept");
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    INFO(keys << " keys, " << name_of(diagnosis.cause));
+    CHECK((diagnosis.sure() && diagnosis.cause == Cause::wrong_formula));
+    CHECK(diagnosis.first->stage == Stage::softmax);
+    CHECK(diagnosis.evidence.at(0).find("the tile's own maximum") != std::string::npos);
+  }
+}
+
 TEST_CASE("known flaws: registers of an operand of tf32 that are exchanged", "[causes]") {
   const Dump dump = stranger_dump(problems[0], ElementType::f32, "random", 9, 32, 32,
                                   "q_registers_of_tf32_exchanged");

@@ -24,6 +24,14 @@ Problem problem_of(const Probe& probe) {
   return parse_shape("", probe.options.shape, probe.options.causal);
 }
 
+/// Whether one of the problems that are tried where it is refused is `what`.
+template <class F>
+bool has_other(const Probe& probe, F&& what) {
+  return std::ranges::any_of(probe.other_shapes, [&](const std::string& shape) {
+    return what(parse_shape("", shape, probe.options.causal));
+  });
+}
+
 constexpr const char* stranger = "/tmp/stranger.so";
 
 TEST_CASE("locate's plan: heads that share keys under a causal mask, in more than one block") {
@@ -40,6 +48,27 @@ TEST_CASE("locate's plan: heads that share keys under a causal mask, in more tha
     // Rows behind the last query, read where those of K are there still, no value shows.
     CHECK(probe->checked);
     if (br > 1) CHECK(problem.len_q % br != 0);
+  }
+}
+
+TEST_CASE("locate's plan: a group of heads divides no tile of queries of all its heads") {
+  for (const int br : {16, 32, 64, 128}) {
+    const Problem problem =
+        problem_of(*find(plan_of(stranger, br, 32), "causal, heads that share keys"));
+    CHECK(br % (problem.heads / problem.heads_kv) != 0);
+  }
+}
+
+TEST_CASE("locate's plan: several heads with several tiles of queries, whole ones, too") {
+  for (const int br : {16, 64}) {
+    const std::vector<Probe> probes = plan_of(stranger, br, 32);
+    const Probe& probe = *find(probes, "several heads, ragged, many tiles");
+    for (const bool square : {false, true}) {
+      CHECK(has_other(probe, [&](const Problem& p) {
+        return p.heads > 1 && p.len_q > br && p.len_q % br == 0 && p.len_kv % 32 == 0 &&
+               (p.len_q == p.len_kv) == square;
+      }));
+    }
   }
 }
 
@@ -112,14 +141,6 @@ TEST_CASE(
   CHECK_FALSE(find(own, "a key far above all others"));
   REQUIRE(find(theirs, "a key far above all others"));
   CHECK(find(theirs, "a key far above all others")->options.input == "lone");
-}
-
-/// Whether one of the problems that are tried where it is refused is `what`.
-template <class F>
-bool has_other(const Probe& probe, F&& what) {
-  return std::ranges::any_of(probe.other_shapes, [&](const std::string& shape) {
-    return what(parse_shape("", shape, probe.options.causal));
-  });
 }
 
 TEST_CASE("locate's plan: what several heads leave each other, and no number of splits divides") {

@@ -197,6 +197,16 @@ TEST_CASE("number stages: results of other blocks of the cluster meet in combine
   CHECK(stages_of(scores + "mov.u64 %rd2, %rd1;" + weigh, {"ld.f32"}) == "pv");
 }
 
+TEST_CASE("number stages: a bulk copy out of shared memory takes O along") {
+  const std::string scores =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "ex2.approx.f32 %f5, %f4;";
+  for (const std::string copy : {"cp.async.bulk.global.shared::cta.bulk_group",
+                                 "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32"}) {
+    CHECK(stages_of(scores + copy + " [%rd1], [%r1], 128;", {copy}) == "epilogue");
+  }
+}
+
 TEST_CASE("number stages: an accumulator one of whose registers holds another number, too") {
   // The zero that O begins with is that of the sum, too.
   CHECK(stages_of("mov.f32 %f10, 0f00000000; mov.f32 %f11, %f10; mov.f32 %f12, %f10;"

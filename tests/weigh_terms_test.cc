@@ -93,6 +93,44 @@ TEST_CASE("weigh terms: a row without a score may have those of others") {
   CHECK(weighed(empty, fault(Cause::permuted, Stage::pv)) == "softmax masked_row_unguarded?");
 }
 
+TEST_CASE("weigh terms: numbers that are wrong before the stage of a flaw refute it") {
+  Location flaw = by_flaw(Cause::wrong_formula, Stage::epilogue);
+  const TermJudgement scores = fault(Cause::precision_lost, Stage::qk, true);
+  CHECK(weighed(flaw, scores) == "epilogue wrong_formula");  // which is sure
+  flaw.diagnosis->certain = false;
+  CHECK(weighed(flaw, scores) == "qk precision_lost?");
+  CHECK(weighed(flaw, fault(Cause::unexplained, Stage::qk, true)) == "qk unexplained?");
+  // What the outputs say by themselves is no more than that, and its rivals are none.
+  Diagnosis& diagnosis = *flaw.diagnosis;
+  diagnosis.flaws.front().evidence = {"the outputs are such", "7 of 7 follow"};
+  diagnosis.flaws.push_back(Finding{Cause::wrong_scale, 1});
+  diagnosis.flaws.back().flaw = "of another kind";
+  diagnosis.evidence = {"the outputs are such", "7 of 7 follow", "as well those of another kind"};
+  weigh_terms(scores, false,
+              {[] { return Provenance::Outline{}; }, [](const TermFault&) { return false; }}, flaw);
+  CHECK(diagnosis.evidence.front() == "taken by themselves, the outputs are such");
+  for (const std::string& line : diagnosis.evidence) {
+    CHECK(line.find("follow") == line.npos);
+    CHECK(line.find("another kind") == line.npos);
+  }
+}
+
+TEST_CASE("weigh terms: weights that vanish as parts are put together are the merge's") {
+  Location low;
+  Diagnosis& diagnosis = low.diagnosis.emplace();
+  diagnosis.cause = Cause::wrong_formula;
+  diagnosis.first.emplace();
+  diagnosis.first->site = SiteId::o_final;
+  diagnosis.first->stage = Stage::softmax;
+  TermJudgement judged;
+  judged.outline.merges.lines = {"k.cu:30"};
+  CHECK(weighed(low, judged) == "softmax wrong_formula?");
+  judged.weighs = true;
+  CHECK(weighed(low, judged) == "combine wrong_formula?");
+  judged.outline.merges.lines.clear();
+  CHECK(weighed(low, judged) == "softmax wrong_formula?");
+}
+
 TEST_CASE("weigh terms: what was never written was not lost behind its reader") {
   const Location reads =
       by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::pv);

@@ -98,10 +98,17 @@ class NumberJudging {
       }
     }
     if (pairs.size() < 4) return std::nullopt;
-    auto fault = judge(made.line, kind, pairs, combines);
-    if (fault && fault->cause == Cause::unexplained) {
-      if (kind == "score") split_columns(made, *fault);
-      if (kind == "weight") split_units(made, *fault);
+    const FactorFit fit = fit_of(pairs);
+    auto fault = judge(made.line, kind, fit, combines);
+    if (!fault || fault->cause != Cause::unexplained) return fault;
+    if (kind == "score") split_columns(made, *fault);
+    if (kind == "weight") split_units(made, *fault);
+    // Of other elements, or fewer, they would be off by as much as they are.
+    constexpr double nearly = 0.1;
+    const bool is_product = kind == "score" || kind == "output";
+    if (fault->cause == Cause::unexplained && is_product && fit.error <= nearly) {
+      fault->cause = Cause::precision_lost;
+      fault->evidence.emplace_back("so little is off where what is multiplied has too few bits");
     }
     return fault;
   }
@@ -207,8 +214,7 @@ class NumberJudging {
   }
 
   std::optional<TermFault> judge(const std::string& line, const std::string& kind,
-                                 const std::vector<Compared>& pairs, bool combines) {
-    const FactorFit fit = fit_of(pairs);
+                                 const FactorFit& fit, bool combines) {
     constexpr double off = 0.03;
     constexpr double coarsest = 0x1p-8;  // of differences of what is rounded to bf16
     const double least = rough_ ? 3e-5 : off;

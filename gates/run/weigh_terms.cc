@@ -90,6 +90,7 @@ class Contest {
     if (composed) standing_.certain = false;
     if (never_meets_zeros()) return take(fault_.cause);
     if (is_refuted_by_numbers()) return take(standing_.cause);
+    if (comes_before_flaw()) return take(fault_.cause);
     const bool sure = standing_.sure() && !of_memory;
     if (sure && !moves_row() && standing_.cause != fault_.cause) {
       take_lines();
@@ -125,6 +126,12 @@ class Contest {
   bool is_refuted_by_numbers() const {
     return named_flaw(standing_) && standing_.memory.empty() && is_whole_ &&
            fault_.stage == Stage::combine && stage_ && *stage_ < Stage::epilogue;
+  }
+
+  /// Whether numbers are wrong before the stage of a flaw, which is not sure.
+  bool comes_before_flaw() const {
+    return named_flaw(standing_) && standing_.memory.empty() && is_whole_ && !standing_.sure() &&
+           stage_ && fault_.stage < *stage_ && fault_.stage < Stage::epilogue;
   }
 
   /// Whether the access that the checker found comes of what the terms say.
@@ -225,10 +232,27 @@ class Contest {
 
   void take_stage() { set_stage(fault_.stage, standing_); }
   void take(Cause cause) {
+    const Finding* const flaw = named_flaw(standing_);
+    if (flaw && cause != standing_.cause) disown(*flaw);
     standing_.certain = false;
     standing_.cause = cause;
     take_stage();
     location_.source = fault_.lines;
+  }
+
+  /// What the outputs say of the flaw stays, as no more than that; its numbers and rivals go.
+  void disown(const Finding& flaw) {
+    if (flaw.evidence.empty()) return;
+    const std::string& says = flaw.evidence.front();
+    std::erase_if(standing_.evidence, [&](const std::string& line) {
+      const auto names = [&](const Finding& rival) {
+        return !rival.flaw.empty() && line.find(rival.flaw) != line.npos;
+      };
+      const bool of_flaw = std::ranges::find(flaw.evidence, line) != flaw.evidence.end();
+      return line != says && (of_flaw || std::ranges::any_of(standing_.flaws, names));
+    });
+    const auto line = std::ranges::find(standing_.evidence, says);
+    if (line != standing_.evidence.end()) *line = "taken by themselves, " + *line;
   }
 
   const TermFault& fault_;

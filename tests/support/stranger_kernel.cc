@@ -716,12 +716,16 @@ struct Kernel {
           ((b * p.heads + h / group * group) * p.len_q + query * group) + h % group;
       if (is("stored_by_group")) to = packed;
       if (is("stored_hbsd")) to = (h * p.batch + b) * p.len_q + query;
+      if (is("stored_by_tiles") && p.len_q % br == 0) {
+        to = (b * p.len_q / br + query / br) * p.heads * br + h * br + query % br;
+      }
       if (is("stored_xor_8")) {
         if ((query ^ 8) >= p.len_q) continue;
         to = (b * p.heads + h) * p.len_q + (query ^ 8);
       }
-      const float sum =
-          by_lane ? lanes[row * 32] : sums[row] + (is("sink") ? std::exp2(-m[row]) : 0);
+      float sum = by_lane ? lanes[row * 32] : sums[row];
+      if (is("sink")) sum += std::exp2(-m[row]);
+      if (is("parts_of_none")) sum += 5 * std::exp2(-m[row]);
       for (std::int64_t i = 0; i < p.d; ++i) {
         float divisor = by_lane ? lanes[row * 32 + static_cast<std::size_t>(by_half ? i % 32 / 16
                                                                             : down  ? i % 32

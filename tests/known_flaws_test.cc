@@ -279,7 +279,8 @@ TEST_CASE("known flaws: tiles of rows that are stored before the heads", "[cause
   }
 }
 
-TEST_CASE("known flaws: a maximum that forgets the tiles before overflows as no other", "[causes]") {
+TEST_CASE("known flaws: a maximum that forgets the tiles before overflows as no other",
+          "[causes]") {
   for (const std::int64_t keys : {64, 96}) {
     const Problem problem{1, 1, 1, 64, keys, 32, false};
     const Dump dump =

@@ -8,6 +8,7 @@
 #include "debug/judge/diff.h"
 #include "debug/report/suggested_command.h"
 #include "gates/run/launch.h"
+#include "gates/run/options_text.h"
 #include "reference/error.h"
 #include "reference/inputs.h"
 

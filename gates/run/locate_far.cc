@@ -9,6 +9,7 @@
 #include "debug/text/text.h"
 #include "gates/run/far_head.h"
 #include "gates/run/locate_plan.h"
+#include "gates/run/options_text.h"
 #include "gates/run/source_place.h"
 #include "reference/error.h"
 

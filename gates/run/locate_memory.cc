@@ -13,6 +13,7 @@
 #include "gates/run/lane_order.h"
 #include "gates/run/launch.h"
 #include "gates/run/memory_beside_values.h"
+#include "gates/run/options_text.h"
 #include "reference/error.h"
 
 namespace lanescope {

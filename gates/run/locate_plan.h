@@ -26,9 +26,6 @@ inline constexpr int most_tiles = 33;
 
 inline constexpr const char* as_given = "as given";
 
-/// "mma fused --shape ... --causal", as on the command line; `problem` is what the shape came to.
-std::string options_text(const RunOptions& options, const Problem& problem);
-
 /// Whether the user asks for a problem of their own.
 bool is_given(const RunOptions& options);
 

@@ -7,6 +7,7 @@
 
 #include "debug/dump/dump.h"
 #include "gates/run/locate_plan.h"
+#include "gates/run/options_text.h"
 #include "reference/error.h"
 #include "reference/gate.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "debug/report/suggested_command.h"
+#include "gates/run/options_text.h"
 #include "gates/run/presets.h"
 #include "reference/error.h"
 

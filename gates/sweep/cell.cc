@@ -3,7 +3,7 @@
 #include <tuple>
 
 #include "debug/report/suggested_command.h"
-#include "gates/run/locate_plan.h"
+#include "gates/run/options_text.h"
 
 namespace lanescope {
 namespace {

@@ -143,6 +143,14 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
     return Pair{divided, part("inverse", row, {{70, 70}}, 70)};
   };
   CHECK(met(Conflict::inverse_of_other_unit, by_maxima).is(Cause::wrong_formula, Stage::combine));
+  // Or that are not, and then by the sum of weights that have it.
+  const auto undivided_parts = [](Row row) {
+    Said inverse = part("inverse", row, {{64, 79}}, 70);
+    inverse.b = {Unit::Kind::log_sum, row, -1, {{64, 79}}};
+    return Pair{part("output", row, {{64, 79}}, 70), inverse};
+  };
+  CHECK(met(Conflict::inverse_of_other_unit, undivided_parts)
+            .is(Cause::not_normalised, Stage::epilogue));
   // Or their sums themselves.
   const auto by_sums = [](Row row) {
     return Pair{part("sum", row, {{64, 79}}, 100), part("output", row, {{64, 79}}, 70)};

@@ -115,6 +115,22 @@ TEST_CASE("weigh terms: numbers that are wrong before the stage of a flaw refute
   }
 }
 
+TEST_CASE("weigh terms: keys that two parts have are not the merge's, a one too much is") {
+  TermJudgement twice = fault(Cause::contribution_repeated, Stage::softmax);
+  const Location open = [] {
+    Location location = by_flaw(Cause::unexplained, Stage::epilogue);
+    location.diagnosis->certain = false;
+    return location;
+  }();
+  CHECK(weighed(open, twice) == "softmax contribution_repeated?");
+  twice.outline.merges.lines = {"k.cu:20"};
+  CHECK(weighed(open, twice) == "qk contribution_repeated?");
+  twice.fault->of_nothing = true;
+  CHECK(weighed(open, twice) == "combine contribution_repeated?");
+  twice.outline.merges.lines.clear();
+  CHECK(weighed(open, twice) == "softmax wrong_formula?");
+}
+
 TEST_CASE("weigh terms: weights that vanish as parts are put together are the merge's") {
   Location low;
   Diagnosis& diagnosis = low.diagnosis.emplace();

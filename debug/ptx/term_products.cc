@@ -239,6 +239,11 @@ void TermReplay::multiply_warpgroup() {
     take_line(columns, column, what.b, what.b_is_transposed, column);
   }
   note_factors(rows, columns);
+  const TermId factor = columns.line(0)[0];
+  if (Terms::is_input(factor)) {
+    const Stage stage = terms_.element(factor).array == 2 ? Stage::pv : Stage::qk;
+    ++reads_[{program_, step_->instruction}][stage];
+  }
   for (lane_ = 0; lane_ < 32; ++lane_) {
     for (int e = 0; e < packed * in_->result_count; ++e) {
       const Place place = results()[e / packed];

@@ -208,6 +208,15 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
       what = "parts that are divided by their l are weighed by their maxima alone";
       return;
     }
+    const bool undivided = most_of(found.samples, [](const Term& x, const Term& inverse) {
+      return x.b.kind == Unit::Kind::score && inverse.b.kind == Unit::Kind::log_sum;
+    });
+    if (undivided) {
+      fault.cause = Cause::not_normalised;
+      fault.stage = Stage::epilogue;
+      what = "parts that are not divided by their l are weighed as if they were";
+      return;
+    }
     fault.cause = Cause::not_rescaled;
     what = "O is divided by an l whose weights are relative to another maximum";
     return;

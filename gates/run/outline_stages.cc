@@ -97,6 +97,9 @@ void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {
   const bool in_merge = !fault.lines.empty() && is_of_merge(fault.lines.front(), outline.merges);
   // Parts that have the same keys are nothing that a merge could know.
   const bool overlaps = fault.cause == Cause::contribution_repeated && !fault.of_nothing;
+  if (in_merge && overlaps && fault.stage == Stage::softmax) fault.stage = Stage::qk;
+  // Where nothing is merged, it stands for what was summed up before.
+  if (fault.of_nothing && !in_merge) fault.cause = Cause::wrong_formula;
   if (in_merge && is_behind_scores(fault.stage) && !overlaps) {
     fault.stage = Stage::combine;
     // Parts have no lanes to be reduced over: those of other rows come of their index.

@@ -106,6 +106,15 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
   const RunOptions asked = probe.options;
   const std::vector<std::string> shapes = shapes_near(probe);
   const std::size_t own_shapes = 1 + probe.other_shapes.size();
+  // What the probe is about, other lengths may not show.
+  const auto keeps_lengths = [&](const std::string& shape) {
+    const Problem own = parse_shape(asked.preset, shape, false);
+    return std::any_of(shapes.begin(), shapes.begin() + static_cast<std::ptrdiff_t>(own_shapes),
+                       [&](const std::string& other) {
+                         const Problem meant = parse_shape(asked.preset, other, false);
+                         return meant.len_q == own.len_q && meant.len_kv == own.len_kv;
+                       });
+  };
   std::vector<std::string> whys;
   for (const bool causal : {asked.causal, true}) {
     probe.options.causal = causal;
@@ -118,8 +127,7 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
       }
       std::optional<ProbeRun> own = run(probe);
       if (refused_.empty()) {
-        // What the shape is about, others of the kernel's lengths may not show.
-        if (own && i >= own_shapes) probe.about = "nearest to " + probe.about;
+        if (own && !keeps_lengths(shapes[i])) probe.about = "nearest to " + probe.about;
         return own;
       }
       const std::string why = reason_in(refused_);

@@ -73,6 +73,12 @@ TEST_CASE("what nobody wrote in shared memory: threads that left leave out their
   CHECK(early.certain);
   CHECK(early.stage() == Stage::load);
   CHECK(early.evidence.back().starts_with("16 threads of the block had exited before its first"));
+  // What they leave out holds zeros where it is not NaN: that values are finite is no doubt.
+  Diagnosis values;
+  values.first.emplace();
+  values.first->got = 0.25;
+  doubt_unwritten_read(values, early);
+  CHECK(early.certain);
   // Where none need leave it is so as well: that is not why.
   Diagnosis whole = diagnose(report);
   settle_unfilled(&report, whole);

@@ -31,6 +31,11 @@ TEST_CASE("terms: what instructions make of them, by their opcodes", "[terms]") 
   is("mov.b32", pack, 4, 2, 1, 1, 2);
   is("mov.b32", part, 2, 4, 1, 2, 2);
   is("mov.b64", pack, 8, 2, 1, 1, 4);
+  const std::string product = "mma.sync.aligned.m16n8k16.row.col";
+  CHECK(term_step("fma.rn.bf16x2", 0, 1).made == Type::bf16x2);
+  CHECK(term_step("add.f32", 0, 1).made == Type::f32);
+  CHECK(term_step(product + ".f16.f16.f16.f16", 0, 1).made == Type::f16);
+  CHECK(term_step(product + ".f32.bf16.bf16.f32", 0, 1).made == Type::f32);
   std::istringstream of_words(
       "fma.rn.f32 add.f32 sub.ftz.f32 max.f32 max.s32 neg.f32 div.full.f32 rcp.approx.ftz.f32 "
       "ex2.approx.ftz.f32 lg2.approx.f32 add.s32 selp.f32 mov.f32 shl.b32 prmt.b32 mul.lo.s32 "

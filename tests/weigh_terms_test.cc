@@ -303,6 +303,10 @@ TEST_CASE("weigh terms: who is at fault where a product reads what nobody wrote"
   CHECK(weighed(reads, judged) == "load uninitialised_read");
   judged.outline.shared.is_whole = {true, true, false};
   CHECK(weighed(reads, judged) == "qk wrong_source");
+  // Of another problem: where lanes have no rows they leave out their part of the same tile.
+  reads.diagnosis->left_out_by_lanes = true;
+  CHECK(weighed(reads, judged) == "load uninitialised_read");
+  reads.diagnosis->left_out_by_lanes = false;
   judged.outline.shared.is_whole = {true, false, true};
   CHECK(weighed(reads, judged) == "load uninitialised_read");
   item.stage = Stage::qk;

@@ -57,8 +57,7 @@ double excess(const Subtracted& rule, const std::vector<double>& scores, std::si
   double most = -infinity, taken = rule.covers ? -infinity : 0, top = -infinity;
   for (std::size_t first = 0; first < scores.size(); first += step) {
     const std::size_t end = std::min(first + step, scores.size());
-    if (rule.forgets) taken = -infinity;
-    if (!rule.forgets) top = -infinity;
+    (rule.forgets ? taken : top) = -infinity;
     for (std::size_t key = first; key < end; ++key) {
       top = std::max(top, scores[key]);
       if (rule.covers && rule.covers(static_cast<std::int64_t>(key))) {

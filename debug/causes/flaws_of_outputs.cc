@@ -259,18 +259,17 @@ void add_places(const DumpInfo& info, Flaws& flaws) {
   }
   // Tiles of rows before the heads, of each batch or of all.
   const std::int64_t br = info.br, tiles = len / br;
-  for (const std::int64_t outer : {heads, batch * heads}) {
-    const bool moves = outer > 1 && (outer == heads || batch > 1);
-    if (tiles < 2 || len % br != 0 || !moves) continue;
-    maps.push_back({outer == heads ? "as [batch, tiles, heads, rows of a tile, d]"
-                                   : "as [tiles, batch, heads, rows of a tile, d]",
-                    1, [=](auto b, auto h, auto q) {
-                      const std::int64_t head = outer == heads ? h : b * heads + h;
-                      const std::int64_t flat = head * tiles + q / br, from = flat % outer;
-                      const std::int64_t row = flat / outer * br + q % br;
-                      return outer == heads ? std::array{b, from, row}
-                                            : std::array{from / heads, from % heads, row};
-                    }});
+  for (const bool of_all : {false, true}) {
+    const std::int64_t outer = of_all ? batch * heads : heads;
+    if (tiles < 2 || len % br != 0 || outer == 1 || (of_all && batch == 1)) continue;
+    maps.push_back(
+        {of_all ? "as [tiles, batch, heads, rows of a tile, d]"
+                : "as [batch, tiles, heads, rows of a tile, d]",
+         1, [=](auto b, auto h, auto q) {
+           const std::int64_t head = of_all ? b * heads + h : h;
+           const std::int64_t flat = head * tiles + q / br, from = flat % outer;
+           return std::array{of_all ? from / heads : b, from % heads, flat / outer * br + q % br};
+         }});
   }
   const std::int64_t group = heads / p.heads_kv;
   if (group > 1) {

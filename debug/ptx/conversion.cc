@@ -13,27 +13,6 @@
 namespace lanescope::ptx {
 namespace {
 
-const simt::Format* format_of(Type type) {
-  switch (type) {
-    case Type::f16:
-    case Type::f16x2:
-      return &simt::f16_format;
-    case Type::bf16:
-    case Type::bf16x2:
-      return &simt::bf16_format;
-    case Type::tf32:
-      return &simt::tf32_format;
-    case Type::f32:
-      return &simt::f32_format;
-    case Type::e4m3x2:
-      return &simt::e4m3_format;
-    case Type::e5m2x2:
-      return &simt::e5m2_format;
-    default:
-      return nullptr;
-  }
-}
-
 double flush(double x) { return std::fabs(x) < 0x1p-126 ? std::copysign(0.0, x) : x; }
 
 /// The number that `bits` are; of an integer of 64 bits rounded to odd.
@@ -129,6 +108,27 @@ std::uint64_t write_float(const Conversion& c, double x) {
 }
 
 }  // namespace
+
+const simt::Format* format_of(Type type) {
+  switch (type) {
+    case Type::f16:
+    case Type::f16x2:
+      return &simt::f16_format;
+    case Type::bf16:
+    case Type::bf16x2:
+      return &simt::bf16_format;
+    case Type::tf32:
+      return &simt::tf32_format;
+    case Type::f32:
+      return &simt::f32_format;
+    case Type::e4m3x2:
+      return &simt::e4m3_format;
+    case Type::e5m2x2:
+      return &simt::e5m2_format;
+    default:
+      return nullptr;
+  }
+}
 
 std::uint64_t convert(const Conversion& c, std::uint64_t bits) {
   if (is_integer(c.from) && is_integer(c.to)) {

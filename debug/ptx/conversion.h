@@ -19,6 +19,9 @@ struct Conversion {
 };
 static_assert(sizeof(Conversion) <= sizeof(std::int64_t));
 
+/// Of floats of 32 bits and fewer, one or two to a register; null: of other types.
+const simt::Format* format_of(Type type);
+
 /// The bits that the conversion makes of `bits`, of one number.
 std::uint64_t convert(const Conversion& conversion, std::uint64_t bits);
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "debug/ptx/types.h"
-
 namespace lanescope::ptx {
 namespace {
 
@@ -65,7 +63,9 @@ TermStep term_step(std::string_view opcode, int packs, int parts) {
   const std::vector<Type> types = types_of(opcode);
   if (types.empty() || types.back() == Type::pred) return {};
   const Type type = types.back();
-  TermStep step{TermAction::forget, bytes_in(type), bytes_in(type), numbers_in(type)};
+  // Of a product of matrices the first type is that of its results, too.
+  TermStep step{TermAction::forget, bytes_in(type), bytes_in(type), numbers_in(type),
+                types.front()};
   if (packs != 0) {
     step.action = packs == 1 ? TermAction::pack : TermAction::part;
     (packs == 1 ? step.from : step.to) = static_cast<std::uint8_t>(bytes_in(type) / parts);

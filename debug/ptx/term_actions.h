@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "debug/ptx/types.h"
+
 namespace lanescope::ptx {
 
 /// What an instruction makes of terms.
@@ -34,6 +36,7 @@ struct TermStep {
   TermAction action = TermAction::forget;
   std::uint8_t to = 4, from = 4;
   std::uint8_t numbers = 1;
+  Type made = Type::f32;  ///< of the numbers that it makes
 };
 
 /// Of an opcode with its modifiers. `packs`: copies registers into parts of another (1), or parts

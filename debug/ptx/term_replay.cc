@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "debug/ptx/conversion.h"
 #include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
@@ -27,15 +28,6 @@ enum class TermWay : std::uint8_t {
   transpose,
   other,
 };
-
-/// The type of the numbers that an instruction makes, where they have 16 bits: of a product of
-/// matrices, too, it is the first type of its name.
-const simt::Format* halves_made_by(std::string_view opcode) {
-  const std::size_t f16 = opcode.find(".f16"), bf16 = opcode.find(".bf16");
-  const std::size_t other = std::min(opcode.find(".f32"), opcode.find(".f64"));
-  if (f16 < bf16 && f16 < other) return &simt::f16_format;
-  return bf16 < other ? &simt::bf16_format : nullptr;
-}
 
 TermWay term_way(const Program& program, std::uint32_t instruction) {
   const std::string_view opcode = program.origins[instruction].opcode;
@@ -128,9 +120,7 @@ void TermReplay::step(Block& block) {
   if (own.way == 0) {
     own.way = static_cast<std::uint8_t>(term_way(*program_, step_->instruction));
     const int packs = !in_->packs ? 0 : in_->result_count > 1 ? 2 : 1;
-    const std::string_view opcode = program_->origins[step_->instruction].opcode;
-    own.step = term_step(opcode, packs, in_->vector);
-    own.halves = halves_made_by(opcode);
+    own.step = term_step(program_->origins[step_->instruction].opcode, packs, in_->vector);
   }
   factors_ = {};
   follow();
@@ -150,8 +140,10 @@ void TermReplay::step(Block& block) {
 /// Of numbers that it computes, one lane's each time: a sample of the same size of all of them.
 void TermReplay::note_made(Known& known) {
   const bool computes = known.step.action >= TermAction::add || in_->multiplies;
-  const int bytes = in_->multiplies ? 4 : known.step.to, parts = bytes == 4 && known.halves ? 2 : 1;
-  const bool is_one = bytes == 4 || (bytes == 2 && known.halves);
+  const simt::Format* const format = format_of(known.step.made);
+  const bool halves = format == &simt::f16_format || format == &simt::bf16_format;
+  const int bytes = in_->multiplies ? 4 : known.step.to, parts = bytes == 4 && halves ? 2 : 1;
+  const bool is_one = bytes == 4 || (bytes == 2 && halves);
   if (!computes || in_->result_count == 0 || step_->mask == 0 || !is_one) return;
   Made& made = known.made;
   if (made.count == 0) made.first = step_->when;
@@ -168,8 +160,8 @@ void TermReplay::note_made(Known& known) {
   // Numbers of two bytes lie two to a word.
   const std::uint32_t word = recording_->result(*step_, result, bytes == 2 ? lane / 2 : lane);
   const int half = bytes == 2 ? lane % 2 : part;
-  const double value = known.halves ? simt::value_of(*known.halves, word >> (16 * half) & 0xffff)
-                                    : std::bit_cast<float>(word);
+  const double value =
+      halves ? simt::value_of(*format, word >> (16 * half) & 0xffff) : std::bit_cast<float>(word);
   const std::pair one(id, static_cast<float>(value));
   constexpr std::uint32_t most = 48;
   if (made.some.size() < most) {

@@ -17,7 +17,6 @@
 #include "debug/ptx/term_actions.h"
 #include "debug/ptx/term_shadow.h"
 #include "debug/ptx/terms.h"
-#include "debug/simt/rounding.h"
 
 namespace lanescope::ptx {
 
@@ -101,7 +100,6 @@ class TermReplay {
   struct Known {
     TermStep step;
     std::uint8_t way;
-    const simt::Format* halves;  ///< of the numbers of 16 bits that it makes; null: of others
     Made made = {};
   };
   const Place* results() const { return program_->operands.data() + in_->operands; }

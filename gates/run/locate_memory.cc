@@ -232,10 +232,6 @@ void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& valu
   values.certain = false;  // others may follow
 }
 
-}  // namespace
-
-namespace {
-
 /// Where values are NaN and nobody has asked the checker for it, which sees how they are made.
 void look_for_nan(RunOptions options, Location& location) {
   const Diagnosis& values = *location.diagnosis;

@@ -27,6 +27,10 @@ class Error : public std::runtime_error {
 struct UsageError : Error {
   explicit UsageError(const std::string& text) : Error(ExitCode::usage, text) {}
 };
+/// Of code that the SIMT machine does not execute, whatever the problem.
+struct NotExecutedError : UsageError {
+  using UsageError::UsageError;
+};
 struct EnvironmentError : Error {
   explicit EnvironmentError(const std::string& text) : Error(ExitCode::environment, text) {}
 };

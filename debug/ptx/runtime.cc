@@ -69,10 +69,12 @@ bool Device::has_module(int module) const {
   return loaded.fat_binary != nullptr || loaded.module;
 }
 
-bool Device::has_modules() const {
-  int module = 0;
-  return std::any_of(modules_.begin(), modules_.end(),
-                     [&](const LoadedModule&) { return has_module(module++); });
+bool Device::has_modules() const { return modules_before(static_cast<int>(modules_.size())) > 0; }
+
+int Device::modules_before(int module) const {
+  int before = 0;
+  for (int other = 0; other < module; ++other) before += has_module(other);
+  return before;
 }
 
 void Device::remove_module(int module) {
@@ -97,7 +99,7 @@ void Device::add_variable(int module, const void* host, const char* name) {
 }
 
 Module Device::read(const std::string& text, int index) {
-  Module module = parse(text, "module " + std::to_string(index) + ".ptx");
+  Module module = parse(text, "module " + std::to_string(modules_before(index)) + ".ptx");
   const std::string markers = session_              ? session_->marked_ptx()
                               : settings.marked_ptx ? settings.marked_ptx
                                                     : "";

@@ -60,6 +60,8 @@ class Device {
   /// Whether there is a module of this number.
   bool has_module(int module) const;
   bool has_modules() const;
+  /// How many there are that were added before it: those that were removed do not count.
+  int modules_before(int module) const;
   void remove_module(int module);
   void add_kernel(int module, const void* function, const char* name);
   void add_variable(int module, const void* host, const char* name);

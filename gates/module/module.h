@@ -111,7 +111,8 @@ enum class ModuleStatus : int {
   kernel_fault = 1,
   no_device = 2,
   no_memory = 3,
-  refused = 4,  ///< the kernel does not take such a problem
+  refused = 4,       ///< the kernel does not take such a problem
+  not_executed = 5,  ///< the SIMT machine does not execute the kernel's code, whatever the problem
 };
 
 /// What one module is and does. A module exports `lanescope_module`, which returns it.

@@ -61,7 +61,7 @@ void tell_of(const ptx::RuntimeEntry& runtime, RunRecord& record) {
     }
     return;
   }
-  record.fail(runtime.refused()         ? ModuleStatus::refused
+  record.fail(runtime.refused()         ? ModuleStatus::not_executed
               : runtime.lacked_memory() ? ModuleStatus::no_memory
                                         : ModuleStatus::kernel_fault,
               runtime.failure());

@@ -78,7 +78,9 @@ std::optional<bool> TermJudging::agrees(
     case Conflict::maximum_of_other_row:
     case Conflict::sum_of_other_row: {
       const auto also = meant(other);
-      if (!also || kind < 3) return std::nullopt;
+      // Each a sum of one row's weights, which were taken as they lie.
+      const bool of_rows = count(x.set) > 1 && count(y.set) > 1;
+      if (!also || kind < 3 || of_rows) return std::nullopt;
       return own->first == also->first;
     }
     default:

@@ -25,6 +25,16 @@ std::optional<bool> TermJudging::lacks_alone(std::int64_t row, const Set& want) 
   return lse;
 }
 
+/// Whether O of a row is divided by an l that has all keys, whatever the log-sum-exp has.
+bool TermJudging::divides_by_all(std::int64_t row, const Set& want) const {
+  bool all = true;
+  each_output(row, [&](const Provenance::Output& output, bool is_lse) {
+    all =
+        all && (is_lse || output.term.b.kind != Unit::Kind::log_sum || output.term.b.keys == want);
+  });
+  return all;
+}
+
 /// Which keys count in a row, where that are not those that it sees.
 std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault& fault) const {
   const Set want = visible(row), missing = without(want, keys), extra = without(keys, want);
@@ -35,7 +45,7 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   // What O or the log-sum-exp alone lacks, no mask has taken.
   if (const std::optional<bool> one = lacks_alone(row, want); one && extra.empty() && made) {
     fault.cause = *one ? Cause::incomplete_reduction : Cause::contribution_missing;
-    fault.stage = *one ? Stage::epilogue : Stage::pv;
+    fault.stage = !*one ? Stage::pv : divides_by_all(row, want) ? Stage::epilogue : Stage::softmax;
     // Alpha is 0 in the first tile: applied again with every key, it leaves the last one.
     const std::int64_t first = first_key_of(row), next = missing[0].second + 1;
     const bool leaves_last = missing.size() == 1 && missing[0].first == first && next > first &&

@@ -136,10 +136,10 @@ void demand_begun(const RunEnd& end, const std::string& module_name) {
   if (end.status == ModuleStatus::no_device || end.status == ModuleStatus::no_memory) {
     throw EnvironmentError(module_name + ": " + end.message);
   }
-  if (end.status == ModuleStatus::refused) {
-    throw UsageError(module_name + " refuses this run" +
-                     (end.message.empty() ? ", and does not say why" : ": " + end.message));
-  }
+  const std::string refusal = module_name + " refuses this run" +
+                              (end.message.empty() ? ", and does not say why" : ": " + end.message);
+  if (end.status == ModuleStatus::refused) throw UsageError(refusal);
+  if (end.status == ModuleStatus::not_executed) throw NotExecutedError(refusal);
 }
 
 /// What the markers of a kernel cost on the GPU that ran them.

@@ -28,6 +28,7 @@ std::string reason_in(const std::string& refusal) {
 
 std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   refused_.clear();
+  not_executed_ = false;
   ProbeRun own;
   try {
     const PreparedRun run = prepare(probe.options);
@@ -39,6 +40,7 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   } catch (const UsageError& error) {  // the kernel is not built for such a problem
     if (probe.about == as_given) throw;
     refused_ = error.what();
+    not_executed_ = dynamic_cast<const NotExecutedError*>(&error) != nullptr;
     if (std::find(refusals_.begin(), refusals_.end(), refused_) == refusals_.end()) {
       refusals_.push_back(refused_);
     }
@@ -132,9 +134,10 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
       }
       const std::string why = reason_in(refused_);
       const bool is_new = std::ranges::find(whys, why) == whys.end();
-      if (causal == asked.causal && is_new) whys.push_back(why);
+      if ((causal == asked.causal || not_executed_) && is_new) whys.push_back(why);
+      if (not_executed_) break;  // other heads and lengths run the same code
     }
-    if (asked.causal) break;
+    if (asked.causal || not_executed_) break;
   }
   probe.options = asked;
   std::string all;

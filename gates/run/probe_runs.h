@@ -60,6 +60,7 @@ class ProbeRuns {
   std::vector<Problem> taken_;
   std::set<std::string> texts_;  ///< of all runs, as ProbeRun::text
   std::string refused_;  ///< why the last problem was left out; empty: it was not, by the kernel
+  bool not_executed_ = false;  ///< that was the machine, which does not know the code
   std::string kernel_, module_name_, marked_ptx_;
 };
 

@@ -117,6 +117,7 @@ class TermJudging : public TermRows {
   void tell_order_of_values(TermFault& fault, std::string& what) const;
   std::optional<std::int64_t> stride_of_values(const Samples& samples) const;
   std::optional<bool> lacks_alone(std::int64_t row, const Set& want) const;
+  bool divides_by_all(std::int64_t row, const Set& want) const;
   std::string other_keys(std::int64_t row, const Set& keys, TermFault& fault) const;
 
   bool tiles_unmasked_ = false;    ///< rows see keys up to the end of a tile of 16 or more

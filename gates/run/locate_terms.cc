@@ -32,8 +32,10 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
   const Provenance provenance = follow_provenance(of->run);
   TermJudgement judged = judge_terms(provenance, problem, of->dump.info.bc, of->wrong.rows);
   // Where few scores count, weights of the others vanish as they are rounded: they are not left
-  // out.
-  if (judged.fault && judged.fault->of_outputs && options.input != "random") judged.fault.reset();
+  // out, where their scores were made.
+  const bool may_vanish = options.input != "random" && judged.fault && judged.fault->of_outputs &&
+                          judged.fault->cause != Cause::tile_skipped;
+  if (may_vanish) judged.fault.reset();
   if (!judged.fault && judged.is_whole) {
     const Inputs inputs = inputs_of(of->dump);
     judged.fault =
@@ -78,10 +80,12 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
       if (judged->fault && !judged->is_whole) return judged;
       if (judged->is_whole && !(whole && whole->fault)) whole = judged;
       if (!first) first = judged;
+      // Where no stage was done, that takes no time, and says nothing.
+      followed += judged->lines.contains(Stage::qk);
     } catch (const Error&) {
       continue;
     }
-    if (++followed == most) break;
+    if (followed == most) break;
   }
   return misplaced ? misplaced : whole ? whole : first;
 }

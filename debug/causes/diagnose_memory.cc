@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "debug/causes/diagnose.h"
 #include "debug/causes/memory_order.h"
@@ -67,6 +69,11 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   return at;
 }
 
+/// The line of the write of a race of a read and a write.
+const std::string& write_line(const CheckReport::Item& race) {
+  return race.finding.access.write ? race.access_line : race.earlier_line;
+}
+
 /// Whether the stage of a race is that of the lane that reads: what the other one writes says
 /// nothing of its own.
 bool is_stage_of_reader(const CheckReport::Item& item) {
@@ -74,7 +81,29 @@ bool is_stage_of_reader(const CheckReport::Item& item) {
   if (item.site || !item.stage || f.earlier.place == 0 || f.access.write == f.earlier.write) {
     return false;
   }
-  return !stage_named_in(f.access.write ? item.access_line : item.earlier_line);
+  return !stage_named_in(write_line(item));
+}
+
+/// The file and the number of "x.cu:17 in pv"; a number of 0: there is none.
+std::pair<std::string, int> place_in_source(const std::string& line) {
+  const std::size_t at = line.rfind(':', line.find(' '));
+  if (at == line.npos) return {line, 0};
+  return {line.substr(0, at), std::atoi(line.c_str() + at + 1)};
+}
+
+/// Of a write that says nothing of its own stage: that of another one beside it in the source,
+/// which races as well.
+std::optional<Stage> stage_beside(const CheckReport& report, const CheckReport::Item& race) {
+  constexpr int near = 3;  // lines
+  const auto [file, line] = place_in_source(write_line(race));
+  for (const CheckReport::Item& item : report.items) {
+    if (cause_of(item.finding.kind) != Cause::race) continue;
+    const auto [other_file, other_line] = place_in_source(write_line(item));
+    const std::optional<Stage> stage = stage_named_in(write_line(item));
+    const bool beside = line > 0 && other_line > 0 && std::abs(line - other_line) <= near;
+    if (stage && beside && file == other_file) return stage;
+  }
+  return std::nullopt;
 }
 
 /// As many bytes of an output are never written as are written twice: its rows, or parts of them,
@@ -256,7 +285,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;
   }
-  const CheckReport::Item& first = diagnosis.memory.front();
+  CheckReport::Item& first = diagnosis.memory.front();
   diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);
   const bool collides = is_stored_by_two_blocks(report, first) || collides_in_block(report, first);
@@ -265,14 +294,20 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
   if (!first.stage) take_stage_of_others(report, diagnosis);
+  const bool of_reader = is_stage_of_reader(first);
+  const std::optional<Stage> beside = of_reader && cause_of(first.finding.kind) == Cause::race
+                                          ? stage_beside(report, first)
+                                          : std::nullopt;
+  if (beside) first.stage = beside;
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);
-  if (is_stage_of_reader(first)) {
+  if (of_reader) {
     diagnosis.stage_certain = false;
-    diagnosis.evidence.push_back(
-        "the stage is that of the read; of which one the write is, its "
-        "numbers do not say");
+    diagnosis.evidence.emplace_back(
+        beside
+            ? "the stage is that of the write beside it; of which one it is, its numbers do not say"
+            : "the stage is that of the read; of which one the write is, its numbers do not say");
   }
   const bool waits = diagnosis.cause == Cause::missing_wait;
   const auto overlap = std::find_if(

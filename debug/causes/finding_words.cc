@@ -87,8 +87,8 @@ const char* explanation_of(const simt::Finding& f) {
       return "an async copy into these bytes may still be under way: its wait is missing or too "
              "weak";
     case Kind::copies_overlap:
-      return "two async copies bring parts of different tensors to these bytes: their places in "
-             "shared memory overlap";
+      return "two async copies that nothing orders bring different parts to these bytes: their "
+             "places in shared memory overlap";
     case Kind::wrong_phase:
       return "an async copy into these bytes may still be under way: the wait before passed by the "
              "parity of a phase that was over already, and waited for nothing";

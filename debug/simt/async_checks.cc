@@ -96,8 +96,12 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
   Kind found = Kind::none;
   Party other;
   std::size_t at = offset;
+  bool of_other_side = false;
   cells_.each(offset, bytes, [&](Cell& cell, std::size_t i) {
     const Touch before = cell.write;
+    if (i == offset || i % AsyncShadow::chunk == 0) {
+      of_other_side = async().is_of_other_side(i, work);
+    }
     const bool unfenced =
         !work.generic && is_generic(before) && !clocks_.fenced(work.thread, before.epoch);
     Touch earlier;
@@ -115,7 +119,11 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
         earlier = {clocks_.now(work.thread), place};
       }
     }
-    if (kind == Kind::none || found != Kind::none || work.from_outside) return;
+    // Two blocks bring it in one phase: who waits for that cannot know which came last.
+    const bool in_one_phase = of_other_side && before.epoch == me.epoch;
+    if (in_one_phase) kind = Kind::copies_overlap, earlier = before;
+    const bool is_known = in_one_phase || !work.from_outside;
+    if (kind == Kind::none || found != Kind::none || !is_known) return;
     found = kind;
     other = party_of(earlier, kind != Kind::race_with_read && kind != Kind::operand_overwritten);
     at = i;

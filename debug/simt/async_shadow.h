@@ -42,7 +42,10 @@ class AsyncShadow {
  public:
   static constexpr std::size_t chunk = 16;
   explicit AsyncShadow(std::size_t bytes)
-      : chunks_((bytes + chunk - 1) / chunk), origins_(chunks_), guarded_(chunks_ * 2) {}
+      : chunks_((bytes + chunk - 1) / chunk),
+        origins_(chunks_),
+        from_outside_(chunks_),
+        guarded_(chunks_ * 2) {}
 
   void read(std::size_t offset, const AsyncWork& work);
   /// A read of the chunk at `offset` that `past` does not hold; epoch 0: there is none.
@@ -50,6 +53,13 @@ class AsyncShadow {
 
   Origin& origin(std::size_t offset) { return origins_[offset / chunk]; }
   std::uint32_t next_copy() { return ++copies_; }
+
+  /// Notes who writes the chunk at `offset`; whether that is another block than wrote it before.
+  bool is_of_other_side(std::size_t offset, const AsyncWork& work) {
+    const bool before = from_outside_[offset / chunk];
+    from_outside_[offset / chunk] = work.from_outside;
+    return before != work.from_outside;
+  }
 
   /// Where the mbarrier in these 8 bytes was initialised; 0: there is none.
   std::uint32_t& guarded(std::size_t offset) { return guarded_[offset / 8]; }
@@ -62,6 +72,7 @@ class AsyncShadow {
   std::size_t chunks_;
   std::vector<Reader> readers_;
   std::vector<Origin> origins_;
+  std::vector<bool> from_outside_;  ///< [chunk]: the last copy that wrote it
   std::vector<std::uint32_t> guarded_;
   std::uint32_t copies_ = 0;
 };

@@ -15,7 +15,7 @@ enum class Kind : std::uint8_t {
   race_with_read,          ///< the same, the earlier access a read
   missing_wait,            ///< an async copy into these bytes has not been waited for
   wrong_phase,             ///< the same, behind a wait for a phase of an mbarrier that was over
-  copies_overlap,          ///< async copies bring parts of different tensors to the same bytes
+  copies_overlap,          ///< async copies bring different parts to the same bytes, at one time
   uninitialised_read,      ///< bytes that were never written
   uninitialised_register,  ///< what a shuffle or matrix product takes was never assigned
   out_of_bounds,

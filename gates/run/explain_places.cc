@@ -47,15 +47,31 @@ Cause difference(const Layout& a, const Layout& b) {
 
 }  // namespace
 
+/// A tile may hold the rows of several heads; of an array of tiles, each with the keys of its head
+/// alone, that of the first one.
+Placement TermJudging::placement(int kind) const {
+  const Provenance::Placed& placed = all_.placed[static_cast<std::size_t>(kind)];
+  const Placement whole(placed);
+  if (kind < 3 || whole.is_known() || placed.at.empty()) return whole;
+  const std::int64_t head = head_of(placed.at.begin()->first.first);
+  Provenance::Placed of_head{placed.room, {}};
+  std::ranges::copy_if(placed.at, std::inserter(of_head.at, of_head.at.end()),
+                       [&](const auto& at) { return head_of(at.first.first) == head; });
+  return Placement(of_head);
+}
+
 /// Whether a sample is none where elements of the kind are those that `taken` has at their places.
-std::optional<bool> TermJudging::agrees(
-    const Found& found, const std::pair<Term, Term>& sample, int kind, const Placement& tile,
-    const std::map<std::int64_t, Placement::Element>& taken) const {
-  const auto meant = [&](const Term& term) -> std::optional<Placement::Element> {
+std::optional<bool> TermJudging::agrees(const Found& found, const std::pair<Term, Term>& sample,
+                                        int kind, const Placement& tile,
+                                        const Placement::Taken& taken) const {
+  const auto all_meant = [&](const Term& term) {
     const auto element = element_of(term, kind);
     const auto at = element ? tile.at(tile.in_tile(element->first, element->second)) : std::nullopt;
-    const auto known = at ? taken.find(*at) : taken.end();
-    return known != taken.end() ? std::optional(known->second) : std::nullopt;
+    return at ? taken.equal_range(*at) : std::pair(taken.end(), taken.end());
+  };
+  const auto meant = [&](const Term& term) -> std::optional<Placement::Element> {
+    const auto [first, end] = all_meant(term);
+    return first != end ? std::optional(first->second) : std::nullopt;
   };
   const auto& [x, y] = sample;
   const auto own = meant(x) ? meant(x) : meant(y);
@@ -68,7 +84,11 @@ std::optional<bool> TermJudging::agrees(
     case Conflict::value_of_other_key:
       // A weight and a row of V.
       if (kind == 2 && other.key >= 0) return own->first == tile.in_tile(other.key, 0).first;
-      if (kind >= 3 && other.kind == "v") return own->second == tile.in_tile(0, other.row).second;
+      if (kind >= 3 && other.kind == "v") {
+        const auto [first, end] = all_meant(meant(x) ? x : y);
+        const std::int64_t key = tile.in_tile(0, other.row).second;
+        return std::any_of(first, end, [&](const auto& at) { return at.second.second == key; });
+      }
       return std::nullopt;
     case Conflict::output_of_other_column: {
       const auto also = meant(other);
@@ -141,7 +161,7 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
   for (int kind = 0; kind < 5; ++kind) {
     const Placement tile = placement(kind);
     if (!tile.is_known()) continue;
-    const auto fits = [&](const std::map<std::int64_t, Placement::Element>& taken) {
+    const auto fits = [&](const Placement::Taken& taken) {
       std::int64_t good = 0, all = 0;
       for (const auto& sample : found.samples) {
         const auto one = agrees(found, sample, kind, tile, taken);

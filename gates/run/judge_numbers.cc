@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "debug/text/text.h"
+#include "gates/run/number_parts.h"
 #include "gates/run/term_truth.h"
-#include "reference/array.h"
-#include "reference/solver.h"
 
 namespace lanescope {
 namespace {
@@ -54,34 +52,54 @@ FactorFit fit_of(const std::vector<Compared>& pairs) {
   return fit;
 }
 
-bool is_near(double x, double y) { return std::abs(x / y - 1) < 0.01; }
-
-/// By which a factor of an exponent is off.
-Cause cause_of_factor(double factor, std::int64_t d) {
-  const double root = std::sqrt(static_cast<double>(d)), ln2 = std::numbers::ln2;
-  if (is_near(factor, ln2) || is_near(factor, 1 / ln2)) return Cause::wrong_base;
-  if (is_near(factor, root)) return Cause::scale_missing;
-  if (is_near(factor, 1 / root)) return Cause::scale_repeated;
-  return Cause::wrong_scale;
-}
-
 class NumberJudging {
  public:
-  NumberJudging(const Problem& problem, const Inputs& inputs,
+  NumberJudging(const Provenance& provenance, const Problem& problem, const Inputs& inputs,
                 const std::vector<std::int64_t>& wrong, bool rough)
-      : p_(problem), truth_(problem, inputs), wrong_(wrong.begin(), wrong.end()), rough_(rough) {}
+      : provenance_(provenance),
+        p_(problem),
+        truth_(problem, inputs),
+        wrong_(wrong.begin(), wrong.end()),
+        rough_(rough) {
+    // Of several instructions for a line the last one of a kind makes the number: expf and logf put
+    // theirs together of parts.
+    for (const Provenance::Made& made : provenance.made) {
+      for (const auto& [value, term] : made.values) last_[{made.line, term.kind}] = &made;
+    }
+  }
 
   /// The first kind of numbers that an instruction makes wrong.
   std::optional<std::string> first_wrong_kind(const Provenance::Made& made) {
     std::set<std::string> kinds;
     for (const auto& [value, term] : made.values) kinds.insert(term.kind);
     for (const std::string& kind : kinds) {
-      if (judge(made, kind)) return kind;
+      if (judge(made, kind).fault) return kind;
     }
     return std::nullopt;
   }
 
-  std::optional<TermFault> judge(const Provenance::Made& made, const std::string& kind) {
+  /// What the last instruction of a line makes of a kind.
+  std::optional<TermFault> judge_last(const std::string& line, const std::string& kind) {
+    Judged judged = judge(*last_[{line, kind}], kind);
+    if (judged.fault && judged.fault->cause == Cause::unexplained) split(line, kind, judged);
+    return judged.fault;
+  }
+
+  /// Whether some line makes weights of scores that are right.
+  bool makes_right_weights() {
+    return std::ranges::any_of(provenance_.made, [&](const Provenance::Made& made) {
+      const Judged judged = judge(made, "weight");
+      return judged.is_known && !judged.fault;
+    });
+  }
+
+ private:
+  struct Judged {
+    std::optional<TermFault> fault;
+    FactorFit fit;
+    bool is_known = false;  ///< there are enough numbers
+  };
+  Judged judge(const Provenance::Made& made, const std::string& kind) {
     std::vector<Compared> pairs;
     bool combines = false;
     for (const auto& [got, term] : made.values) {
@@ -97,104 +115,35 @@ class NumberJudging {
         combines = combines || (weight && term.a.kind == Unit::Kind::log_sum);
       }
     }
-    if (pairs.size() < 4) return std::nullopt;
+    if (pairs.size() < 4) return {};
     const FactorFit fit = fit_of(pairs);
-    auto fault = judge(made.line, kind, fit, combines);
-    if (!fault || fault->cause != Cause::unexplained) return fault;
-    if (kind == "score") split_columns(made, *fault);
-    if (kind == "weight") split_units(made, *fault);
+    return {judge(made.line, kind, fit, combines), fit, true};
+  }
+
+  /// Of all that a line makes, whether parts have factors of their own.
+  void split(const std::string& line, const std::string& kind, Judged& judged) {
+    TermFault& fault = *judged.fault;
+    std::vector<std::pair<double, Term>> numbers;
+    for (const Provenance::Made& made : provenance_.made) {
+      if (made.line != line) continue;
+      for (const auto& [got, term] : made.values) {
+        const bool counts = term.kind == kind && wrong_.contains(term.row) &&
+                            !(kind == "score" && is_masked(term)) &&
+                            !(kind == "weight" && !(got > 0));
+        if (counts) numbers.emplace_back(got, term);
+      }
+    }
+    if (const auto parts = factors_of_parts(numbers, p_, truth_)) {
+      fault.cause = parts->cause;
+      fault.evidence.push_back(parts->text);
+      return;
+    }
     // Of other elements, or fewer, they would be off by as much as they are.
     constexpr double nearly = 0.1;
     const bool is_product = kind == "score" || kind == "output";
-    if (fault->cause == Cause::unexplained && is_product && fit.error <= nearly) {
-      fault->cause = Cause::precision_lost;
-      fault->evidence.emplace_back("so little is off where what is multiplied has too few bits");
-    }
-    return fault;
-  }
-
- private:
-  /// Scores in which some columns have another factor than the others: a factor for each part of
-  /// the columns, by least squares.
-  void split_columns(const Provenance::Made& made, TermFault& fault) {
-    std::vector<std::pair<double, const Term*>> scores;
-    for (const auto& [got, term] : made.values) {
-      if (term.kind == "score" && wrong_.contains(term.row) && !is_masked(term))
-        scores.emplace_back(got, &term);
-    }
-    const auto try_parts = [&](const char* name, std::int64_t parts, auto part_of) {
-      const auto samples = static_cast<reference::Index>(scores.size());
-      if (parts < 2 || samples < 2 * parts) return false;
-      reference::Array products(parts, samples), got(1, samples);
-      for (reference::Index i = 0; i < samples; ++i) {
-        const auto& [value, term] = scores[static_cast<std::size_t>(i)];
-        got(0, i) = value;
-        for (std::int64_t part = 0; part < parts; ++part) {
-          products(part, i) = truth_.product(
-              term->row, term->key, [&](std::int64_t column) { return part_of(column) == part; });
-        }
-      }
-      const auto solver = reference::solver(products, 1e-6);
-      if (!solver) return false;
-      std::vector<double> factors(static_cast<std::size_t>(parts));
-      double squares = 0, rest = 0;
-      for (reference::Index i = 0; i < samples; ++i) {
-        for (std::size_t part = 0; part < factors.size(); ++part) {
-          factors[part] += (*solver)(static_cast<reference::Index>(part), i) * got(0, i);
-        }
-      }
-      for (reference::Index i = 0; i < samples; ++i) {
-        double sum = -got(0, i);
-        for (std::size_t part = 0; part < factors.size(); ++part) {
-          sum += factors[part] * products(static_cast<reference::Index>(part), i);
-        }
-        squares += got(0, i) * got(0, i);
-        rest += sum * sum;
-      }
-      if (!(rest <= 1e-4 * squares)) return false;
-      // Each a multiple of the one before: a factor that is applied again and again.
-      bool repeated = parts > 2;
-      std::string text;
-      for (std::size_t part = 0; part < factors.size(); ++part) {
-        text += (part == 0 ? "" : ", ") + number_text(factors[part], 3);
-        repeated = repeated && (part < 2 || is_near(factors[part] * factors[part - 2],
-                                                    factors[part - 1] * factors[part - 1]));
-      }
-      fault.cause = repeated ? Cause::scale_repeated : Cause::wrong_scale;
-      fault.evidence.push_back(std::string(name) + " count " + text + " times");
-      return true;
-    };
-    const std::int64_t d = p_.d;
-    // Lanes or loops that take columns by turns: of vectors of 2, 4 and 8.
-    for (const std::int64_t turns : {2, 4, 8}) {
-      const std::string name = "columns by turns of " + std::to_string(turns);
-      if (try_parts(name.c_str(), turns, [=](std::int64_t i) { return i % turns; })) return;
-    }
-    for (const std::int64_t width : {d / 2, d / 4, std::int64_t{16}}) {
-      const std::string name = "each " + std::to_string(width) + " columns";
-      if (width > 0 && d % width == 0 &&
-          try_parts(name.c_str(), d / width, [=](std::int64_t i) { return i / width; })) {
-        return;
-      }
-    }
-  }
-
-  /// Weights whose two scores have factors of their own: one is in another base or scale.
-  void split_units(const Provenance::Made& made, TermFault& fault) {
-    double aa = 0, ab = 0, bb = 0, ag = 0, bg = 0, gg = 0;
-    for (const auto& [got, term] : made.values) {
-      if (term.kind != "weight" || !wrong_.contains(term.row) || !(got > 0)) continue;
-      const double a = truth_.unit(term.a), b = -truth_.unit(term.b), g = std::log(got);
-      aa += a * a, ab += a * b, bb += b * b, ag += a * g, bg += b * g, gg += g * g;
-    }
-    const double determinant = aa * bb - ab * ab;
-    const double x = (ag * bb - bg * ab) / determinant, y = (bg * aa - ag * ab) / determinant;
-    if (!(determinant > 0) || !(gg - x * ag - y * bg <= 1e-4 * gg) || is_near(x, y)) return;
-    // The one that is not as it should be. Where it is the maximum, no input lacks its scale.
-    fault.cause = cause_of_factor(is_near(x, 1) ? y : is_near(y, 1) ? x : x / y, p_.d);
-    if (is_near(x, 1) && fault.cause != Cause::wrong_base) fault.cause = Cause::wrong_scale;
-    fault.evidence.push_back("the score counts " + number_text(x, 4) +
-                             " times in the exponent, the maximum " + number_text(y, 4) + " times");
+    if (!is_product || !(judged.fit.error <= nearly)) return;
+    fault.cause = Cause::precision_lost;
+    fault.evidence.emplace_back("so little is off where what is multiplied has too few bits");
   }
 
   /// Whatever is added to scores that count for nothing.
@@ -256,10 +205,12 @@ class NumberJudging {
     return fault;
   }
 
+  const Provenance& provenance_;
   const Problem& p_;
   TermTruth truth_;
   std::set<std::int64_t> wrong_;
   bool rough_;
+  std::map<std::pair<std::string, std::string>, const Provenance::Made*> last_;  ///< line, kind
 };
 
 }  // namespace
@@ -267,13 +218,7 @@ class NumberJudging {
 std::optional<TermFault> judge_numbers(const Provenance& provenance, const Problem& problem,
                                        const Inputs& inputs, const std::vector<std::int64_t>& wrong,
                                        bool rough) {
-  NumberJudging judging(problem, inputs, wrong, rough);
-  // Of several instructions for a line the last one of a kind makes the number: expf and logf put
-  // theirs together of parts.
-  std::map<std::pair<std::string, std::string>, const Provenance::Made*> last;
-  for (const Provenance::Made& made : provenance.made) {
-    for (const auto& [value, term] : made.values) last[{made.line, term.kind}] = &made;
-  }
+  NumberJudging judging(provenance, problem, inputs, wrong, rough);
   // Sums are made of weights, and these of scores: who is wrong first may be wrong because of them,
   // as what was summed up so far is rescaled.
   const auto rank = [](const TermFault& fault) {
@@ -283,9 +228,12 @@ std::optional<TermFault> judge_numbers(const Provenance& provenance, const Probl
   for (const Provenance::Made& made : provenance.made) {
     const std::optional<std::string> kind = judging.first_wrong_kind(made);
     if (!kind) continue;
-    std::optional<TermFault> fault = judging.judge(*last[{made.line, *kind}], *kind);
+    std::optional<TermFault> fault = judging.judge_last(made.line, *kind);
     if (fault && (!first || rank(*fault) < rank(*first))) first = std::move(fault);
   }
+  // Where other weights are right, so are the scores, and their scale.
+  const bool of_scores = first && first->of_weights && first->stage == Stage::qk;
+  if (of_scores && judging.makes_right_weights()) first->stage = Stage::softmax;
   return first;
 }
 

@@ -114,19 +114,19 @@ bool Placement::is_plain(const Layout& layout) const {
   return layout.by_rows() ? layout.row_step <= columns_ : layout.column_step <= rows_;
 }
 
-std::map<std::int64_t, Placement::Element> Placement::taken_as(const Layout& layout) const {
-  std::map<std::int64_t, Element> taken;
+Placement::Taken Placement::taken_as(const Layout& layout) const {
+  Taken taken;
   for (std::int64_t row = 0; row < rows_; ++row) {
     for (std::int64_t column = 0; column < columns_; ++column) {
-      taken.try_emplace(layout.at(row, column), row, column);
+      taken.emplace(layout.at(row, column), Element(row, column));
     }
   }
   return taken;
 }
 
-std::map<std::int64_t, Placement::Element> Placement::taken_as(const Placement& other) const {
-  std::map<std::int64_t, Element> taken;
-  for (const auto& [element, at] : other.at_) taken.try_emplace(at, element);
+Placement::Taken Placement::taken_as(const Placement& other) const {
+  Taken taken;
+  for (const auto& [element, at] : other.at_) taken.emplace(at, element);
   return taken;
 }
 

@@ -32,6 +32,8 @@ struct Layout {
 class Placement {
  public:
   using Element = std::pair<std::int64_t, std::int64_t>;  ///< counted from the tile's first one
+  /// By place, several where rows overlap, in the order of their rows.
+  using Taken = std::multimap<std::int64_t, Element>;
 
   explicit Placement(const Provenance::Placed& placed);
 
@@ -61,8 +63,8 @@ class Placement {
   bool is_plain(const Layout& layout) const;
 
   /// Elements by where they would lie in `layout`, or as those of `other`.
-  std::map<std::int64_t, Element> taken_as(const Layout& layout) const;
-  std::map<std::int64_t, Element> taken_as(const Placement& other) const;
+  Taken taken_as(const Layout& layout) const;
+  Taken taken_as(const Placement& other) const;
 
  private:
   void measure();

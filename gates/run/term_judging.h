@@ -62,13 +62,10 @@ class TermJudging : public TermRows {
 
   // Where tiles lie, and as what they are taken.
 
-  Placement placement(int kind) const {
-    return Placement(all_.placed[static_cast<std::size_t>(kind)]);
-  }
+  Placement placement(int kind) const;
   bool explain_place(const Found& found, TermFault& fault, std::string& what) const;
   std::optional<bool> agrees(const Found& found, const std::pair<Term, Term>& sample, int kind,
-                             const Placement& tile,
-                             const std::map<std::int64_t, Placement::Element>& taken) const;
+                             const Placement& tile, const Placement::Taken& taken) const;
   std::optional<bool> is_writer_wrong(const Placement& tile, int kind, const Layout& layout) const;
   bool is_odd(int kind, int other) const;
   bool is_disordered(int kind) const;

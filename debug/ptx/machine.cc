@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "debug/ptx/block.h"
@@ -77,6 +78,17 @@ void run_by_turns(const std::vector<std::shared_ptr<Cluster>>& clusters, std::in
   for (const auto& cluster : clusters) cluster->end();
 }
 
+/// Whether blocks update memory that others see: which of them comes first decides who takes what,
+/// and in which order sums are added up.
+bool blocks_meet(const Program& program) {
+  return std::ranges::any_of(program.origins, [](const Origin& origin) {
+    const std::string_view opcode = origin.opcode;
+    if (opcode.starts_with("cp.reduce.")) return true;
+    const bool updates = opcode.starts_with("atom.") || opcode.starts_with("red.");
+    return updates && opcode.find(".shared") == opcode.npos;
+  });
+}
+
 }  // namespace
 
 std::int64_t launch(const Grid& grid, const Program& program) {
@@ -90,8 +102,9 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
   const std::int64_t at_once = grid.is_cooperative() ? clusters : 1;
   const std::int64_t begin = grid.last_block_alone ? clusters - 1 : 0;
-  // What is recorded stands in the order in which it was done: block by block, the same each time.
-  const int workers = grid.history ? 1 : grid.workers;
+  // What is recorded, or who takes which part of the work, is so block by block: the same each
+  // time.
+  const int workers = grid.history || blocks_meet(program) ? 1 : grid.workers;
   const std::optional<simt::Fault> first =
       simt::run_blocks(begin / at_once, clusters / at_once, workers, [&](simt::Sitting& sitting) {
         std::vector<std::shared_ptr<Cluster>> own;

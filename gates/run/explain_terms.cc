@@ -190,7 +190,16 @@ void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string
     const auto back = others.find(sample.first.row);
     return back != others.end() && back->second.contains(sample.second.row);
   });
-  const bool carried = pairs && !mutual && most_of(found.samples, is_carried);
+  // It has been through all keys before a row's first are taken: keys before and behind them.
+  bool before = false, behind = false;
+  for (const auto& [x, y] : found.samples) {
+    if (!maximum || x.kind != "score" || y.kind != "score" || head_of(x.row) != head_of(y.row))
+      continue;
+    before = before || tile_of(y.key) < tile_of(x.key);
+    behind = behind || tile_of(y.key) > tile_of(x.key);
+  }
+  const bool carried =
+      !mutual && ((before && behind) || (pairs && most_of(found.samples, is_carried)));
   fault.cause = carried                                  ? Cause::accumulator_not_cleared
                 : maximum && pairs && !found.outputs_too ? Cause::operand_of_other_row
                                                          : Cause::reduction_too_wide;

@@ -36,6 +36,7 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
   std::map<Conflict, std::set<std::int64_t>> rows;  // that have it
   std::map<Conflict, std::set<std::int64_t>> which;
   std::set<std::int64_t> known;
+  bool sums_too = false;
   for (const auto* site : {&all_.o, &all_.lse}) {
     for (const auto& [row, outputs] : *site) {
       for (const Provenance::Output& output : outputs) {
@@ -44,6 +45,7 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
         if (output.term.kind != "-" && output.term.kind != "unknown") known.insert(row);
         for (const std::int64_t meeting : output.meetings) {
           const Conflict conflict = all_.meetings.at(meeting).conflict;
+          sums_too = sums_too || conflict == Conflict::sum_of_other_row;
           // Others come of another.
           if (all_.meetings.at(meeting).fresh == 0) continue;
           if (conflict != Conflict::odd) known.insert(row);
@@ -76,7 +78,7 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
     best->share = share;
     std::copy_if(in.begin(), in.end(), std::back_inserter(best->rows),
                  [&](std::int64_t row) { return is_wrong_.contains(row); });
-    best->sums_too = rows.contains(Conflict::sum_of_other_row);
+    best->sums_too = sums_too;
     best->outputs_too = rows.contains(Conflict::output_of_other_unit);
     for (const std::int64_t meeting : which[conflict]) add(all_.meetings.at(meeting), *best);
   }

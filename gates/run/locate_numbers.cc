@@ -113,12 +113,14 @@ bool tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   const std::optional<Sightings> seen = look_in(failed);
   if (!seen) return false;
   Diagnosis& diagnosis = *location.diagnosis;
-  for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
   // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
-  if (!diagnosis.first || diagnosis.first->site == SiteId::lse) return false;
-  const Stage before = diagnosis.first->stage;
+  const bool tells = diagnosis.first && diagnosis.first->site != SiteId::lse;
   const std::optional<Stage> other = seen->stage();
-  if (other && refutes(*seen, diagnosis.cause, before)) name_flaw_in(diagnosis, *other);
+  if (tells && other && refutes(*seen, diagnosis.cause, diagnosis.first->stage)) {
+    name_flaw_in(diagnosis, *other);
+  }
+  for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
+  if (!tells) return false;
   settle_stage(*seen, diagnosis);
   return seen->lacks_rows();
 }

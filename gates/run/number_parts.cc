@@ -41,12 +41,18 @@ std::vector<double> solve(const Array& shares, const Numbers& numbers) {
   return rest <= 1e-4 * squares ? factors : std::vector<double>{};
 }
 
-/// Each a multiple of the one before: a factor that is applied again and again.
-bool are_powers(const std::vector<double>& factors) {
+/// Each a multiple of the one before: a factor that is applied again and again. Those that vanish
+/// beside the largest are not known; of two, the second is the square of the first.
+bool are_powers(std::vector<double> factors) {
+  double largest = 0;
+  for (const double factor : factors) largest = std::max(largest, std::abs(factor));
+  std::erase_if(factors, [&](double factor) { return !(std::abs(factor) >= 1e-3 * largest); });
   for (std::size_t i = 2; i < factors.size(); ++i) {
     if (!is_near(factors[i] * factors[i - 2], factors[i - 1] * factors[i - 1])) return false;
   }
-  return factors.size() > 2;
+  const bool are_two = factors.size() == 2 && (is_near(factors[1], factors[0] * factors[0]) ||
+                                               is_near(factors[0], factors[1] * factors[1]));
+  return factors.size() > 2 || are_two;
 }
 
 std::optional<PartFactors> told(const std::string& what, const std::vector<double>& factors) {
@@ -109,7 +115,7 @@ std::optional<PartFactors> of_units(const Numbers& weights, std::int64_t d, Term
 /// Of sums of P·V, tiles of keys, the last one first: what each tile does to those before.
 std::optional<PartFactors> of_tiles(const Numbers& sums, std::int64_t length, TermTruth& truth) {
   constexpr std::int64_t most_tiles = 16;
-  for (const std::int64_t width : {16, 32, 64, 128}) {
+  for (const std::int64_t width : {128, 64, 32, 16}) {
     const auto tile_of = [&](std::int64_t key) { return key % length / width; };
     std::int64_t parts = 0;
     for (const auto& [got, term] : sums) {

@@ -219,6 +219,7 @@ class Contest {
   /// Whether the stage that stands is better known, of the same cause.
   bool keeps_stage(bool sure) const {
     if (fault_.stage_is_told) return false;
+    if (fault_.loses_weights && stage_ == Stage::combine) return true;
     // That scores have another scale shows first where weights are made of them.
     if (is_scale(standing_.cause) && stage_ == Stage::qk && fault_.stage == Stage::softmax)
       return true;

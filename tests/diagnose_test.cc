@@ -249,6 +249,32 @@ TEST_CASE("a copy that its own lane does not wait for races with the others, too
   CHECK(diagnose(report).cause == Cause::wrong_phase);
 }
 
+TEST_CASE("a write of a race that says no stage is of that of the write beside it") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::race, std::nullopt), item_of(simt::Kind::race, std::nullopt)};
+  for (CheckReport::Item& item : report.items) {
+    item.finding.access.place = 7;
+    item.finding.earlier = {true, 3, 0, 40};
+    item.access_line = "k.cu:78 in qk";
+    item.stage = Stage::qk;
+  }
+  report.items[0].earlier_line = "k.cu:123";
+  const auto stage_beside = [&](const std::string& line) {
+    report.items[1].earlier_line = line;
+    const Diagnosis diagnosis = diagnose(report);
+    CHECK_FALSE(diagnosis.stage_certain);
+    return diagnosis.stage();
+  };
+  CHECK(stage_beside("k.cu:122 in pv") == Stage::pv);
+  CHECK(stage_beside("k.cu:126 in epilogue") == Stage::epilogue);
+  CHECK(stage_beside("k.cu:127 in pv") == Stage::qk);
+  CHECK(stage_beside("other.cu:122 in pv") == Stage::qk);
+  CHECK(stage_beside("k.cu:122") == Stage::qk);
+  report.items[1].finding.kind = simt::Kind::uninitialised_read;
+  CHECK(stage_beside("k.cu:122 in pv") == Stage::qk);
+}
+
 TEST_CASE("a copy is under way where lanes stopped, and copies overlap before waits are missing") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};
@@ -259,7 +285,7 @@ TEST_CASE("a copy is under way where lanes stopped, and copies overlap before wa
       "deadlock: v_empty[0]: 0 of 2 arrivals have come; nobody waited for its last 4 "
       "phases: more arrive than it counts";
   CHECK(diagnose(report).cause == Cause::operand_overwritten);
-  CHECK(diagnose(report).memory.empty());
+  CHECK((diagnose(report).memory.empty() && diagnose(report).by_end));
   report.items = {item_of(simt::Kind::missing_wait, std::nullopt),
                   item_of(simt::Kind::copies_overlap, std::nullopt)};
   CHECK(diagnose(report).cause == Cause::race);

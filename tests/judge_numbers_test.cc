@@ -13,6 +13,59 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
+constexpr Problem one_head{1, 1, 1, 8, 8, 64, false};
+const std::vector<std::int64_t> all_rows = {0, 1, 2, 3, 4, 5, 6, 7};
+
+Provenance::Unit score_of(std::int64_t row, std::int64_t key) {
+  return {Provenance::Unit::Kind::score, row, key, {}};
+}
+
+/// Weights of all keys but the first, relative to the first, whose exponents count so often.
+Provenance::Made weights(TermTruth& truth, double factor, const std::string& line) {
+  Provenance::Made made;
+  made.line = line;
+  for (const std::int64_t row : all_rows) {
+    for (std::int64_t key = 1; key < 8; ++key) {
+      Provenance::Term term;
+      term.kind = "weight";
+      term.row = row;
+      term.a = score_of(row, key);
+      term.b = score_of(row, 0);
+      made.values.emplace_back(std::exp(factor * (truth.unit(term.a) - truth.unit(term.b))), term);
+    }
+  }
+  return made;
+}
+
+/// Sums of P·V over `keys` keys of which those of each `width` count so often, the last ones first;
+/// one an instruction.
+std::optional<TermFault> fault_of_sums(std::int64_t width, const std::vector<double>& factors) {
+  const std::int64_t keys = width * std::ssize(factors);
+  const Problem problem{1, 1, 1, 8, keys, 64, false};
+  const Inputs inputs = generate_inputs(problem, ElementType::f32, "random", 3);
+  TermTruth truth(problem, inputs);
+  Provenance provenance;
+  for (const std::int64_t row : all_rows) {
+    Provenance::Made& made = provenance.made.emplace_back();
+    made.line = "k.cu:9";
+    for (std::int64_t column = 0; column < 4; ++column) {
+      Provenance::Term term;
+      term.kind = "output";
+      term.row = row;
+      term.column = column;
+      term.b = score_of(row, 0);
+      term.set = {{0, keys - 1}};
+      double sum = 0;
+      for (std::int64_t key = 0; key < keys; ++key) {
+        const auto part = static_cast<std::size_t>((keys - 1 - key) / width);
+        sum += factors[part] * truth.output(row, {{key, key}}, truth.unit(term.b), column);
+      }
+      made.values.emplace_back(sum, term);
+    }
+  }
+  return judge_numbers(provenance, problem, inputs, all_rows, false);
+}
+
 /// What is said of scores in which columns count as often as `factor` says.
 /// Under a causal mask 10^6 is taken away from those that it hides.
 std::optional<TermFault> fault_of(const std::function<double(std::int64_t)>& factor,
@@ -36,7 +89,7 @@ std::optional<TermFault> fault_of(const std::function<double(std::int64_t)>& fac
       made.values.emplace_back(score, term);
     }
   }
-  return judge_numbers(provenance, problem, inputs, {0, 1, 2, 3, 4, 5, 6, 7}, false);
+  return judge_numbers(provenance, problem, inputs, all_rows, false);
 }
 
 }  // namespace
@@ -78,6 +131,36 @@ TEST_CASE("judge numbers: scores that are off by little were made of too few bit
   REQUIRE((little && much));
   CHECK((little->cause == Cause::precision_lost && little->stage == Stage::qk));
   CHECK(much->cause == Cause::unexplained);
+}
+
+TEST_CASE("judge numbers: tiles of P·V that have a factor of their own", "[terms]") {
+  const auto again = fault_of_sums(32, {0.5, 0.25, 0.125});
+  REQUIRE(again);
+  CHECK((again->cause == Cause::scale_repeated && again->stage == Stage::pv));
+  CHECK_THAT(
+      again->evidence.back(),
+      ContainsSubstring("keys of each 32, the last ones first, count 0.5, 0.25, 0.125 times"));
+  // Of two tiles the square tells, and what vanishes does not.
+  CHECK(fault_of_sums(64, {0.009, 8.1e-5})->cause == Cause::scale_repeated);
+  CHECK(fault_of_sums(64, {1, 0.5})->cause == Cause::wrong_scale);
+  CHECK(fault_of_sums(16, {1, 0.3, 1, 0.3})->cause == Cause::wrong_scale);
+  CHECK_FALSE(fault_of_sums(16, {0.3, 0.3}).has_value());
+}
+
+TEST_CASE("judge numbers: exponents of another scale are the scores' where all are", "[terms]") {
+  const Inputs inputs = generate_inputs(one_head, ElementType::f32, "random", 3);
+  TermTruth truth(one_head, inputs);
+  Provenance provenance;
+  provenance.made = {weights(truth, 8, "k.cu:3")};
+  const auto stage = [&] {
+    const auto fault = judge_numbers(provenance, one_head, inputs, all_rows, false);
+    REQUIRE(fault);
+    CHECK(fault->cause == Cause::scale_missing);
+    return fault->stage;
+  };
+  CHECK(stage() == Stage::qk);
+  provenance.made.push_back(weights(truth, 1, "k.cu:5"));
+  CHECK(stage() == Stage::softmax);
 }
 
 }  // namespace lanescope

@@ -106,6 +106,40 @@ TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these 
   }
 }
 
+TEST_CASE("judge terms: a maximum of keys behind and before was left by another row", "[terms]") {
+  // Of the row 4 before: it has been through all keys, or through those that the row has been through.
+  const auto meets = [](Row first_key, Row key, Row back) {
+    return met(Conflict::maximum_of_other_row, [=](Row of) {
+      const Row row = of / 32 * 32 + 16 + of % 8, odd = of % 2;
+      return Pair{score(row - (of < 72 ? back : 0), odd ? first_key : 120),
+                  score(row - 4, odd ? key : 64)};
+    });
+  };
+  CHECK(meets(64, 100, 0).is(Cause::accumulator_not_cleared, Stage::softmax));
+  CHECK(meets(100, 64, 0).is(Cause::operand_of_other_row, Stage::softmax));
+  // Rows whose maxima theirs are have these in turn.
+  Followed mutual = meets(64, 100, 0);
+  auto& samples = mutual.all.meetings.at(0).samples;
+  const Pair first = samples.front();
+  samples.push_back({first.second, first.first});
+  CHECK(mutual.is(Cause::reduction_too_wide, Stage::softmax));
+}
+
+TEST_CASE(
+    "judge terms: a maximum of another row of the warp's, whose weights are summed up as well",
+    "[terms]") {
+  Followed run = met(Conflict::maximum_of_other_row, [](Row of) {
+    const Row row = of / 32 * 32 + of % 8;
+    return Pair{score(row + 24, 80), score(row, 81)};
+  });
+  CHECK(run.is(Cause::operand_of_other_row, Stage::softmax));
+  run.meet(Conflict::sum_of_other_row, 64, 128, [](Row row) {
+    return Pair{part("sum", row, {{64, 79}}, 70), part("sum", row - 24, {{64, 79}}, 70)};
+  });
+  run.all.meetings.at(1).fresh = 0;  // it comes of the maximum
+  CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+}
+
 TEST_CASE("judge terms: sums that go back and forth between rows were reduced too widely",
           "[terms]") {
   const auto sums = [](const std::function<Row(Row)>& other) {

@@ -311,6 +311,15 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   };
   CHECK(done(false, lose(31)).is(Cause::rescaled_twice, Stage::pv));
   CHECK(done(false, lose(32)).is(Cause::contribution_missing, Stage::pv));
+  // The log-sum-exp alone lacks some, or l does, of which both are made.
+  const auto lack = [](bool l_too) {
+    return [=](Followed& own, Row row) {
+      own.all.lse[row][0].term.a.keys = {{0, 31}};
+      if (l_too) own.all.o[row][0].term.b.keys = {{0, 31}};
+    };
+  };
+  CHECK(done(false, lack(false)).is(Cause::incomplete_reduction, Stage::epilogue));
+  CHECK(done(false, lack(true)).is(Cause::incomplete_reduction, Stage::softmax));
   run = done(true, unscored);
   CHECK(run.is(Cause::tile_skipped, Stage::qk));
   run.all.scored.clear();  // nothing is known of any row

@@ -178,6 +178,55 @@ TEST_CASE("placement: scores that are stored at another distance are their write
   CHECK(scores(32, 40) == "qk wrong_stride");
 }
 
+TEST_CASE("placement: weights of rows that overlap as they are taken, of several heads",
+          "[terms]") {
+  // Arrays of 32 queries by 64 keys, one a head: rows are taken 24 apart, of 64.
+  constexpr Row apart = 24;
+  const auto run_of = [&](bool one_head) {
+    Followed run;
+    Provenance::Placed& weights = run.all.placed[4];
+    weights.room = 4 * 128 * 64;
+    for (Row row = 0; row < (one_head ? 32 : 128); ++row) {
+      for (Row key = 0; key < 64; ++key) {
+        weights.at[{row, row / 64 * 64 + key}] = 4 * (row * 64 + key);
+      }
+    }
+    run.meet(Conflict::value_of_other_key, 0, 32, [&](Row row) {
+      const Row key = row * 7 % 64, at = row * apart + key;
+      Said v = term("v", key);
+      v.column = 3;
+      return Pair{weight(at / 64, at % 64, 0), v};
+    });
+    run.are_wrong(0, 32);
+    return run;
+  };
+  for (const bool one_head : {true, false}) {
+    const TermFault fault = run_of(one_head).judged().fault.value();
+    CHECK((fault.stage == Stage::pv && fault.cause == Cause::wrong_stride && fault.of_place));
+  }
+}
+
+TEST_CASE("placement: sums of whole rows say nothing of where weights lie", "[terms]") {
+  const auto run_of = [](const Keys& keys) {
+    Followed run;
+    run.all.placed[4] = placed(at_steps(33));
+    run.meet(Conflict::sum_of_other_row, 64, 128, [&](Row row) {
+      const Row a = (row - 64) % 16, b = a ^ 1;
+      const auto sum = [&](Row own, Row first) {
+        Keys set = keys;
+        for (auto& [from, to] : set) from += first, to += first;
+        return part("sum", 64 + own, set, 70);
+      };
+      return Pair{sum(a, b), sum(b, a)};
+    });
+    run.are_wrong(64, 128);
+    return run.judged().fault.value();
+  };
+  CHECK(run_of({{0, 0}}).of_place);
+  const TermFault whole = run_of({{0, 15}});
+  CHECK((!whole.of_place && whole.cause == Cause::reduction_too_wide));
+}
+
 TEST_CASE("shared memory: who fills an array that somebody left holes in", "[terms]") {
   const Provenance::SharedMemory memory{
       {{0, 64}, {64, 128}},

@@ -119,4 +119,26 @@ TEST_CASE("ptx atomic: what is wrong with a vector is said", "[ptx]") {
             .found(Kind::race));
 }
 
+TEST_CASE("ptx atomic: blocks that meet come in their order, however many workers there are",
+          "[ptx]") {
+  constexpr std::uint32_t blocks = 64, tickets = 100;
+  // Each draws so many tickets, and leaves its last one.
+  const std::string body =
+      ".reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<4>;\n"
+      "ld.param.u64 %rd0, [p0]; ld.param.u64 %rd1, [p1]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, 0;\n"
+      "L: atom.global.add.u32 %r2, [%rd1], 1; add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 100;\n"
+      "@%p0 bra L; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd2, %rd0, %rd2;\n"
+      "st.global.u32 [%rd2], %r2;\nret;";
+  Words memory(blocks + 1);
+  PtxKernel kernel(ptx_module(body, 2));
+  kernel.use(memory);
+  kernel.grid.threads[0] = 1;
+  kernel.grid.blocks[0] = blocks;
+  kernel.grid.workers = 8;
+  kernel.run({address(memory.data()), address(memory.data() + blocks)});
+  for (std::uint32_t block = 0; block < blocks; ++block) {
+    CHECK(memory[block] == (block + 1) * tickets - 1);
+  }
+}
+
 }  // namespace lanescope::ptx_hopper::atomic_test

@@ -126,6 +126,18 @@ TEST_CASE("ptx cluster: a multicast brings the same bytes to several blocks", "[
              ContainsSubstring("deadlock") && ContainsSubstring("0 of 512 expected bytes"));
   CHECK_THAT(run_cluster(init("1") + expect_all + meet + from_first("7") + wait + meet, 2).fault,
              ContainsSubstring("names rank 2 of a cluster of 2"));
+  // Both blocks bring it to both, in one phase: nobody knows which of them came last.
+  const std::string expect_twice =
+      "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r9], 1024;\n";
+  const std::string from_both =
+      "mov.u32 %r4, 0; @%p0 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
+      "bytes.multicast::cluster [%r8], [%rd4, {%r4, %r4}], [%r9], 3;\n";
+  for (const std::uint64_t schedule : {0, 1, 2, 3}) {
+    const Result both = run_cluster(
+        init("1") + expect_twice + meet + from_both + wait + read_back + meet, 2, true, schedule);
+    CHECK(both.fault.empty());
+    CHECK(both.found(Kind::copies_overlap));
+  }
   // Who reads without waiting reads early.
   const Result early = run_cluster(
       init("1") + expect_all + meet + from_first("3") + read_back + wait + meet, 2, true);

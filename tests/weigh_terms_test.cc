@@ -154,6 +154,16 @@ TEST_CASE("weigh terms: what was never written was not lost behind its reader") 
   CHECK(weighed(reads, fault(Cause::permuted, Stage::pv)) == "pv permuted?");
 }
 
+TEST_CASE("weigh terms: a part whose weights were made is lost where parts are put together") {
+  TermJudgement loses = fault(Cause::contribution_missing, Stage::softmax);
+  loses.fault->loses_weights = true;
+  CHECK(weighed(by_flaw(Cause::contribution_missing, Stage::combine), loses) ==
+        "combine contribution_missing");
+  loses.fault->loses_weights = false;
+  CHECK(weighed(by_flaw(Cause::contribution_missing, Stage::combine), loses) ==
+        "softmax contribution_missing");
+}
+
 TEST_CASE("weigh terms: another scale is one of scores, wherever it shows") {
   const TermJudgement of_weights = fault(Cause::wrong_scale, Stage::softmax, true);
   CHECK(weighed(by_flaw(Cause::wrong_scale, Stage::qk), of_weights) == "qk wrong_scale");

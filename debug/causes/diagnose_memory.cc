@@ -280,6 +280,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   put_in_order(report, wrong, diagnosis.memory);
   if (diagnosis.memory.empty()) {
     diagnosis.cause = of_end;
+    diagnosis.by_end = true;
     diagnosis.end_stage = stage_of_end(report.fault);
     std::istringstream lines(report.fault);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);

@@ -52,12 +52,13 @@ Cause difference(const Layout& a, const Layout& b) {
 Placement TermJudging::placement(int kind) const {
   const Provenance::Placed& placed = all_.placed[static_cast<std::size_t>(kind)];
   const Placement whole(placed);
-  if (kind < 3 || whole.is_known() || placed.at.empty()) return whole;
+  if (kind < 3 || placed.at.empty()) return whole;
   const std::int64_t head = head_of(placed.at.begin()->first.first);
   Provenance::Placed of_head{placed.room, {}};
   std::ranges::copy_if(placed.at, std::inserter(of_head.at, of_head.at.end()),
                        [&](const auto& at) { return head_of(at.first.first) == head; });
-  return Placement(of_head);
+  Placement own(of_head);
+  return own.is_known() && own.columns() < whole.columns() ? own : whole;
 }
 
 /// Whether a sample is none where elements of the kind are those that `taken` has at their places.

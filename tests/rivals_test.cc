@@ -336,6 +336,26 @@ TEST_CASE("maxima that follow some rises alone follow those of other rows") {
   CHECK_THAT(told(diagnosis), ContainsSubstring("the other one of m_prev and the maximum"));
 }
 
+TEST_CASE("maxima that stay, or follow, in some rows are those of another limit") {
+  // Rises by more than 1 count, and those by more than `limit` are followed.
+  const auto with_limit = [](double limit) {
+    Dump dump = synthetic_dump({.problem = three_tiles});
+    dump.info.rescale.above = 1;
+    const Array before = held(dump, SiteId::m, 0, 0, 32), s = held(dump, SiteId::s, 0, 1, 32);
+    change(dump, SiteId::m, 0, 1, [&](int row, int) {
+      const double top = s.row_maxima()(row);
+      return top > before(row) + limit ? top : before(row);
+    });
+    return diagnosis_of(dump);
+  };
+  for (const auto& [limit, words] : {std::pair{1.5, "stays m_prev"}, {0.5, "follows"}}) {
+    const Diagnosis diagnosis = with_limit(limit);
+    INFO(told(diagnosis));
+    CHECK(diagnosis.cause == Cause::wrong_formula);
+    CHECK_THAT(told(diagnosis), ContainsSubstring(std::string("m ") + words + " in "));
+  }
+}
+
 TEST_CASE("a maximum that is not set back between blocks of rows is that of the block before") {
   Dump dump = synthetic_dump({.problem = {1, 2, 2, 64, 96, 32, false}});
   const Array before = held(dump, SiteId::m, 1, 2, 32);

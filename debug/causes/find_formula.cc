@@ -52,12 +52,27 @@ void try_other_choice(const Scene& scene, const Formulas& fits, const Array& m_p
                       const Array& top) {
   Array m = scene.raised(m_prev, *scene.scores(scene.tile()), top);
   std::set<reference::Index> rises, stays;
+  bool any_rises = false, any_stays = false;  // of right rows, in which scores rise
   for (const Element& e : scene.elements()) {
-    if (e.wrong) (m(e.row) == m_prev(e.row) ? rises : stays).insert(e.row);
+    const bool rose = m(e.row) != m_prev(e.row);
+    if (e.wrong) (rose ? stays : rises).insert(e.row);
+    if (!e.wrong && top(e.row) > m_prev(e.row)) (rose ? any_rises : any_stays) = true;
   }
-  if (rises.empty() || stays.empty()) return;  // a rule of all rows tells it
+  // A rule of all rows tells it, unless some keep to it.
+  if ((rises.empty() && !any_rises) || (stays.empty() && !any_stays)) return;
   for (const reference::Index row : rises) m(row) = top(row);
   for (const reference::Index row : stays) m(row) = m_prev(row);
+  if (rises.empty() || stays.empty()) {
+    const bool rise = stays.empty();
+    fits(Cause::wrong_formula,
+         "m " + std::string(rise ? "follows" : "stays m_prev") + " in " +
+             std::to_string(std::max(rises.size(), stays.size())) + " rows where it " +
+             (rise ? "need not" : "must rise") + ", and in others it " +
+             (rise ? "does not" : "does rise") + ": as if " + (rise ? "smaller" : "larger") +
+             " rises counted",
+         m);
+    return;
+  }
   fits(Cause::wrong_formula,
        "m takes the other one of m_prev and the maximum: it rises in " +
            std::to_string(rises.size()) + " rows where it need not, and stays in " +

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <set>
 
 #include "debug/causes/detectors.h"
@@ -15,9 +17,17 @@ using Array = Scene::Array;
 using reference::Index;
 
 void keep_if_good(const Scene& scene, const std::vector<double>& values, const std::string& text,
-                  std::optional<Finding>& best) {
+                  std::optional<Finding>& best, const Reduction* reduction = nullptr) {
   const Fit fit = scene.fit(values);
   if (fit.explained < 0.5 || fit.decisive == 0) return;
+  // A maximum that stays as it was, that of any columns does which are low enough.
+  const auto tells = [&](std::size_t i) {
+    const Element& e = scene.elements()[i];
+    return e.wrong && values[i] > reduction->start(e.row);
+  };
+  const bool of_maximum = reduction && reduction->is_maximum();
+  const auto indices = std::views::iota(std::size_t{0}, values.size());
+  if (of_maximum && std::ranges::none_of(indices, tells)) return;
   if (best && best->explained + best->consistent >= fit.explained + fit.consistent) return;
   best = Finding{Cause::incomplete_reduction, fit.explained, fit.consistent};
   best->evidence = {text};
@@ -69,7 +79,7 @@ void try_lanes(const Scene& scene, const Reduction& reduction, const LaneOf& lan
                                    : ", its own and those it was combined with") +
                        " (lanes " + lanes + ")" +
                        (times > 1 ? ", " + std::to_string(times) + " times" : ""),
-                   best);
+                   best, &reduction);
     }
   };
   attempt(false, 1);
@@ -83,7 +93,7 @@ void try_columns(const Scene& scene, const Reduction& reduction, std::optional<F
   const auto attempt = [&](const std::string& text, const auto& keep) {
     Array column(scene.rows(), 1);
     for (Index row = 0; row < scene.rows(); ++row) column(row) = reduction.over(row, keep);
-    keep_if_good(scene, scene.by_element(column), covers(scene) + text, best);
+    keep_if_good(scene, scene.by_element(column), covers(scene) + text, best, &reduction);
   };
   for (Index end = 1; end < cols; ++end) {
     attempt("only the columns 0.." + std::to_string(end - 1) + " of the tile",

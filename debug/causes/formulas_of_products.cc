@@ -219,6 +219,19 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
              (step == 1 ? "key" : std::to_string(step) + " keys") + " of the tile",
          o);
   }
+  for (const reference::Index width : {8, 16, 32, 64}) {
+    if (width > o_prev->rows()) break;
+    Array o = pv;
+    for (reference::Index row = 0; row < o.rows(); ++row) {
+      for (reference::Index col = 0; col < o.cols(); ++col) {
+        o(row, col) += (*alpha)(row / width * width + col % width) * (*o_prev)(row, col);
+      }
+    }
+    fits(Cause::operand_of_other_row,
+         "o was multiplied by alpha of the row that the column says, of every " +
+             std::to_string(width),
+         o);
+  }
   if (const auto old = scene.held(SiteId::alpha, scene.earlier(tile))) {
     fits(Cause::stale_operand, "o was multiplied by alpha of the tile before",
          rescaled_by(*o_prev, *old) + pv);

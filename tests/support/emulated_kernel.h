@@ -20,7 +20,7 @@ enum class Fault : std::uint8_t {
   tile_left_out,    ///< rows 16 to 31 leave out tile 1: its scores are −inf there
   panels_of_q,      ///< the panels of 64 columns of Q are read 16 rows apart, not br
   half_of_l,        ///< l lacks the odd columns of P
-  column_alpha,     ///< column j of o is multiplied by alpha of row j mod 16
+  column_alpha,     ///< column j of o is multiplied by alpha of row j mod 16 of its 16 rows
 };
 
 /// What a kernel holds during one tile: s, p [br, bc]; m_prev, m, alpha, l [br, 1];

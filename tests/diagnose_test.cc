@@ -213,12 +213,14 @@ TEST_CASE("few bytes that nobody wrote between others: a row's padding") {
   report.items = {item_of(simt::Kind::uninitialised_read, std::nullopt)};
   simt::Finding& found = report.items[0].finding;
   found.region = simt::shared_region;
-  found.unwritten_run = 16;
+  found.unwritten = {16, 64};
   CHECK(diagnose(report).cause == Cause::wrong_stride);
   CHECK_FALSE(diagnose(report).certain);
-  found.unwritten_run = 64;
+  found.unwritten = {16, 4};  // a value of each warp
   CHECK(diagnose(report).cause == Cause::uninitialised_read);
-  found.unwritten_run = 16;
+  found.unwritten = {64, 64};
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+  found.unwritten = {16, 64};
   report.items[0].site = SiteId::k_smem;  // the kernel says what lies there
   CHECK(diagnose(report).cause == Cause::uninitialised_read);
 }

@@ -155,7 +155,7 @@ TEST_CASE("judge terms: what is not rescaled, and keys of another head", "[terms
   const auto by_sums = [](Row row) {
     return Pair{part("sum", row, {{64, 79}}, 100), part("output", row, {{64, 79}}, 70)};
   };
-  CHECK(met(Conflict::factor_of_other_unit, by_sums).is(Cause::weighted_by_sum, Stage::pv));
+  CHECK(met(Conflict::factor_of_other_unit, by_sums).is(Cause::weighted_by_sum, Stage::combine));
   const auto inputs = [](Row row) { return Pair{term("q", row), term("k", 0)}; };
   CHECK(met(Conflict::other_head, inputs).is(Cause::wrong_head, Stage::load));
   // Behind the last key of its own: rows 64 and up have the keys 64 to 127.
@@ -290,6 +290,13 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
   Followed run = sees(-16);
   for (auto& [row, scored] : run.all.scored) scored = {{{0, 1}}};
   CHECK(run.is(Cause::tile_skipped, Stage::qk));
+  for (const Row less : {1, 2, 3}) {
+    run = sees(-less);
+    for (auto& [row, scored] : run.all.scored) {
+      scored = {{{0, run.problem.visible_keys(row % 32) - 1 - less}}};
+    }
+    CHECK(run.is(less < 3 ? Cause::mask_off_by_one : Cause::tile_skipped, Stage::qk));
+  }
   const auto late = [](Followed& own, Row row) { own.put(row, row, {{20, 63}}); };
   CHECK(done(false, late).is(Cause::sliding_window, Stage::qk));
   const auto whole_tile = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };

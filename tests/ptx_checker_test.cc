@@ -95,13 +95,13 @@ TEST_CASE("ptx: what nobody wrote is told of where it is used", "[ptx]") {
   CHECK(std::count(kinds.begin(), kinds.end(), Kind::uninitialised_read) == 1);
   CHECK(std::count(kinds.begin(), kinds.end(), Kind::race) == 1);
   // How many such bytes lie side by side.
-  CHECK(used[0].unwritten_run == 64);
+  CHECK(used[0].unwritten.bytes == 64);
   const auto padding = findings_of(
       "st.shared.u32 [%r9], %r0; st.shared.u32 [%r9+260], %r0;\n"
       "bar.sync 0; ld.shared.u32 %r3, [%r9+4];\n" +
       store);
   REQUIRE(padding.size() == 1);
-  CHECK(padding[0].unwritten_run == 4);
+  CHECK((padding[0].unwritten.bytes == 4 && padding[0].unwritten.beside == 64));
   // As an address, in a loop, in an atomic.
   CHECK(kinds_of("st.global.u32 [%rd1], %r0;\n" + half + load +
                  "mul.wide.u32 %rd3, %r1, 0; add.s64 %rd3, %rd3, %rd1;\n" +

@@ -164,6 +164,15 @@ TEST_CASE("weigh terms: a part whose weights were made is lost where parts are p
         "softmax contribution_missing");
 }
 
+TEST_CASE("weigh terms: columns that stand twice were read twice, whatever values say of a place") {
+  Location location = by_flaw(Cause::permuted, Stage::epilogue);
+  location.diagnosis->flaws.clear();
+  TermJudgement twice = fault(Cause::wrong_source, Stage::pv);
+  CHECK(weighed(location, twice) == "epilogue permuted");
+  twice.fault->of_outputs = true;
+  CHECK(weighed(location, twice) == "pv wrong_source?");
+}
+
 TEST_CASE("weigh terms: another scale is one of scores, wherever it shows") {
   const TermJudgement of_weights = fault(Cause::wrong_scale, Stage::softmax, true);
   CHECK(weighed(by_flaw(Cause::wrong_scale, Stage::qk), of_weights) == "qk wrong_scale");

@@ -126,12 +126,13 @@ bool is_stored_by_two_blocks(const CheckReport& report, const CheckReport::Item&
          });
 }
 
-/// Few bytes of shared memory that nobody wrote, between others that were: padding behind a row.
+/// Few bytes of shared memory that nobody wrote, between more that were: padding behind a row.
 bool reads_padding(const CheckReport::Item& item) {
   constexpr int most = 16;  // of what is in use
   const simt::Finding& f = item.finding;
   return f.kind == Kind::uninitialised_read && f.region == simt::shared_region && !item.site &&
-         f.unwritten_run > 0 && f.unwritten_run <= most;
+         f.unwritten.bytes > 0 && f.unwritten.bytes <= most &&
+         f.unwritten.beside > f.unwritten.bytes;
 }
 
 /// Two lanes store to one place between two barriers, and what others should have stored is read
@@ -324,7 +325,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   if (diagnosis.cause == Cause::wrong_stride) {
     diagnosis.certain = false;
     diagnosis.evidence.push_back(
-        "not certain: these " + std::to_string(first.finding.unwritten_run) +
+        "not certain: these " + std::to_string(first.finding.unwritten.bytes) +
         " bytes lie alone between others that were written, as the padding of a row does: who "
         "reads "
         "them takes rows to lie at another distance, or they were left out");

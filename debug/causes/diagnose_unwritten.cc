@@ -23,7 +23,7 @@ bool may_be_unfilled(const Diagnosis& memory) {
   const CheckReport::Item& item = memory.memory.front();
   // A few bytes are no rows of a tile: the stage reads a number beside those that there are.
   constexpr int shortest_row = 64;
-  const int run = item.finding.unwritten_run;
+  const int run = item.finding.unwritten.bytes;
   if (run > 0 && run < shortest_row) return false;
   return item.finding.region == simt::shared_region && !item.site &&
          (item.stage == Stage::qk || item.stage == Stage::pv);

@@ -169,7 +169,7 @@ std::uint32_t Warp::unwritten_source(int lane, const std::byte* at, std::size_t 
     }
     if (!block_.checker()->is_unwritten(at, bytes)) return 0;
     finding.region = simt::shared_region;
-    finding.unwritten_run = block_.checker()->unwritten_run(at);
+    finding.unwritten = block_.checker()->unwritten_run(at);
     finding.left_early = block_.left_early();
     finding.offset = static_cast<std::int64_t>(offset);
   } else {

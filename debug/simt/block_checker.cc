@@ -127,13 +127,19 @@ bool BlockChecker::is_unwritten(const void* address, std::size_t bytes) const {
   return false;
 }
 
-int BlockChecker::unwritten_run(const void* address) const {
+UnwrittenRun BlockChecker::unwritten_run(const void* address) const {
   constexpr std::size_t most = 64;
+  const auto is_written = [&](std::size_t at) { return cells_.at(at).write.epoch != 0; };
   const std::size_t at = number(address) - number(shared_);
   std::size_t begin = at, end = at;
-  while (end < shared_bytes_ && end - at < most && cells_.at(end).write.epoch == 0) ++end;
-  while (begin > 0 && end - begin < most && cells_.at(begin - 1).write.epoch == 0) --begin;
-  return static_cast<int>(end - begin);
+  while (end < shared_bytes_ && end - at < most && !is_written(end)) ++end;
+  while (begin > 0 && end - begin < most && !is_written(begin - 1)) --begin;
+  std::size_t before = begin, behind = end;
+  while (before > 0 && begin - before < most && is_written(before - 1)) --before;
+  while (behind < shared_bytes_ && behind - end < most && is_written(behind)) ++behind;
+  const std::size_t beside =
+      behind == end ? begin - before : std::min(begin - before, behind - end);
+  return {static_cast<int>(end - begin), static_cast<int>(beside)};
 }
 
 void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access access, Epoch flag,

@@ -116,7 +116,7 @@ class BlockChecker {
   /// Whether nobody wrote these bytes of shared memory, or some of them.
   bool is_unwritten(const void* address, std::size_t bytes) const;
   /// How many such bytes lie side by side around `address`, at most 64.
-  int unwritten_run(const void* address) const;
+  UnwrittenRun unwritten_run(const void* address) const;
   void report(const Finding& finding) { merge(found_, finding); }
   /// Notes what was found of an access that is checked elsewhere.
   void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,

@@ -60,6 +60,12 @@ struct Party {
   int agent = 0;  ///< of asynchronous work: who does it for the thread; 0: the thread does it
 };
 
+/// Bytes of shared memory that nobody wrote and that lie side by side, and those that were written
+/// on the side that has fewer of them; of each at most 64. 0: it is not known.
+struct UnwrittenRun {
+  int bytes = 0, beside = 0;
+};
+
 /// One way in which a kernel breaks a rule, with the first instance of it.
 struct Finding {
   Kind kind = Kind::none;
@@ -70,9 +76,7 @@ struct Finding {
   std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
   int bytes = 0;            ///< of the access
   std::int64_t count = 0;   ///< instances with the same kind and places, within a warp or not
-  /// Of a read of bytes of shared memory that nobody wrote: how many lie side by side, at most 64;
-  /// 0: it is not known.
-  int unwritten_run = 0;
+  UnwrittenRun unwritten;   ///< of a read of bytes of shared memory that nobody wrote
   /// Of a double arrival: a wait was missing in the block before, so that a thread ran ahead.
   bool behind_missing_wait = false;
   Party used = {};    ///< who used what was read of bytes that nobody wrote; place 0: unknown

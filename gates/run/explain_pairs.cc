@@ -235,6 +235,7 @@ void TermJudging::explain_units(const Found& found, TermFault& fault, std::strin
                         });
     if (summed) {
       fault.cause = Cause::weighted_by_sum;
+      fault.stage = Stage::combine;
       what = "parts that are not divided by their l are weighed by it";
       return;
     }

@@ -93,9 +93,11 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   const bool from_begin = keys.size() == 1 && keys[0].first == first_key_of(row);
   const std::int64_t limit = from_begin ? count(keys) - count(want) : 0;
   if (!missing.empty() && !made) {
-    fault.cause = Cause::tile_skipped;
-    fault.operand = 1;
-    return "keys are left out, whose scores were never made";
+    const bool of_end = -2 <= limit && limit < 0 && extra.empty() && limits_.size() <= 1;
+    fault.cause = of_end ? Cause::mask_off_by_one : Cause::tile_skipped;
+    if (!of_end) fault.operand = 1;
+    return of_end ? "the last keys of a row are left out, whose scores were never made"
+                  : "keys are left out, whose scores were never made";
   }
   if (missing.empty() && tiles_unmasked_) {
     fault.cause = Cause::causal_mask_missing;

@@ -90,7 +90,7 @@ class Contest {
     if (composed) standing_.certain = false;
     if (never_meets_zeros()) return take(fault_.cause);
     if (is_refuted_by_numbers()) return take(standing_.cause);
-    if (comes_before_flaw()) return take(fault_.cause);
+    if (comes_before_flaw() || reads_twice()) return take(fault_.cause);
     const bool sure = standing_.sure() && !of_memory;
     if (sure && !moves_row() && standing_.cause != fault_.cause) {
       take_lines();
@@ -198,6 +198,13 @@ class Contest {
   bool moves_row() const {
     const bool moved = standing_.cause == Cause::permuted || standing_.cause == Cause::misplaced;
     return moved && stage_ == Stage::epilogue && fault_.cause == Cause::operand_of_other_row;
+  }
+
+  /// Whether columns of V that stand in the place of others stand in their own as well: who stores
+  /// them exchanges none.
+  bool reads_twice() const {
+    return standing_.cause == Cause::permuted && stage_ == Stage::epilogue &&
+           standing_.memory.empty() && fault_.of_outputs && fault_.cause == Cause::wrong_source;
   }
 
   /// The cause stays, which is sure: the lines are better known.

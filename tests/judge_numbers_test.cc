@@ -159,6 +159,12 @@ TEST_CASE("judge numbers: exponents of another scale are the scores' where all a
     return fault->stage;
   };
   CHECK(stage() == Stage::qk);
+  // Of as many instructions, as of a loop that is unrolled; one more makes them of parts.
+  const Provenance::Made whole = provenance.made[0], parts = weights(truth, 3, "k.cu:3");
+  provenance.made.clear();
+  for (const auto& value : parts.values) provenance.made.push_back({"k.cu:3", {value}});
+  for (const auto& value : whole.values) provenance.made.push_back({"k.cu:3", {value}});
+  CHECK(stage() == Stage::qk);
   provenance.made.push_back(weights(truth, 1, "k.cu:5"));
   CHECK(stage() == Stage::softmax);
 }

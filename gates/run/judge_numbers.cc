@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -62,9 +63,19 @@ class NumberJudging {
         wrong_(wrong.begin(), wrong.end()),
         rough_(rough) {
     // Of several instructions for a line the last one of a kind makes the number: expf and logf put
-    // theirs together of parts.
-    for (const Provenance::Made& made : provenance.made) {
-      for (const auto& [value, term] : made.values) last_[{made.line, term.kind}] = &made;
+    // theirs together of parts. With it, those that do the same for other elements.
+    std::set<Key> done;
+    for (const Provenance::Made& made : std::views::reverse(provenance.made)) {
+      std::set<Key> own;
+      for (const auto& [value, term] : made.values) {
+        const Key key(made.line, term.kind);
+        Provenance::Made& last = last_[key];
+        last.line = made.line;
+        const auto is_it = [&](const auto& other) { return are_same(other.second, term); };
+        if (!own.contains(key) && std::ranges::any_of(last.values, is_it)) done.insert(key);
+        own.insert(key);
+        if (!done.contains(key)) last.values.emplace_back(value, term);
+      }
     }
   }
 
@@ -73,14 +84,15 @@ class NumberJudging {
     std::set<std::string> kinds;
     for (const auto& [value, term] : made.values) kinds.insert(term.kind);
     for (const std::string& kind : kinds) {
-      if (judge(made, kind).fault) return kind;
+      const Judged own = judge(made, kind);
+      if (own.fault || (!own.is_known && judge_all(made.line, kind).fault)) return kind;
     }
     return std::nullopt;
   }
 
   /// What the last instruction of a line makes of a kind.
   std::optional<TermFault> judge_last(const std::string& line, const std::string& kind) {
-    Judged judged = judge(*last_[{line, kind}], kind);
+    Judged judged = judge_all(line, kind);
     if (judged.fault && judged.fault->cause == Cause::unexplained) split(line, kind, judged);
     return judged.fault;
   }
@@ -88,17 +100,29 @@ class NumberJudging {
   /// Whether some line makes weights of scores that are right.
   bool makes_right_weights() {
     return std::ranges::any_of(provenance_.made, [&](const Provenance::Made& made) {
-      const Judged judged = judge(made, "weight");
+      const Judged& judged = judge_all(made.line, "weight");
       return judged.is_known && !judged.fault;
     });
   }
 
  private:
+  using Key = std::pair<std::string, std::string>;  ///< a line, a kind
+  static bool are_same(const Term& a, const Term& b) {
+    return a.row == b.row && a.key == b.key && a.column == b.column && a.a == b.a && a.b == b.b &&
+           a.set == b.set;
+  }
+
   struct Judged {
     std::optional<TermFault> fault;
     FactorFit fit;
     bool is_known = false;  ///< there are enough numbers
   };
+  /// All that the last instructions of a line make of a kind.
+  const Judged& judge_all(const std::string& line, const std::string& kind) {
+    const auto [known, is_new] = judged_.try_emplace({line, kind});
+    if (is_new) known->second = judge(last_[{line, kind}], kind);
+    return known->second;
+  }
   Judged judge(const Provenance::Made& made, const std::string& kind) {
     std::vector<Compared> pairs;
     bool combines = false;
@@ -210,7 +234,8 @@ class NumberJudging {
   TermTruth truth_;
   std::set<std::int64_t> wrong_;
   bool rough_;
-  std::map<std::pair<std::string, std::string>, const Provenance::Made*> last_;  ///< line, kind
+  std::map<Key, Provenance::Made> last_;  ///< of those that do the same
+  std::map<Key, Judged> judged_;          ///< those
 };
 
 }  // namespace

@@ -237,13 +237,32 @@ TEST_CASE("hopper: maps and copies that a GPU would not take") {
   CHECK_THAT(fault(tensor, 16, 4), ContainsSubstring("row of a box"));
   REQUIRE(device::make_tensor_map<f16>(map, tensor, {8, 8}, {16}, {8, 8}, Swizzle::none) ==
           nullptr);
-  const auto load_at = [&](int offset) {
+  const auto load_at = [&](int offset, int column = 0) {
     return run(32, [&](Memory& smem) {
       init(smem.barrier, 1);
-      if (device::thread() == 0) device::tensor_load(smem.x + offset, map, {0, 0}, smem.barrier);
+      if (device::thread() != 0) return;
+      device::mbarrier_arrive_expect_tx(smem.barrier, 128);
+      device::tensor_load(smem.x + offset, map, {column, 0}, smem.barrier);
     });
   };
   CHECK_THAT(load_at(8), ContainsSubstring("misaligned"));
+  // As measured on an H200: a box begins at a multiple of 16 bytes of a row, of a store in it.
+  const auto store_at = [&](int column) {
+    return run(32, [&](Memory& smem) {
+      if (device::thread() != 0) return;
+      device::tensor_store(map, {column, 0}, smem.x);
+      device::commit_stores();
+      device::wait_stores<0>();
+    });
+  };
+  for (const int column : {1, 4, -1, 9}) {
+    CHECK_THAT(load_at(0, column), ContainsSubstring("misaligned address: the box begins " +
+                                                     std::to_string(2 * column) + " bytes into"));
+    CHECK_THAT(store_at(column), ContainsSubstring("misaligned address"));
+  }
+  for (const int column : {0, 8}) CHECK((load_at(0, column).empty() && store_at(column).empty()));
+  CHECK(load_at(0, -8).empty());
+  CHECK_THAT(store_at(-8), ContainsSubstring("begins before the rows"));
   CHECK_THAT(load_at(sizeof(Memory) - 64), ContainsSubstring("leaves the block's shared memory"));
   CHECK_THAT(run(32,
                  [&](Memory& smem) {

@@ -69,6 +69,13 @@ Box box_of(AsyncHost& host, const TensorMap& map, const std::int64_t* at, int ra
     host.fail(caller,
               "misaligned address: a multiple of " + std::to_string(alignment) + " is needed");
   }
+  // An H200 stops with an illegal instruction.
+  constexpr std::int64_t unit = 16;
+  const std::int64_t into_row = at[0] * map.element_bytes;
+  if (map.step[0] == 1 && into_row % unit != 0) {
+    host.fail(caller, "misaligned address: the box begins " + std::to_string(into_row) +
+                          " bytes into a row of the tensor, and a multiple of 16 is needed");
+  }
   std::copy_n(at, rank, box.at);
   return box;
 }
@@ -178,6 +185,9 @@ void AsyncBlock::store(const TensorMap& map, const std::int64_t* at, int rank, s
                        const Caller& caller, const Reduction& reduce, bool again) {
   const int thread = caller.thread;
   const Box box = box_of(host_, map, at, rank, from, caller);
+  if (at[0] < 0) {  // an H200 stops with an illegal instruction
+    host_.fail(caller, "the box of a store begins before the rows of the tensor");
+  }
   LaneStores& stores = this->stores(thread);
   const std::uint32_t place = place_of(caller);
   if (BlockChecker* checker = host_.checker()) {

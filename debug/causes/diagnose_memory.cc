@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 #include "debug/causes/diagnose.h"
 #include "debug/causes/memory_order.h"
+#include "debug/causes/memory_stage.h"
 
 namespace lanescope {
 namespace {
@@ -67,43 +65,6 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
     at.lane = f.access.thread % 32;
   }
   return at;
-}
-
-/// The line of the write of a race of a read and a write.
-const std::string& write_line(const CheckReport::Item& race) {
-  return race.finding.access.write ? race.access_line : race.earlier_line;
-}
-
-/// Whether the stage of a race is that of the lane that reads: what the other one writes says
-/// nothing of its own.
-bool is_stage_of_reader(const CheckReport::Item& item) {
-  const simt::Finding& f = item.finding;
-  if (item.site || !item.stage || f.earlier.place == 0 || f.access.write == f.earlier.write) {
-    return false;
-  }
-  return !stage_named_in(write_line(item));
-}
-
-/// The file and the number of "x.cu:17 in pv"; a number of 0: there is none.
-std::pair<std::string, int> place_in_source(const std::string& line) {
-  const std::size_t at = line.rfind(':', line.find(' '));
-  if (at == line.npos) return {line, 0};
-  return {line.substr(0, at), std::atoi(line.c_str() + at + 1)};
-}
-
-/// Of a write that says nothing of its own stage: that of another one beside it in the source,
-/// which races as well.
-std::optional<Stage> stage_beside(const CheckReport& report, const CheckReport::Item& race) {
-  constexpr int near = 3;  // lines
-  const auto [file, line] = place_in_source(write_line(race));
-  for (const CheckReport::Item& item : report.items) {
-    if (cause_of(item.finding.kind) != Cause::race) continue;
-    const auto [other_file, other_line] = place_in_source(write_line(item));
-    const std::optional<Stage> stage = stage_named_in(write_line(item));
-    const bool beside = line > 0 && other_line > 0 && std::abs(line - other_line) <= near;
-    if (stage && beside && file == other_file) return stage;
-  }
-  return std::nullopt;
 }
 
 /// As many bytes of an output are never written as are written twice: its rows, or parts of them,
@@ -213,57 +174,7 @@ void settle_side(Diagnosis& diagnosis) {
   }
 }
 
-/// A line of a deadlock's story: "lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3".
-bool waits_in_warp(const std::string& line) {
-  const std::string wait = " wait in ";
-  const std::size_t at = line.find(wait);
-  if (at == line.npos) return false;
-  const std::string_view in = std::string_view(line).substr(at + wait.size());
-  return std::ranges::any_of(std::array{"shfl.", "vote.", "match.", "redux.", "bar.warp."},
-                             [&](const char* name) { return in.starts_with(name); });
-}
-
-/// A number in global memory that blocks count in without making anything of it: which of them
-/// comes last, and merges.
-bool is_counter(const CheckReport::Item& item) {
-  return item.finding.kind == Kind::uninitialised_read && item.finding.updates &&
-         item.finding.region != simt::shared_region;
-}
-
-/// Where the line of an access does not say whose it is, one of its kind in the same memory may, or
-/// that where what it read is used; a counter is the merge's. None of them is certain.
-void take_stage_of_others(const CheckReport& report, Diagnosis& diagnosis) {
-  CheckReport::Item& first = diagnosis.memory.front();
-  const auto alike = std::ranges::find_if(diagnosis.memory, [&](const CheckReport::Item& item) {
-    return item.stage && item.finding.kind == first.finding.kind &&
-           item.finding.region == first.finding.region;
-  });
-  first.stage = alike == diagnosis.memory.end() ? stage_named_in(first.used_line) : alike->stage;
-  if (!first.stage && is_counter(first)) first.stage = Stage::combine;
-  // What leaves shared memory are results.
-  if (!first.stage && first.finding.kind == Kind::unfinished_copy && !report.shows_stages()) {
-    first.stage = first.finding.access.write ? Stage::load : Stage::epilogue;
-  }
-  if (first.stage) diagnosis.stage_certain = false;
-}
-
 }  // namespace
-
-std::optional<Stage> stage_of_end(const std::string& fault) {
-  std::optional<Stage> of_end;
-  std::istringstream lines(fault);
-  bool in_warp = false;
-  for (std::string line; std::getline(lines, line);) {
-    // Lanes that miss some of their own warp are why the others wait for them at a barrier.
-    const bool misses_lanes = waits_in_warp(line);
-    const std::optional<Stage> stage = stage_named_in(line);
-    if (stage && (!of_end || (misses_lanes && !in_warp))) {
-      of_end = stage;
-      in_warp = misses_lanes;
-    }
-  }
-  return of_end;
-}
 
 Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
   Diagnosis diagnosis;
@@ -287,7 +198,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;
   }
-  CheckReport::Item& first = diagnosis.memory.front();
+  const CheckReport::Item& first = diagnosis.memory.front();
   diagnosis.hidden_by_step = is_hidden_by_step(report, first);
   const bool misplaced = is_misplaced(report, first);
   const bool collides = is_stored_by_two_blocks(report, first) || collides_in_block(report, first);
@@ -295,22 +206,11 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : collides             ? Cause::written_twice
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
-  if (!first.stage) take_stage_of_others(report, diagnosis);
-  const bool of_reader = is_stage_of_reader(first);
-  const std::optional<Stage> beside = of_reader && cause_of(first.finding.kind) == Cause::race
-                                          ? stage_beside(report, first)
-                                          : std::nullopt;
-  if (beside) first.stage = beside;
+  const std::string whose_stage = settle_stage(report, diagnosis);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);
-  if (of_reader) {
-    diagnosis.stage_certain = false;
-    diagnosis.evidence.emplace_back(
-        beside
-            ? "the stage is that of the write beside it; of which one it is, its numbers do not say"
-            : "the stage is that of the read; of which one the write is, its numbers do not say");
-  }
+  if (!whose_stage.empty()) diagnosis.evidence.push_back(whose_stage);
   const bool waits = diagnosis.cause == Cause::missing_wait;
   const auto overlap = std::find_if(
       diagnosis.memory.begin(), diagnosis.memory.end(), [&](const CheckReport::Item& item) {

@@ -220,7 +220,7 @@ void try_formulas_of_output(const Scene& scene, const Formulas& fits) {
          o);
   }
   for (const reference::Index width : {8, 16, 32, 64}) {
-    if (width > o_prev->rows()) break;
+    if (o_prev->rows() % width != 0) break;
     Array o = pv;
     for (reference::Index row = 0; row < o.rows(); ++row) {
       for (reference::Index col = 0; col < o.cols(); ++col) {

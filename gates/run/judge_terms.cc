@@ -97,7 +97,8 @@ void TermJudging::add(const Provenance::Meeting& meeting, Found& found) const {
     found.disordered[side] += meeting.disordered[side];
   }
   for (const auto& sample : meeting.samples) {
-    if (is_wrong_.contains(sample.first.row) || sample.first.is_input()) {
+    const auto& [x, y] = sample;
+    if (is_wrong_.contains(x.row) || is_wrong_.contains(y.row) || x.is_input()) {
       found.samples.push_back(sample);
     }
   }

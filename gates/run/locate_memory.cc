@@ -255,8 +255,9 @@ void tell_origin(const RunOptions& failed, Location& location) {
       location.runs, [](const LocateRun& run) { return run.checked && run.match; });
   const auto suspicion = std::ranges::find(values.evidence, suspects_memory);
   if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
-  if (values.sure()) return;
+  // Where a row that sees no key makes one, values are sure of the cause, and not of the place.
   look_for_nan(failed, location);
+  if (values.sure()) return;
   name_by_origin(location.nan, may_have_empty_rows(failed), values);
   if (!location.nan.line.empty() && location.source.empty()) location.source = {location.nan.line};
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),

@@ -1,6 +1,7 @@
 #include "gates/run/memory_beside_values.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace lanescope {
@@ -35,6 +36,17 @@ bool is_of_descriptor(const Diagnosis& memory) {
   const simt::Kind kind = memory.memory.front().finding.kind;
   return kind == simt::Kind::layout_disagrees || kind == simt::Kind::fits_k_major ||
          kind == simt::Kind::fits_mn_major || kind == simt::Kind::wrong_start;
+}
+
+/// Whether what is wrong with values may be why a place is read that nobody wrote. What a kernel
+/// before should have left in memory of its own, the reader finds where it takes others' places.
+bool may_lead_to(Cause cause, const Diagnosis& memory) {
+  const CheckReport::Item& item = memory.memory.front();
+  const bool is_left = item.region_bytes > 0 && !item.site;
+  static constexpr Cause elsewhere[] = {
+      Cause::wrong_stride,  Cause::wrong_source, Cause::wrong_head, Cause::operand_of_other_row,
+      Cause::stale_operand, Cause::permuted,     Cause::misplaced,  Cause::transposed};
+  return !is_left || std::ranges::find(elsewhere, cause) != std::end(elsewhere);
 }
 
 /// What a zero leaves in the place of a number: on a GPU, what nobody wrote often is one.
@@ -92,7 +104,7 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                             values.sure() && !memory.memory.front().finding.access.write;
   const bool is_unwritten =
       memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
-  const bool follows = reads_unwritten && !is_unwritten &&
+  const bool follows = reads_unwritten && !is_unwritten && may_lead_to(values.cause, memory) &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
   return memory.cause == values.cause || !upstream || follows || reads_beyond ||

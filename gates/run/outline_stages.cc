@@ -16,12 +16,28 @@ std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
   return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
 }
 
-/// Whether a line puts parts of rows together, or is one of those around that do nothing else.
+/// Whether a line puts parts of rows together, is one of those around that do nothing else, or
+/// stands between the two.
 bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
+  constexpr int near = 16;
   const auto own = place_of(line);
-  const auto is_own = [&](const std::string& merge) { return place_of(merge) == own; };
-  return own &&
-         (std::ranges::any_of(merges.around, is_own) || std::ranges::any_of(merges.lines, is_own));
+  if (!own) return false;
+  int before = 0, behind = 0;  // of the lines around, and of those of the merge
+  for (const std::string& other : merges.around) {
+    const auto at = place_of(other);
+    if (at == own) return true;
+    if (at && at->first == own->first && at->second < own->second) {
+      before = std::max(before, at->second);
+    }
+  }
+  for (const std::string& merge : merges.lines) {
+    const auto at = place_of(merge);
+    if (at == own) return true;
+    if (at && at->first == own->first && at->second > own->second) {
+      behind = behind == 0 ? at->second : std::min(behind, at->second);
+    }
+  }
+  return before > 0 && behind > 0 && behind - before <= near;
 }
 
 /// An access that the kernel's code says no stage of is of the one that takes what it reads.

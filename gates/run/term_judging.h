@@ -82,7 +82,9 @@ class TermJudging : public TermRows {
 
   /// A part of a sum is added to itself where another should be: an exchange between lanes failed.
   bool adds_itself(const Found& found) const {
-    return most_of(found.samples, [](const Term& x, const Term& y) { return x.set == y.set; });
+    return most_of(found.samples, [](const Term& x, const Term& y) {
+      return x.set == y.set && x.a.keys == y.a.keys;
+    });
   }
   /// Keys that rows see and that they have no scores with, of half of the rows.
   bool skips_keys(const Found& found) const {

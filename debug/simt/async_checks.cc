@@ -192,7 +192,7 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
                        static_cast<std::int64_t>(offset),
                        8,
                        1,
-                       0,
+                       {},
                        ran_ahead});
   }
 }

@@ -107,7 +107,8 @@ TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these 
 }
 
 TEST_CASE("judge terms: a maximum of keys behind and before was left by another row", "[terms]") {
-  // Of the row 4 before: it has been through all keys, or through those that the row has been through.
+  // Of the row 4 before: it has been through all keys, or through those that the row has been
+  // through.
   const auto meets = [](Row first_key, Row key, Row back) {
     return met(Conflict::maximum_of_other_row, [=](Row of) {
       const Row row = of / 32 * 32 + 16 + of % 8, odd = of % 2;
@@ -138,6 +139,16 @@ TEST_CASE(
   });
   run.all.meetings.at(1).fresh = 0;  // it comes of the maximum
   CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+}
+
+TEST_CASE("judge terms: what a right row left in a wrong one tells as well", "[terms]") {
+  Followed run;
+  run.meet(Conflict::maximum_of_other_row, 128 - 16, 128, [](Row row) {
+    return Pair{score(row - 96, 20), score(row, 81)};
+  });
+  run.are_wrong(128 - 16, 128);
+  CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+  CHECK_THAT(run.judged().fault.value().evidence.at(0), ContainsSubstring("for example"));
 }
 
 TEST_CASE("judge terms: sums that go back and forth between rows were reduced too widely",

@@ -63,6 +63,14 @@ TEST_CASE("judge terms: what wrong rows alone have is the fault", "[terms]") {
   CHECK(run.is(Cause::incomplete_reduction, Stage::softmax));
   for (auto& [row, scored] : run.all.scored) scored = {{{64, 79}}, {{64, 79}}};
   CHECK(run.is(Cause::stale_operand, Stage::load));
+  // Results of splits that have keys in common are no part that is added to itself.
+  const auto splits = [](Row row) {
+    Pair pair{term("weight", row), term("weight", row)};
+    pair.first.a = {Unit::Kind::log_sum, row, -1, {{64, 95}}};
+    pair.second.a = {Unit::Kind::log_sum, row, -1, {{80, 127}}};
+    return pair;
+  };
+  CHECK(met(Conflict::key_twice, splits).is(Cause::contribution_repeated, Stage::softmax));
   // A one that is added again is no key's.
   const auto one = [](Row row) {
     Said maximum = weight(row, 70, 70);

@@ -111,6 +111,13 @@ TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   CHECK_FALSE(adds_nothing(zeros, memory, {}, never));
   zeros.cause = Cause::wrong_stride;
   CHECK(adds_nothing(zeros, memory, {}, never));
+  // What a kernel before should have left is not read because of a mask.
+  zeros.cause = Cause::mask_off_by_one;
+  CHECK(adds_nothing(zeros, memory, {}, never));
+  memory.memory.front().region_bytes = 1024;
+  CHECK_FALSE(adds_nothing(zeros, memory, {}, never));
+  zeros.cause = Cause::misplaced;
+  CHECK(adds_nothing(zeros, memory, {}, never));
 }
 
 TEST_CASE("a stage that takes another buffer does so in any order; else it races") {

@@ -131,6 +131,23 @@ TEST_CASE("weigh terms: keys that two parts have are not the merge's, a one too 
   CHECK(weighed(open, twice) == "softmax wrong_formula?");
 }
 
+TEST_CASE("weigh terms: lines between those of a merge are its own") {
+  const auto stage = [](const std::string& line) {
+    Location location = by_flaw(Cause::masked_row_unguarded, Stage::epilogue);
+    location.nan.line = line;
+    TermJudgement judged;
+    judged.outline.merges.around = {"k.cu:90", "k.cu:100"};
+    judged.outline.merges.lines = {"k.cu:108"};
+    return weighed(location, judged);
+  };
+  for (const char* const line : {"k.cu:90", "k.cu:100", "k.cu:105", "k.cu:108"}) {
+    CHECK(stage(line) == "combine masked_row_unguarded");
+  }
+  for (const char* const line : {"k.cu:80", "k.cu:109", "other.cu:105", ""}) {
+    CHECK(stage(line) == "epilogue masked_row_unguarded");
+  }
+}
+
 TEST_CASE("weigh terms: weights that vanish as parts are put together are the merge's") {
   Location low;
   Diagnosis& diagnosis = low.diagnosis.emplace();

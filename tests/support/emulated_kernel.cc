@@ -165,7 +165,8 @@ class Emulation {
       const float alpha =
           fault_ == Fault::missing_rescale ? 1.0f : static_cast<float>(tile.alpha(row));
       for (Index col = 0; col < info_.head_dim; ++col) {
-        const float by = fault_ == Fault::column_alpha ? float(tile.alpha(row / 16 * 16 + col % 16)) : alpha;
+        const float by =
+            fault_ == Fault::column_alpha ? float(tile.alpha(row / 16 * 16 + col % 16)) : alpha;
         const float rescaled = static_cast<float>(o_(row, col)) * by;
         o_(row, col) = accumulate(rule_, p, v.col(col).transpose(), rescaled);
       }

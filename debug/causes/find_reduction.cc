@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <set>
 
 #include "debug/causes/detectors.h"
@@ -21,13 +20,12 @@ void keep_if_good(const Scene& scene, const std::vector<double>& values, const s
   const Fit fit = scene.fit(values);
   if (fit.explained < 0.5 || fit.decisive == 0) return;
   // A maximum that stays as it was, that of any columns does which are low enough.
-  const auto tells = [&](std::size_t i) {
+  bool tells = !reduction || !reduction->is_maximum();
+  for (std::size_t i = 0; i < values.size() && !tells; ++i) {
     const Element& e = scene.elements()[i];
-    return e.wrong && values[i] > reduction->start(e.row);
-  };
-  const bool of_maximum = reduction && reduction->is_maximum();
-  const auto indices = std::views::iota(std::size_t{0}, values.size());
-  if (of_maximum && std::ranges::none_of(indices, tells)) return;
+    tells = e.wrong && values[i] > reduction->start(e.row);
+  }
+  if (!tells) return;
   if (best && best->explained + best->consistent >= fit.explained + fit.consistent) return;
   best = Finding{Cause::incomplete_reduction, fit.explained, fit.consistent};
   best->evidence = {text};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,16 +64,18 @@ class NumberJudging {
     // Of several instructions for a line the last one of a kind makes the number: expf and logf put
     // theirs together of parts. With it, those that do the same for other elements.
     std::set<Key> done;
-    for (const Provenance::Made& made : std::views::reverse(provenance.made)) {
+    for (auto at = provenance.made.rbegin(); at != provenance.made.rend(); ++at) {
+      const Provenance::Made& made = *at;
       std::set<Key> own;
-      for (const auto& [value, term] : made.values) {
+      for (const auto& number : made.values) {
+        const Term& term = number.second;
         const Key key(made.line, term.kind);
         Provenance::Made& last = last_[key];
         last.line = made.line;
         const auto is_it = [&](const auto& other) { return are_same(other.second, term); };
         if (!own.contains(key) && std::ranges::any_of(last.values, is_it)) done.insert(key);
         own.insert(key);
-        if (!done.contains(key)) last.values.emplace_back(value, term);
+        if (!done.contains(key)) last.values.push_back(number);
       }
     }
   }

@@ -64,8 +64,8 @@ class NumberJudging {
     // Of several instructions for a line the last one of a kind makes the number: expf and logf put
     // theirs together of parts. With it, those that do the same for other elements.
     std::set<Key> done;
-    for (auto at = provenance.made.rbegin(); at != provenance.made.rend(); ++at) {
-      const Provenance::Made& made = *at;
+    for (std::size_t i = provenance.made.size(); i-- > 0;) {
+      const Provenance::Made& made = provenance.made[i];
       std::set<Key> own;
       for (const auto& number : made.values) {
         const Term& term = number.second;

@@ -1,6 +1,8 @@
 #include "debug/causes/memory_findings.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <string_view>
 
 #include "debug/simt/source_lines.h"
@@ -158,6 +160,12 @@ std::optional<Stage> stage_named_in(const std::string& text) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::pair<std::string, int>> place_in_source(const std::string& line) {
+  const std::size_t at = line.find(':');
+  if (at == line.npos || at + 1 == line.size() || !std::isdigit(line[at + 1])) return std::nullopt;
+  return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
 }
 
 std::string party_text(const Party& party, const std::string& line, const char* does) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "debug/dump/dump.h"
@@ -59,6 +60,9 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
 
 /// The stage that a line says its code is of (ptx/program.h, stage_of), where it is one alone.
 std::optional<Stage> stage_named_in(const std::string& text);
+
+/// The file and the number of a line of the source, "x.cu:17 in pv"; nothing where it names none.
+std::optional<std::pair<std::string, int>> place_in_source(const std::string& line);
 
 const char* name_of(simt::Kind kind);
 /// What a finding means, in a line.

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 #include "debug/causes/memory_order.h"
 
@@ -29,24 +28,18 @@ bool is_stage_of_reader(const CheckReport::Item& item) {
   return !stage_named_in(write_line(item));
 }
 
-/// The file and the number of "x.cu:17 in pv"; a number of 0: there is none.
-std::pair<std::string, int> place_in_source(const std::string& line) {
-  const std::size_t at = line.rfind(':', line.find(' '));
-  if (at == line.npos) return {line, 0};
-  return {line.substr(0, at), std::atoi(line.c_str() + at + 1)};
-}
-
 /// Of a write that says nothing of its own stage: that of another one beside it in the source,
 /// which races as well.
 std::optional<Stage> stage_beside(const CheckReport& report, const CheckReport::Item& race) {
   constexpr int near = 3;  // lines
-  const auto [file, line] = place_in_source(write_line(race));
+  const auto own = place_in_source(write_line(race));
   for (const CheckReport::Item& item : report.items) {
     if (cause_of(item.finding.kind) != Cause::race) continue;
-    const auto [other_file, other_line] = place_in_source(write_line(item));
+    const auto other = place_in_source(write_line(item));
+    const bool is_beside =
+        own && other && own->first == other->first && std::abs(own->second - other->second) <= near;
     const std::optional<Stage> stage = stage_named_in(write_line(item));
-    const bool beside = line > 0 && other_line > 0 && std::abs(line - other_line) <= near;
-    if (stage && beside && file == other_file) return stage;
+    if (stage && is_beside) return stage;
   }
   return std::nullopt;
 }

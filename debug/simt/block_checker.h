@@ -115,7 +115,7 @@ class BlockChecker {
   void meet_unwritten() { met_unwritten_ = true; }
   /// Whether nobody wrote these bytes of shared memory, or some of them.
   bool is_unwritten(const void* address, std::size_t bytes) const;
-  /// How many such bytes lie side by side around `address`, at most 64.
+  /// Such bytes side by side around `address`, which is one.
   UnwrittenRun unwritten_run(const void* address) const;
   void report(const Finding& finding) { merge(found_, finding); }
   /// Notes what was found of an access that is checked elsewhere.

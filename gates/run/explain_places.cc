@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "debug/causes/cause_families.h"
 #include "gates/run/placement.h"
 #include "gates/run/term_judging.h"
 
@@ -213,9 +214,7 @@ bool TermJudging::is_disordered(int kind) const {
 
 /// What meets in the wrong order, where it was put in memory in that order.
 void TermJudging::tell_disorder(const Found& found, TermFault& fault) const {
-  static constexpr Cause orders[] = {Cause::permuted, Cause::operand_of_other_row,
-                                     Cause::wrong_source, Cause::transposed, Cause::wrong_stride};
-  if (std::ranges::find(orders, fault.cause) == std::end(orders)) return;
+  if (!takes_others(fault.cause) || fault.cause == Cause::stale_operand) return;
   std::vector<int> kinds;
   switch (found.conflict) {
     case Conflict::column_of_other:

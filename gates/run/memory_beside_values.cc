@@ -1,8 +1,9 @@
 #include "gates/run/memory_beside_values.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
+
+#include "debug/causes/cause_families.h"
 
 namespace lanescope {
 namespace {
@@ -43,10 +44,7 @@ bool is_of_descriptor(const Diagnosis& memory) {
 bool may_lead_to(Cause cause, const Diagnosis& memory) {
   const CheckReport::Item& item = memory.memory.front();
   const bool is_left = item.region_bytes > 0 && !item.site;
-  static constexpr Cause elsewhere[] = {
-      Cause::wrong_stride,  Cause::wrong_source, Cause::wrong_head, Cause::operand_of_other_row,
-      Cause::stale_operand, Cause::permuted,     Cause::misplaced,  Cause::transposed};
-  return !is_left || std::ranges::find(elsewhere, cause) != std::end(elsewhere);
+  return !is_left || takes_others(cause) || cause == Cause::wrong_head || cause == Cause::misplaced;
 }
 
 /// What a zero leaves in the place of a number: on a GPU, what nobody wrote often is one.

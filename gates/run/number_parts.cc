@@ -50,8 +50,7 @@ bool are_powers(std::vector<double> factors) {
   for (std::size_t i = 2; i < factors.size(); ++i) {
     if (!is_near(factors[i] * factors[i - 2], factors[i - 1] * factors[i - 1])) return false;
   }
-  const bool are_two = factors.size() == 2 && (is_near(factors[1], factors[0] * factors[0]) ||
-                                               is_near(factors[0], factors[1] * factors[1]));
+  const bool are_two = factors.size() == 2 && is_near(factors[1], factors[0] * factors[0]);
   return factors.size() > 2 || are_two;
 }
 

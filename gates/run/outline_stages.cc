@@ -1,37 +1,28 @@
 #include "gates/run/outline_stages.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 namespace lanescope {
 namespace {
 
-/// The file and the number of "x.cu:17", and what stands behind it.
-std::optional<std::pair<std::string, int>> place_of(const std::string& line) {
-  const std::size_t at = line.find(':');
-  if (at == line.npos || at + 1 == line.size() || !std::isdigit(line[at + 1])) return std::nullopt;
-  return std::pair(line.substr(0, at), std::atoi(line.c_str() + at + 1));
-}
-
 /// Whether a line puts parts of rows together, is one of those around that do nothing else, or
 /// stands between the two.
 bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
   constexpr int near = 16;
-  const auto own = place_of(line);
+  const auto own = place_in_source(line);
   if (!own) return false;
   int before = 0, behind = 0;  // of the lines around, and of those of the merge
   for (const std::string& other : merges.around) {
-    const auto at = place_of(other);
+    const auto at = place_in_source(other);
     if (at == own) return true;
     if (at && at->first == own->first && at->second < own->second) {
       before = std::max(before, at->second);
     }
   }
   for (const std::string& merge : merges.lines) {
-    const auto at = place_of(merge);
+    const auto at = place_in_source(merge);
     if (at == own) return true;
     if (at && at->first == own->first && at->second > own->second) {
       behind = behind == 0 ? at->second : std::min(behind, at->second);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "debug/causes/cause_families.h"
 #include "debug/causes/scene.h"
 #include "gates/run/outline_stages.h"
 
@@ -48,22 +49,6 @@ const Finding* named_flaw(const Diagnosis& diagnosis) {
 
 /// Names for what wrong keys, or pairs in the wrong order, come of: the outputs tell which better
 /// than the terms.
-constexpr Cause masks[] = {Cause::mask_off_by_one,   Cause::causal_mask_missing,
-                           Cause::tail_mask_missing, Cause::mask_misaligned,
-                           Cause::sliding_window,    Cause::mask_value,
-                           Cause::mask_wrong};
-bool is_mask(Cause cause) { return std::ranges::find(masks, cause) != std::end(masks); }
-bool is_scale(Cause cause) {
-  return cause == Cause::wrong_scale || cause == Cause::scale_missing ||
-         cause == Cause::scale_repeated;
-}
-/// Operands are taken from where others lie.
-bool takes_others(Cause cause) {
-  static constexpr Cause orders[] = {Cause::permuted,      Cause::operand_of_other_row,
-                                     Cause::transposed,    Cause::wrong_stride,
-                                     Cause::stale_operand, Cause::wrong_source};
-  return std::ranges::find(orders, cause) != std::end(orders);
-}
 bool are_alike(Cause a, Cause b) {
   const bool of_keys = is_mask(a) && (is_mask(b) || b == Cause::contribution_repeated);
   return of_keys || (takes_others(a) && takes_others(b));

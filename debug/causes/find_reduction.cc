@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -16,16 +15,9 @@ using Array = Scene::Array;
 using reference::Index;
 
 void keep_if_good(const Scene& scene, const std::vector<double>& values, const std::string& text,
-                  std::optional<Finding>& best, const Reduction* reduction = nullptr) {
+                  std::optional<Finding>& best) {
   const Fit fit = scene.fit(values);
   if (fit.explained < 0.5 || fit.decisive == 0) return;
-  // A maximum that stays as it was, that of any columns does which are low enough.
-  bool tells = !reduction || !reduction->is_maximum();
-  for (std::size_t i = 0; i < values.size() && !tells; ++i) {
-    const Element& e = scene.elements()[i];
-    tells = e.wrong && values[i] > reduction->start(e.row);
-  }
-  if (!tells) return;
   if (best && best->explained + best->consistent >= fit.explained + fit.consistent) return;
   best = Finding{Cause::incomplete_reduction, fit.explained, fit.consistent};
   best->evidence = {text};
@@ -77,7 +69,7 @@ void try_lanes(const Scene& scene, const Reduction& reduction, const LaneOf& lan
                                    : ", its own and those it was combined with") +
                        " (lanes " + lanes + ")" +
                        (times > 1 ? ", " + std::to_string(times) + " times" : ""),
-                   best, &reduction);
+                   best);
     }
   };
   attempt(false, 1);
@@ -91,7 +83,7 @@ void try_columns(const Scene& scene, const Reduction& reduction, std::optional<F
   const auto attempt = [&](const std::string& text, const auto& keep) {
     Array column(scene.rows(), 1);
     for (Index row = 0; row < scene.rows(); ++row) column(row) = reduction.over(row, keep);
-    keep_if_good(scene, scene.by_element(column), covers(scene) + text, best, &reduction);
+    keep_if_good(scene, scene.by_element(column), covers(scene) + text, best);
   };
   for (Index end = 1; end < cols; ++end) {
     attempt("only the columns 0.." + std::to_string(end - 1) + " of the tile",

@@ -164,6 +164,21 @@ TEST_CASE("locate's plan: what several heads leave each other, and no number of 
   }
 }
 
+TEST_CASE("locate's plan: tiles behind the diagonal that a ring of buffers does not hold") {
+  for (const auto& [bc, stages] : {std::pair{16, 4}, {64, 4}, {128, 2}}) {
+    for (const int br : {16, 64, 128}) {
+      const std::vector<Probe> probes = plan_of(stranger, br, bc);
+      const Probe* const ends =
+          find(probes, "causal, more tiles behind the diagonal than rings of buffers hold");
+      REQUIRE(ends);
+      const Problem problem = problem_of(*ends);
+      CHECK((problem.causal && problem.len_q == problem.len_kv));
+      // Those that the first block's last row does not see.
+      CHECK((problem.len_kv - br) / bc > stages);
+    }
+  }
+}
+
 TEST_CASE("locate's plan: fewer keys than a tile") {
   for (const int bc : {8, 16, 32, 64, 128}) {
     const std::vector<Probe> probes = plan_of(stranger, 64, bc);

@@ -76,7 +76,7 @@ struct Finding {
   std::int64_t offset = 0;  ///< bytes from its begin; from its end on, or below 0: out of bounds
   int bytes = 0;            ///< of the access
   std::int64_t count = 0;   ///< instances with the same kind and places, within a warp or not
-  UnwrittenRun unwritten;   ///< of a read of bytes of shared memory that nobody wrote
+  UnwrittenRun unwritten = {};  ///< of a read of bytes of shared memory that nobody wrote
   /// Of a double arrival: a wait was missing in the block before, so that a thread ran ahead.
   bool behind_missing_wait = false;
   Party used = {};    ///< who used what was read of bytes that nobody wrote; place 0: unknown

@@ -62,6 +62,10 @@ class Search {
       return std::move(location_);
     }
     check_up_to(probes.data() + probes.size(), count);
+    if (fails_on_machine(probes)) {
+      tell_fault(probes);
+      return std::move(location_);
+    }
     // What the memory checker alone has run says nothing of values.
     if (!location_.diagnosis && std::ranges::all_of(location_.runs, &LocateRun::checked)) {
       throw UsageError("locate: nothing could be run: " + runs_.refusals());
@@ -232,6 +236,26 @@ class Search {
       location_.source = accessing_lines(*location_.diagnosis);
       return true;
     }
+    return false;
+  }
+
+  /// Where a GPU finds all right, whether values are wrong on the SIMT machine: what nobody wrote
+  /// is NaN there, and on a GPU what was there before.
+  bool fails_on_machine(std::vector<Probe>& probes) {
+    if (location_.diagnosis || location_.backend != "cuda" || !is_module_path(given_.kernel)) {
+      return false;
+    }
+    given_.backend = "sim";
+    for (Probe& probe : probes) probe.options.backend = "sim";
+    for (const Probe& probe : probes) {
+      if (!probe.checked || probe.large) continue;
+      const std::optional<ProbeRun> run = runs_.run(probe);
+      if (!run || !taken_.take(*run, probe)) continue;
+      location_.diagnosis->evidence.emplace_back(
+          "the GPU's values are right by what happened to lie where nobody wrote");
+      return true;
+    }
+    location_.backend = "cuda";
     return false;
   }
 

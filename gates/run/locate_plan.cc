@@ -151,6 +151,12 @@ class Planner {
       together.other_shapes.push_back(shape_text("h=2," + length_text(length, length)));
     }
     together.checked = true;
+    // Who loads and who computes may end at tiles of their own; wide ones come in shorter rings.
+    const int behind = (bc_ <= 64 ? 5 : 3) * bc_;
+    Probe& ends = add_causal("causal, more tiles behind the diagonal than rings of buffers hold",
+                             length_text(side_ + behind + 1, side_ + behind + 1));
+    for (const int more : {8, 16, 0}) square(ends, side_ + behind + more);
+    ends.large = true;
     // Where fewer warps have rows, fewer wait for each other. One key more than any usual number of
     // splits has alike.
     Probe& lone = add("one query, more tiles than a warp has lanes",

@@ -83,6 +83,34 @@ TEST_CASE("known flaws: O in sums of half precision", "[causes]") {
   CHECK(diagnosis.evidence[0].find("O is summed up in f16") != std::string::npos);
 }
 
+// With tiles whose order nobody knows, no sum of halves is bit for bit the same.
+TEST_CASE("known flaws: O that loses more than a rounding at its end can", "[causes]") {
+  const Problem problem{1, 1, 1, 16, 512, 64, false};
+  const auto diagnosis_with = [&](auto change, bool lse_too) {
+    Dump dump = stranger_dump(problem, ElementType::f16, "random", 9, 16, 32, "");
+    Tensor& o = testing::tensor_of(dump, SiteId::o_final);
+    for (std::int64_t i = 0; i < o.size(); ++i) o.set(i, change(i, o.at(i)));
+    Tensor& lse = testing::tensor_of(dump, SiteId::lse);
+    if (lse_too) lse.set(3, lse.at(3) + 0.01);
+    return diagnosis_of(dump);
+  };
+  const auto off = [](std::int64_t i, double x) {
+    return x + (i * 7 % 3 - 1) * 3 * std::ldexp(1, std::max(std::ilogb(x), -14) - 10);
+  };
+  const auto in_bf16 = [](std::int64_t, double x) {
+    return value_of(ElementType::bf16, round_to(ElementType::bf16, x));
+  };
+  const std::string steps = "steps of f16, more than a rounding of O at the end is";
+  const Diagnosis sums = diagnosis_with(off, false), stored = diagnosis_with(in_bf16, false);
+  INFO(named(sums) << joined(sums.evidence) << named(stored) << joined(stored.evidence));
+  CHECK(named(sums) == "pv o_final precision_lost?");
+  CHECK(joined(sums.evidence).find(steps) != std::string::npos);
+  CHECK(joined(sums.evidence).find("is a number of type f16") == std::string::npos);
+  CHECK(stored.first->stage == Stage::epilogue);
+  CHECK(joined(stored.evidence).find(steps) == std::string::npos);
+  CHECK(diagnosis_with(off, true).first->stage == Stage::epilogue);
+}
+
 // Rows that see no key have the mean of the keys in tiles that are longer than is said.
 TEST_CASE("known flaws: masked keys that count up to the end of a tile of another size",
           "[causes]") {

@@ -148,51 +148,6 @@ void find_scale(const Scene& scene, Findings& findings) {
   }
 }
 
-void find_lost_precision(const Scene& scene, Findings& findings) {
-  double largest = 0, largest_want = 0;
-  int near = 0, above = 0;
-  for (Index i = 0; i < scene.want().size(); ++i) {
-    const double want = std::abs(scene.want()(i));
-    if (std::isfinite(want)) largest_want = std::max(largest_want, want);
-  }
-  for (const Element& e : scene.elements()) {
-    if (!e.wrong || e.unwritten || !std::isfinite(e.got) || !std::isfinite(e.want)) continue;
-    const double scale = std::max(std::abs(e.want), largest_want / 64);
-    const double relative = std::abs(e.got - e.want) / scale;
-    if (relative > 0.01) continue;
-    largest = std::max(largest, relative);
-    ++near;
-    above += std::abs(e.got) > std::abs(e.want);
-  }
-  if (near == 0) return;
-  const double share = static_cast<double>(near) / scene.wrong_count();
-  if (share < 0.98) return;
-  Finding finding{Cause::precision_lost, share};
-  finding.bits = symptom_bits * near;
-  // Of outputs alone, any stage may have rounded.
-  if (!scene.info().is_traced() && scene.at_end()) finding.explained *= 0.9;
-  finding.evidence = {"the largest error is " + value_text(largest) +
-                      " of the value: right but for rounding"};
-  // To nearest, it goes either way; by truncation, always down.
-  if (near >= 8 && above == near) {
-    finding.explained *= 0.9;
-    finding.evidence.push_back("all are too large, which rounding does not explain");
-  }
-  for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
-    std::vector<double> rounded;
-    for (const Element& e : scene.elements()) {
-      const bool exact = value_of(type, round_to(type, e.got)) == e.got;
-      if (e.wrong) rounded.push_back(exact ? 1 : 0);
-    }
-    if (std::count(rounded.begin(), rounded.end(), 1) == std::ssize(rounded)) {
-      finding.evidence.push_back(std::string("every wrong value is a number of type ") +
-                                 name_of(type) + ": it went through that type");
-      break;
-    }
-  }
-  findings.push_back(finding);
-}
-
 /// NaN in O after the first tile, of finite operands: what O was before is NaN, and 0 times that is
 /// no 0. Of a tile that is read beside what was written of it, the memory checker knows.
 void find_uncleared(const Scene& scene, Findings& findings) {

@@ -232,7 +232,14 @@ class StrangersTest(ProgramTest):
                 self.assertEqual((found["stage"], found["cause"]), told, found["evidence"])
 
     def test_plain_cuda_kernel_whose_index_is_narrow(self):
-        narrow = self.compile_cuda("narrow_cuda", ("v += blockIdx.y / group * (long long)len_kv", "v += int(blockIdx.y / group) * len_kv"))
+        # A second grid doubles O, a block for each row, where the first has one for 128.
+        doubled = [("acc[d] / l", "acc[d] / (2 * l)"), ("// What the lab needs", """__global__ void twice(__half* o) {
+  __half& x = o[(blockIdx.y * (long long)gridDim.x + blockIdx.x) * 64 + threadIdx.x];
+  x = __float2half(2 * __half2float(x));
+}
+// What the lab needs"""), ("  return nullptr;", "  twice<<<dim3(r.len_q, r.batch * r.heads), 64>>>((__half*)r.o);\n  return nullptr;")]
+        narrow = self.compile_cuda("narrow_cuda", ("v += blockIdx.y / group * (long long)len_kv", "v += int(blockIdx.y / group) * len_kv"),
+                                   *doubled)
         text = self.call("locate", narrow, "--backend", "sim", code=DIVERGED).stdout
         self.assertRegex(text, r"\nfault: load / \w+: index_overflow\n$")  # and is certain
         self.assertNotIn("look closer", text)  # no machine has room for such a dump

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -19,6 +20,20 @@ double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Takes a launch into the record; returns the first block of it that is run.
+std::array<std::uint32_t, 3> note_launch(const RunSettings& settings,
+                                         const std::array<std::uint32_t, 3>& blocks) {
+  std::array<std::uint32_t, 3> first{};
+  const int index = settings.launched->count++;
+  if (index >= LaunchedGrids::most) return first;
+  const auto place = static_cast<std::size_t>(index);
+  settings.launched->blocks[place] = blocks;
+  if (!settings.ends_of || index >= settings.ends_of->count) return first;
+  const auto& last = settings.ends_of->blocks[place];
+  for (std::size_t i = 0; i < 3; ++i) first[i] = blocks[i] - std::min(blocks[i], last[i]);
+  return first;
 }
 
 }  // namespace
@@ -88,7 +103,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.tensor_core = settings.tensor_core;
   grid.timeout_seconds = settings.timeout_seconds;
   grid.markers = settings.markers;
-  grid.last_block_alone = settings.last_block_alone;
+  if (settings.launched) grid.first_block = note_launch(settings, blocks);
   NumbersMade numbers;
   Tally tally;
   if (checker) grid.numbers = &numbers;

@@ -89,6 +89,23 @@ bool blocks_meet(const Program& program) {
   });
 }
 
+/// The clusters along each dimension before the first that is run.
+std::array<std::int64_t, 3> first_cluster(const Grid& grid) {
+  std::array<std::int64_t, 3> first{};
+  for (std::size_t i = 0; i < 3; ++i) first[i] = grid.first_block[i] / grid.cluster[i];
+  return first;
+}
+
+bool is_run(const Grid& grid, std::int64_t cluster) {
+  const auto first = first_cluster(grid);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::int64_t along = grid.blocks[i] / grid.cluster[i];
+    if (cluster % along < first[i]) return false;
+    cluster /= along;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::int64_t launch(const Grid& grid, const Program& program) {
@@ -101,7 +118,10 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
   const std::int64_t at_once = grid.is_cooperative() ? clusters : 1;
-  const std::int64_t begin = grid.last_block_alone ? clusters - 1 : 0;
+  const auto [x, y, z] = first_cluster(grid);
+  const std::int64_t along_y = grid.blocks[1] / grid.cluster[1];
+  const std::int64_t along_x = grid.blocks[0] / grid.cluster[0];
+  const std::int64_t begin = std::min((z * along_y + y) * along_x + x, clusters);
   // What is recorded, or who takes which part of the work, is so block by block: the same each
   // time.
   const int workers = grid.history || blocks_meet(program) ? 1 : grid.workers;
@@ -113,7 +133,9 @@ std::int64_t launch(const Grid& grid, const Program& program) {
         }
         const std::lock_guard lock(mutex);
         runners.insert(runners.end(), own.begin(), own.end());
-        return [=](std::int64_t turn) { run_by_turns(own, turn * at_once); };
+        return [=, &grid](std::int64_t turn) {
+          if (grid.is_cooperative() || is_run(grid, turn)) run_by_turns(own, turn * at_once);
+        };
       });
   std::vector<Block*> blocks;
   for (const auto& runner : runners) {

@@ -87,8 +87,9 @@ struct Grid {
   const Lookout* lookout = nullptr;    ///< what to look for, if anything
   History* history = nullptr;          ///< of which the launch is the last; needed for both
   bool is_first = true;                ///< of several launches on the same buffers
-  bool last_block_alone = false;       ///< or its cluster; those before it are not run
-  bool beside_last = false;            ///< the grid before it may still run (griddepcontrol)
+  /// Blocks before it, along any dimension, are not run, unless their cluster goes beyond it.
+  std::array<std::uint32_t, 3> first_block = {0, 0, 0};
+  bool beside_last = false;  ///< the grid before it may still run (griddepcontrol)
   std::atomic<bool>* lets_next_start = nullptr;  ///< set by griddepcontrol.launch_dependents
   std::uint32_t first_place = 1;  ///< what the checker knows the first instruction by
   std::function<std::string(std::uint32_t)> line_elsewhere = {};  ///< of places of other kernels

@@ -29,6 +29,13 @@ inline constexpr const char* marker_buffers_name = "lanescope_buffers";
 /// A register that its kernels with markers have.
 inline constexpr const char* marker_register = "%ls_block";
 
+/// The grids that a program launched one after the other, in blocks.
+struct LaunchedGrids {
+  static constexpr int most = 16;
+  int count = 0;  ///< also of those that have no place here
+  std::array<std::array<std::uint32_t, 3>, most> blocks = {};
+};
+
 /// How the device of a process runs kernels.
 struct RunSettings {
   int workers = 0;             ///< OS threads, 0: one per core
@@ -44,7 +51,10 @@ struct RunSettings {
   const std::byte* slice = nullptr;
   std::size_t slice_bytes = 0;
   int slice_file = -1;
-  bool last_block_alone = false;     ///< of each launch: the blocks before it are not run
+  LaunchedGrids* launched = nullptr;  ///< takes the grids
+  /// Of each launch the last blocks alone are run, along each dimension as many as the launch here
+  /// has; needs `launched`.
+  const LaunchedGrids* ends_of = nullptr;
   const Lookout* lookout = nullptr;  ///< numbers that are looked for (ptx/recognise.h)
 };
 

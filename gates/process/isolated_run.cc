@@ -97,7 +97,7 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
     run.surviving = 1;  // what was written before a fault is kept
     runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
                     module.marked_ptx, wish.slice, wish.slice_bytes, wish.slice_file,
-                    run.first_block > 0, wish.lookout},
+                    &record.launched, wish.ends_of, wish.lookout},
                    record.words);
   }
   run_in_this_process(module, run, record);
@@ -156,8 +156,8 @@ RunEnd fail(RunEnd end, const Fault& fault) {
 }
 
 RunEnd end_of(const RunRecord& record) {
-  RunEnd end{record.status, record.message, {}, record.device, record.arch, record.marked};
-  return end;
+  return {record.status, record.message, {}, record.device, record.arch,
+          record.marked, record.launched};
 }
 
 /// Blocks of the passes that the gate has.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "debug/dump/dump.h"
+#include "debug/ptx/runtime_entry.h"
 #include "gates/module/module.h"
 #include "gates/process/marked_cuda.h"
 #include "gates/process/run_memory.h"
@@ -36,15 +37,18 @@ struct IsolatedRun {
   std::size_t slice_bytes = 0;
   int slice_file = -1;
   const ptx::Lookout* lookout = nullptr;  ///< numbers that the SIMT machine looks for in it
+  /// Of each launch of PTX on the SIMT machine the last blocks alone, as many as in these.
+  const ptx::LaunchedGrids* ends_of = nullptr;
 };
 
 /// How it ended.
 struct RunEnd {
   ModuleStatus status = ModuleStatus::ok;
-  std::string message;       ///< why, where the status is not ok
-  Stop stop;                 ///< what broke it off, with kernel_fault
-  std::string device, arch;  ///< where it ran
-  MarkedResources marked{};  ///< of a marked kernel on a GPU
+  std::string message;            ///< why, where the status is not ok
+  Stop stop;                      ///< what broke it off, with kernel_fault
+  std::string device, arch;       ///< where it ran
+  MarkedResources marked{};       ///< of a marked kernel on a GPU
+  ptx::LaunchedGrids launched{};  ///< on the SIMT machine, where it runs PTX
 };
 
 /// Runs a module's kernel in a process of its own: whatever it does, this one goes on, and what the

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "debug/ptx/runtime_entry.h"
 #include "debug/simt/last_words.h"
 #include "gates/module/module.h"
 #include "gates/process/marked_cuda.h"
@@ -17,7 +18,8 @@ struct RunRecord {
   char arch[32] = "";
   simt::LastWords words;
   MarkedResources marked{-1, -1, -1, -1};
-  ModuleTiming timing;  ///< where the run is timed
+  ptx::LaunchedGrids launched;  ///< on the SIMT machine, where it runs PTX
+  ModuleTiming timing;          ///< where the run is timed
 
   void fail(ModuleStatus why, const char* text);
 };

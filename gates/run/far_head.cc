@@ -138,9 +138,10 @@ void compare(const Tensor& got, const Tensor& want, std::int64_t first, SiteId s
   }
 }
 
-/// The last block of `problem` alone, whose last rows are those of `alone`, which `run` made.
+/// The last block of `problem` alone, whose last rows are those of `alone`, which `run` made; of a
+/// kernel in PTX as many of each launch as in `ends_of`.
 std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
-                                      const Problem& problem) {
+                                      const Problem& problem, const ptx::LaunchedGrids* ends_of) {
   const Module& module = *run.module;
   const Problem& one = run.request.problem;
   FarHead head;
@@ -172,8 +173,10 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     poison(buffers.last(3, q_bytes), q_bytes);
     poison(buffers.last(4, one.queries() * 4), one.queries() * 4);
     buffers.poison_partials(head.block);
-    const RunEnd end = run_isolated(
-        module, {far, buffers.memory(), run.request.timeout_seconds, nullptr, nullptr, nullptr});
+    IsolatedRun isolated{far, buffers.memory(), run.request.timeout_seconds};
+    isolated.ends_of = ends_of;
+    const RunEnd end = run_isolated(module, isolated);
+    head.launched = end.launched;
     // What does not know that it should run one block runs them all.
     if (end.stop.kind == Stop::Kind::hang && *module.source_hash == 0) return std::nullopt;
     if (end.status == ModuleStatus::kernel_fault) head.fault = end.message;
@@ -185,9 +188,11 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     compare(take_rows(o.type, o.dims, module.head_dim, buffers.last(3, q_bytes)), o, row * one.d,
             SiteId::o_final, head);
     if (lse) {
+      const std::int64_t differing = head.differing;
       compare(take_rows(lse->type, lse->dims, static_cast<int>(one.len_q),
                         buffers.last(4, one.queries() * 4)),
               *lse, row, SiteId::lse, head);
+      head.sums_hold = head.fault.empty() && head.differing == differing;
     }
   } catch (const EnvironmentError&) {
     return std::nullopt;  // no such memory
@@ -229,15 +234,21 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   if (!run || !alone.info.incomplete.empty()) return std::nullopt;
   const Problem& one = run->request.problem;
   const bool is_square = one.len_q == one.len_kv && one.len_q > module.br;
-  if (is_plain) {  // whether the grid's last block has the last rows
+  ptx::LaunchedGrids launched;
+  if (is_plain) {  // whether each grid's last blocks have the last rows
+    constexpr ptx::LaunchedGrids none{ptx::LaunchedGrids::most, {}};
+    const std::optional<FarHead> grids = run_last_block(*run, alone, one, &none);
+    if (!grids || grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
+    launched = grids->launched;
     Problem few = one;
     few.heads = 3;
     if (!is_square) few.len_q = 2 * one.len_q;
     if (side == FarSide::keys) few.heads_kv = few.heads;
-    const std::optional<FarHead> last = run_last_block(*run, alone, few);
+    const std::optional<FarHead> last = run_last_block(*run, alone, few, &launched);
     if (!last || !last->right()) return std::nullopt;
   }
-  return run_last_block(*run, alone, far_problem(one, module, side));
+  return run_last_block(*run, alone, far_problem(one, module, side),
+                        is_plain ? &launched : nullptr);
 }
 
 }  // namespace lanescope

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "debug/ptx/runtime_entry.h"
 #include "gates/run/run_options.h"
 #include "reference/site.h"
 
@@ -24,8 +25,10 @@ struct FarHead {
   std::int64_t block = 0;                                   ///< the rows'
   std::int64_t compared = 0, differing = 0, unwritten = 0;  ///< elements of its outputs
   std::int64_t unwritten_partials = 0;                      ///< of its splits
-  std::optional<SiteId> first;                              ///< the output that differs first
-  double got = 0, want = 0;                                 ///< its first element that does
+  bool sums_hold = false;       ///< the log-sum-exps are right: the scores are, too
+  std::optional<SiteId> first;  ///< the output that differs first
+  double got = 0, want = 0;     ///< its first element that does
+  ptx::LaunchedGrids launched;  ///< of a kernel in PTX
 
   bool right() const { return fault.empty() && differing == 0; }
 };

@@ -34,7 +34,9 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
   at.head = far.problem.heads - 1;
   at.row = at.col = 0;
   const bool of_partials = far.unwritten_partials > 0;
-  at.site = of_keys       ? SiteId::k_smem
+  const bool of_values = of_keys && far.sums_hold;
+  at.site = of_values     ? SiteId::v_smem
+            : of_keys     ? SiteId::k_smem
             : of_partials ? SiteId::o_partial
                           : far.first.value_or(SiteId::o_final);
   const bool stored = !of_keys && (of_partials || (far.fault.empty() && far.unwritten > 0));
@@ -50,7 +52,8 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
                                    : "")
           : "the last rows' block does not end: " + far.fault);
   diagnosis.evidence.push_back(
-      of_keys       ? "with K and V of few elements it is right: the index is into K or V"
+      of_values     ? "the log-sum-exps are right, so K is read where it is: the index is into V"
+      : of_keys     ? "with K and V of few elements it is right: the index is into K or V"
       : of_partials ? std::to_string(far.unwritten_partials) +
                           " values of the last block's partials were never written: the index is "
                           "into them"
@@ -95,11 +98,13 @@ std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend
 }
 
 /// Whether nothing says that any index of a plain kernel were meant to go beyond 32 bits: no side
-/// is right, and where queries and keys are far together, O is not where it belongs either.
+/// is right, nor are the scores of one, and where queries and keys are far together, O is not where
+/// it belongs either.
 bool is_narrow_throughout(const std::vector<FarRun>& runs) {
   return std::ranges::all_of(runs, [](const FarRun& run) {
     const bool is_square = run.far.problem.len_q == run.far.problem.len_kv;
-    return !run.far.right() && (!is_square || !run.far.fault.empty() || run.far.unwritten > 0);
+    return !run.far.right() && !run.far.sums_hold &&
+           (!is_square || !run.far.fault.empty() || run.far.unwritten > 0);
   });
 }
 

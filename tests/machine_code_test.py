@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """machine_code_test.py ROOT BUILD NVCC NINJA [--all]: the machine code of every cuda module without tracing is the
 code of the same kernel without anything to trace. Without --all in one tile, head dimension and type, and in each type
-that is scaled: types differ in their conversions alone, which no seam holds, the rest in how often loops go round.
+that is scaled: types differ in their conversions alone, which no seam holds, the rest in how often loops go round; with
+it, all of them compile with tracing on, too.
 
 Those of a gate, of all kernels, are compiled to one PTX, of which ptxas makes machine code, function by function, and
 as a module each takes ten times as long: from ROOT, and from a copy of ROOT for the gate, in which a `seam(...)` statement
@@ -123,7 +124,8 @@ def main():
     targets = subprocess.run([ninja, "-C", build, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE, text=True)
     modules = [match.groups() for match in MODULE.finditer(targets.stdout)]
     assert modules, "no cuda module is declared"
-    if sys.argv[5:] != ["--all"]:
+    is_all = sys.argv[5:] == ["--all"]
+    if not is_all:
         modules = of_one_tile(modules)
     commands = subprocess.run([ninja, "-C", build, "-t", "commands", *(f"gates/{m[0]}.untraced.so" for m in modules)],
                               check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -147,6 +149,9 @@ def main():
         def compare(modules):
             """The code with seams, and the modules whose code is another without."""
             off, bare_code = code(root, modules), code(bare[modules[0][2]], modules)
+            if is_all:
+                on = code(root, modules, trace=1)
+                assert on.keys() == off.keys(), "tracing on compiles other kernels"
             return off, [m for m in modules if own_functions(off, m) != own_functions(bare_code, m)]
 
         groups = collections.defaultdict(list)

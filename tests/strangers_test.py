@@ -203,8 +203,7 @@ class StrangersTest(ProgramTest):
         bug = ("s *= scale;", "s *= scale; if (j == 3) s = sqrtf(-fabsf(s) - 1);")
         for name, changes in {"hidden_cuda": [bug], "nan_cuda": [bug, ("l > 0 ? acc[d] / l : 0.0f", "acc[d] / l")]}.items():
             module = self.compile_cuda(name, *changes)
-            shape = ["--shape", "s=96,d=64"] if name == "nan_cuda" else []  # it is there in any problem
-            evidence = self.json_of("locate", module, "--backend", "sim", *shape, code=DIVERGED)["evidence"]
+            evidence = self.json_of("locate", module, "--backend", "sim", "--shape", "s=96,d=64", code=DIVERGED)["evidence"]
             self.assertEqual(sum(line.startswith("first NaN: sqrt") for line in evidence), 1, evidence)
             self.assertNotIn("suspect memory", "\n".join(evidence))
         source = (self.folder / "nan_cuda.cu").read_text().splitlines()
@@ -285,10 +284,11 @@ class StrangersTest(ProgramTest):
         self.assertRegex(verdict, r"race within a warp; values are right in \d\d runs$")
         # Values that are wrong all the same are so for another reason.
         unscaled = self.compile_cuda("unscaled_step_cuda", ("s *= scale;", box))
-        found = self.json_of("locate", unscaled, "--backend", "sim", code=DIVERGED)
+        shape = ["--shape", "s=100,d=64"]
+        found = self.json_of("locate", unscaled, "--backend", "sim", *shape, code=DIVERGED)
         self.assertEqual((found["stage"], found["cause"], found["certain"]), ("qk", "wrong_scale", True))
         mixed = self.compile_cuda("mixed_step_cuda", ("s *= scale;", "s *= scale; " + box), ("__half2float(v[j", "__half2float(k[j"))
-        found = self.json_of("locate", mixed, "--backend", "sim", code=DIVERGED)
+        found = self.json_of("locate", mixed, "--backend", "sim", *shape, code=DIVERGED)
         self.assertEqual((found["cause"], found["certain"]), ("wrong_source", True))
         self.assertRegex("\n".join(found["evidence"]), "finds races within a warp, which do not explain it")
         # Or the two lines mean two arrays, and these overlap.

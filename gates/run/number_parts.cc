@@ -113,6 +113,14 @@ std::optional<PartFactors> of_units(const Numbers& weights, std::int64_t d, Term
 
 /// Of sums of P·V, tiles of keys, the last one first: what each tile does to those before.
 std::optional<PartFactors> of_tiles(const Numbers& sums, std::int64_t length, TermTruth& truth) {
+  std::vector<std::vector<std::pair<std::int64_t, double>>> shares_of_keys;
+  for (const auto& [got, term] : sums) {
+    auto& own = shares_of_keys.emplace_back();
+    const double from = truth.unit(term.b);
+    TermTruth::each(term.set, [&](std::int64_t key) {
+      own.emplace_back(key, truth.output(term.row, {{key, key}}, from, term.column));
+    });
+  }
   constexpr std::int64_t most_tiles = 16;
   for (const std::int64_t width : {128, 64, 32, 16}) {
     const auto tile_of = [&](std::int64_t key) { return key % length / width; };
@@ -124,13 +132,10 @@ std::optional<PartFactors> of_tiles(const Numbers& sums, std::int64_t length, Te
     if (parts > most_tiles) continue;
     Array shares = Array::Zero(parts, static_cast<Index>(sums.size()));
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const Term& term = sums[i].second;
-      const std::int64_t last = tile_of(term.set.back().second);
-      const double from = truth.unit(term.b);
-      TermTruth::each(term.set, [&](std::int64_t key) {
-        shares(last - tile_of(key), static_cast<Index>(i)) +=
-            truth.output(term.row, {{key, key}}, from, term.column);
-      });
+      const std::int64_t last = tile_of(sums[i].second.set.back().second);
+      for (const auto& [key, share] : shares_of_keys[i]) {
+        shares(last - tile_of(key), static_cast<Index>(i)) += share;
+      }
     }
     auto told_of = told("keys of each " + std::to_string(width) + ", the last ones first,",
                         solve(shares, sums));
@@ -149,9 +154,14 @@ Cause cause_of_factor(double factor, std::int64_t d) {
   return Cause::wrong_scale;
 }
 
-std::optional<PartFactors> factors_of_parts(const Numbers& numbers, const Problem& problem,
+std::optional<PartFactors> factors_of_parts(const Numbers& all, const Problem& problem,
                                             TermTruth& truth) {
-  if (numbers.empty()) return std::nullopt;
+  if (all.empty()) return std::nullopt;
+  // Many tell no more than some.
+  constexpr std::size_t enough = 256;
+  const std::size_t step = (all.size() + enough - 1) / enough;
+  Numbers numbers;
+  for (std::size_t i = 0; i < all.size(); i += step) numbers.push_back(all[i]);
   const std::string& kind = numbers.front().second.kind;
   if (kind == "score") return of_columns(numbers, problem.d, truth);
   if (kind == "weight") return of_units(numbers, problem.d, truth);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,7 +18,7 @@ class TermTruth {
   TermTruth(const Problem& problem, const Inputs& inputs) : p_(problem), inputs_(inputs) {}
 
   double product(std::int64_t row, std::int64_t key) {
-    const auto [at, is_new] = products_.try_emplace({row, key}, 0.0);
+    const auto [at, is_new] = products_.try_emplace(row * p_.keys() + key, 0.0);
     if (is_new) {
       at->second = product(row, key, [](std::int64_t) { return true; });
     }
@@ -45,7 +45,7 @@ class TermTruth {
     double sum = 0;
     each(keys, [&](std::int64_t key) {
       sum += std::exp(score(row, key) - from) *
-             row_of(inputs_.v, key)[static_cast<std::size_t>(column)];
+             row_of(rows_of_v_, inputs_.v, key)[static_cast<std::size_t>(column)];
     });
     return sum;
   }
@@ -59,7 +59,8 @@ class TermTruth {
   /// Some columns of q·k alone.
   template <class F>
   double product(std::int64_t row, std::int64_t key, F&& counts) {
-    const std::vector<double>&q = row_of(inputs_.q, row), &k = row_of(inputs_.k, key);
+    const std::vector<double>&q = row_of(rows_of_q_, inputs_.q, row),
+          &k = row_of(rows_of_k_, inputs_.k, key);
     double sum = 0;
     for (std::size_t i = 0; i < q.size(); ++i) {
       if (counts(static_cast<std::int64_t>(i))) sum += q[i] * k[i];
@@ -68,8 +69,10 @@ class TermTruth {
   }
 
  private:
-  const std::vector<double>& row_of(const Tensor& tensor, std::int64_t row) {
-    std::vector<double>& values = rows_[{&tensor, row}];
+  using Rows = std::unordered_map<std::int64_t, std::vector<double>>;
+
+  const std::vector<double>& row_of(Rows& rows, const Tensor& tensor, std::int64_t row) {
+    std::vector<double>& values = rows[row];
     if (values.empty()) {
       values.resize(static_cast<std::size_t>(p_.d));
       tensor.read(row * tensor.dims.back(), values);
@@ -79,8 +82,8 @@ class TermTruth {
 
   const Problem& p_;
   const Inputs& inputs_;
-  std::map<std::pair<const Tensor*, std::int64_t>, std::vector<double>> rows_;
-  std::map<std::pair<std::int64_t, std::int64_t>, double> products_;
+  Rows rows_of_q_, rows_of_k_, rows_of_v_;
+  std::unordered_map<std::int64_t, double> products_;  ///< by row and key
 };
 
 }  // namespace lanescope

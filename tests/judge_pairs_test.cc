@@ -149,6 +149,11 @@ TEST_CASE("judge terms: what a right row left in a wrong one tells as well", "[t
   run.are_wrong(128 - 16, 128);
   CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
   CHECK_THAT(run.judged().fault.value().evidence.at(0), ContainsSubstring("for example"));
+  // Where wrong rows meet what right ones left, that these meet them, too, makes it no exchange.
+  run.meet(Conflict::maximum_of_other_row, 128 - 16, 128, [](Row row) {
+    return Pair{score(row, 81), score(row - 96, 20)};
+  });
+  CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
 }
 
 TEST_CASE("judge terms: sums that go back and forth between rows were reduced too widely",

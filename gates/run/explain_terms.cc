@@ -149,7 +149,13 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
 }
 
 /// Of scores, maxima and sums of different rows.
-void TermJudging::explain_rows(const Found& found, TermFault& fault, std::string& what) const {
+void TermJudging::explain_rows(const Found& all, TermFault& fault, std::string& what) const {
+  // A right row that meets a wrong one may have left it that: it tells where no wrong row does.
+  Found found = all;
+  std::erase_if(found.samples, [this](const auto& sample) {
+    return !is_wrong_.contains(sample.first.row) && !sample.first.is_input();
+  });
+  if (found.samples.empty()) found = all;
   const bool maximum = found.conflict == Conflict::maximum_of_other_row;
   fault.stage = Stage::softmax;
   const bool turned = most_of(found.samples, [](const Term& x, const Term& y) {

@@ -56,7 +56,7 @@ class TermJudging : public TermRows {
   void explain_products(const Found& found, TermFault& fault, std::string& what) const;
   bool goes_on_behind_own(const Found& found) const;
   void explain_heads(const Found& found, TermFault& fault, std::string& what) const;
-  void explain_rows(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_rows(const Found& all, TermFault& fault, std::string& what) const;
   void explain_values(const Found& found, TermFault& fault, std::string& what) const;
   void explain_units(const Found& found, TermFault& fault, std::string& what) const;
 

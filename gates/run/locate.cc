@@ -143,7 +143,7 @@ class Search {
     tell_hidden_race(location_);
     tell_origin(failed, location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
-    tell_low_scores();
+    tell_low_scores(runs_.traits(), taken_.is_traced(), diagnosis);
     if (taken_.outputs_are_right()) say_that_outputs_are_right();
     const bool lacks_rows =
         diagnosis.memory.empty() && tell_numbers(taken_.failed_runs().options(failed), location_);
@@ -173,19 +173,6 @@ class Search {
     tell_terms(
         wrong_problems(given_, failed, taken_.failed_runs().options(failed), probes, location_),
         right_problems(probes, location_), lacks_rows, location_);
-  }
-
-  /// Where scores far below 0 alone are wrong, whatever became of them, m does not follow them.
-  void tell_low_scores() {
-    Diagnosis& diagnosis = *location_.diagnosis;
-    const bool alone = std::ranges::all_of(runs_.traits(), [](const RunTraits& run) {
-      return run.match || run.options.find(" --input low") != std::string::npos;
-    });
-    if (!alone || runs_.traits().size() < 2 || is_sure() || !diagnosis.memory.empty()) return;
-    diagnosis.cause = Cause::wrong_formula;
-    if (diagnosis.first && !taken_.is_traced()) diagnosis.first->stage = Stage::softmax;
-    diagnosis.evidence.emplace_back(
-        "of scores far below 0 alone: m does not go as low as they do, as where it starts at 0");
   }
 
   /// No run has wrong outputs.

@@ -172,4 +172,15 @@ std::string dependence_text(const std::vector<RunTraits>& runs) {
   return "right with " + right + ", wrong with " + wrong;
 }
 
+void tell_low_scores(const std::vector<RunTraits>& runs, bool traced, Diagnosis& diagnosis) {
+  const bool alone = std::ranges::all_of(runs, [](const RunTraits& run) {
+    return run.match || run.options.find(" --input low") != std::string::npos;
+  });
+  if (!alone || runs.size() < 2 || diagnosis.sure() || !diagnosis.memory.empty()) return;
+  diagnosis.cause = Cause::wrong_formula;
+  if (diagnosis.first && !traced) diagnosis.first->stage = Stage::softmax;
+  diagnosis.evidence.emplace_back(
+      "of scores far below 0 alone: m does not go as low as they do, as where it starts at 0");
+}
+
 }  // namespace lanescope

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/causes/diagnose.h"
 #include "gates/run/run_options.h"
 #include "reference/problem.h"
 
@@ -24,5 +25,9 @@ struct RunTraits {
 /// what the right and the wrong run that differ least do not share. A sentence; empty where all are
 /// right or all are wrong.
 std::string dependence_text(const std::vector<RunTraits>& runs);
+
+/// Where scores far below 0 alone are wrong, whatever became of them, m does not follow them.
+/// `traced`: the kernel shows its inner values.
+void tell_low_scores(const std::vector<RunTraits>& runs, bool traced, Diagnosis& diagnosis);
 
 }  // namespace lanescope

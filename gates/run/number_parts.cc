@@ -114,7 +114,8 @@ std::optional<PartFactors> of_units(const Numbers& weights, std::int64_t d, Term
 /// Of sums of P·V, tiles of keys, the last one first: what each tile does to those before.
 std::optional<PartFactors> of_tiles(const Numbers& sums, std::int64_t length, TermTruth& truth) {
   std::vector<std::vector<std::pair<std::int64_t, double>>> shares_of_keys;
-  for (const auto& [got, term] : sums) {
+  for (const auto& sum : sums) {
+    const Term& term = sum.second;
     auto& own = shares_of_keys.emplace_back();
     const double from = truth.unit(term.b);
     TermTruth::each(term.set, [&](std::int64_t key) {

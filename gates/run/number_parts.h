@@ -29,7 +29,7 @@ struct PartFactors {
 /// factor of its own: columns of a product, a weight's score and its maximum, tiles of P·V. All
 /// are of one kind, with what they should be; nothing where no parts give them all.
 std::optional<PartFactors> factors_of_parts(
-    const std::vector<std::pair<double, Provenance::Term>>& numbers, const Problem& problem,
+    const std::vector<std::pair<double, Provenance::Term>>& all, const Problem& problem,
     TermTruth& truth);
 
 }  // namespace lanescope

@@ -15,6 +15,7 @@
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
 #include "gates/run/locate_terms.h"
+#include "gates/run/partition.h"
 #include "gates/run/plan_modules.h"
 #include "gates/run/presets.h"
 #include "gates/run/probe_runs.h"
@@ -98,6 +99,7 @@ class Search {
     const PreparedRun run = prepare(options);
     if (!run.trace_note.empty())
       throw UsageError("locate: it needs the traced values. " + run.trace_note);
+    partition_of(*run.module, run.request.problem, given_.splits);  // throws where it has none
     return {run.module->br, run.module->bc, run.module->head_dim, run.module->combines,
             run.module->persistent};
   }

@@ -60,7 +60,6 @@ Flow let_next_grid_start(Warp& warp, const Instruction&, std::uint32_t mask) {
   if (mask != 0 && lets) *lets = true;
   return Flow::next;
 }
-Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
 
 void decode_branch(Decoder& d) {
   d.modifiers.take("uni");

@@ -9,12 +9,12 @@ namespace {
 
 using namespace lanescope::cudart;
 
-struct Configuration {
+struct PushedLaunch {
   Dim3 grid, block;
   std::size_t shared;
   Stream stream;
 };
-thread_local std::vector<Configuration> configurations;
+thread_local std::vector<PushedLaunch> configurations;
 
 /// A launch's arguments, for when they are wanted.
 struct KeptArguments {
@@ -132,7 +132,7 @@ unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, std::size_t shared, 
 }
 Error __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t* shared, Stream* stream) {
   if (configurations.empty()) return note(invalid_value);
-  const Configuration top = configurations.back();
+  const PushedLaunch top = configurations.back();
   configurations.pop_back();
   *grid = top.grid;
   *block = top.block;

@@ -7,7 +7,7 @@
 
 namespace {
 
-lanescope::cudart::Error refuse(const char* name) {
+lanescope::cudart::Error refuse_call(const char* name) {
   std::fprintf(stderr, "lanescope: the SIMT machine has no %s: operation not supported\n", name);
   return lanescope::cudart::note(lanescope::cudart::not_supported);
 }
@@ -16,7 +16,7 @@ lanescope::cudart::Error refuse(const char* name) {
 
 // Arguments are not looked at: callers clear them away.
 #define LANESCOPE_MISSING(name) \
-  extern "C" lanescope::cudart::Error name() { return refuse(#name); }
+  extern "C" lanescope::cudart::Error name() { return refuse_call(#name); }
 
 LANESCOPE_MISSING(cudaArrayGetInfo)
 LANESCOPE_MISSING(cudaArrayGetMemoryRequirements)

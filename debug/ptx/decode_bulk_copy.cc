@@ -23,8 +23,6 @@ void take_address(Decoder& d, const Operand& operand, Space space, Place& place,
 
 namespace {
 
-Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
-
 /// [map, {coordinates}]: the map's address to s[1] and immediate2, coordinates behind `target`.
 void take_map(Decoder& d, const Operand& operand, int rank) {
   if (operand.kind != Operand::Kind::address || operand.parts.size() != 2) {

@@ -182,4 +182,7 @@ bool decode_warpgroup(Decoder& decoder);
 bool decode_marker(Decoder& decoder);
 bool decode_not_executed(Decoder& decoder);  ///< fails where PTX has such an instruction
 
+/// Of what has no effect on the machine.
+inline Flow do_nothing(Warp&, const Instruction&, std::uint32_t) { return Flow::next; }
+
 }  // namespace lanescope::ptx

@@ -13,10 +13,6 @@
 namespace lanescope {
 namespace {
 
-bool is_shared_by_passes(Gate gate, const Site& site) {
-  return has(gate, site.id) && is_partial(site.id);
-}
-
 /// So many parts of `size` elements that those before the last pass 2^32: then an index of 32 bits
 /// is too narrow with a sign and without.
 std::int64_t beyond(std::int64_t size) { return (std::int64_t{1} << 32) / size + 2; }

@@ -10,9 +10,6 @@
 namespace lanescope {
 namespace {
 
-bool is_shared_by_passes(Gate gate, const Site& site) {
-  return has(gate, site.id) && is_partial(site.id);
-}
 bool is_no_site(Gate, const Site&) { return false; }
 
 void check_fits(const Module& module, const RunRequest& request) {

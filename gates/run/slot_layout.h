@@ -10,6 +10,11 @@
 
 namespace lanescope {
 
+/// Whether a pass of the kernel of `gate` leaves values of the site to the next one.
+inline bool is_shared_by_passes(Gate gate, const Site& site) {
+  return has(gate, site.id) && is_partial(site.id);
+}
+
 /// The host's view of a buffer of slots (reference/window.h says where each value lies): which
 /// sites it holds, and the way between its bytes and tensors.
 class SlotLayout {

@@ -241,7 +241,7 @@ class Search {
       const std::optional<ProbeRun> run = runs_.run(probe);
       if (!run || !taken_.take(*run, probe)) continue;
       location_.diagnosis->evidence.emplace_back(
-          "the GPU's values are right by what happened to lie where nobody wrote");
+          "right on the GPU and wrong on the SIMT machine, where what nobody wrote is NaN");
       return true;
     }
     location_.backend = "cuda";

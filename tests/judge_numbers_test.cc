@@ -38,8 +38,9 @@ Provenance::Made weights(TermTruth& truth, double factor, const std::string& lin
 }
 
 /// Sums of P·V over `keys` keys of which those of each `width` count so often, the last ones first;
-/// one an instruction.
-std::optional<TermFault> fault_of_sums(std::int64_t width, const std::vector<double>& factors) {
+/// one an instruction. `log_sums`, `rough`: as judge_numbers takes them.
+std::optional<TermFault> fault_of_sums(std::int64_t width, const std::vector<double>& factors,
+                                       bool log_sums = true, bool rough = false) {
   const std::int64_t keys = width * std::ssize(factors);
   const Problem problem{1, 1, 1, 8, keys, 64, false};
   const Inputs inputs = generate_inputs(problem, ElementType::f32, "random", 3);
@@ -63,7 +64,7 @@ std::optional<TermFault> fault_of_sums(std::int64_t width, const std::vector<dou
       made.values.emplace_back(sum, term);
     }
   }
-  return judge_numbers(provenance, problem, inputs, all_rows, false);
+  return judge_numbers(provenance, problem, inputs, {all_rows, log_sums}, rough);
 }
 
 /// What is said of scores in which columns count as often as `factor` says.
@@ -89,7 +90,7 @@ std::optional<TermFault> fault_of(const std::function<double(std::int64_t)>& fac
       made.values.emplace_back(score, term);
     }
   }
-  return judge_numbers(provenance, problem, inputs, all_rows, false);
+  return judge_numbers(provenance, problem, inputs, {all_rows}, false);
 }
 
 }  // namespace
@@ -147,13 +148,23 @@ TEST_CASE("judge numbers: tiles of P·V that have a factor of their own", "[term
   CHECK_FALSE(fault_of_sums(16, {0.3, 0.3}).has_value());
 }
 
+TEST_CASE("judge numbers: P·V that is rough makes no log-sum-exp rough", "[terms]") {
+  const auto rough = [](bool log_sums) {
+    return fault_of_sums(16, {1, 1.002, 1, 0.998}, log_sums, true);
+  };
+  REQUIRE(rough(true));
+  CHECK((rough(true)->cause == Cause::precision_lost && rough(true)->stage == Stage::pv));
+  CHECK_FALSE(rough(false));
+  CHECK_FALSE(fault_of_sums(16, {1, 1.002, 1, 0.998}));
+}
+
 TEST_CASE("judge numbers: exponents of another scale are the scores' where all are", "[terms]") {
   const Inputs inputs = generate_inputs(one_head, ElementType::f32, "random", 3);
   TermTruth truth(one_head, inputs);
   Provenance provenance;
   provenance.made = {weights(truth, 8, "k.cu:3")};
   const auto stage = [&] {
-    const auto fault = judge_numbers(provenance, one_head, inputs, all_rows, false);
+    const auto fault = judge_numbers(provenance, one_head, inputs, {all_rows}, false);
     REQUIRE(fault);
     CHECK(fault->cause == Cause::scale_missing);
     return fault->stage;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,57 @@ TEST_CASE("known flaws: results of splits in another order than they are read in
     for (std::size_t i = 0; i < 64; ++i) want[i] += weight * taken.o[i];
   }
   for (std::size_t i = 0; i < 64; ++i) CHECK(std::abs(planned.o[i] - want[i]) < 1e-9);
+}
+
+TEST_CASE("known flaws: splits whose log-sum-exps mix bases", "[causes]") {
+  const Problem problem{1, 1, 1, 8, 128, 64, false};
+  const Dump dump = stranger_dump(problem, ElementType::f16, "random", 5, 32, 64, "");
+  PlanInputs inputs(dump);
+  for (const auto& [text, power] :
+       {std::pair{"m + log2 l, their weights powers of e", std::numbers::log2e},
+        std::pair{"m in base 2 and ln l, their weights powers of 2", std::numbers::ln2}}) {
+    const auto flaws = known_flaws(inputs.info());
+    const auto named = std::ranges::find_if(flaws, [&](const Flaw& flaw) {
+      return flaw.text ==
+             "in which of 2 splits of the keys the log-sum-exps are " + std::string(text);
+    });
+    REQUIRE(named != flaws.end());
+    RowPlan plan = inputs.right_plan(0, 0, 3);
+    named->edit(plan);
+    // Each split by itself, then both by what they weigh: e^m times a power of l.
+    std::vector<double> o(64);
+    double weights = 0, scale = 0;
+    for (const std::int64_t split : {0, 1}) {
+      RowPlan own = inputs.right_plan(0, 0, 3);
+      std::erase_if(own.terms, [&](const RowPlan::Term& term) { return term.key / 64 != split; });
+      const std::vector<double> scores = inputs.scores_of(own);
+      const double m = std::ranges::max(scores);
+      const PlannedRow part = inputs.carry_out(own);
+      if (split == 0) scale = m;
+      const double weight = std::exp(m - scale + power * (part.lse - m));
+      weights += weight;
+      for (std::size_t i = 0; i < 64; ++i) o[i] += weight * part.o[i];
+    }
+    const PlannedRow planned = inputs.carry_out(plan);
+    CHECK(planned.lse == Approx(scale + std::log(weights)));
+    for (std::size_t i = 0; i < 64; ++i) CHECK(std::abs(planned.o[i] - o[i] / weights) < 1e-9);
+  }
+}
+
+// Nearly nothing is left of them, as of an O that lacks all keys: zero it is not.
+TEST_CASE("known flaws: O in the bits of another type", "[causes]") {
+  for (const auto& [own, other] : {std::pair{ElementType::bf16, ElementType::f16},
+                                   std::pair{ElementType::f16, ElementType::bf16}}) {
+    Dump dump = stranger_dump({1, 2, 2, 40, 64, 64, false}, own, "random", 5, 32, 64, "");
+    const auto named = std::ranges::find(dump.tensors, "o_final", &Dump::Entry::name);
+    REQUIRE(named != dump.tensors.end());
+    Tensor& o = named->tensor;
+    for (std::int64_t i = 0; i < o.size(); ++i) o.set(i, value_of(own, round_to(other, o.at(i))));
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    CHECK(diagnosis.sure());
+    CHECK(diagnosis.cause == Cause::wrong_type);
+    CHECK(diagnosis.first->stage == Stage::epilogue);
+  }
 }
 
 // The same comes of rows of K that change places, but these all rows of Q have.

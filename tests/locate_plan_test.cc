@@ -132,6 +132,41 @@ TEST_CASE("locate's plan: rows that see no key, of a tile or at all") {
   CHECK(find(probes, "scores far below 0")->options.input == "low");
 }
 
+TEST_CASE("locate's plan: problems of kernels of which nothing is known") {
+  const std::vector<Probe> own = plan_of("mma", 64, 64);
+  for (const int br : {4, 16, 64}) {
+    for (const int bc : {16, 64, 96}) {
+      const std::vector<Probe> probes = plan_of(stranger, br, bc);
+      // A tile of queries that sees no key, and others that do, of several heads.
+      const Probe* const keyless = find(probes, "several heads, causal, rows that see no key");
+      REQUIRE(keyless);
+      CHECK((problem_of(*keyless).heads > 3 && problem_of(*keyless).visible_keys(br - 1) == 0));
+      CHECK_FALSE(find(own, keyless->about));
+      // As many splits as there are ranges of 64 keys leave the last key to none.
+      for (const int ranges : {3, 6}) {
+        const Probe* const uneven =
+            find(probes, std::to_string(ranges) + " ranges of keys, and one key more");
+        REQUIRE(uneven);
+        CHECK(problem_of(*uneven).len_kv == 64 * ranges + 1);
+        CHECK(has_other(*uneven, [](const Problem& p) { return p.len_q == 1; }));
+      }
+      // Many parts, of which later ones count for more.
+      const Probe* const rising =
+          find(probes, "one query, more tiles than a warp has lanes, the maximum rises");
+      REQUIRE(rising);
+      CHECK(rising->options.input == "rising");
+      CHECK(has_other(*rising, [](const Problem& p) { return p.len_kv % 64 == 0; }));
+      // Several batches and heads of keys, also of few queries, and of one.
+      for (const bool one : {false, true}) {
+        CHECK(has_other(*find(probes, "several heads"), [&](const Problem& p) {
+          const bool few = one ? p.len_q == 1 : p.len_q > 1 && 4 * p.len_q <= std::max(br, 8);
+          return few && p.batch > 1 && p.heads_kv > 1 && p.heads > p.heads_kv;
+        }));
+      }
+    }
+  }
+}
+
 TEST_CASE(
     "locate's plan: scores that rise steeply or alone are for kernels of which nothing is known") {
   const std::vector<Probe> own = plan_of("mma", 64, 64), theirs = plan_of(stranger, 64, 64);

@@ -105,17 +105,19 @@ TEST_CASE("placement: rows, columns and swizzles are seen", "[terms]") {
 
 TEST_CASE("placement: which tiles are all there", "[terms]") {
   Provenance::Placed tile = placed(at_steps(32));
-  CHECK(tile.is_whole(rows, 100, columns, 2));
-  CHECK_FALSE(tile.is_whole(2 * rows, 100, columns, 2));
-  CHECK(tile.is_whole(2 * rows, rows, columns, 2));
+  CHECK(tile.is_whole(rows, 3 * rows, columns, 2));
+  CHECK_FALSE(tile.is_whole(2 * rows, 4 * rows, columns, 2));
+  // What lies behind the end of a tile may be left out.
+  CHECK_FALSE(tile.is_whole(2 * rows, rows, columns, 2));
+  CHECK_FALSE(tile.is_whole(rows, rows + 4, columns, 2));
   CHECK_FALSE(tile.lacks_columns(columns));
   CHECK(tile.lacks_columns(columns + 8));
-  // Two tiles, of which the last may have fewer rows; within the bytes of one each.
-  CHECK(tile.is_whole(rows / 2, 100, columns, 2));
+  // Two tiles, of which fewer rows of the last may be kept; within the bytes of one each.
+  CHECK(tile.is_whole(rows / 2, 2 * rows, columns, 2));
   CHECK(tile.is_whole(10, 100, columns, 2));
-  CHECK_FALSE(placed(at_steps(40)).is_whole(rows, 100, columns, 2));
+  CHECK_FALSE(placed(at_steps(40)).is_whole(rows, 3 * rows, columns, 2));
   tile.at.erase({64 + 3, 7});
-  CHECK_FALSE(tile.is_whole(rows, 100, columns, 2));
+  CHECK_FALSE(tile.is_whole(rows, 3 * rows, columns, 2));
 }
 
 TEST_CASE("placement: the side that forgot the padding is wrong", "[terms]") {

@@ -197,10 +197,26 @@ TEST_CASE("ptx hopper: a kernel makes a tensor map of zeroes", "[ptx]") {
   CHECK(made.kinds.empty());
   CHECK(made.out[0] == 100 + 3 * 16);
   CHECK(made.out[127] == 100 + 3 * 16 + 127);
+  // Without a rank it has one dimension.
+  const std::string of_one =
+      "mov.u32 %r13, 128;\n" + field("box_dim" + in_shared + "32 [%rd5+1024], 0, %r13") +
+      "mov.u32 %r13, 200;\n" + field("global_dim" + in_shared + "32 [%rd5+1024], 0, %r13") +
+      of_32_bits;
+  const std::string copy_of_one =
+      "mov.u32 %r10, 8;\n" + init("1") + expect("512") +
+      "@%p0 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%r8], [%rd6, {%r10}], [%r9];\n" +
+      wait + read_back;
+  const Result one = run(zeroes + base + of_one + publish + copy_of_one, true);
+  CHECK(one.fault.empty());
+  CHECK(one.kinds.empty());
+  CHECK(one.out[127] == 100 + 8 + 127);
   const auto fault = [&](const std::string& body) { return run(body + copy).fault; };
+  CHECK_THAT(fault(zeroes + base + of_one + publish),
+             ContainsSubstring("2 coordinates for a tensor map of rank 1"));
   CHECK_THAT(fault(zeroes + base + dimensions("") + publish), ContainsSubstring("have no type"));
   CHECK_THAT(fault(zeroes + field("elemtype" + in_shared + "32 [%rd5+1024], 2") + publish),
-             ContainsSubstring("a tensor has 1 to 5 dimensions"));
+             ContainsSubstring("a box has 1 to 256 elements"));
   CHECK_THAT(fault(zeroes + field("rank" + in_shared + "32 [%rd5+1024], 5")),
              ContainsSubstring("the rank is given less one"));
   CHECK_THAT(fault(zeroes + "mov.u32 %r15, 9;\n" +

@@ -5,8 +5,8 @@ those that mostly wait beside them; `./lanescope test` calls it.
 A PATTERN is Catch2's (a name, `mma*`, a tag `[shapes]`) or names a test in Python, and several may stand in
 one (`mma*,watch`): what matches any of them runs; without one all run but the cases with a hidden tag. --quick: the cases tagged [quick]. -v says how each ended.
 A case that cannot run here says so in the file LANESCOPE_SKIPPED, a test in Python by exit code 77. Ends in
-the slowest ones, with the seconds of CPU that they took, and "N passed, N failed, N skipped"; exits with 1 where
-one failed, 2 where none matches."""
+the slowest ones, with the seconds of CPU that they took, the names of those that failed, and "N passed, N failed,
+N skipped"; exits with 1 where one failed, 2 where none matches."""
 
 import argparse
 import concurrent.futures
@@ -130,7 +130,7 @@ def main():
     seconds = json.loads(record.read_text()) if record.exists() else {}
     slow = {job.name for job in cases(build, ["[slow]"])}
     jobs.sort(key=lambda job: (-seconds.get(job.name, float("inf")), job.name not in slow))
-    counts, took, cpu = {"passed": 0, "failed": 0, "skipped": 0}, {}, {}
+    counts, failed, took, cpu = {"passed": 0, "failed": 0, "skipped": 0}, [], {}, {}
     futures = start_all(jobs, build)
     for future in concurrent.futures.as_completed(futures):
         name = futures[future].name
@@ -139,6 +139,7 @@ def main():
         if ended == "failed" or options.verbose:
             print(f"{ended}: {name}  ({took[name]:.1f} s)", flush=True)
         if ended == "failed":
+            failed.append(name)
             print(words, flush=True)
         elif ended == "passed" and options.verbose:
             for line in words.splitlines():
@@ -151,6 +152,8 @@ def main():
     print("\nslowest")
     for name in sorted(took, key=took.get, reverse=True)[:SLOWEST]:
         print(f"{took[name]:8.1f} s {cpu[name]:8.1f} CPU-s  {name}")
+    for name in failed:
+        print(f"FAILED: {name}")
     print(", ".join(f"{count} {ended}" for ended, count in counts.items()))
     return 1 if counts["failed"] else 0
 

@@ -55,11 +55,13 @@ double half_unit(ElementType type) { return std::ldexp(1.0, -format_of(type).fra
 double score_rounding(double largest_score) { return 0x1p-20 * (1 + largest_score); }
 
 /// How far O may be from what a flawed kernel in exact arithmetic gives: the bound on the right
-/// value, and for what the flaw makes larger, P rounded in each of its terms, O once.
+/// value, and for what the flaw makes larger, P rounded in each of its terms, O once. A sum of
+/// nothing is zero.
 double tolerance_of_o(const OutputValue& value, double predicted, double magnitude, double score,
                       ElementType type) {
   const double smallest =
       std::ldexp(1.0, format_of(type).min_exponent - format_of(type).fraction_bits);
+  if (magnitude == 0) return smallest;
   return (std::isfinite(value.bound) ? 2 * value.bound : 0) +
          (half_unit(operand_type(type)) + score_rounding(score)) * magnitude +
          2 * half_unit(type) * std::abs(predicted) + smallest;
@@ -248,11 +250,12 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
   FlawTrial trial;
   if (misses_the_worst(flaw, inputs, rows)) return trial;
   enum class Tells : std::uint8_t { flawed, spared, nothing };
-  const auto compare_with = [&](const OutputValue& value, double predicted, double allowed,
-                                double allowed_of_right) {
+  // `read`: what the kernel stored, where others read other bits.
+  const auto compare_with = [&](const OutputValue& value, double read, double predicted,
+                                double allowed, double allowed_of_right) {
     // A NaN that is predicted says nothing of where one comes from.
     const bool fits =
-        !value.unwritten && !std::isnan(predicted) && is_held(value.got, predicted, allowed);
+        !value.unwritten && !std::isnan(predicted) && is_held(read, predicted, allowed);
     const bool telling = value.unwritten || !is_held(value.got, value.want, allowed_of_right);
     if (value.wrong() && telling) {
       ++trial.decisive;
@@ -270,24 +273,22 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
     const double score = planned.largest_score;
     const FlawTrial before = trial;
     for (std::size_t col = 0; col < row.o.size(); ++col) {
-      OutputValue o = row.o[col];
-      // Of bits that are of another type, what they were stored as is compared.
-      if (plan.o_type != dtype && !o.unwritten) {
-        o.got = value_of(plan.o_type, round_to(dtype, o.got));
-      }
+      const OutputValue& o = row.o[col];
+      const double read =
+          plan.o_type == dtype ? o.got : value_of(plan.o_type, round_to(dtype, o.got));
       const double magnitude = planned.magnitude[col];
       const double predicted = as_stored(plan.o_type, planned.o[col]);
       const Tells tells =
-          compare_with(o, predicted, tolerance_of_o(o, predicted, magnitude, score, dtype),
+          compare_with(o, read, predicted, tolerance_of_o(o, predicted, magnitude, score, dtype),
                        tolerance_of_o(o, o.want, magnitude, score, dtype));
       const auto at = static_cast<std::int64_t>(col);
       if (tells == Tells::flawed) trial.flawed_columns.push_back(at);
       if (tells == Tells::spared) trial.spared_columns.push_back(at);
     }
     if (row.lse) {
-      const Tells tells =
-          compare_with(*row.lse, planned.lse, tolerance_of_lse(*row.lse, planned.lse, score),
-                       tolerance_of_lse(*row.lse, row.lse->want, score));
+      const Tells tells = compare_with(*row.lse, row.lse->got, planned.lse,
+                                       tolerance_of_lse(*row.lse, planned.lse, score),
+                                       tolerance_of_lse(*row.lse, row.lse->want, score));
       trial.flawed_lse += tells == Tells::flawed;
       trial.spared_lse += tells == Tells::spared;
       trial.denied_lse += tells == Tells::spared && trial.decisive > before.decisive;

@@ -67,7 +67,7 @@ void PlanInputs::Sums::bring_by(const PartPowers& powers, const PartKeys& keys,
     const double own_l = l / weight(peak, m);
     factors.emplace_back(
         std::exp((powers.in_o - 1) * (peak - m)) * std::pow(own_l, powers.sums_in_o),
-        std::exp((powers.in_l - 1) * (peak - m)));
+        std::exp((powers.in_l - 1) * (peak - m)) * std::pow(own_l, powers.sums_in_l));
   }
   for (std::size_t i = 0; i < in_o.size(); ++i) {
     in_o[i] *= factors[keys.of(i)].first;

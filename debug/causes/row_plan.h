@@ -65,12 +65,12 @@ enum class Combine : std::uint8_t {
 };
 
 /// What parts of the keys get where they are put together: 2^(m_i − m), which each brings to the
-/// common maximum, to these powers, in the sum of O and in that of l; in O's also l_i to a power.
-/// Those before `first` are brought there as they should be.
+/// common maximum, to these powers, in the sum of O and in that of l; also l_i to powers. Those
+/// before `first` are brought there as they should be.
 struct PartPowers {
-  double in_o = 1, in_l = 1, sums_in_o = 0;
+  double in_o = 1, in_l = 1, sums_in_o = 0, sums_in_l = 0;
   std::size_t first = 0;
-  bool right() const { return in_o == 1 && in_l == 1 && sums_in_o == 0; }
+  bool right() const { return in_o == 1 && in_l == 1 && sums_in_o == 0 && sums_in_l == 0; }
 };
 
 /// A warp that puts the parts together, one to a lane: over which of its lanes it takes the maximum

@@ -130,10 +130,10 @@ reference::OnlineBlock Judge::reference_of(std::int64_t block) const {
 }
 
 bool Judge::lacks_outputs() const {
-  // A kernel may leave no lse, and then says so in its table.
-  const bool owes_lse = !dump_.find_site("o_final") || dump_.find_site("lse");
-  return stores_outputs(gate_) && !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse));
+  return stores_outputs(gate_) && !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse()));
 }
+
+bool Judge::owes_lse() const { return !dump_.find_site("o_final") || dump_.find_site("lse"); }
 
 const SiteSlots* Judge::slots(SiteId id) const {
   const std::optional<SiteSlots>& found = slots_[static_cast<std::size_t>(id)];

@@ -55,6 +55,8 @@ class Judge {
   const std::vector<SiteId>& foreign_sites() const { return foreign_sites_; }
   /// Whether the gate owes outputs and the dump lacks one.
   bool lacks_outputs() const;
+  /// Whether the kernel writes a log-sum-exp: one that writes none says so in its table.
+  bool owes_lse() const;
   /// The stage that makes the outputs.
   Stage last_stage() const { return last_stage_; }
 

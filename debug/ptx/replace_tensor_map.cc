@@ -52,6 +52,13 @@ void check_map(Warp& warp, Warp::Access access, std::uint32_t mask, Pointers poi
   }
 }
 
+/// A map of bytes that are zero has one dimension: the rank is given less one. Triton leaves it so.
+TensorMapBytes of_zeroes(TensorMapBytes map) {
+  map.mark = TensorMapBytes::magic;
+  map.rank = 1;
+  return map;
+}
+
 /// Nothing is wrong: nullptr.
 const char* replace(TensorMapBytes& map, Field field, std::size_t ord, std::uint64_t value) {
   switch (field) {
@@ -104,7 +111,7 @@ Flow replace_field(Warp& warp, const Instruction& in, std::uint32_t mask) {
     std::byte* at = pointers[static_cast<std::size_t>(lane)];
     TensorMapBytes map;
     std::memcpy(&map, at, map_bytes);
-    if (map.mark == 0) map.mark = TensorMapBytes::magic;  // made of zeroes
+    if (map.mark == 0) map = of_zeroes(map);
     const char* fault = map.mark == TensorMapBytes::magic
                             ? replace(map, field, in.vector,
                                       wide ? warp.lanes<std::uint64_t>(in.s[1])[lane]

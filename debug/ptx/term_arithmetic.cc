@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "debug/ptx/term_replay.h"
@@ -126,6 +127,14 @@ TermId TermReplay::choose(const TermStep& step, int part) {
   return chosen;
 }
 
+/// Whether a number is what kernels have in the place of minus infinity, or its negative: what was
+/// added to it counts for nothing.
+bool TermReplay::is_beyond_scores(const TermStep& step) const {
+  constexpr float least = 1e30f;
+  return step.to == 4 && step.numbers == 1 &&
+         std::abs(std::bit_cast<float>(recording_->result(*step_, 0, lane_))) >= least;
+}
+
 TermId TermReplay::arithmetic(const TermStep& step, int part) {
   const auto source = [&](int i) { return term(in_->s[i], lane_, step.from, part, step.numbers); };
   switch (step.action) {
@@ -136,9 +145,9 @@ TermId TermReplay::arithmetic(const TermStep& step, int part) {
     case TermAction::convert_halves:
       return source(0);
     case TermAction::add:
-      return sum(source(0), source(1), step, {0, 1});
+      return is_beyond_scores(step) ? no_term : sum(source(0), source(1), step, {0, 1});
     case TermAction::subtract:
-      return terms_.add(source(0), terms_.negate(source(1)));
+      return is_beyond_scores(step) ? no_term : terms_.add(source(0), terms_.negate(source(1)));
     case TermAction::multiply:
       return multiply(step, part, 0, 1);
     case TermAction::fuse:

@@ -53,6 +53,10 @@ void TermReplay::note_factors(const Lines& a, const Lines& b) {
     weights_of_zero_ += terms_.is_sum(a.terms[k]) && b.terms[k] == no_term;
   }
   for (const Lines* lines : factors_) {
+    // A product of P·V with weights puts parts together.
+    if (std::ranges::any_of(lines->terms, [&](TermId id) { return terms_.is_output(id); })) {
+      (*of_program_)[step_->instruction].made.merges = true;
+    }
     if (!lines->terms.empty()) note_column(lines->terms.front());
     // The keys side by side, of a product of Q and K.
     std::optional<std::int64_t> shift;

@@ -55,11 +55,12 @@ FactorFit fit_of(const std::vector<Compared>& pairs) {
 class NumberJudging {
  public:
   NumberJudging(const Provenance& provenance, const Problem& problem, const Inputs& inputs,
-                const std::vector<std::int64_t>& wrong, bool rough)
+                const WrongRows& wrong, bool rough)
       : provenance_(provenance),
         p_(problem),
         truth_(problem, inputs),
-        wrong_(wrong.begin(), wrong.end()),
+        wrong_(wrong.rows.begin(), wrong.rows.end()),
+        log_sums_(wrong.log_sums),
         rough_(rough) {
     // Of several instructions for a line the last one of a kind makes the number: expf and logf put
     // theirs together of parts. With it, those that do the same for other elements.
@@ -85,6 +86,8 @@ class NumberJudging {
     std::set<std::string> kinds;
     for (const auto& [value, term] : made.values) kinds.insert(term.kind);
     for (const std::string& kind : kinds) {
+      // A log-sum-exp that is rough has nothing of O in it.
+      if (kind == "output" && rough_ && !log_sums_) continue;
       const Judged own = judge(made, kind);
       if (own.fault || (!own.is_known && judge_all(made.line, kind).fault)) return kind;
     }
@@ -234,7 +237,7 @@ class NumberJudging {
   const Problem& p_;
   TermTruth truth_;
   std::set<std::int64_t> wrong_;
-  bool rough_;
+  bool log_sums_, rough_;
   std::map<Key, Provenance::Made> last_;  ///< of those that do the same
   std::map<Key, Judged> judged_;          ///< those
 };
@@ -242,8 +245,7 @@ class NumberJudging {
 }  // namespace
 
 std::optional<TermFault> judge_numbers(const Provenance& provenance, const Problem& problem,
-                                       const Inputs& inputs, const std::vector<std::int64_t>& wrong,
-                                       bool rough) {
+                                       const Inputs& inputs, const WrongRows& wrong, bool rough) {
   NumberJudging judging(provenance, problem, inputs, wrong, rough);
   // Sums are made of weights, and these of scores: who is wrong first may be wrong because of them,
   // as what was summed up so far is rescaled.

@@ -38,12 +38,11 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
   if (may_vanish) judged.fault.reset();
   if (!judged.fault && judged.is_whole) {
     const Inputs inputs = inputs_of(of->dump);
-    judged.fault =
-        judge_numbers(provenance, problem, inputs, of->wrong.rows, how == Precision::lost);
+    judged.fault = judge_numbers(provenance, problem, inputs, of->wrong, how == Precision::lost);
     // What is right but for rounding may be too rough, before P is rounded.
     const bool rounds = judged.fault && judged.fault->cause == Cause::precision_lost;
     if ((!judged.fault || rounds) && how == Precision::open) {
-      auto rough = judge_numbers(provenance, problem, inputs, of->wrong.rows, true);
+      auto rough = judge_numbers(provenance, problem, inputs, of->wrong, true);
       // Weights are rounded to the inputs' type as they may be: what is too rough comes behind
       // them.
       if (rough && rough->of_weights) rough->stage = Stage::pv;

@@ -61,8 +61,9 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   return own;
 }
 
-/// In the order in which they are tried: the shapes of the probe; with heads that the kernel is
-/// known to take, or with usual numbers of them; of the lengths that it is known to take.
+/// In the order in which they are tried: the shapes of the probe, also with more keys; with heads
+/// that the kernel is known to take, or with usual numbers of them; of the lengths that it is known
+/// to take.
 std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
   std::vector<Problem> shapes;
   std::vector<std::string> texts = {probe.options.shape};
@@ -70,25 +71,16 @@ std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
   for (const std::string& text : texts) {
     if (!text.empty()) shapes.push_back(parse_shape(probe.options.preset, text, false));
   }
-  std::vector<std::pair<std::int64_t, std::int64_t>> heads;
-  for (const Problem& taken : taken_) {
-    const std::pair own(taken.heads, taken.heads_kv);
-    if (taken.heads > 1 && std::ranges::find(heads, own) == heads.end()) heads.push_back(own);
-  }
-  // Compiled for a number of heads, or of those that share keys.
-  if (taken_.empty())
-    heads = {{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 4}, {8, 8}, {8, 2}, {16, 16}, {32, 32}, {32, 8}};
-  const auto with_heads = [&](const std::vector<Problem>& some) {
-    std::vector<Problem> more;
-    for (const auto& [own, kv] : heads) {
-      for (Problem shape : some) {
-        shape.heads = own;
-        shape.heads_kv = kv;
-        more.push_back(shape);
-      }
+  std::vector<Problem> more_keys;
+  for (const std::int64_t step : {64, 128}) {
+    for (Problem shape : shapes) {
+      const bool is_square = shape.len_q == shape.len_kv;
+      if (shape.len_kv % step == 0) continue;
+      shape.len_kv += step - shape.len_kv % step;
+      if (is_square) shape.len_q = shape.len_kv;
+      more_keys.push_back(shape);
     }
-    return more;
-  };
+  }
   std::vector<Problem> of_known_lengths;
   for (Problem shape : shapes) {
     for (const Problem& taken : taken_) {
@@ -98,10 +90,43 @@ std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
     }
   }
   for (const std::vector<Problem>& some :
-       {with_heads(shapes), of_known_lengths, with_heads(of_known_lengths)}) {
+       {more_keys, with_known_heads(shapes), with_known_heads(more_keys), of_known_lengths,
+        with_known_heads(of_known_lengths)}) {
     for (const Problem& shape : some) texts.push_back(shape_option(shape));
   }
   return texts;
+}
+
+/// First as many heads that share keys as are known to, as often as in the shape.
+std::vector<Problem> ProbeRuns::with_known_heads(const std::vector<Problem>& shapes) const {
+  std::vector<std::pair<std::int64_t, std::int64_t>> heads;
+  const auto add = [](auto& all, const auto& one) {
+    if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+  };
+  std::vector<std::int64_t> groups;
+  for (const Problem& taken : taken_) {
+    if (taken.heads > 1) add(heads, std::pair(taken.heads, taken.heads_kv));
+    if (taken.heads > 1) add(groups, taken.heads / taken.heads_kv);
+  }
+  // Compiled for a number of heads, or of those that share keys.
+  if (taken_.empty())
+    heads = {{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 4}, {8, 8}, {8, 2}, {16, 16}, {32, 32}, {32, 8}};
+  std::vector<Problem> all;
+  for (const std::int64_t group : groups) {
+    for (Problem shape : shapes) {
+      if (shape.heads_kv == 1 || shape.heads == group * shape.heads_kv) continue;
+      shape.heads = group * shape.heads_kv;
+      all.push_back(shape);
+    }
+  }
+  for (const auto& [own, kv] : heads) {
+    for (Problem shape : shapes) {
+      shape.heads = own;
+      shape.heads_kv = kv;
+      all.push_back(shape);
+    }
+  }
+  return all;
 }
 
 std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {

@@ -52,6 +52,7 @@ class ProbeRuns {
 
  private:
   std::vector<std::string> shapes_near(const Probe& probe) const;
+  std::vector<Problem> with_known_heads(const std::vector<Problem>& shapes) const;
 
   int threads_;
   Location& location_;

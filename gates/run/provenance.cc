@@ -245,7 +245,8 @@ Provenance read_provenance(const std::string& path) {
 bool Provenance::Placed::is_whole(std::int64_t tile_rows, std::int64_t length, std::int64_t columns,
                                   std::int64_t element_bytes) const {
   columns = std::min<std::int64_t>(columns, ptx::Placements::most);
-  if (at.empty()) return false;
+  // What lies behind the end of the last tile may be left out, or filled with zeros.
+  if (at.empty() || length % tile_rows != 0) return false;
   const std::int64_t first_row = at.begin()->first.first;
   std::map<std::int64_t, std::vector<std::int64_t>> tiles;
   for (const auto& [element, place] : at) {
@@ -255,8 +256,7 @@ bool Provenance::Placed::is_whole(std::int64_t tile_rows, std::int64_t length, s
     const auto elements = std::ssize(tile.second);
     const auto [first, last] = std::ranges::minmax(tile.second);
     const bool may_end = tiles.size() > 1 && &tile == &*tiles.rbegin();
-    const bool is_full =
-        may_end ? elements % columns == 0 : elements == std::min(tile_rows, length) * columns;
+    const bool is_full = may_end ? elements % columns == 0 : elements == tile_rows * columns;
     return is_full && last - first < tile_rows * columns * element_bytes;
   });
 }

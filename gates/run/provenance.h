@@ -71,7 +71,7 @@ struct Provenance {
     std::int64_t room = 0;
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> at;
     /// Whether all rows of each tile that there is are there, as far as they are kept, within the
-    /// bytes of one. `length`: rows of Q, or K and V.
+    /// bytes of one. `length`: rows of Q, or K and V; no multiple of a tile's: false.
     bool is_whole(std::int64_t tile_rows, std::int64_t length, std::int64_t columns,
                   std::int64_t element_bytes) const;
     /// Whether some of the columns, as far as they are kept, are there in no row.

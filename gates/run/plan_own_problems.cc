@@ -1,0 +1,61 @@
+// Problems for what some kernels do, and what they are built for.
+#include "gates/run/planner.h"
+
+namespace lanescope {
+
+void Planner::add_items() {
+  constexpr int heads = 136;  // more than the 132 blocks of an H200
+  Probe& items = add("several items per block",
+                     "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
+  items.checked = items.large = true;
+  if (!any_width() || !has_head_dim(given_, 128)) return;
+  // Wide rows leave less room for items to wait in; of e4m3 each head has scales of its own.
+  Probe& wide = add("several items per block, a head dimension of 128",
+                    "h=" + std::to_string(heads) + "," + length_text(br_, bc_));
+  set_d(wide, 128);
+  wide.large = true;
+  const std::vector<std::string> types = other_types(given_);
+  if (std::ranges::find(types, "e4m3") != types.end()) wide.options.dtype = "e4m3";
+}
+
+void Planner::add_splits() {
+  Probe& several = with_splits(3, add("several splits", length_text(br_, 6 * bc_)));
+  several.checked = several.broad = true;
+  with_splits(3, add("large scores in several splits", length_text(br_, 6 * bc_))).options.input =
+      "large";
+  with_splits(4, add("more splits than tiles", length_text(br_, 2 * bc_)));
+  with_splits(most_tiles,
+              add("more splits than a warp has lanes", length_text(1, most_tiles * bc_)));
+  with_splits(3, add_causal("causal, splits that some rows do not see",
+                            length_text(2 * side_, 2 * side_ + br_ / 2)));
+  with_splits(2, add_causal("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc_)))
+      .checked = true;
+  with_splits(2, add_causal("groups of heads that need several tiles",
+                            "b=2,h=8,hkv=2," + length_text(br_ / 4 + 1, 4 * bc_)));
+  with_splits(2, add_causal("a tile that begins with the last row of a head",
+                            "h=2,hkv=1," + length_text(br_ + 1, 2 * bc_)));
+}
+
+void Planner::add_other_modules(bool combines) {
+  Probe& padded = add("a padded head dimension", length_text(br_, 2 * bc_));
+  padded.other_shapes.push_back(shape_text(length_text(2 * side_, 2 * side_)));
+  set_d(padded, head_dim_ * 5 / 8);
+  for (const std::string& type : other_types(given_)) {
+    Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 2 * bc_));
+    probe.checked = true;
+    probe.options.dtype = type;
+  }
+  if (any_width() && has_head_dim(given_, 128)) {
+    set_d(add_causal("a head dimension of 128",
+                     "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)),
+          128);
+  }
+  for (const auto& [rows, keys] : other_tiles(given_, br_, bc_)) {
+    Probe& probe = add_causal("tiles of " + tile_text(rows, keys),
+                              "h=2,hkv=1," + length_text(rows + rows / 2, 3 * keys + keys / 2));
+    probe.options.tile_shape = tile_text(rows, keys);
+    if (combines) with_splits(2, probe);
+  }
+}
+
+}  // namespace lanescope

@@ -60,7 +60,7 @@ class NumberJudging {
         p_(problem),
         truth_(problem, inputs),
         wrong_(wrong.rows.begin(), wrong.rows.end()),
-        log_sums_(wrong.log_sums),
+        any_log_sum_(wrong.any_log_sum),
         rough_(rough) {
     // Of several instructions for a line the last one of a kind makes the number: expf and logf put
     // theirs together of parts. With it, those that do the same for other elements.
@@ -87,7 +87,7 @@ class NumberJudging {
     for (const auto& [value, term] : made.values) kinds.insert(term.kind);
     for (const std::string& kind : kinds) {
       // A log-sum-exp that is rough has nothing of O in it.
-      if (kind == "output" && rough_ && !log_sums_) continue;
+      if (kind == "output" && rough_ && any_log_sum_) continue;
       const Judged own = judge(made, kind);
       if (own.fault || (!own.is_known && judge_all(made.line, kind).fault)) return kind;
     }
@@ -237,7 +237,7 @@ class NumberJudging {
   const Problem& p_;
   TermTruth truth_;
   std::set<std::int64_t> wrong_;
-  bool log_sums_, rough_;
+  bool any_log_sum_, rough_;
   std::map<Key, Provenance::Made> last_;  ///< of those that do the same
   std::map<Key, Judged> judged_;          ///< those
 };

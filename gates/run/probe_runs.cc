@@ -97,7 +97,7 @@ std::vector<std::string> ProbeRuns::shapes_near(const Probe& probe) const {
   return texts;
 }
 
-/// First as many heads that share keys as are known to, as often as in the shape.
+/// Of a shape whose heads share keys, first as many that do as are known to, as often.
 std::vector<Problem> ProbeRuns::with_known_heads(const std::vector<Problem>& shapes) const {
   std::vector<std::pair<std::int64_t, std::int64_t>> heads;
   const auto add = [](auto& all, const auto& one) {
@@ -114,7 +114,8 @@ std::vector<Problem> ProbeRuns::with_known_heads(const std::vector<Problem>& sha
   std::vector<Problem> all;
   for (const std::int64_t group : groups) {
     for (Problem shape : shapes) {
-      if (shape.heads_kv == 1 || shape.heads == group * shape.heads_kv) continue;
+      const bool share_keys = shape.heads_kv > 1 && shape.heads > shape.heads_kv;
+      if (!share_keys || shape.heads == group * shape.heads_kv) continue;
       shape.heads = group * shape.heads_kv;
       all.push_back(shape);
     }

@@ -20,7 +20,9 @@ WrongRows wrong_rows(const Dump& dump, const DiffReport& report) {
   for (const OutputRow& row : output_rows(scene, std::nullopt, Rows::all)) {
     if (!row.wrong()) continue;
     wrong.rows.push_back((row.batch * p.heads + row.head) * p.len_q + row.query);
-    wrong.log_sums = wrong.log_sums && row.lse && !row.lse->wrong();
+    const bool of_log_sum = row.lse && row.lse->wrong();
+    wrong.any_log_sum = wrong.any_log_sum || of_log_sum;
+    wrong.log_sums = wrong.log_sums && row.lse && !of_log_sum;
   }
   wrong.log_sums = wrong.log_sums && wrong.rows.size() >= 4;
   return wrong;

@@ -13,7 +13,8 @@ namespace lanescope {
 /// Rows of the outputs that are wrong, counted over batches and heads.
 struct WrongRows {
   std::vector<std::int64_t> rows;
-  bool log_sums = true;  ///< their log-sum-exps are right
+  bool log_sums = true;      ///< their log-sum-exps are right
+  bool any_log_sum = false;  ///< one of those is wrong
 };
 
 /// A run on the SIMT machine whose outputs are wrong, ready to be done once more.

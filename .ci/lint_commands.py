@@ -3,7 +3,6 @@
 modules of one gate of every kernel; prints them. What Meson writes to include several of ours is put together once
 more, in FOLDER: what they include is most of what a linter reads."""
 
-import itertools
 import json
 import os
 import pathlib
@@ -12,8 +11,8 @@ import shlex
 import sys
 
 MODULE = re.compile(r"gates/\w+\.fused\.f16\.d64\.64x64\.sim\.so\.p/")
-UNITY = re.compile(r"(?P<folder>.*)\.p/[^/]*-unity\d+\.cpp")
-AT_ONCE = 2  # sources of Meson's; with more of them, names of ours meet
+UNITY = re.compile(r".*\.(a|so)[\d.]*\.p/[^/]*-unity\d+\.cpp")  # of a library: programs have a main function each
+AT_ONCE = 4  # sources of Meson's; each unit takes half a minute
 
 
 def compile_commands(build):
@@ -30,21 +29,19 @@ def compile_commands(build):
 
 
 def together(commands, folder):
-    """The sources of a library by twos, each a source of its own in `folder`, with the first one's command."""
-    of_library = lambda item: match["folder"] if (match := UNITY.fullmatch(item[0][0])) else item[0][0]
-    for library, items in itertools.groupby(sorted(commands.items()), of_library):
-        items = list(items)
-        for i in range(0, len(items), AT_ONCE):
-            some = items[i:i + AT_ONCE]
-            (source, _), command = some[0]
-            if len(some) > 1 and UNITY.fullmatch(source):
-                words = shlex.split(command["command"])
-                own = folder / f"{pathlib.Path(library).name}.{i}.cpp"
-                own.write_text("".join(f'#include "{other}"\n' for (other, _), _ in some))
-                words[words.index(command["file"])] = str(own)
-                yield {**command, "file": str(own), "command": shlex.join(words)}
-            else:
-                yield from (command for _, command in some)
+    """The sources of libraries by fours, each four a source of its own in `folder`, with the first one's command and
+    what the others have of folders; then the rest."""
+    of_libraries = sorted(source for source, _ in commands if UNITY.fullmatch(source))
+    for i in range(0, len(of_libraries), AT_ONCE):
+        some = of_libraries[i:i + AT_ONCE]
+        own = folder / f"{i}.cpp"
+        own.write_text("".join(f'#include "{source}"\n' for source in some))
+        first, *others = (commands.pop((source, False)) for source in some)
+        words = shlex.split(first["command"])
+        words[words.index(first["file"])] = str(own)
+        words += [word for other in others for word in shlex.split(other["command"]) if word.startswith(("-I", "-isystem"))]
+        yield {**first, "file": str(own), "command": shlex.join(words)}
+    yield from commands.values()
 
 
 def main():

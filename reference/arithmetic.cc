@@ -88,7 +88,7 @@ Bounded rounded(const Bounded& x, ElementType type) {
   const double absolute = std::ldexp(1.0, format.min_exponent - format.fraction_bits - 1);
   const double largest = value_of(type, format.max_bits);
   const double overflow = largest + (largest - value_of(type, format.max_bits - 1)) / 2;
-  const double beyond = value_of(type, round_to(type, std::numeric_limits<double>::infinity()));
+  const double beyond = held_as(type, std::numeric_limits<double>::infinity());
   const auto held = [&](double value, double error) {
     return std::abs(value) - error >= overflow ? std::copysign(beyond, value) : value;
   };
@@ -102,7 +102,7 @@ Bounded rounded(const Bounded& x, ElementType type) {
 }
 
 Array round_values(const Array& x, ElementType type) {
-  return x.map([type](double value) { return value_of(type, round_to(type, value)); });
+  return x.map([type](double value) { return held_as(type, value); });
 }
 
 Array load_rows(const Tensor& tensor, std::int64_t first, std::int64_t rows, std::int64_t height,

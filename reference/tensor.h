@@ -93,5 +93,9 @@ struct Tensor {
 std::uint32_t round_to(ElementType type, double value);
 /// The value of `bits` read as `type`.
 double value_of(ElementType type, std::uint32_t bits);
+/// What is left of a value in a tensor of this type: the nearest number, as round_to has it.
+inline double held_as(ElementType type, double value) {
+  return value_of(type, round_to(type, value));
+}
 
 }  // namespace lanescope

@@ -36,7 +36,7 @@ struct Writing {
 };
 
 float through(ElementType type, float x) {
-  return static_cast<float>(value_of(type, round_to(type, x)));
+  return static_cast<float>(held_as(type, x));
 }
 float to_f16(float x) { return through(ElementType::f16, x); }
 float to_bf16(float x) { return through(ElementType::bf16, x); }

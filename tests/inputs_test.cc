@@ -64,7 +64,7 @@ TEST_CASE("inputs: conversions round once, to nearest even, from double") {
   for (const ElementType type :
        {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::e4m3}) {
     const double quiet = std::numeric_limits<double>::quiet_NaN();
-    CHECK(std::isnan(value_of(type, round_to(type, quiet))));
+    CHECK(std::isnan(held_as(type, quiet)));
     CHECK(round_to(type, 0) == 0);
   }
 }

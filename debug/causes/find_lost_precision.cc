@@ -83,7 +83,7 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
     if (type == held) continue;  // which says nothing
     std::vector<double> rounded;
     for (const Element& e : scene.elements()) {
-      const bool exact = value_of(type, round_to(type, e.got)) == e.got;
+      const bool exact = held_as(type, e.got) == e.got;
       if (e.wrong) rounded.push_back(exact ? 1 : 0);
     }
     if (std::count(rounded.begin(), rounded.end(), 1) == std::ssize(rounded)) {

@@ -75,7 +75,7 @@ double tolerance_of_lse(const OutputValue& value, double predicted, double score
 /// As O holds it: what is beyond the range of its type is infinite.
 double as_stored(ElementType dtype, double o) {
   const ElementType type = dtype == ElementType::e4m3 ? ElementType::f16 : dtype;
-  const double stored = value_of(type, round_to(type, o));
+  const double stored = held_as(type, o);
   return std::isinf(stored) ? stored : o;
 }
 

@@ -6,11 +6,7 @@
 #include "debug/causes/truncation.h"
 
 namespace lanescope {
-namespace {
-
-double kept(ElementType type, double x) { return value_of(type, round_to(type, x)); }
-
-}  // namespace
+namespace {}  // namespace
 
 void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
   const double root = std::sqrt(static_cast<double>(info.problem.d));
@@ -30,7 +26,7 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
     for (const auto& [what, factor] : units) {
       add(Stage::qk, what + (" are rounded to " + name), 1, [=, factor = factor](RowPlan& plan) {
         plan.score_kept = [=](double s) {
-          return std::isfinite(s) ? kept(type, s * factor) / factor : s;
+          return std::isfinite(s) ? held_as(type, s * factor) / factor : s;
         };
       });
     }
@@ -38,13 +34,13 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
       add(Stage::qk,
           "q.k is summed up in " + name + (sums == 2 ? ", even and odd columns apart" : ""), 1,
           [=](RowPlan& plan) {
-            plan.dot_kept = [=](double sum) { return kept(type, sum); };
+            plan.dot_kept = [=](double sum) { return held_as(type, sum); };
             plan.dot_sums = sums;
           });
     }
     if (type != info.dtype) {
       add(Stage::softmax, "P is rounded to " + name, 1,
-          [=](RowPlan& plan) { plan.p_kept = [=](double p) { return kept(type, p); }; });
+          [=](RowPlan& plan) { plan.p_kept = [=](double p) { return held_as(type, p); }; });
     }
     add(Stage::softmax, "P is truncated to " + name + ", not rounded, in O and l", 1,
         [=](RowPlan& plan) {
@@ -52,7 +48,7 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
           plan.sums_kept = true;
         });
     add(Stage::pv, "O is rounded to " + name + " after every tile", 1,
-        [=](RowPlan& plan) { plan.o_kept = [=](double o) { return kept(type, o); }; });
+        [=](RowPlan& plan) { plan.o_kept = [=](double o) { return held_as(type, o); }; });
     for (const int sums : {1, 2, 4}) {
       for (const bool divided : {false, true}) {
         add(Stage::pv,
@@ -60,7 +56,7 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
                 (sums > 1 ? ", in " + std::to_string(sums) + " sums that take turns at the keys"
                           : ""),
             1 + (sums > 1) + divided, [=](RowPlan& plan) {
-              plan.o_kept = [=](double o) { return kept(type, o); };
+              plan.o_kept = [=](double o) { return held_as(type, o); };
               plan.o_sums = sums;
               plan.o_kept_divided = divided;
             });

@@ -12,8 +12,6 @@ namespace {
 
 using Query = Recurrence::Query;
 
-double kept(ElementType type, double x) { return value_of(type, round_to(type, x)); }
-
 /// A number near the middle between two that the type has may be rounded to either: a power of a
 /// score of this magnitude, in f32, is off by less, relatively.
 double power_rounding(double score) { return 0x1p-20 * (1 + score); }
@@ -24,10 +22,10 @@ void set(const Recurrence& variant, ElementType type, double lean, RowPlan& plan
     // As the kernel has it, in f32.
     const float scale = static_cast<float>(plan.scale) *
                         (variant.query == Query::rounded_base_2 ? 1.44269504F : 1.0F);
-    plan.q_kept = [=](double q) { return kept(type, static_cast<float>(q) * scale) / scale; };
+    plan.q_kept = [=](double q) { return held_as(type, static_cast<float>(q) * scale) / scale; };
   }
   if (variant.sum_of_rounded) {
-    plan.p_kept = [=](double p) { return kept(type, p * (1 + lean)); };
+    plan.p_kept = [=](double p) { return held_as(type, p * (1 + lean)); };
     plan.sums_kept = true;
     plan.downwards = !variant.order.empty();
     plan.keys_per_chain = variant.keys_per_chain;

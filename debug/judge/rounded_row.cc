@@ -16,7 +16,7 @@ double rounded_to(double x, Rounding to) {
     const std::uint32_t own = round_to(ElementType::f32, x);
     return value_of(ElementType::f32, (own + more) & 0xffffe000u);
   };
-  const auto through = [&](ElementType type) { return value_of(type, round_to(type, x)); };
+  const auto through = [&](ElementType type) { return held_as(type, x); };
   switch (to) {
     case Rounding::none:
       break;

@@ -105,7 +105,7 @@ ModuleName parse_name(std::string_view text) {
 }
 
 /// The declared modules of a kernel: those of all take longer to parse than most commands do.
-std::vector<ModuleName> modules_of(const std::string& kernel) {
+std::vector<ModuleName> modules_of_kernel(const std::string& kernel) {
   std::vector<ModuleName> parsed;
   for (const std::string& name : catalogue().modules) {
     if (kernel_of(name) == kernel) parsed.push_back(parse_name(name));
@@ -199,7 +199,7 @@ std::vector<std::string> declared_backends() {
 }
 
 std::vector<std::string> declared_dtypes(const std::string& kernel) {
-  return distinct(modules_of(kernel),
+  return distinct(modules_of_kernel(kernel),
                   [](const ModuleName& m) { return std::string(name_of(m.dtype)); });
 }
 
@@ -234,7 +234,7 @@ ModuleName choose_module(const ModuleWish& wish) { return choose_tiles(wish).fro
 
 std::vector<ModuleName> choose_tiles(const ModuleWish& wish) {
   demand_kernel(wish.kernel);
-  std::vector<ModuleName> left = modules_of(wish.kernel);
+  std::vector<ModuleName> left = modules_of_kernel(wish.kernel);
   narrow(
       left, "kernel " + wish.kernel + " has no gate '" + name_of(wish.gate) + "' in this build",
       [&](const ModuleName& m) { return m.gate == wish.gate; },

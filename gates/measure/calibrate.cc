@@ -16,7 +16,7 @@
 namespace lanescope {
 namespace {
 
-void run_on(const std::string& backend, ProbeRun& run) {
+void run_on(const std::string& backend, ProbeLaunch& run) {
   const std::filesystem::path path = build_module("probes." + backend);
   ModuleStatus status = ModuleStatus::refused;
   const auto count = [](int number) { return static_cast<std::size_t>(number); };
@@ -126,7 +126,7 @@ Calibration calibrate(const std::string& backend, const simt::RuleSet& rules) {
     std::memset(probe.mma, 0xb1, sizeof probe.mma);
     std::memset(probe.wmma, 0xb1, sizeof probe.wmma);
   }
-  ProbeRun run{};
+  ProbeLaunch run{};
   run.products = probes.products.data();
   run.functions = probes.functions.data();
   run.product_count = static_cast<int>(probes.products.size());

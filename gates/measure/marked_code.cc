@@ -56,7 +56,7 @@ std::string toolkit_program(const std::string& name) {
 }
 
 /// "sm_90" of the directive .target.
-std::string target_of(const fs::path& ptx) {
+std::string target_in(const fs::path& ptx) {
   const std::string text = read_file(ptx);
   const std::size_t at = text.find(".target ");
   if (at == text.npos) throw UsageError(ptx.string() + " has no .target: is this PTX at all?");
@@ -126,7 +126,7 @@ std::vector<MachineCode> compile(const fs::path& ptx) {
   const ScratchFolder scratch;
   const fs::path cubin = scratch.path / "kernel.cubin";
   const ProgramOutcome done =
-      run_program({ptxas, "-v", "-arch=" + target_of(ptx), ptx.string(), "-o", cubin.string()}, -1);
+      run_program({ptxas, "-v", "-arch=" + target_in(ptx), ptx.string(), "-o", cubin.string()}, -1);
   if (done.code != 0) throw UsageError("ptxas refuses " + ptx.string() + ":\n" + done.err);
   const auto sections = elf_sections(read_file(cubin));
   if (sections.empty()) throw EnvironmentError("what ptxas has written is no ELF file");

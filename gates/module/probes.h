@@ -28,7 +28,7 @@ struct FunctionProbe {
 };
 
 /// What the modules probes.sim and probes.cuda do; the outputs of the probes are filled in.
-struct ProbeRun {
+struct ProbeLaunch {
   ProductProbe* products;
   FunctionProbe* functions;
   int product_count, function_count;
@@ -36,7 +36,7 @@ struct ProbeRun {
   char device[256], arch[32];  ///< out: "NVIDIA H200", "sm_90"
   char message[1024];          ///< out: why it failed, where it did
 };
-using RunProbes = ModuleStatus(ProbeRun* run);
+using RunProbes = ModuleStatus(ProbeLaunch* run);
 
 /// Probes with the words that say what each of them looks at.
 struct Probes {

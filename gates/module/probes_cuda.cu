@@ -8,7 +8,7 @@ namespace {
 
 using namespace lanescope;
 
-__global__ void __launch_bounds__(32) probes_entry(const __grid_constant__ ProbeRun run) {
+__global__ void __launch_bounds__(32) probes_entry(const __grid_constant__ ProbeLaunch run) {
   probe_lane(run);
 }
 
@@ -33,13 +33,13 @@ struct OnDevice {
 
 }  // namespace
 
-ModuleStatus run_probes(ProbeRun* run) {
+ModuleStatus run_probes(ProbeLaunch* run) {
   cudaDeviceProp properties{};
   cudaError_t error = cudaGetDeviceProperties(&properties, 0);
   const OnDevice products(run->products, run->product_count, error);
   const OnDevice functions(run->functions, run->function_count, error);
   if (error == cudaSuccess) {
-    ProbeRun on_device = *run;
+    ProbeLaunch on_device = *run;
     on_device.products = products.data;
     on_device.functions = functions.data;
     probes_entry<<<static_cast<unsigned>(probe_blocks(*run)), 32>>>(on_device);

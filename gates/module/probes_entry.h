@@ -62,11 +62,11 @@ LANESCOPE_DEVICE void probe_functions(FunctionProbe& p) {
 }
 
 /// Blocks of a warp: one per product, then one per 32 functions.
-inline int probe_blocks(const ProbeRun& run) {
+inline int probe_blocks(const ProbeLaunch& run) {
   return run.product_count + (run.function_count + 31) / 32;
 }
 
-LANESCOPE_DEVICE void probe_lane(const ProbeRun& run) {
+LANESCOPE_DEVICE void probe_lane(const ProbeLaunch& run) {
   const int block = static_cast<int>(device::block());
   if (block < run.product_count) {
     ProductProbe& p = run.products[block];

@@ -3,7 +3,7 @@
 #include "debug/simt/launch.h"
 #include "gates/module/probes_entry.h"
 
-lanescope::ModuleStatus run_probes(lanescope::ProbeRun* run) {
+lanescope::ModuleStatus run_probes(lanescope::ProbeLaunch* run) {
   using namespace lanescope;
   std::snprintf(run->device, sizeof run->device, "SIMT machine (%s rules)", run->rules->title);
   std::snprintf(run->arch, sizeof run->arch, "%s", run->rules->arch);
@@ -12,7 +12,7 @@ lanescope::ModuleStatus run_probes(lanescope::ProbeRun* run) {
   launch.workers = 1;
   launch.tensor_core = run->rules->tensor_core;
   const bool ran = simt::launch(
-      launch, [](const void* probes) { probe_lane(*static_cast<const ProbeRun*>(probes)); }, run,
+      launch, [](const void* probes) { probe_lane(*static_cast<const ProbeLaunch*>(probes)); }, run,
       run->message, sizeof run->message);
   return ran ? ModuleStatus::ok : ModuleStatus::kernel_fault;
 }

@@ -31,7 +31,7 @@ float load(const Tensor& tensor, ElementType as, std::int64_t row, std::int64_t 
 }
 
 float rounded(ElementType type, float x) {
-  return static_cast<float>(value_of(type, round_to(type, x)));
+  return static_cast<float>(held_as(type, x));
 }
 
 /// By its bits: the number towards zero.

@@ -305,6 +305,14 @@ TEST_CASE("judge terms: rows that see other keys than they should", "[terms]") {
     }
     CHECK(run.is(less < 3 ? Cause::mask_off_by_one : Cause::tile_skipped, Stage::qk));
   }
+  // A last key that is a tile by itself.
+  run = done(false, [](Followed& own, Row row) {
+    own.put(row, row, {{0, 62}});
+    own.all.scored[row] = {{{0, 62}}};
+  });
+  CHECK(run.is(Cause::mask_off_by_one, Stage::qk));
+  run.tile = 63;
+  CHECK(run.is(Cause::tile_skipped, Stage::qk));
   const auto late = [](Followed& own, Row row) { own.put(row, row, {{20, 63}}); };
   CHECK(done(false, late).is(Cause::sliding_window, Stage::qk));
   const auto whole_tile = [](Followed& own, Row row) { own.put(row, row, {{16, 63}}); };

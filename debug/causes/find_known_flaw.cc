@@ -282,6 +282,7 @@ class FlawSearch {
 
 void find_known_flaw(const Scene& scene, Findings& findings) {
   if (!scene.at_end() || scene.judge().gate() != Gate::fused) return;
+  if (scene.breadth() == Breadth::none) return;
   FlawSearch(scene, scene.info().is_traced()).run(findings);
 }
 

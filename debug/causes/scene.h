@@ -79,8 +79,9 @@ class FitCount {
 
 /// How far the bug of a kernel is looked for that shows its outputs alone: those that are composed
 /// (known_flaws.h) take ten times as long as all others; `single`: nor any beside another
-/// recurrence, which is no fault.
-enum class Breadth : std::uint8_t { all, but_composed, single };
+/// recurrence, which is no fault;
+/// `none`: no known flaw at all.
+enum class Breadth : std::uint8_t { all, but_composed, single, none };
 
 /// The scene of the fault: one site at its first failing block and tile, with everything that the
 /// stage received. Rows and columns are those of the tile; only rows that exist are looked at.

@@ -93,7 +93,10 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
   const bool from_begin = keys.size() == 1 && keys[0].first == first_key_of(row);
   const std::int64_t limit = from_begin ? count(keys) - count(want) : 0;
   if (!missing.empty() && !made) {
-    const bool of_end = -2 <= limit && limit < 0 && extra.empty() && limits_.size() <= 1;
+    // A key that begins a tile is the tail of it all.
+    const bool of_tile = tile_ > 0 && (missing[0].first - first_key_of(row)) % tile_ == 0;
+    const bool of_end =
+        -2 <= limit && limit < 0 && extra.empty() && limits_.size() <= 1 && !of_tile;
     fault.cause = of_end ? Cause::mask_off_by_one : Cause::tile_skipped;
     if (!of_end) fault.operand = 1;
     return of_end ? "the last keys of a row are left out, whose scores were never made"

@@ -69,12 +69,13 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   return true;
 }
 
-/// What no bug explains in so many problems, those that are composed do in no other; many keys take
-/// long, and tell no more than few.
+/// What no bug explains in so many problems, those that are composed do in no other, and in twice
+/// as many none; many keys take long, and tell no more than few.
 Breadth TakenRuns::breadth_in(const Problem& problem) const {
   constexpr int most_unexplained = 4;
   constexpr std::int64_t many = 512, very_many = 1024;
   const std::int64_t most = unexplained_ == 0 ? very_many : many;
+  if (unexplained_ >= 2 * most_unexplained) return Breadth::none;
   if (unexplained_ >= most_unexplained) return Breadth::single;
   return problem.len_kv <= most ? Breadth::all : Breadth::but_composed;
 }

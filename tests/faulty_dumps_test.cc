@@ -253,6 +253,14 @@ TEST_CASE("locate: who arrives once too often, or too early, is not certain") {
   const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(diagnosis.cause == Cause::machine_rule);
   CHECK_FALSE(diagnosis.certain);
+  // Nor where the memory checker sees no more than that.
+  CheckReport report;
+  report.stop = Stop::Kind::rule;
+  report.fault = dump.info.incomplete;
+  CHECK(diagnose(report).cause == Cause::machine_rule);
+  CHECK_FALSE(diagnose(report).certain);
+  report.fault = "block 0: lanes wait at different barriers";
+  CHECK(diagnose(report).certain);
 }
 
 TEST_CASE("locate: a place that is filled before all are done with it, by how the run ended") {

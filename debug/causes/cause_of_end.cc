@@ -52,6 +52,10 @@ bool waits_for_tiles(const std::string& fault) {
   return any;
 }
 
+bool may_be_of_other_wait(const std::string& fault) {
+  return fault.find("one arrival too many") != fault.npos;
+}
+
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
   if (was_refused(why)) return Cause::launch_refused;
   if (expects_other_bytes(why)) return Cause::wrong_expect_tx;

@@ -122,9 +122,6 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
          diagnosis.evidence.end();
 }
 
-/// What the machine says of an arrival at an mbarrier whose phase has all.
-constexpr const char* one_too_many = "one arrival too many";
-
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
@@ -152,8 +149,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
     diagnosis.cause = cause_of_end(dump.info.stop.kind, dump.info.incomplete);
     diagnosis.by_end = true;
     diagnosis.end_stage = stage_of_end(dump.info.incomplete);
-    // Who arrives again may do so because somebody does not wait, or waits for another phase.
-    diagnosis.certain = dump.info.incomplete.find(one_too_many) == std::string::npos;
+    diagnosis.certain = !may_be_of_other_wait(dump.info.incomplete);
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     if (!dump.info.broke_off()) return diagnosis;

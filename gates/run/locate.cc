@@ -51,11 +51,12 @@ class Search {
       return std::move(location_);
     }
     if (!location_.diagnosis) taken_.settle_variant();
-    // What values leave open, the checker may see where they are right.
+    // What values leave open, or an end without a cause, the checker may see where they are right.
     const bool finds_nothing =
         std::all_of(location_.runs.begin(), location_.runs.end(),
                     [](const LocateRun& r) { return !r.checked || r.match; });
-    if (location_.diagnosis && (!is_sure() || ended_without_cause()) && finds_nothing) {
+    const bool is_open = location_.diagnosis && (!is_sure() || ended_without_cause());
+    if (is_open && (finds_nothing || may_end_by_other_wait())) {
       check_up_to(probes.data() + probes.size(), count);
     }
     if (location_.diagnosis) {
@@ -83,6 +84,12 @@ class Search {
     const Diagnosis& diagnosis = *location_.diagnosis;
     return diagnosis.by_end && diagnosis.memory.empty() &&
            (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang);
+  }
+  /// Where it ended, no more is known: what it does in other problems may tell whose wait is wrong.
+  bool may_end_by_other_wait() const {
+    const Diagnosis& diagnosis = *location_.diagnosis;
+    return diagnosis.by_end && diagnosis.memory.empty() && diagnosis.cause == Cause::machine_rule &&
+           !diagnosis.certain;
   }
   /// Sure, and of a kernel that shows its outputs alone by several runs.
   bool is_told() const { return is_sure() && (taken_.suffice() || location_.diagnosis->by_end); }
@@ -150,7 +157,7 @@ class Search {
     const bool lacks_rows =
         diagnosis.memory.empty() && tell_numbers(taken_.failed_runs().options(failed), location_);
     tell_how_it_is_put_together(probes, lacks_rows);
-    add_dependence();
+    add_dependence(runs_.traits(), location_);
     if (diagnosis.memory.empty()) {
       confirm_stage(failed, combines_, location_);
       if (is_sure()) look_for_others(failed, probes, location_);
@@ -184,25 +191,6 @@ class Search {
     location_.diagnosis->evidence.push_back(
         "the outputs are right in all " + std::to_string(runs_.traits().size()) +
         " runs: a recurrence that is not known, or a fault that these inputs do not show");
-  }
-
-  /// What the runs say together: on what it depends that values are wrong.
-  void add_dependence() {
-    const std::string text = dependence_text(runs_.traits());
-    if (!text.empty()) location_.diagnosis->evidence.push_back(text);
-    const auto& first = location_.diagnosis->first;
-    std::optional<Recurrence> own_recurrence = location_.recurrence;
-    if (const auto& softmax = location_.diagnosis->softmax) {
-      if (!own_recurrence) own_recurrence.emplace();
-      own_recurrence->merge(*softmax);
-    }
-    if (!own_recurrence) return;
-    const std::string own =
-        first ? std::string(name_of(first->stage)) + " / " + name_of(first->site) + ":" : "";
-    for (const std::string& line : own_recurrence->differences()) {
-      if (first && line.starts_with(own)) continue;  // that is the fault
-      location_.diagnosis->evidence.push_back("apart from that, the recurrence differs: " + line);
-    }
   }
 
   /// Where nothing was found: what lies far in large tensors, and what was not run.

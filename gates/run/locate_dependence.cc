@@ -183,4 +183,23 @@ void tell_low_scores(const std::vector<RunTraits>& runs, bool traced, Diagnosis&
       "of scores far below 0 alone: m does not go as low as they do, as where it starts at 0");
 }
 
+void add_dependence(const std::vector<RunTraits>& runs, Location& location) {
+  Diagnosis& diagnosis = *location.diagnosis;
+  const std::string text = dependence_text(runs);
+  if (!text.empty()) diagnosis.evidence.push_back(text);
+  std::optional<Recurrence> own_recurrence = location.recurrence;
+  if (diagnosis.softmax) {
+    if (!own_recurrence) own_recurrence.emplace();
+    own_recurrence->merge(*diagnosis.softmax);
+  }
+  if (!own_recurrence) return;
+  const auto& first = diagnosis.first;
+  const std::string own =
+      first ? std::string(name_of(first->stage)) + " / " + name_of(first->site) + ":" : "";
+  for (const std::string& line : own_recurrence->differences()) {
+    if (first && line.starts_with(own)) continue;  // that is the fault
+    diagnosis.evidence.push_back("apart from that, the recurrence differs: " + line);
+  }
+}
+
 }  // namespace lanescope

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "debug/causes/diagnose.h"
+#include "debug/report/locate_report.h"
 #include "gates/run/run_options.h"
 #include "reference/problem.h"
 
@@ -25,6 +26,9 @@ struct RunTraits {
 /// what the right and the wrong run that differ least do not share. A sentence; empty where all are
 /// right or all are wrong.
 std::string dependence_text(const std::vector<RunTraits>& runs);
+
+/// Adds that, and what else differs in the recurrence, to what the diagnosis says.
+void add_dependence(const std::vector<RunTraits>& runs, Location& location);
 
 /// Where scores far below 0 alone are wrong, whatever became of them, m does not follow them.
 /// `traced`: the kernel shows its inner values.

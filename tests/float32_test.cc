@@ -35,9 +35,7 @@ struct Writing {
   std::function<float(float)> of_v = [](float x) { return x; };
 };
 
-float through(ElementType type, float x) {
-  return static_cast<float>(held_as(type, x));
-}
+float through(ElementType type, float x) { return static_cast<float>(held_as(type, x)); }
 float to_f16(float x) { return through(ElementType::f16, x); }
 float to_bf16(float x) { return through(ElementType::bf16, x); }
 float to_tf32(float x) {

@@ -127,11 +127,13 @@ TermId TermReplay::choose(const TermStep& step, int part) {
   return chosen;
 }
 
-/// Whether a number is what kernels have in the place of minus infinity, or its negative: what was
-/// added to it counts for nothing.
-bool TermReplay::is_beyond_scores(const TermStep& step) const {
+/// Whether a number is what kernels have in the place of minus infinity, or its negative: the score
+/// `x` or `y` that was added to it counts for nothing.
+bool TermReplay::is_beyond_scores(const TermStep& step, TermId x, TermId y) const {
   constexpr float least = 1e30f;
-  return step.to == 4 && step.numbers == 1 &&
+  const bool of_score =
+      (x == no_term && terms_.is_score(y)) || (y == no_term && terms_.is_score(x));
+  return of_score && step.to == 4 && step.numbers == 1 &&
          std::abs(std::bit_cast<float>(recording_->result(*step_, 0, lane_))) >= least;
 }
 
@@ -145,9 +147,11 @@ TermId TermReplay::arithmetic(const TermStep& step, int part) {
     case TermAction::convert_halves:
       return source(0);
     case TermAction::add:
-      return is_beyond_scores(step) ? no_term : sum(source(0), source(1), step, {0, 1});
+      if (is_beyond_scores(step, source(0), source(1))) return no_term;
+      return sum(source(0), source(1), step, {0, 1});
     case TermAction::subtract:
-      return is_beyond_scores(step) ? no_term : terms_.add(source(0), terms_.negate(source(1)));
+      if (is_beyond_scores(step, source(0), source(1))) return no_term;
+      return terms_.add(source(0), terms_.negate(source(1)));
     case TermAction::multiply:
       return multiply(step, part, 0, 1);
     case TermAction::fuse:

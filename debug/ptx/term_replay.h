@@ -136,7 +136,7 @@ class TermReplay {
   void transpose();
   void lanes();
   void lane_of_bits(const TermStep& step);
-  bool is_beyond_scores(const TermStep& step) const;
+  bool is_beyond_scores(const TermStep& step, TermId x, TermId y) const;
   TermId arithmetic(const TermStep& step, int part);
   TermId multiply(const TermStep& step, int part, int x, int y);
   TermId sum(TermId x, TermId y, const TermStep& step, std::array<int, 2> places);

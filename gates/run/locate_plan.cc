@@ -80,7 +80,6 @@ void Planner::add_usual() {
       heads.other_shapes.push_back(shape_text(sides + length_text(rows, columns)));
     }
   }
-  heads.other_shapes.push_back(shape_text("h=6," + length_text(1, keys)));
   // Groups of another size than those of the heads above: one that divides no tile of queries of
   // all its heads, else the two usual ones.
   Probe& group = add_causal("causal, heads that share keys",

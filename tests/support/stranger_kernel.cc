@@ -30,9 +30,7 @@ float load(const Tensor& tensor, ElementType as, std::int64_t row, std::int64_t 
   return (as == ElementType::f16 ? f16 : bf16)[bits];
 }
 
-float rounded(ElementType type, float x) {
-  return static_cast<float>(held_as(type, x));
-}
+float rounded(ElementType type, float x) { return static_cast<float>(held_as(type, x)); }
 
 /// By its bits: the number towards zero.
 float truncated(ElementType type, float x) {

@@ -6,54 +6,16 @@
 #include <utility>
 
 #include "reference/error.h"
-#include "reference/parallel.h"
 #include "reference/quantise.h"
-#include "reference/splitmix64.h"
+#include "reference/random_stream.h"
 
 namespace lanescope {
 namespace {
-
-/// One stream of random numbers per (seed, tensor), addressed by counter. `fine`: normal() has
-/// steps below those of f32.
-struct Stream {
-  std::uint64_t key;
-  bool fine;
-  Stream(std::uint64_t seed, std::uint64_t tensor, bool fine = false)
-      : key(splitmix64(splitmix64(seed) + tensor)), fine(fine) {}
-
-  std::uint64_t bits(std::uint64_t counter) const { return splitmix64(key ^ splitmix64(counter)); }
-
-  /// In [0, 1), exact in 32 bits.
-  double uniform(std::uint64_t counter) const {
-    return static_cast<double>(bits(counter) >> 32) * 0x1p-32;
-  }
-
-  /// Sum of 12 uniforms of 16 bits each, less its mean: variance 1, magnitude below 6, exact.
-  double normal(std::uint64_t counter) const {
-    std::int64_t sum = 0;
-    for (std::uint64_t part = 0; part < 3; ++part) {
-      const std::uint64_t word = bits(3 * counter + part);
-      for (int shift = 0; shift < 64; shift += 16) sum += (word >> shift) & 0xffff;
-    }
-    const double part = fine ? uniform(~counter) - 0.5 : 0;
-    return (static_cast<double>(sum - 12 * 65535 / 2) + part) * 0x1p-16;
-  }
-};
 
 void shuffle(std::vector<double>& deck, const Stream& stream) {
   for (std::size_t i = deck.size() - 1; i > 0; --i) {
     std::swap(deck[i], deck[stream.bits(i) % (i + 1)]);
   }
-}
-
-void fill_normal(Tensor& tensor, const Stream& stream, double deviation) {
-  constexpr std::int64_t chunk = 1 << 16;
-  const std::int64_t size = tensor.size();
-  reference::parallel_for((size + chunk - 1) / chunk, 0, [&](std::int64_t part) {
-    for (std::int64_t i = part * chunk; i < std::min(size, (part + 1) * chunk); ++i) {
-      tensor.set(i, deviation * stream.normal(static_cast<std::uint64_t>(i)));
-    }
-  });
 }
 
 /// Both signs by turns, in 12 octaves: each from a range of bits of its own.

@@ -197,6 +197,16 @@ TEST_CASE("number stages: results of other blocks of the cluster meet in combine
   CHECK(stages_of(scores + "mov.u64 %rd2, %rd1;" + weigh, {"ld.f32"}) == "pv");
 }
 
+TEST_CASE("number stages: a maximum that is stored is softmax's where tiles follow") {
+  const std::string tile =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "max.f32 %f5, %f4, %f5; sub.f32 %f6, %f4, %f5; ex2.approx.f32 %f7, %f6;"
+      "ld.shared.f32 %f8, [%r1]; fma.rn.f32 %f9, %f7, %f8, %f9; st.global.f32 [%rd1], %f9;";
+  const std::string store = "st.global.f32 [%rd1+4], %f5;";
+  CHECK(stages_of(tile + store, {"st"}) == "epilogue epilogue");
+  CHECK(stages_of("NEXT:" + tile + store + "@%p1 bra NEXT;", {"st"}) == "epilogue softmax");
+}
+
 TEST_CASE("number stages: a bulk copy out of shared memory takes O along") {
   const std::string scores =
       "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"

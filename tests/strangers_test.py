@@ -246,6 +246,10 @@ class StrangersTest(ProgramTest):
         self.assertNotIn("look closer", text)  # no machine has room for such a dump
         right = self.json_of("locate", self.compile_cuda(), "--backend", "sim")
         self.assertEqual((right["verdict"], right["not_tried"]), ("clean", []))
+        # The last block has the last rows of two tiles, and not those of more.
+        in_turns = self.compile_cuda("turns_cuda", ("const int row = blockIdx.x * blockDim.x", "const int half = blockIdx.x / 2;"
+            "const int row = (blockIdx.x % 2 ? gridDim.x - 1 - half : half) * blockDim.x"))
+        self.assertEqual(self.json_of("locate", in_turns, "--backend", "sim")["verdict"], "clean")
 
     def test_plain_cuda_kernel_that_breaks_rules(self):
         shape = ["--backend", "sim", "--shape", "s=100,d=64"]

@@ -271,6 +271,8 @@ TEST_CASE("weigh terms: a tile that is taken as another lies is why what lies be
   CHECK(weighed(reads, placed) == "qk wrong_stride?");
   reads.diagnosis->cause = Cause::wrong_stride;
   CHECK(weighed(reads, placed) == "qk wrong_stride");
+  reads.diagnosis->cause = Cause::wrong_source;
+  CHECK(weighed(reads, placed) == "qk wrong_stride?");
 }
 
 TEST_CASE("weigh terms: 2^x overflows where the maximum of another row is subtracted") {

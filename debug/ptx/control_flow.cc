@@ -108,6 +108,24 @@ Followers followers_of(const Function& function) {
   return followers;
 }
 
+bool leads_to(const Function& function, std::size_t from, std::string_view base) {
+  const Followers followers = followers_of(function);
+  std::vector<bool> seen(followers.size() + 1);
+  seen.back() = true;
+  std::vector<std::size_t> open = {from};
+  while (!open.empty()) {
+    const std::size_t at = open.back();
+    open.pop_back();
+    for (const std::uint32_t next : followers[at]) {
+      if (seen[next]) continue;
+      if (base_of(function.statements[next]) == base) return true;
+      seen[next] = true;
+      open.push_back(next);
+    }
+  }
+  return false;
+}
+
 std::vector<std::uint8_t> stages_of(const Function& function) {
   std::vector<std::uint8_t> of(function.statements.size());  // of each that begins one
   for (std::size_t i = 0; i < of.size(); ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ void add_registers(const Operand& operand, std::vector<int>& registers);
 /// The statements that may run right behind each statement of a function. The number of its
 /// statements stands for its end.
 std::vector<std::vector<std::uint32_t>> followers_of(const Function& function);
+
+/// Whether a statement with this base may run after statement `from`.
+bool leads_to(const Function& function, std::size_t from, std::string_view base);
 
 /// In which stages each statement of a function may run, as its markers say it: a bit for each
 /// Stage, `before_stages` where a way leads there that no marker lies on. Empty where there is no

@@ -184,7 +184,9 @@ class Stages {
     const unsigned origins = origins_at(at, stored);
     constexpr unsigned behind = NumberRoles::power | NumberRoles::quotient;
     const bool is_maximum = (origins & NumberRoles::top) != 0 && (origins & behind) == 0;
-    return is_maximum ? bit_of(Stage::softmax) : bit_if(origins != 0, Stage::epilogue);
+    // One that the block keeps there between tiles goes into other weights.
+    if (is_maximum && leads_to(function_, at, "ex2")) return bit_of(Stage::softmax);
+    return bit_if(origins != 0, Stage::epilogue);
   }
 
   /// Of what computes a number.

@@ -229,17 +229,16 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   }
   if (!run || !alone.info.incomplete.empty()) return std::nullopt;
   const Problem& one = run->request.problem;
-  const bool is_square = one.len_q == one.len_kv && one.len_q > module.br;
   ptx::LaunchedGrids launched;
   if (is_plain) {  // whether each grid's last blocks have the last rows
     constexpr ptx::LaunchedGrids none{ptx::LaunchedGrids::most, {}};
     const std::optional<FarHead> grids = run_last_block(*run, alone, one, &none);
     if (!grids || grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
     launched = grids->launched;
-    Problem few = one;
+    // Rows of a head go to blocks in the same order as there.
+    Problem few = far_problem(one, module, side);
     few.heads = 3;
-    if (!is_square) few.len_q = 2 * one.len_q;
-    if (side == FarSide::keys) few.heads_kv = few.heads;
+    few.heads_kv = side == FarSide::keys ? few.heads : one.heads_kv;
     const std::optional<FarHead> last = run_last_block(*run, alone, few, &launched);
     if (!last || !last->right()) return std::nullopt;
   }

@@ -133,7 +133,8 @@ class Contest {
   }
 
   bool reads_unwritten() const {
-    return may_come_of_terms(standing_.cause) || standing_.cause == Cause::wrong_stride;
+    return may_come_of_terms(standing_.cause) || standing_.cause == Cause::wrong_stride ||
+           standing_.cause == Cause::wrong_source;
   }
 
   /// Whether numbers are read that a kernel before should have left in memory of its own.

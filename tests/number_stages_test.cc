@@ -184,6 +184,9 @@ TEST_CASE("number stages: weighed sums on their way through shared memory") {
   CHECK(stages_of(weigh + "st.shared.f32 [%r1], %f7;", {"fma", "st.shared"}) == "pv pv");
   CHECK(stages_of(weigh + "rcp.rn.f32 %f8, %f5; mul.f32 %f9, %f7, %f8; st.shared.f32 [%r1], %f9;",
                   {"fma", "st.shared"}) == "pv epilogue");
+  CHECK(stages_of(weigh + "rcp.rn.f32 %f8, %f5; mul.f32 %f9, %f7, %f8; cvt.rn.f16x2.f32 %r2, %f9,"
+                          "%f9; stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r1], {%r2, %r2};",
+                  {"fma", "stmatrix"}) == "pv epilogue");
 }
 
 TEST_CASE("number stages: results of other blocks of the cluster meet in combine") {

@@ -140,6 +140,21 @@ TEST_CASE("ptx: of a register that is half unwritten the other half is used", "[
     CHECK(kinds_of(loaded + way + parted + store("%h4")).empty());
     CHECK(kinds_of(loaded + way + parted + store("%h3")) == std::vector{Kind::uninitialised_read});
   }
+  // Of 64 bits, by a conversion, a shift and memory.
+  const std::string wide = "mov.b64 %rd3, {%r0, %r15}; mov.b64 %rd4, %rd3;\n";
+  const std::string shifted = "shr.u64 %rd4, %rd4, 32;\n", cut = "cvt.u32.u64 %r7, %rd4;\n";
+  const std::string stored = "st.global.u32 [%rd1], %r7; ret;";
+  CHECK(kinds_of(wide + cut + stored).empty());
+  CHECK(kinds_of(wide + shifted + cut + stored) == unassigned);
+  CHECK(kinds_of("mov.b64 %rd4, {%r15, %r0};\n" + cut + stored) == unassigned);
+  CHECK(kinds_of("mov.b64 %rd4, {%r15, %r0};\n" + shifted + cut + stored).empty());
+  CHECK(kinds_of("mov.b64 %rd4, {0, %r15};\n" + cut + stored).empty());
+  CHECK(kinds_of("mov.b64 %rd4, {0, %r15};\n" + shifted + cut + stored) == unassigned);
+  const std::string through =
+      "add.u32 %r10, %r9, %r9; sub.u32 %r10, %r10, %r8;\n"
+      "st.shared.u64 [%r10+256], %rd3; ld.shared.u64 %rd4, [%r10+256];\n";
+  CHECK(kinds_of(wide + through + cut + stored).empty());
+  CHECK(kinds_of(wide + through + shifted + cut + stored) == unassigned);
   // A lane that had nothing of it before.
   CHECK(
       kinds_of("setp.lt.u32 %p1, %r0, 40; cvt.u16.u32 %h1, %r0;\n@%p1 mov.b32 %r5, {%h1, %h2};\n" +

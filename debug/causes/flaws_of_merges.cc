@@ -146,9 +146,39 @@ void add_places(const DumpInfo& info, const Splits& splits, Flaws& flaws) {
 
 }  // namespace
 
+void add_merges_of_log_sums(const Splits& splits, Flaws& flaws) {
+  constexpr double log2e = std::numbers::log2e;
+  struct Rule {
+    Cause cause;
+    const char* what;
+    double largest, sum;  ///< factors
+  };
+  const Rule rules[] = {
+      {Cause::wrong_base,
+       "is the largest, in base 2, plus the natural logarithm of the sum of their "
+       "weights",
+       log2e, 1},
+      {Cause::wrong_base, "is the largest plus the logarithm in base 2 of the sum of their weights",
+       1, log2e},
+      {Cause::lse_without_sum, "is the largest alone", 1, 0},
+      {Cause::lse_without_maximum, "lacks the largest", 0, 1},
+  };
+  for (const auto& [cause, what, largest, sum] : rules) {
+    flaws.push_back({cause, Stage::combine,
+                     "whose log-sum-exp, of those of " + splits.text + ", " + what, 1,
+                     [=, largest = largest, sum = sum](RowPlan& plan) {
+                       plan.lse = LseRule::of_parts;
+                       plan.lse_of_m = largest;
+                       plan.lse_of_l = sum;
+                       plan.part_keys = splits.part_keys();
+                     }});
+  }
+}
+
 void add_flaws_of_merges(const DumpInfo& info, const Splits& splits, Flaws& flaws) {
   add_weights(splits, flaws);
   add_powers(splits, flaws);
+  add_merges_of_log_sums(splits, flaws);
   add_reductions(splits, flaws);
   add_places(info, splits, flaws);
 }

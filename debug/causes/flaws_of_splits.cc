@@ -187,6 +187,7 @@ void add_flaws_of_splits(const DumpInfo& info, Flaws& flaws) {
   const Splits one{1, info.problem.len_kv, "1 splits of the keys"};
   add_rules_within(one, flaws);
   add_counts(one, 0, flaws);
+  add_merges_of_log_sums(one, flaws);
   add_remainders(info, flaws);
 }
 

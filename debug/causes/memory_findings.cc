@@ -96,11 +96,13 @@ void describe_named(const simt::Checker& checker, std::int64_t offset, CheckRepo
   }
 }
 
-/// Of two accesses, the stage of the one that writes: what lies there is its result.
+/// Of two accesses, the stage of the one that writes: what lies there is its result. A fence is
+/// lacking behind the first.
 std::optional<Stage> stage_of(const CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
   const std::optional<Stage> own = stage_named_in(item.access_line);
-  if (f.earlier.place == 0 || (f.access.write && own)) return own;
+  const bool is_first = f.kind == Kind::missing_proxy_fence;
+  if (f.earlier.place == 0 || (f.access.write && own && !is_first)) return own;
   const std::optional<Stage> earlier = stage_named_in(item.earlier_line);
   return earlier && (f.earlier.write || !own) ? earlier : own;
 }

@@ -19,6 +19,10 @@ std::vector<PlanInputs::Sums::Part> PlanInputs::Sums::parts(
   return parts;
 }
 
+double PlanInputs::Sums::largest_part(const PartKeys& keys) const {
+  return std::log(std::ranges::max(parts(keys, {}), {}, &Part::l).l);
+}
+
 void PlanInputs::Sums::combine_by(Combine rule, const PartKeys& keys,
                                   const std::vector<double>& scores) {
   const std::vector<Part> parts = this->parts(keys, scores);

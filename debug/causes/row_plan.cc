@@ -184,13 +184,18 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     row.lse = std::log(plan.sink);
     return row;
   }
-  const double ln_l = std::log(l[0] * plan.in_lse);
+  double m = sums.m, ln_l = std::log(l[0] * plan.in_lse);
+  if (plan.lse == LseRule::of_parts && l[0] > 0 && !sums.in_l.empty()) {
+    const double rise = sums.largest_part(plan.part_keys);
+    m += rise;
+    ln_l -= rise;
+  }
   row.lse = plan.lse == LseRule::sum                 ? l[0]
-            : plan.lse == LseRule::maximum_and_sum   ? sums.m + l[0]
-            : plan.lse == LseRule::logarithm_of_both ? std::log(sums.m + l[0])
-            : plan.lse == LseRule::product           ? sums.m * ln_l
-                                           : plan.lse_of_m * sums.m + plan.lse_of_l * ln_l;
-  if (plan.lse == LseRule::of_both && plan.lse_of_m == 0) row.lse = plan.lse_of_l * ln_l;
+            : plan.lse == LseRule::maximum_and_sum   ? m + l[0]
+            : plan.lse == LseRule::logarithm_of_both ? std::log(m + l[0])
+            : plan.lse == LseRule::product           ? m * ln_l
+            : plan.lse_of_m == 0                     ? plan.lse_of_l * ln_l
+                                                     : plan.lse_of_m * m + plan.lse_of_l * ln_l;
   return row;
 }
 

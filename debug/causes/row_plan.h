@@ -43,6 +43,7 @@ enum class OutputRule : std::uint8_t {
 /// The log-sum-exp: m and ln l, each with a factor; or l itself, or m + l, or ln(m + l).
 enum class LseRule : std::uint8_t {
   of_both,
+  of_parts,  ///< in the place of m the largest of the parts' own, l relative to that
   sum,
   maximum_and_sum,
   logarithm_of_both,

@@ -80,6 +80,8 @@ struct PlanInputs::Sums {
   void weigh_apart(const RowPlan& plan, const std::vector<double>& scores);
   /// Puts parts together by lanes that do not all meet.
   void reduce_by(const PartLanes& lanes, const PartKeys& keys);
+  /// By how much the largest log-sum-exp of the parts is above m.
+  double largest_part(const PartKeys& keys) const;
 
  private:
   /// What the terms of a part come to.

@@ -19,5 +19,7 @@ struct Splits {
 
 /// How the results of such parts are put together; of those of splits.
 void add_flaws_of_merges(const DumpInfo& info, const Splits& splits, Flaws& flaws);
+/// Those of a log-sum-exp that is made of the parts' alone.
+void add_merges_of_log_sums(const Splits& splits, Flaws& flaws);
 
 }  // namespace lanescope

@@ -177,6 +177,11 @@ void set_shift(Decoder& d, Type type) {
     using T = decltype(x);
     d.set_lanes<Op, T, T, std::uint32_t>(type, {type, Type::b32});
   });
+  const Operand& by = d.operand(2);
+  const bool is_half =
+      by.kind == Operand::Kind::integer && 2 * by.bits == static_cast<std::uint64_t>(bits_of(type));
+  const bool rights = std::is_same_v<Op, ShiftRight>;
+  if (rights && is_half && bits_of(type) >= 32 && !is_signed(type)) d.in.halves = Halves::high;
 }
 
 void decode_lop3(Decoder& d) {

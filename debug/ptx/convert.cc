@@ -236,8 +236,12 @@ bool decode_convert(Decoder& d) {
     decode_pair(d, c);
     return true;
   }
-  if (decode_common(d, c)) return true;
   d.demand_operands(2);
+  const bool cuts = is_integer(c.to) && is_integer(c.from) && !c.saturates &&
+                    d.operand(1).kind == Operand::Kind::reg &&
+                    2 * bits_of(c.to) <= d.width_of(d.operand(1));
+  if (cuts) d.in.halves = Halves::low;
+  if (decode_common(d, c)) return true;
   // Both registers may be wider than the types.
   const int to = d.width_of(d.operand(0));
   const int from =

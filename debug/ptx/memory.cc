@@ -245,6 +245,7 @@ void decode_access(Decoder& d, bool loads) {
   if (loads) d.address(d.operand(1));
   if (d.in.space == Space::constant) d.in.space = Space::global;  // where it lies here
   d.in.carries = d.in.addresses = true;
+  d.in.register_bytes = static_cast<std::uint8_t>(width / 8);
   d.in.act = choose(loads, d.in.type, width);
 }
 

@@ -68,10 +68,9 @@ void decode_vector(Decoder& d, Type type) {
   d.in.packs = true;
   d.in.type = type;
   d.in.vector = static_cast<std::uint8_t>(parts);
-  if (bits == 32 && parts == 2) {
-    d.in.halves = packs ? Halves::joined : Halves::parted;
+  if (parts == 2) d.in.halves = packs ? Halves::joined : Halves::parted;
+  if (bits == 32 && parts == 2)
     return set_pack<std::uint32_t, std::uint16_t>(d, Type::b32, Type::b16, packs);
-  }
   if (bits == 64 && parts == 2)
     return set_pack<std::uint64_t, std::uint32_t>(d, Type::b64, Type::b32, packs);
   if (bits == 64 && parts == 4)
@@ -95,7 +94,7 @@ void decode_mov(Decoder& d) {
   if (!known) d.refuse("of this type");
   d.in.moves = true;
   d.in.type = type;
-  if (bits_of(type) == 32) d.in.halves = Halves::each;
+  if (bits_of(type) >= 32) d.in.halves = Halves::each;
 }
 
 /// To a generic address and back.

@@ -69,6 +69,10 @@ bool reads_memory(const Statement& statement) {
   return is_one_of(base_of(statement), {"ld", "ldu"}) && opcode.find(".param") == opcode.npos;
 }
 
+bool stores_to_shared(const Statement& statement) {
+  return statement.opcode.starts_with("st.shared") || base_of(statement) == "stmatrix";
+}
+
 bool stores_result(const Statement& statement) {
   return base_of(statement) == "st" && statement.opcode.find(".global") != std::string_view::npos;
 }
@@ -214,7 +218,7 @@ bool NumberRoles::spread_backwards() {
       }
       return false;
     };
-    const bool stores_shared = statement.opcode.starts_with("st.shared");
+    const bool stores_shared = stores_to_shared(statement);
     for (const int reg : step.from_address) lead(reg, address);
     const int index = passes_indices(statement) ? behind & address : 0;
     for (std::size_t i = 0; i < step.from.size(); ++i) {

@@ -17,6 +17,7 @@ bool makes_exponent(const Statement& statement);
 bool is_real(std::string_view opcode);
 bool multiplies_matrices(const Statement& statement);
 bool reads_memory(const Statement& statement);
+bool stores_to_shared(const Statement& statement);
 /// A store to global memory.
 bool stores_result(const Statement& statement);
 

@@ -70,7 +70,7 @@ class Stages {
         if (behind_scores && reads_other_block(assignments, statement)) {
           of_[i] = bit_of(Stage::combine);
         }
-      } else if (statement.opcode.starts_with("st.shared")) {
+      } else if (stores_to_shared(statement)) {
         of_[i] = of_shared_store(assignments, i);
       } else if (stores_result(statement)) {
         of_[i] = of_result(i);
@@ -251,8 +251,8 @@ class Stages {
         of_[i] =
             static_cast<std::uint8_t>(bit_if(i < first, Stage::qk) | bit_if(i > last, Stage::pv));
       } else if (i > last && i < last_product) {
-        const bool is_number = reads_memory(statement) || computes(statement) ||
-                               statement.opcode.starts_with("st.shared");
+        const bool is_number =
+            reads_memory(statement) || computes(statement) || stores_to_shared(statement);
         of_[i] = bit_if(is_number, Stage::pv);
       }
     });

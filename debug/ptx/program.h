@@ -39,12 +39,14 @@ enum class Flow : std::uint8_t {
   arrived,  ///< waits for a barrier, which sends it behind this instruction
   polls,    ///< comes to this instruction again when it is woken
 };
-/// What an instruction does with the two halves of a register of 32 bits.
+/// What an instruction does with the two halves of a register of 32 or 64 bits.
 enum class Halves : std::uint8_t {
   mixed,   ///< whatever it likes
   each,    ///< each on its own: those of its result come of the same ones of its sources
   joined,  ///< s[0] and s[1] become them
   parted,  ///< they become d and d2
+  low,     ///< the lower one becomes d
+  high,    ///< the upper one becomes the lower one of d
 };
 /// Does one instruction of all other kinds on the lanes of `mask`, which may be 0. Throws Fault.
 using WarpOperation = Flow (*)(Warp& warp, const Instruction& instruction, std::uint32_t mask);
@@ -55,8 +57,9 @@ struct Instruction {
   WarpOperation act = nullptr;  ///< where there are both, does `lanes` and more
   Place guard = no_place;
   bool guard_negated = false;
-  std::uint8_t kind = 0;    ///< which one of its family
-  std::uint8_t vector = 1;  ///< elements of a load or store
+  std::uint8_t kind = 0;            ///< which one of its family
+  std::uint8_t vector = 1;          ///< elements of a load or store
+  std::uint8_t register_bytes = 0;  ///< of each of its registers: they may be wider than elements
   Space space = Space::generic;
   Type type = Type::b32;
   bool meets = false;  ///< lanes that have parted meet here

@@ -6,13 +6,6 @@
 #include "debug/ptx/term_replay.h"
 
 namespace lanescope::ptx {
-namespace {
-
-/// Registers of .b8 have 16 bits.
-int register_bytes(std::size_t bytes) { return bytes == 1 ? 2 : static_cast<int>(bytes); }
-
-}  // namespace
-
 /// Elements begin where their term does.
 void TermReplay::note_stored(const std::byte* at, std::size_t bytes) {
   TermId before = no_term;
@@ -66,7 +59,7 @@ void TermReplay::move_elements() {
 void TermReplay::load() {
   if (step_->pointers == Recording::none) return forget();
   const auto bytes = static_cast<std::size_t>(bytes_of(in_->type));
-  const int own = register_bytes(bytes);
+  const int own = in_->register_bytes;
   for (std::uint32_t left = step_->mask; left != 0; left &= left - 1) {
     lane_ = std::countr_zero(left);
     const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];
@@ -86,8 +79,8 @@ void TermReplay::load() {
 
 /// What the first lane of a load got: the numbers say what they are for.
 void TermReplay::note_read(bool is_global) {
-  const int bytes = register_bytes(static_cast<std::size_t>(bytes_of(in_->type)));
-  const TermId id = term(results()[0], std::countr_zero(step_->mask), bytes);
+  const int last = bytes_of(in_->type) - 1, own = in_->register_bytes;
+  const TermId id = held(results()[0], std::countr_zero(step_->mask), own, last, own).term;
   std::optional<Stage> stage;
   if (Terms::is_input(id)) {
     stage = is_global ? Stage::load : terms_.element(id).array == 2 ? Stage::pv : Stage::qk;
@@ -109,7 +102,7 @@ void TermReplay::note_weight(const Held& weight) {
 void TermReplay::store() {
   if (step_->pointers == Recording::none) return;
   const auto bytes = static_cast<std::size_t>(bytes_of(in_->type));
-  const int own = register_bytes(bytes);
+  const int own = in_->register_bytes;
   for (std::uint32_t left = step_->mask; left != 0; left &= left - 1) {
     lane_ = std::countr_zero(left);
     const std::byte* at = recording_->pointers(*step_)[static_cast<std::size_t>(lane_)];

@@ -29,12 +29,16 @@ void Warp::set_unwritten(Place place, std::uint32_t mask, Unwritten value) {
 std::array<std::uint32_t, 2> Warp::written_halves_of(const Instruction& in,
                                                      std::uint32_t given) const {
   std::array<std::uint32_t, 2> written = {0, 0};
+  if (in.halves == Halves::high) {
+    const std::uint32_t upper = unwritten(in.s[0]).but[1];
+    return {given & upper & ~doubt_.lanes, given & ~doubt_.lanes};
+  }
   if (in.halves != Halves::each && in.halves != Halves::joined) return written;
   const Place* sources = program_.operands.data() + in.operands + in.result_count;
   for (std::size_t half = 0; half < 2; ++half) {
     std::uint32_t missing = doubt_.lanes;
     for (std::size_t i = 0; i < in.source_count; ++i) {
-      if (in.halves == Halves::joined && i != half) continue;
+      if (in.halves == Halves::joined && sources[i] != in.s[half]) continue;
       const Unwritten source = unwritten(sources[i]);
       missing |= source.lanes & ~(in.halves == Halves::each ? source.but[half] : 0);
     }
@@ -151,7 +155,8 @@ void Warp::follow_unwritten(const Instruction& in, std::uint32_t active, std::ui
   if (!is_guarded && in.selects) given.but = {given.lanes & selected[0], given.lanes & selected[1]};
   for (int i = 0; i < in.result_count; ++i) {
     Unwritten value = given;
-    if (in.halves == Halves::parted && !is_guarded) {
+    const bool takes_half = in.halves == Halves::parted || in.halves == Halves::low;
+    if (takes_half && !is_guarded) {
       value.lanes &= ~unwritten(in.s[0]).but[static_cast<std::size_t>(i)] | doubt_.lanes;
     }
     set_unwritten(operands[i], written, value);
@@ -197,8 +202,10 @@ void Warp::note_loaded(Place place, std::uint32_t mask, const Pointers& pointers
     if (source == 0) continue;
     taken.lanes |= 1u << lane;
     taken.source = source - 1;
-    for (std::size_t half = 0; bytes == 4 && half < 2; ++half) {
-      if (unwritten_source(lane, at + 2 * half, 2) == 0) taken.but[half] |= 1u << lane;
+    for (std::size_t half = 0; bytes >= 4 && half < 2; ++half) {
+      if (unwritten_source(lane, at + bytes / 2 * half, bytes / 2) == 0) {
+        taken.but[half] |= 1u << lane;
+      }
     }
   }
   set_unwritten(place, mask, taken);
@@ -222,8 +229,8 @@ void Warp::note_stored(Place place, int lane, std::byte* at, std::size_t bytes) 
   block_.unwritten_shared.resize(shared_bytes_);
   std::fill_n(&block_.unwritten_shared[static_cast<std::size_t>(at - shared_)], bytes,
               value.source + 1);
-  for (std::size_t half = 0; bytes == 4 && half < 2; ++half) {
-    if ((value.but[half] >> lane & 1) != 0) note_written(at + 2 * half, 2);
+  for (std::size_t half = 0; bytes >= 4 && half < 2; ++half) {
+    if ((value.but[half] >> lane & 1) != 0) note_written(at + bytes / 2 * half, bytes / 2);
   }
 }
 
@@ -231,8 +238,8 @@ void Warp::note_local(const Unwritten& value, int lane, const std::byte* at, std
   const bool is_unwritten = (value.lanes >> lane & 1) != 0;
   if (!is_unwritten && unwritten_local_.empty()) return;
   for (std::size_t i = 0; i < bytes; i += local_piece) {
-    const bool is_half = bytes == 2 * local_piece;
-    const bool half_is_written = is_half && (value.but[i / local_piece] >> lane & 1) != 0;
+    const bool has_halves = bytes >= 2 * local_piece;
+    const bool half_is_written = has_halves && (value.but[2 * i / bytes] >> lane & 1) != 0;
     if (is_unwritten && !half_is_written) {
       unwritten_local_[at + i] = value.source + 1;
     } else {

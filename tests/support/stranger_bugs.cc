@@ -134,6 +134,8 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"splits_o_twice", "rescaled_twice"},
       {"splits_to_base_e", "wrong_base"},
       {"splits_weighed_by_l", "weighted_by_sum"},
+      {"splits_lse_mixed", "wrong_base"},
+      {"splits_lse_of_largest", "lse_without_sum"},
       {"no_key_divided", "divided_by_zero"},
       {"no_key_unguarded", "masked_row_unguarded"},
       {"k_matrices_transposed", "transposed"},

@@ -266,6 +266,7 @@ struct Kernel {
                D = static_cast<std::size_t>(p.d);
     const std::int64_t size = ((p.len_kv + bc - 1) / bc + 1) / 2;
     std::vector<float> top(R, -inf), all_l(R), all_o(R * D), weights(R), unused(R * 32);
+    std::vector<float> log_largest(R);  // the largest log-sum-exp of a split, base 2
     std::vector<std::vector<float>> ms, ls, os;
     for (int split = 0; split < 2; ++split) {
       std::vector<float> m(R, -inf), l(R), o(R * D), alpha(R), s(R * C), lanes(R * 32);
@@ -284,6 +285,7 @@ struct Kernel {
       const float largest =
           std::fmax(std::exp2(ms[0][row] - m) * ls[0][row], std::exp2(ms[1][row] - m) * ls[1][row]);
       top[row] = m;
+      log_largest[row] = m + std::log2(largest);
       for (std::size_t split = 0; split < 2; ++split) {
         float times = 1;
         if (is("split_dropped") && split == 1) times = 0;
@@ -324,6 +326,14 @@ struct Kernel {
       }
     }
     store(b, h, first, rows, factor, top, all_l, all_o, unused);
+    for (std::size_t row = 0; bug.starts_with("splits_lse") && row < static_cast<std::size_t>(rows);
+         ++row) {
+      const float ln_2 = 0.6931471805599453f,
+                  rest = top[row] + std::log2(all_l[row]) - log_largest[row];
+      lse_out.set(
+          (b * p.heads + h) * p.len_q + first + static_cast<std::int64_t>(row),
+          is("splits_lse_mixed") ? log_largest[row] + rest * ln_2 : log_largest[row] * ln_2);
+    }
   }
 
   /// The rows of Q of a block as they are read, [br, d].

@@ -38,9 +38,11 @@ Provenance::Made weights(TermTruth& truth, double factor, const std::string& lin
 }
 
 /// Sums of P·V over `keys` keys of which those of each `width` count so often, the last ones first;
-/// one an instruction. `any_log_sum`, `rough`: as judge_numbers takes them.
+/// one an instruction. `any_log_sum`, `rough`: as judge_numbers takes them; `sums`: l is made, too,
+/// and right.
 std::optional<TermFault> fault_of_sums(std::int64_t width, const std::vector<double>& factors,
-                                       bool any_log_sum = false, bool rough = false) {
+                                       bool any_log_sum = false, bool rough = false,
+                                       bool sums = false) {
   const std::int64_t keys = width * std::ssize(factors);
   const Problem problem{1, 1, 1, 8, keys, 64, false};
   const Inputs inputs = generate_inputs(problem, ElementType::f32, "random", 3);
@@ -64,6 +66,16 @@ std::optional<TermFault> fault_of_sums(std::int64_t width, const std::vector<dou
       made.values.emplace_back(sum, term);
     }
   }
+  Provenance::Made l{"k.cu:8", {}};
+  for (const std::int64_t row : all_rows) {
+    Provenance::Term term;
+    term.kind = "sum";
+    term.row = row;
+    term.b = score_of(row, 0);
+    term.set = {{0, keys - 1}};
+    l.values.emplace_back(truth.sum(row, term.set, truth.unit(term.b)), term);
+  }
+  if (sums) provenance.made.push_back(l);
   return judge_numbers(provenance, problem, inputs, {all_rows, !any_log_sum, any_log_sum}, rough);
 }
 
@@ -146,6 +158,15 @@ TEST_CASE("judge numbers: tiles of P·V that have a factor of their own", "[term
   CHECK(fault_of_sums(64, {1, 0.5})->cause == Cause::wrong_scale);
   CHECK(fault_of_sums(16, {1, 0.3, 1, 0.3})->cause == Cause::wrong_scale);
   CHECK_FALSE(fault_of_sums(16, {0.3, 0.3}).has_value());
+}
+
+TEST_CASE("judge numbers: P·V that is off by little is what it is where l is right", "[terms]") {
+  const auto little = [](bool sums) {
+    return fault_of_sums(3, {1, 1.035, 0.985, 1.02, 0.97}, false, false, sums);
+  };
+  REQUIRE((little(true) && little(false)));
+  CHECK((little(true)->cause == Cause::precision_lost && little(true)->stage == Stage::pv));
+  CHECK((little(false)->cause == Cause::unexplained && little(false)->or_stage == Stage::softmax));
 }
 
 TEST_CASE("judge numbers: P·V that is rough makes no log-sum-exp rough", "[terms]") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 
 #include "debug/causes/detectors.h"
 #include "debug/dump/dump_metadata.h"
@@ -74,6 +75,27 @@ TEST_CASE("locate: a power of two that is infinite says more than the nearest ro
     CHECK(values.cause == (causal ? Cause::divided_by_zero : Cause::non_finite));
   }
   CHECK(location.source == std::vector<std::string>{"/tmp/k.cu:93"});
+}
+
+TEST_CASE("locate: the first NaN comes after the access that the memory checker found") {
+  Location location;
+  Diagnosis& read = location.diagnosis.emplace();
+  read.first.emplace();
+  read.first->site = SiteId::o_final;
+  read.first->stage = Stage::load;
+  read.first->got = std::numeric_limits<double>::quiet_NaN();
+  read.cause = Cause::missing_wait;
+  read.memory.emplace_back();
+  location.nan.kind = simt::NanOrigin::Kind::other;
+  location.nan.stage = Stage::qk;
+  location.nan.line = "/tmp/k.cu:93";
+  location.first_nan = {"first NaN: mma at /tmp/k.cu:93"};
+  RunOptions failed;
+  failed.shape = "s=64";
+  tell_origin(failed, location);
+  CHECK((read.cause == Cause::missing_wait && read.first->stage == Stage::load));
+  CHECK(location.source.empty());
+  CHECK(read.evidence == location.first_nan);
 }
 
 TEST_CASE("locate: what a kernel is not made for is a limit, and no fault") {

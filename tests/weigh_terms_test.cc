@@ -47,8 +47,8 @@ TermJudgement fault(Cause cause, Stage stage, bool is_whole = false) {
 }
 
 /// "stage cause", with "?" where it is not certain.
-std::string weighed(Location location, const TermJudgement& judged) {
-  weigh_terms(judged, false,
+std::string weighed(Location location, const TermJudgement& judged, const SeenWays& seen = {}) {
+  weigh_terms(judged, seen,
               {[] { return Provenance::Outline{}; }, [](const TermFault&) { return false; }},
               location);
   const Diagnosis& diagnosis = *location.diagnosis;
@@ -106,7 +106,7 @@ TEST_CASE("weigh terms: numbers that are wrong before the stage of a flaw refute
   diagnosis.flaws.push_back(Finding{Cause::wrong_scale, 1});
   diagnosis.flaws.back().flaw = "of another kind";
   diagnosis.evidence = {"the outputs are such", "7 of 7 follow", "as well those of another kind"};
-  weigh_terms(scores, false,
+  weigh_terms(scores, {},
               {[] { return Provenance::Outline{}; }, [](const TermFault&) { return false; }}, flaw);
   CHECK(diagnosis.evidence.front() == "taken by themselves, the outputs are such");
   for (const std::string& line : diagnosis.evidence) {
@@ -179,6 +179,25 @@ TEST_CASE("weigh terms: a part whose weights were made is lost where parts are p
   loses.fault->loses_weights = false;
   CHECK(weighed(by_flaw(Cause::contribution_missing, Stage::combine), loses) ==
         "softmax contribution_missing");
+}
+
+TEST_CASE("weigh terms: weights that no block puts together were lost where parts meet") {
+  TermJudgement lost = fault(Cause::contribution_missing, Stage::softmax);
+  lost.fault->loses_weights = true;
+  Location flaw = by_flaw(Cause::wrong_source, Stage::combine);
+  flaw.diagnosis->certain = false;
+  CHECK(weighed(flaw, lost) == "softmax contribution_missing?");
+  CHECK(weighed(flaw, lost, {.combines = true}) == "combine contribution_missing?");
+}
+
+TEST_CASE("weigh terms: a merge that reads what nobody left makes no scores of it") {
+  Location reads =
+      by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::combine);
+  reads.diagnosis->memory.front().finding.region = 1;
+  const TermJudgement sums = fault(Cause::accumulator_not_cleared, Stage::qk);
+  CHECK(weighed(reads, sums) == "qk accumulator_not_cleared?");
+  reads.diagnosis->memory.front().used_line = "k.cu:20 in combine";
+  CHECK(weighed(reads, sums) == "combine uninitialised_read");
 }
 
 TEST_CASE("weigh terms: columns that stand twice were read twice, whatever values say of a place") {

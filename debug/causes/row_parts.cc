@@ -82,15 +82,21 @@ void PlanInputs::Sums::bring_by(const PartPowers& powers, const PartKeys& keys,
 void PlanInputs::Sums::weigh_apart(const RowPlan& plan, const std::vector<double>& scores) {
   const auto width = static_cast<std::size_t>(plan.tile);
   std::vector<double> running(scores.size());  // the part's maximum up to the term's tile
+  std::vector<double> alpha(scores.size());    // the tile's
   std::vector<double> peaks;
   for (std::size_t first = 0; first < scores.size(); first += width) {
     const std::size_t end = std::min(first + width, scores.size());
+    const std::vector<double> before = peaks;
     for (std::size_t i = first; i < end; ++i) {
       const std::size_t part = plan.part_keys.of(i);
       if (part >= peaks.size()) peaks.resize(part + 1, -reference::infinity);
       peaks[part] = std::max(peaks[part], scores[i]);
     }
-    for (std::size_t i = first; i < end; ++i) running[i] = peaks[plan.part_keys.of(i)];
+    for (std::size_t i = first; i < end; ++i) {
+      const std::size_t part = plan.part_keys.of(i);
+      running[i] = peaks[part];
+      alpha[i] = part < before.size() ? weight(before[part], peaks[part]) : 0;
+    }
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double peak = peaks[plan.part_keys.of(i)], rise = running[i] - peak;
@@ -98,6 +104,8 @@ void PlanInputs::Sums::weigh_apart(const RowPlan& plan, const std::vector<double
     const auto brought = [&](double power) { return p == 0 ? 0 : p * std::exp(power * rise); };
     in_o[i] = plan.terms[i].in_o * brought(plan.part_rules.alpha_in_o);
     in_l[i] = plan.terms[i].in_l * brought(plan.part_rules.alpha_in_l);
+    if (plan.part_rules.share_in_o) in_o[i] *= alpha[i];
+    if (plan.part_rules.share_in_l) in_l[i] *= alpha[i];
   }
 }
 

@@ -94,10 +94,14 @@ struct PartKeys {
 
 /// Parts of the keys that have maxima of their own: P of a part's tile is relative to the part's
 /// maximum so far, and has this power; alpha, which takes O and l from there to the part's last
-/// one, has those. The parts are put together rightly.
+/// one, has those. With `share_in_o` and `share_in_l` the tile's own share is multiplied by the
+/// tile's alpha, too. The parts are put together rightly.
 struct PartRules {
   double p = 1, alpha_in_o = 1, alpha_in_l = 1;
-  bool right() const { return p == 1 && alpha_in_o == 1 && alpha_in_l == 1; }
+  bool share_in_o = false, share_in_l = false;
+  bool right() const {
+    return p == 1 && alpha_in_o == 1 && alpha_in_l == 1 && !share_in_o && !share_in_l;
+  }
 };
 
 /// Parts of the keys whose O, as blocks of their own left them, is taken from the place of another

@@ -102,12 +102,7 @@ class NumberJudging {
   }
 
   /// Whether some line makes weights of scores that are right.
-  bool makes_right_weights() {
-    return std::ranges::any_of(provenance_.made, [&](const Provenance::Made& made) {
-      const Judged& judged = judge_all(made.line, "weight");
-      return judged.is_known && !judged.fault;
-    });
-  }
+  bool makes_right_weights() { return makes_right("weight"); }
 
  private:
   using Key = std::pair<std::string, std::string>;  ///< a line, a kind
@@ -170,8 +165,21 @@ class NumberJudging {
     constexpr double nearly = 0.1;
     const bool is_product = kind == "score" || kind == "output";
     if (!is_product || !(judged.fit.error <= nearly)) return;
+    // What l is multiplied with as well may be off, and not the product.
+    if (kind == "output" && !makes_right_sums()) {
+      fault.or_stage = Stage::softmax;
+      return;
+    }
     fault.cause = Cause::precision_lost;
     fault.evidence.emplace_back("so little is off where what is multiplied has too few bits");
+  }
+
+  bool makes_right_sums() { return makes_right("sum"); }
+  bool makes_right(const std::string& kind) {
+    return std::ranges::any_of(provenance_.made, [&](const Provenance::Made& made) {
+      const Judged& judged = judge_all(made.line, kind);
+      return judged.is_known && !judged.fault;
+    });
   }
 
   /// Whatever is added to scores that count for nothing.

@@ -47,7 +47,7 @@ class Search {
     const auto count = [&] { progress.at(std::ssize(location_.runs), problems); };
     unchecked_ = probes.data();
     if (try_probes(probes, count)) {
-      tell_how_it_is_put_together(probes, false);
+      tell_how_it_is_put_together(probes, {});
       return std::move(location_);
     }
     if (!location_.diagnosis) taken_.settle_variant();
@@ -154,9 +154,11 @@ class Search {
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
     tell_low_scores(runs_.traits(), taken_.is_traced(), diagnosis);
     if (taken_.outputs_are_right()) say_that_outputs_are_right();
-    const bool lacks_rows =
-        diagnosis.memory.empty() && tell_numbers(taken_.failed_runs().options(failed), location_);
-    tell_how_it_is_put_together(probes, lacks_rows);
+    SeenWays seen;
+    if (diagnosis.memory.empty()) {
+      seen = tell_numbers(taken_.failed_runs().options(failed), location_);
+    }
+    tell_how_it_is_put_together(probes, seen);
     add_dependence(runs_.traits(), location_);
     if (diagnosis.memory.empty()) {
       confirm_stage(failed, combines_, location_);
@@ -176,12 +178,12 @@ class Search {
   }
 
   /// Of a kernel that runs as it is, without markers.
-  void tell_how_it_is_put_together(const std::vector<Probe>& probes, bool lacks_rows) {
+  void tell_how_it_is_put_together(const std::vector<Probe>& probes, const SeenWays& seen) {
     if (taken_.is_traced() || !is_module_path(given_.kernel)) return;
     const RunOptions& failed = taken_.failed();
     tell_terms(
         wrong_problems(given_, failed, taken_.failed_runs().options(failed), probes, location_),
-        right_problems(probes, location_), lacks_rows, location_);
+        right_problems(probes, location_), seen, location_);
   }
 
   /// No run has wrong outputs.

@@ -258,8 +258,12 @@ void tell_origin(const RunOptions& failed, Location& location) {
   // Where a row that sees no key makes one, values are sure of the cause, and not of the place.
   look_for_nan(failed, location);
   if (values.sure()) return;
-  name_by_origin(location.nan, may_have_empty_rows(failed), values);
-  if (!location.nan.line.empty() && location.source.empty()) location.source = {location.nan.line};
+  if (values.memory.empty()) {  // else the access comes before it
+    name_by_origin(location.nan, may_have_empty_rows(failed), values);
+    if (!location.nan.line.empty() && location.source.empty()) {
+      location.source = {location.nan.line};
+    }
+  }
   values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
                          location.first_nan.end());
 }

@@ -109,9 +109,9 @@ std::optional<Sightings> look_in(const std::vector<RunOptions>& failed) {
 
 }  // namespace
 
-bool tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
+SeenWays tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   const std::optional<Sightings> seen = look_in(failed);
-  if (!seen) return false;
+  if (!seen) return {};
   Diagnosis& diagnosis = *location.diagnosis;
   // Where the log-sum-exp alone is wrong, O is right, and all that it is made of.
   const bool tells = diagnosis.first && diagnosis.first->site != SiteId::lse;
@@ -120,9 +120,9 @@ bool tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
     name_flaw_in(diagnosis, *other);
   }
   for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
-  if (!tells) return false;
+  if (!tells) return {false, seen->combines};
   settle_stage(*seen, diagnosis);
-  return seen->lacks_rows();
+  return {seen->lacks_rows(), seen->combines};
 }
 
 }  // namespace lanescope

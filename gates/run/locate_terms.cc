@@ -151,7 +151,7 @@ bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
 }  // namespace
 
 void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOptions>& right,
-                bool lacks_rows, Location& location) {
+                const SeenWays& seen, Location& location) {
   const Cause cause = location.diagnosis->cause;
   const std::optional<TermJudgement> judged =
       follow_any(failed, cause == Cause::precision_lost ? Precision::lost
@@ -168,7 +168,7 @@ void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOpti
                                    return outline;
                                  },
                                  [&](const TermFault& fault) { return is_found_in(right, fault); }};
-  weigh_terms(judged.value_or(TermJudgement{}), lacks_rows, elsewhere, location);
+  weigh_terms(judged.value_or(TermJudgement{}), seen, elsewhere, location);
   if (!judged) return;
   const bool is_told = !location.source.empty() || !location.diagnosis->memory.empty();
   if (is_told || !location.diagnosis->stage()) return;

@@ -77,6 +77,16 @@ bool reads_unwritten_shared(const Diagnosis& diagnosis) {
          diagnosis.memory.front().finding.region == simt::shared_region;
 }
 
+bool is_of_unwritten_parts(const TermFault& fault, const Diagnosis& diagnosis) {
+  const bool reads_parts = diagnosis.cause == Cause::uninitialised_read &&
+                           !reads_unwritten_shared(diagnosis) &&
+                           diagnosis.stage() == Stage::combine;
+  return reads_parts && !fault.lines.empty() &&
+         std::ranges::any_of(diagnosis.memory, [&](const CheckReport::Item& item) {
+           return place_in_source(item.used_line) == place_in_source(fault.lines.front());
+         });
+}
+
 void set_stage(Stage stage, Diagnosis& diagnosis) {
   if (diagnosis.first) diagnosis.first->stage = stage;
   if (!diagnosis.memory.empty()) diagnosis.memory.front().stage = stage;

@@ -15,6 +15,9 @@ bool is_behind_scores(std::optional<Stage> stage);
 /// Whether numbers are read in shared memory that nobody wrote.
 bool reads_unwritten_shared(const Diagnosis& diagnosis);
 
+/// Whether what terms say is done where a merge uses what no kernel left in memory of its own.
+bool is_of_unwritten_parts(const TermFault& fault, const Diagnosis& diagnosis);
+
 void set_stage(Stage stage, Diagnosis& diagnosis);
 
 /// Gives what was found the stage of which the kernel does that where it was found, as far as

@@ -47,6 +47,7 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   if (!last_failed_) return false;
   Diagnosis diagnosis = diagnose(dump, report, breadth_in(dump.info.problem));
   unexplained_ += diagnosis.flaws.empty();
+  longest_ = std::max(longest_, dump.info.problem.len_kv);
   for (const DumpInfo& right : right_) refute(diagnosis, right);
   const bool harmless = outputs_hold(report);
   // What leaves the outputs right may be a recurrence of its own: a run that is wrong tells.
@@ -70,12 +71,13 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
 }
 
 /// What no bug explains in so many problems, those that are composed do in no other, and in twice
-/// as many none; many keys take long, and tell no more than few.
+/// as many none, but where more keys may tell more; very many take long.
 Breadth TakenRuns::breadth_in(const Problem& problem) const {
   constexpr int most_unexplained = 4;
   constexpr std::int64_t many = 512, very_many = 1024;
   const std::int64_t most = unexplained_ == 0 ? very_many : many;
-  if (unexplained_ >= 2 * most_unexplained) return Breadth::none;
+  const bool is_longer = problem.len_kv > longest_ && problem.len_kv <= many;
+  if (unexplained_ >= 2 * most_unexplained && !is_longer) return Breadth::none;
   if (unexplained_ >= most_unexplained) return Breadth::single;
   return problem.len_kv <= most ? Breadth::all : Breadth::but_composed;
 }

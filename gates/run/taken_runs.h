@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,7 @@ class TakenRuns {
   std::vector<DumpInfo> right_;          ///< of the runs that match
   FailedRuns failed_runs_;               ///< of a kernel that is not traced
   int unexplained_ = 0;                  ///< runs in which no known flaw gives the outputs
+  std::int64_t longest_ = 0;             ///< keys of a run that failed
   FlawRivals rivals_;                    ///< what its runs say of known flaws
   Probe variant_probe_;                  ///< the first with another recurrence
   Recurrence always_taken_;              ///< what runs that match show of who decides on m

@@ -259,7 +259,7 @@ class Contest {
 
 }  // namespace
 
-void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
+void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsElsewhere& elsewhere,
                  Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Outline outline = judged.outline;
@@ -288,9 +288,14 @@ void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewh
   TermFault fault = *judged.fault;
   place_by_outline(outline, fault);
   // Rows that nobody read are taken for others as tiles are filled.
-  if (lacks_rows && fault.stage > Stage::load && are_alike(fault.cause, Cause::permuted)) {
+  if (seen.lacks_rows && fault.stage > Stage::load && are_alike(fault.cause, Cause::permuted)) {
     fault.stage = Stage::load;
   }
+  // Weights that were made are lost where another block should have put parts together.
+  const bool loses_parts = fault.loses_weights && seen.combines && outline.merges.empty();
+  if (loses_parts) fault.stage = Stage::combine;
+  // A merge makes no scores.
+  if (fault.stage <= Stage::qk && is_of_unwritten_parts(fault, diagnosis)) return;
   for (const std::string& line : fault.evidence) diagnosis.evidence.push_back(line);
   Contest(fault, judged.is_whole, elsewhere, location).settle();
 }

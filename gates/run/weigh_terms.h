@@ -4,6 +4,7 @@
 
 #include "gates/run/judge_terms.h"
 #include "gates/run/locate.h"
+#include "gates/run/locate_numbers.h"
 #include "gates/run/provenance.h"
 
 namespace lanescope {
@@ -17,8 +18,7 @@ struct TermsElsewhere {
 };
 
 /// Weighs what terms say against what was found before, and takes it over where that is less.
-/// `lacks_rows`: rows were read by nobody.
-void weigh_terms(const TermJudgement& judged, bool lacks_rows, const TermsElsewhere& elsewhere,
+void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsElsewhere& elsewhere,
                  Location& location);
 
 }  // namespace lanescope

@@ -132,6 +132,8 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"splits_o_unscaled", "not_rescaled"},
       {"splits_l_unscaled", "not_rescaled"},
       {"splits_o_twice", "rescaled_twice"},
+      {"split_o_rescaled_after", "rescaled_twice"},
+      {"split_l_rescaled_after", "rescaled_twice"},
       {"splits_to_base_e", "wrong_base"},
       {"splits_weighed_by_l", "weighted_by_sum"},
       {"splits_lse_mixed", "wrong_base"},

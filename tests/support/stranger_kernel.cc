@@ -586,14 +586,14 @@ struct Kernel {
       if (is("l_of_columns")) sum = 0;
       const bool keeps_l = is("l_not_rescaled") || is("l_not_rescaled_by_fours") ||
                            is("l_not_rescaled_backwards") || is("nothing_rescaled");
-      l[row] = keeps_l                     ? old + sum
-               : is("l_rescaled_twice")    ? alpha[row] * alpha[row] * old + sum
-               : is("l_restarted")         ? sum
-               : is("l_reduced_itself")    ? 2 * alpha[row] * old + sum
-               : is("alpha_on_the_tile")   ? old + alpha[row] * sum
-               : is("l_rescaled_after")    ? alpha[row] * (old + sum)
-               : is("l_counts_four_times") ? alpha[row] * old + 4 * sum
-                                           : alpha[row] * old + sum;
+      l[row] = keeps_l                   ? old + sum
+               : is("l_rescaled_twice")  ? alpha[row] * alpha[row] * old + sum
+               : is("l_restarted")       ? sum
+               : is("l_reduced_itself")  ? 2 * alpha[row] * old + sum
+               : is("alpha_on_the_tile") ? old + alpha[row] * sum
+               : is("l_rescaled_after") || is("split_l_rescaled_after") ? alpha[row] * (old + sum)
+               : is("l_counts_four_times")                              ? alpha[row] * old + 4 * sum
+                                                                        : alpha[row] * old + sum;
       for (std::size_t i = 0; i < 4 && !is("l_of_shuffle_down"); ++i) {
         float& lane = lanes[row * 32 + i];
         const float own = is("l_of_lane") || is("l_of_half_a_warp") ? share[i]
@@ -634,6 +634,7 @@ struct Kernel {
     }
     const std::vector<Element> values = values_of(kv, kv_of_v, t, v_tile, tv);
     const bool o_in_f16 = is("o_in_f16"), in_parts = is("o_rescaled_in_parts");
+    const bool rescales_after = is("o_rescaled_after") || is("split_o_rescaled_after");
     std::vector<float> weights(C);
     const bool needs_mask = (t + 1) * bc > p.visible_keys(first);
     const std::int64_t block_end = p.visible_keys(std::min(p.len_q, first + br) - 1);
@@ -663,7 +664,7 @@ struct Kernel {
         const bool keeps = (is("half_the_columns_not_rescaled") && i >= p.d / 2) ||
                            (is("columns_from_24_not_rescaled") && i >= 24) ||
                            (is("third_of_four_not_rescaled") && i % 4 == 2);
-        float sum = is("o_rescaled_after") || keeps ? out : a * out;
+        float sum = rescales_after || keeps ? out : a * out;
         for (std::size_t c = 0; c < C; ++c) {
           const Element& v = values[c * D + static_cast<std::size_t>(i)];
           if (in_parts && c == C / 2) sum *= a;
@@ -672,7 +673,7 @@ struct Kernel {
           sum = std::fma(weights[lane], v.value, sum);
           if (o_in_f16) sum = rounded(ElementType::f16, sum);
         }
-        out = is("o_rescaled_after") ? a * sum : sum;
+        out = rescales_after ? a * sum : sum;
         const bool sees = t * bc < p.visible_keys(first + r);
         if (is("o_divided_in_each_tile") && sees) out /= l[row];
       }

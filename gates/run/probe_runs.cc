@@ -24,11 +24,22 @@ std::string reason_in(const std::string& refusal) {
   return reason;
 }
 
+/// Whatever its inputs are.
+std::string problem_of(RunOptions options) {
+  options.input = "random";
+  const Problem shape = options.shape.empty()
+                            ? Problem{}
+                            : parse_shape(options.preset, options.shape, options.causal);
+  return options_text(options, shape);
+}
+
 }  // namespace
 
 std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
-  refused_.clear();
-  not_executed_ = false;
+  const std::string problem = problem_of(probe.options);
+  const auto known = refused_.find(problem);
+  refusal_ = known == refused_.end() ? std::nullopt : std::optional(known->second);
+  if (refusal_) return std::nullopt;
   ProbeRun own;
   try {
     const PreparedRun run = prepare(probe.options);
@@ -39,10 +50,10 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
     module_name_ = run.module_name;
   } catch (const UsageError& error) {  // the kernel is not built for such a problem
     if (probe.about == as_given) throw;
-    refused_ = error.what();
-    not_executed_ = dynamic_cast<const NotExecutedError*>(&error) != nullptr;
-    if (std::find(refusals_.begin(), refusals_.end(), refused_) == refusals_.end()) {
-      refusals_.push_back(refused_);
+    refusal_ = {error.what(), dynamic_cast<const NotExecutedError*>(&error) != nullptr};
+    refused_.emplace(problem, *refusal_);
+    if (std::ranges::find(refusals_, refusal_->why) == refusals_.end()) {
+      refusals_.push_back(refusal_->why);
     }
     return std::nullopt;
   } catch (const EnvironmentError& error) {  // no memory, or no module
@@ -53,8 +64,8 @@ std::optional<ProbeRun> ProbeRuns::run(const Probe& probe) {
   own.report = diff_against_reference(own.dump, threads_);
   own.text = options_text(probe.options, own.dump.info.problem);
   texts_.insert(own.text);
-  const Problem& problem = own.dump.info.problem;
-  if (std::ranges::find(taken_, problem) == taken_.end()) taken_.push_back(problem);
+  const Problem& taken = own.dump.info.problem;
+  if (std::ranges::find(taken_, taken) == taken_.end()) taken_.push_back(taken);
   location_.backend = own.dump.info.backend;
   location_.shown.clear();
   for (const DumpSite& entry : own.dump.info.sites) location_.shown.push_back(entry.site.id);
@@ -130,6 +141,13 @@ std::vector<Problem> ProbeRuns::with_known_heads(const std::vector<Problem>& sha
   return all;
 }
 
+/// Whether what the kernel takes, the machine does not execute: others than a probe's own shapes
+/// run the same code.
+bool ProbeRuns::never_executed() const {
+  return taken_.empty() &&
+         std::ranges::any_of(refused_, [](const auto& known) { return known.second.not_executed; });
+}
+
 std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
   const RunOptions asked = probe.options;
   const std::vector<std::string> shapes = shapes_near(probe);
@@ -147,6 +165,7 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
   for (const bool causal : {asked.causal, true}) {
     probe.options.causal = causal;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
+      if (i == own_shapes && never_executed()) break;
       probe.options.shape = shapes[i];
       // What it is known to take may have been run already.
       if (i >= own_shapes && texts_.contains(options_text(
@@ -154,16 +173,16 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
         continue;
       }
       std::optional<ProbeRun> own = run(probe);
-      if (refused_.empty()) {
+      if (!refusal_) {
         if (own && !keeps_lengths(shapes[i])) probe.about = "nearest to " + probe.about;
         return own;
       }
-      const std::string why = reason_in(refused_);
+      const std::string why = reason_in(refusal_->why);
       const bool is_new = std::ranges::find(whys, why) == whys.end();
-      if ((causal == asked.causal || not_executed_) && is_new) whys.push_back(why);
-      if (not_executed_) break;  // other heads and lengths run the same code
+      if ((causal == asked.causal || refusal_->not_executed) && is_new) whys.push_back(why);
+      if (refusal_->not_executed) break;  // other heads and lengths run the same code
     }
-    if (asked.causal || not_executed_) break;
+    if (asked.causal || (refusal_ && refusal_->not_executed)) break;
   }
   probe.options = asked;
   std::string all;

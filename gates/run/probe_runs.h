@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,6 +53,7 @@ class ProbeRuns {
 
  private:
   std::vector<std::string> shapes_near(const Probe& probe) const;
+  bool never_executed() const;
   std::vector<Problem> with_known_heads(const std::vector<Problem>& shapes) const;
 
   int threads_;
@@ -60,8 +62,13 @@ class ProbeRuns {
   std::vector<std::string> refusals_;
   std::vector<Problem> taken_;
   std::set<std::string> texts_;  ///< of all runs, as ProbeRun::text
-  std::string refused_;  ///< why the last problem was left out; empty: it was not, by the kernel
-  bool not_executed_ = false;  ///< that was the machine, which does not know the code
+  /// Why a problem was left out: by the kernel, or by the machine, which does not know the code.
+  struct Refusal {
+    std::string why;
+    bool not_executed = false;
+  };
+  std::optional<Refusal> refusal_;          ///< of the last problem
+  std::map<std::string, Refusal> refused_;  ///< by problem, whatever its inputs
   std::string kernel_, module_name_, marked_ptx_;
 };
 

@@ -7,6 +7,7 @@
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
 #include "gates/run/accessing_lines.h"
+#include "gates/run/checks_ahead.h"
 #include "gates/run/lane_order.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
@@ -111,6 +112,8 @@ class Search {
             run.module->persistent};
   }
 
+  bool is_right() const { return !location_.diagnosis && !location_.recurrence; }
+
   /// Runs the probes until there is a cause that is sure. True where the memory checker
   /// alone found it.
   template <class Count>
@@ -120,11 +123,11 @@ class Search {
       // They tell no more than small problems do: one row less, others take longer.
       if (probe.large && location_.diagnosis) continue;
       // What the memory checker finds in small problems needs no large one.
-      const bool right = !location_.diagnosis && !location_.recurrence;
-      if (probe.large && right && check_up_to(&probe, count)) return true;
+      if (probe.large && is_right() && check_up_to(&probe, count)) return true;
       build_ahead(probes, probe);
       const std::optional<ProbeRun> run = runs_.run_nearest(probe);
       const bool best = run && taken_.take(*run, probe);
+      if (run && probe.checked && is_right() && is_module_path(given_.kernel)) ahead_.add(probe);
       // What the checker does not find in one run that fails, it may in another.
       if (best || (run && taken_.last_failed() && probe.checked)) {
         const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
@@ -211,7 +214,12 @@ class Search {
     while (unchecked_ != end) {
       const Probe& probe = *unchecked_++;
       count();
-      if (!probe.checked || was_checked(probe) || !check_memory(probe, location_)) continue;
+      if (!probe.checked || was_checked(probe)) continue;
+      if (is_right() && ahead_.is_clean(probe)) {
+        note_clean(probe, location_);
+        continue;
+      }
+      if (!check_memory(probe, location_)) continue;
       location_.source = accessing_lines(*location_.diagnosis);
       return true;
     }
@@ -261,6 +269,7 @@ class Search {
   Location location_;
   ProbeRuns runs_{given_.threads, location_};
   TakenRuns taken_{runs_, given_.strict, location_};
+  ChecksAhead ahead_{given_.threads};
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   bool combines_ = false;             ///< the kernel has a combine pass
   bool built_ahead_ = false;

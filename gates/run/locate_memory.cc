@@ -109,13 +109,22 @@ bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location)
   return true;
 }
 
+void note(const Probe& probe, const Problem& problem, bool clean, Location& location) {
+  location.runs.push_back(
+      {options_text(probe.options, problem), probe.about + ", memory checker", clean, true});
+}
+
 }  // namespace
+
+void note_clean(const Probe& probe, Location& location) {
+  const RunOptions& options = probe.options;
+  note(probe, parse_shape(options.preset, options.shape, options.causal), true, location);
+}
 
 bool check_memory(const Probe& probe, Location& location) {
   const std::optional<CheckReport> report = ask_checker(probe, location);
   if (!report) return false;
-  const std::string text = options_text(probe.options, report->problem);
-  location.runs.push_back({text, probe.about + ", memory checker", report->clean(), true});
+  note(probe, report->problem, report->clean(), location);
   if (location.nan.line.empty() && !report->nan.line.empty()) {
     location.first_nan = report->notes;
     location.nan = report->nan;
@@ -183,7 +192,7 @@ bool check_memory(const Probe& probe, Location& location) {
     }
   }
   location.diagnosis = std::move(memory);
-  location.options = text;
+  location.options = options_text(probe.options, report->problem);
   return true;
 }
 

@@ -8,6 +8,8 @@ namespace lanescope {
 /// Runs a probe under the memory checker, on sim; true where that finds the cause: it is one of
 /// what values show in the same site or behind it.
 bool check_memory(const Probe& probe, Location& location);
+/// The same where it is known that the checker finds nothing.
+void note_clean(const Probe& probe, Location& location);
 
 /// Where the kernel made its first NaN, as `check_memory` saw it, in place of what values alone
 /// suspect; unless another cause is certain. Guards may hide it from the outputs.

@@ -15,7 +15,7 @@
 namespace lanescope {
 namespace {
 
-std::string problem_of(const RunOptions& options) {
+std::string checked_problem(const RunOptions& options) {
   return options_text(options, parse_shape(options.preset, options.shape, options.causal));
 }
 
@@ -48,14 +48,14 @@ void ChecksAhead::add(const Probe& probe) {
   if (!any_) return;
   RunOptions options = probe.options;
   options.backend = "sim";
-  waiting_.push_back({problem_of(probe.options), options});
+  waiting_.push_back({checked_problem(probe.options), options});
   if (child_ && child_->listen(0) != Child::Heard::nothing) take_word();
   begin_next();
 }
 
 bool ChecksAhead::is_clean(const Probe& probe) {
   if (!any_) return false;
-  const std::string problem = problem_of(probe.options);
+  const std::string problem = checked_problem(probe.options);
   std::erase_if(waiting_, [&](const Check& check) { return check.problem == problem; });
   if (child_ && asked_ == problem) {
     while (child_->listen(1) == Child::Heard::nothing) {

@@ -12,6 +12,7 @@
 #include "debug/judge/judge.h"
 #include "gates/build/module_catalogue.h"
 #include "gates/run/far_head.h"
+#include "gates/run/first_nan.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_memory.h"
 #include "gates/run/sightings.h"
@@ -98,6 +99,30 @@ TEST_CASE("locate: the first NaN comes after the access that the memory checker 
   CHECK(read.evidence == location.first_nan);
 }
 
+TEST_CASE("locate: an infinity of finite numbers comes before the NaN that is made of it") {
+  const auto named = [](const std::string& infinity) {
+    Location location;
+    Diagnosis& values = location.diagnosis.emplace();
+    values.first.emplace();
+    values.first->site = SiteId::o_final;
+    values.first->got = std::numeric_limits<double>::quiet_NaN();
+    values.cause = Cause::non_finite;
+    location.nan.kind = simt::NanOrigin::Kind::other;
+    location.nan.stage = Stage::epilogue;
+    location.nan.line = "/tmp/k.cu:93";
+    location.first_nan = {"first NaN: mul.f32 at k.cu:93 in epilogue of inf, 0", infinity};
+    RunOptions failed;
+    failed.shape = "s=64";
+    tell_origin(failed, location);
+    return std::string(name_of(values.first->stage)) + " " + name_of(values.cause);
+  };
+  CHECK(named("first infinity: mul.f32 at k.cu:55 in softmax of 3e+24, 8e+37") ==
+        "softmax overflow");
+  CHECK(named("first infinity: mul.f32 at k.cu:55 in softmax of inf, 2") == "epilogue non_finite");
+  CHECK(named("first infinity: rcp.f32 at k.cu:55 in softmax of 0") == "epilogue non_finite");
+  CHECK(named("first infinity: mul.f32 at k.cu:55 in qk of -3e+38, 2") == "epilogue non_finite");
+}
+
 TEST_CASE("locate: what a kernel is not made for is a limit, and no fault") {
   Location location;
   location.runs = {{"k.so fused --shape s=64", "causal", true},
@@ -125,6 +150,16 @@ TEST_CASE("locate: scores that are lacking because their rows of K were never re
   seen.unread_k = 100;  // of the other scores the rows were read
   CHECK_FALSE(seen.lacks_rows());
   CHECK(seen.stage() == Stage::qk);
+}
+
+TEST_CASE("locate: who should have stored what was never written, though its weights were made") {
+  Sightings seen;
+  seen.scores = seen.weights = {.needed = 1000, .seen = 1000, .lines = {"k.cu:50"}, .least = 32};
+  CHECK(seen.storing_stage() == Stage::epilogue);
+  seen.combines = true;
+  CHECK(seen.storing_stage() == Stage::combine);
+  seen.weights.seen = 0;
+  CHECK_FALSE(seen.storing_stage());
 }
 
 TEST_CASE("locate: the shortest option that the wrong runs have in common") {

@@ -53,7 +53,8 @@ void check_map(Warp& warp, Warp::Access access, std::uint32_t mask, Pointers poi
 }
 
 /// A map of bytes that are zero has one dimension: the rank is given less one. Triton leaves it so.
-TensorMapBytes of_zeroes(TensorMapBytes map) {
+TensorMapBytes of_zeroes(const TensorMapBytes& given) {
+  TensorMapBytes map = given;
   map.mark = TensorMapBytes::magic;
   map.rank = 1;
   return map;

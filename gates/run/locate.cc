@@ -8,6 +8,7 @@
 #include "gates/process/machine_runtime.h"
 #include "gates/run/accessing_lines.h"
 #include "gates/run/checks_ahead.h"
+#include "gates/run/first_nan.h"
 #include "gates/run/lane_order.h"
 #include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"

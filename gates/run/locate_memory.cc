@@ -1,7 +1,6 @@
 #include "gates/run/locate_memory.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -194,87 +193,6 @@ bool check_memory(const Probe& probe, Location& location) {
   location.diagnosis = std::move(memory);
   location.options = options_text(probe.options, report->problem);
   return true;
-}
-
-namespace {
-
-bool may_have_empty_rows(const RunOptions& options) {
-  if (options.input.ends_with(".safetensors")) return true;
-  const Problem problem = parse_shape(options.preset, options.shape, options.causal);
-  return problem.visible_keys(0) == 0;
-}
-
-/// What follows from how the first NaN was made, where values say no more than that there is one.
-/// `empty_rows`: there may be rows that see no key, whose sum is zero.
-void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& values) {
-  using Kind = simt::NanOrigin::Kind;
-  if (nan.kind == Kind::none || !values.first || !is_output(values.first->site)) return;
-  // A guard against a row sum of 0 makes zeros of NaN.
-  const bool of_nan = !std::isfinite(values.first->got) || values.cause == Cause::non_finite ||
-                      values.cause == Cause::written_zero ||
-                      (values.cause == Cause::precision_lost && nan.kind == Kind::exponential);
-  if (!of_nan) return;
-  if (nan.stage) values.first->stage = *nan.stage;
-  if (values.cause == Cause::precision_lost) {  // the nearest rounding to what is not finite
-    values.first->stage = nan.stage.value_or(Stage::softmax);
-    values.evidence.clear();
-  }
-  const Cause cause = nan.kind == Kind::difference ? Cause::masked_row_unguarded
-                      : nan.kind == Kind::empty || (nan.kind == Kind::division && empty_rows)
-                          ? Cause::divided_by_zero
-                      : nan.kind == Kind::start ? Cause::stale_operand
-                      : nan.kind == Kind::exponential || nan.kind == Kind::narrowing
-                          ? Cause::overflow
-                          : values.cause;
-  if (nan.kind == Kind::exponential) {
-    values.evidence.push_back(
-        "2^x is infinite: what is subtracted from the scores is not the "
-        "maximum that their row has so far");
-  }
-  if (nan.kind == Kind::start) {
-    values.evidence.push_back(
-        "what is subtracted from the scores is the -inf that their maximum starts from, not the "
-        "maximum that their row has so far");
-  }
-  if (cause == values.cause) return;
-  values.cause = cause;
-  values.certain = false;  // others may follow
-}
-
-/// Where values are NaN and nobody has asked the checker for it, which sees how they are made.
-void look_for_nan(RunOptions options, Location& location) {
-  const Diagnosis& values = *location.diagnosis;
-  const bool is_nan = values.first && !values.first->unwritten && std::isnan(values.first->got);
-  if (!is_nan || !location.nan.line.empty() || !values.memory.empty()) return;
-  options.backend = "sim";
-  try {
-    const CheckReport report = check_kernel(options);
-    location.first_nan = report.notes;
-    location.nan = report.nan;
-  } catch (const Error&) {
-    return;  // a kernel that the machine does not take
-  }
-}
-
-}  // namespace
-
-void tell_origin(const RunOptions& failed, Location& location) {
-  Diagnosis& values = *location.diagnosis;
-  const bool clean = std::ranges::any_of(
-      location.runs, [](const LocateRun& run) { return run.checked && run.match; });
-  const auto suspicion = std::ranges::find(values.evidence, suspects_memory);
-  if (clean && suspicion != values.evidence.end()) values.evidence.erase(suspicion);
-  // Where a row that sees no key makes one, values are sure of the cause, and not of the place.
-  look_for_nan(failed, location);
-  if (values.sure()) return;
-  if (values.memory.empty()) {  // else the access comes before it
-    name_by_origin(location.nan, may_have_empty_rows(failed), values);
-    if (!location.nan.line.empty() && location.source.empty()) {
-      location.source = {location.nan.line};
-    }
-  }
-  values.evidence.insert(values.evidence.end(), location.first_nan.begin(),
-                         location.first_nan.end());
 }
 
 void tell_unwritten_read(Location& location) {

@@ -11,10 +11,6 @@ bool check_memory(const Probe& probe, Location& location);
 /// The same where it is known that the checker finds nothing.
 void note_clean(const Probe& probe, Location& location);
 
-/// Where the kernel made its first NaN, as `check_memory` saw it, in place of what values alone
-/// suspect; unless another cause is certain. Guards may hide it from the outputs.
-void tell_origin(const RunOptions& failed, Location& location);
-
 /// Where values come down to zeros, those are what nobody wrote, if `check_memory` found a read of
 /// that.
 void tell_unwritten_read(Location& location);

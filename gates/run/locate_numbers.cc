@@ -60,7 +60,9 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   const bool of_pass = named != diagnosis.flaws.end() && named->of_pass;
   const bool moves_rows = moves_numbers(diagnosis.cause) && diagnosis.cause != Cause::wrong_head &&
                           diagnosis.cause != Cause::wrong_stride;
-  if (moves_rows && stage == Stage::load && seen.reads_all && taker) {
+  if (diagnosis.cause == Cause::never_written && seen.storing_stage()) {
+    stage = *seen.storing_stage();
+  } else if (moves_rows && stage == Stage::load && seen.reads_all && taker) {
     stage = *taker;  // nothing was left out as the tiles were filled
     diagnosis.stage_certain = false;
   } else if (takes_other_rows(diagnosis.cause) && seen.lacks_rows()) {

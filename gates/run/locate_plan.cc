@@ -98,7 +98,8 @@ void Planner::add_usual() {
   // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
   if (is_module_path(given_.kernel)) {
     square(of_keys("the maximum rises steeply", rows_, 5), 3 * side_).options.input = "steep";
-    square(of_keys("a key far above all others", rows_, 2), 2 * side_).options.input = "lone";
+    // Also in ranges that several blocks take, of some tiles each, it falls behind it.
+    square(of_keys("a key far above all others", rows_, 7), 4 * side_).options.input = "lone";
     add_strangers();
   }
   // A number of tiles that none divides: who gives out so many to each of several leaves some.

@@ -195,6 +195,11 @@ bool Sightings::allows(Stage stage) const {
   return true;
 }
 
+std::optional<Stage> Sightings::storing_stage() const {
+  if (!made_scores()) return std::nullopt;
+  return combines ? Stage::combine : Stage::epilogue;
+}
+
 std::optional<Stage> Sightings::stage() const {
   const Stage behind = combines ? Stage::combine : Stage::epilogue;
   if (outputs.complete()) return sums.complete() || log_sums ? behind : Stage::softmax;

@@ -51,6 +51,8 @@ struct Sightings {
   bool allows(Stage stage) const;
   /// The stage where it went wrong, as far as that is seen; nothing: in several alike.
   std::optional<Stage> stage() const;
+  /// The stage that should have stored what was never written, of weights that were made.
+  std::optional<Stage> storing_stage() const;
   /// A line for each kind that was seen.
   std::vector<std::string> text() const;
 };

@@ -158,10 +158,9 @@ class Search {
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
     tell_low_scores(runs_.traits(), taken_.is_traced(), diagnosis);
     if (taken_.outputs_are_right()) say_that_outputs_are_right();
-    SeenWays seen;
-    if (diagnosis.memory.empty()) {
-      seen = tell_numbers(taken_.failed_runs().options(failed), location_);
-    }
+    const SeenWays seen = diagnosis.memory.empty()
+                              ? tell_numbers(taken_.failed_runs().options(failed), location_)
+                              : SeenWays{};
     tell_how_it_is_put_together(probes, seen);
     add_dependence(runs_.traits(), location_);
     if (diagnosis.memory.empty()) {
@@ -216,11 +215,9 @@ class Search {
       const Probe& probe = *unchecked_++;
       count();
       if (!probe.checked || was_checked(probe)) continue;
-      if (is_right() && ahead_.is_clean(probe)) {
-        note_clean(probe, location_);
-        continue;
-      }
-      if (!check_memory(probe, location_)) continue;
+      const bool clean = is_right() && ahead_.is_clean(probe);
+      if (clean) note_clean(probe, location_);
+      if (clean || !check_memory(probe, location_)) continue;
       location_.source = accessing_lines(*location_.diagnosis);
       return true;
     }

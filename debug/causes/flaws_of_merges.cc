@@ -155,9 +155,7 @@ void add_merges_of_log_sums(const Splits& splits, Flaws& flaws) {
   };
   const Rule rules[] = {
       {Cause::wrong_base,
-       "is the largest, in base 2, plus the natural logarithm of the sum of their "
-       "weights",
-       log2e, 1},
+       "is the largest, in base 2, plus the natural logarithm of their weights' sum", log2e, 1},
       {Cause::wrong_base, "is the largest plus the logarithm in base 2 of the sum of their weights",
        1, log2e},
       {Cause::lse_without_sum, "is the largest alone", 1, 0},

@@ -15,10 +15,6 @@
 namespace lanescope {
 namespace {
 
-std::string checked_problem(const RunOptions& options) {
-  return options_text(options, parse_shape(options.preset, options.shape, options.causal));
-}
-
 bool finds_nothing(const RunOptions& options) {
   try {
     const CheckReport report = check_kernel(options);
@@ -48,14 +44,14 @@ void ChecksAhead::add(const Probe& probe) {
   if (!any_) return;
   RunOptions options = probe.options;
   options.backend = "sim";
-  waiting_.push_back({checked_problem(probe.options), options});
+  waiting_.push_back({options_text(probe.options), options});
   if (child_ && child_->listen(0) != Child::Heard::nothing) take_word();
   begin_next();
 }
 
 bool ChecksAhead::is_clean(const Probe& probe) {
   if (!any_) return false;
-  const std::string problem = checked_problem(probe.options);
+  const std::string problem = options_text(probe.options);
   std::erase_if(waiting_, [&](const Check& check) { return check.problem == problem; });
   if (child_ && asked_ == problem) {
     while (child_->listen(1) == Child::Heard::nothing) {

@@ -108,22 +108,21 @@ bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location)
   return true;
 }
 
-void note(const Probe& probe, const Problem& problem, bool clean, Location& location) {
-  location.runs.push_back(
-      {options_text(probe.options, problem), probe.about + ", memory checker", clean, true});
+void note(const Probe& probe, const std::string& text, bool clean, Location& location) {
+  location.runs.push_back({text, probe.about + ", memory checker", clean, true});
 }
 
 }  // namespace
 
 void note_clean(const Probe& probe, Location& location) {
-  const RunOptions& options = probe.options;
-  note(probe, parse_shape(options.preset, options.shape, options.causal), true, location);
+  note(probe, options_text(probe.options), true, location);
 }
 
 bool check_memory(const Probe& probe, Location& location) {
   const std::optional<CheckReport> report = ask_checker(probe, location);
   if (!report) return false;
-  note(probe, report->problem, report->clean(), location);
+  const std::string text = options_text(probe.options, report->problem);
+  note(probe, text, report->clean(), location);
   if (location.nan.line.empty() && !report->nan.line.empty()) {
     location.first_nan = report->notes;
     location.nan = report->nan;
@@ -191,7 +190,7 @@ bool check_memory(const Probe& probe, Location& location) {
     }
   }
   location.diagnosis = std::move(memory);
-  location.options = options_text(probe.options, report->problem);
+  location.options = text;
   return true;
 }
 

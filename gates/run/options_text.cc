@@ -30,4 +30,8 @@ std::string options_text(const RunOptions& options, const Problem& problem) {
   return text;
 }
 
+std::string options_text(const RunOptions& options) {
+  return options_text(options, parse_shape(options.preset, options.shape, options.causal));
+}
+
 }  // namespace lanescope

@@ -27,10 +27,7 @@ std::string reason_in(const std::string& refusal) {
 /// Whatever its inputs are.
 std::string problem_of(RunOptions options) {
   options.input = "random";
-  const Problem shape = options.shape.empty()
-                            ? Problem{}
-                            : parse_shape(options.preset, options.shape, options.causal);
-  return options_text(options, shape);
+  return options_text(options);
 }
 
 }  // namespace
@@ -168,10 +165,7 @@ std::optional<ProbeRun> ProbeRuns::run_nearest(Probe& probe) {
       if (i == own_shapes && never_executed()) break;
       probe.options.shape = shapes[i];
       // What it is known to take may have been run already.
-      if (i >= own_shapes && texts_.contains(options_text(
-                                 probe.options, parse_shape(asked.preset, shapes[i], causal)))) {
-        continue;
-      }
+      if (i >= own_shapes && texts_.contains(options_text(probe.options))) continue;
       std::optional<ProbeRun> own = run(probe);
       if (!refusal_) {
         if (own && !keeps_lengths(shapes[i])) probe.about = "nearest to " + probe.about;

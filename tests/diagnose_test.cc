@@ -251,6 +251,36 @@ TEST_CASE("a copy that its own lane does not wait for races with the others, too
   CHECK(diagnose(report).cause == Cause::wrong_phase);
 }
 
+TEST_CASE("who reads a copy too early gives its place back too early") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::operand_overwritten, std::nullopt),
+                  item_of(simt::Kind::wrong_phase, std::nullopt)};
+  report.items[0].finding.access = {true, 3, 0, 40};
+  report.items[0].finding.earlier.place = 7;
+  report.items[1].finding.access.place = 7;
+  CHECK(diagnose(report).cause == Cause::operand_overwritten);
+  report.items[1].finding.earlier = report.items[0].finding.access;
+  CHECK(diagnose(report).cause == Cause::wrong_phase);
+  report.items[1].finding.access.place = 8;
+  CHECK(diagnose(report).cause == Cause::operand_overwritten);
+}
+
+TEST_CASE("a product that takes another layout reads what nobody wrote, too") {
+  CheckReport report;
+  report.items = {item_of(simt::Kind::uninitialised_read, SiteId::k_smem),
+                  item_of(simt::Kind::layout_disagrees, SiteId::q_smem)};
+  const auto cause = [&] { return diagnose(report, SiteId::s).cause; };
+  CHECK(cause() == Cause::uninitialised_read);
+  for (CheckReport::Item& item : report.items) item.access_line = "k.cu:9, called at k.cu:30";
+  CHECK(cause() == Cause::layout_disagrees);
+  report.items[1].access_line = "k.cu:8";
+  CHECK(cause() == Cause::uninitialised_read);
+  report.items[1].access_line = report.items[0].access_line;
+  report.items[0].finding.kind = simt::Kind::race;
+  CHECK(cause() == Cause::race);
+}
+
 TEST_CASE("a write of a race that says no stage is of that of the write beside it") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

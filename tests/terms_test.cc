@@ -2,6 +2,7 @@
 
 #include "debug/ptx/terms.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -189,6 +190,31 @@ TEST_CASE("terms: factors of another row or maximum, and dividing by what is not
                            Conflict::inverse_of_other_unit, Conflict::inverse_of_other_keys,
                            Conflict::inverse_of_other_row, Conflict::divided_twice,
                            Conflict::logarithm_of_other_unit});
+}
+
+TEST_CASE("terms: O stays divided by l where the weight comes behind the division", "[terms]") {
+  Followed f;
+  const TermId first = f.score(3, 1), second = f.score(3, 6);
+  const TermId alpha = f.terms.exponential(f.difference(first, second));
+  for (const Row keys : {4, 1}) {
+    const Ids before = f.weights(3, 1, 1 + keys, first), after = f.weights(3, 5, 8, second);
+    const TermId l = f.sum(before), o = f.terms.divide(f.output(before, 1), l);
+    const TermId next = f.sum(after, f.terms.multiply(l, alpha));
+    const TermId factor = f.terms.multiply(f.terms.divide(l, next), alpha);
+    Ids own = after;
+    for (TermId& weight : own) weight = f.terms.divide(weight, next);
+    CHECK(f.is(f.output(own, 5, f.terms.multiply(o, factor)), TermKind::output, 3,
+               keys == 1 ? "1-1,5-7" : "1-7"));
+    CHECK(f.met.empty());
+    // Without it, with that of others, or added to something.
+    const TermId quotient = f.terms.divide(l, next);
+    f.terms.multiply(o, quotient);
+    f.terms.multiply(quotient, f.terms.exponential(f.difference(second, first)));
+    f.terms.add(quotient, next);
+    REQUIRE(f.met.size() >= 3);
+    CHECK(std::count(f.met.begin(), f.met.end(), Conflict::inverse_of_other_unit) == 3);
+    f.met.clear();
+  }
 }
 
 TEST_CASE("terms: keys, rows and columns that are added up where they do not belong", "[terms]") {

@@ -34,7 +34,9 @@ std::vector<std::int64_t> row_tiles(const Scene& scene, Rows which) {
   std::vector<std::int64_t> tiles = {first},
                             others = {count - 1, 0, count / 2, count / 4, 3 * count / 4};
   // Of few rows each, more of them.
-  const std::int64_t wanted = std::max<std::int64_t>(blocks_tried, rows_tried / scene.info().br);
+  const std::int64_t rows = scene.info().rows(scene.info().place(first * scene.info().splits));
+  const std::int64_t wanted =
+      std::max<std::int64_t>(blocks_tried, rows_tried / std::max<std::int64_t>(rows, 1));
   for (std::int64_t i = 0; i < wanted; ++i) others.push_back(i * count / wanted);
   for (const std::int64_t tile : others) {
     if (std::ssize(tiles) == wanted) break;

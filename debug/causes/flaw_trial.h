@@ -59,6 +59,8 @@ struct FlawTrial {
   bool explains() const;
   /// The right ones do, too.
   bool wins() const { return explains() && predicted >= 0.98 * right && !denies_lse(); }
+  /// All values follow, however few are wrong.
+  bool is_whole() const { return decisive > 0 && explained == decisive && predicted == right; }
   /// All log-sum-exps are right, and would be wrong in rows whose O is.
   bool denies_lse() const { return flawed_lse == 0 && denied_lse >= 4; }
   /// The part of the outputs in which alone the flaw is, as "odd rows" or "O"; empty where there is

@@ -59,25 +59,52 @@ void put_races_first(std::vector<CheckReport::Item>& items) {
   });
 }
 
+/// The same place of the source. Loops are unrolled, and functions inlined: the same line is
+/// several places.
+bool is_same_line(const std::string& a, const std::string& b) {
+  return a.substr(0, a.find(',')) == b.substr(0, b.find(','));
+}
+
+bool is_wait(const CheckReport::Item& item) {
+  return item.finding.kind == Kind::missing_wait || item.finding.kind == Kind::wrong_phase;
+}
+
 /// Bytes of a copy that its own lane takes too early are taken too early by the others as well: no
 /// barrier orders what was not waited for. Where the first finding is such a race, the wait that is
-/// missing comes before it.
+/// missing comes before it; likewise where who reads too early gives the place back too early.
 void put_waits_first(std::vector<CheckReport::Item>& items) {
-  const CheckReport::Item& race = items.front();
-  if (cause_of(race.finding.kind) != Cause::race) return;
-  // Loops are unrolled, and functions inlined: the same line is several places.
-  const auto line_of = [](const std::string& text) { return text.substr(0, text.find(',')); };
+  const CheckReport::Item& first = items.front();
+  const simt::Finding& found = first.finding;
+  const bool races = cause_of(found.kind) == Cause::race;
+  if (!races && found.kind != Kind::operand_overwritten) return;
+  // Of operands that are overwritten, the read is the earlier access.
+  const auto access = races ? found.access.place : found.earlier.place;
+  const auto earlier = races ? found.earlier.place : found.access.place;
+  const std::string& access_line = races ? first.access_line : first.earlier_line;
+  const std::string& earlier_line = races ? first.earlier_line : first.access_line;
   const auto is_its_wait = [&](const CheckReport::Item& item) {
-    const bool same_places = item.finding.access.place == race.finding.access.place &&
-                             item.finding.earlier.place == race.finding.earlier.place;
+    const bool same_places =
+        item.finding.access.place == access && item.finding.earlier.place == earlier;
     const bool same_lines = !item.earlier_line.empty() &&
-                            line_of(item.access_line) == line_of(race.access_line) &&
-                            line_of(item.earlier_line) == line_of(race.earlier_line);
-    const Kind kind = item.finding.kind;
-    return (kind == Kind::missing_wait || kind == Kind::wrong_phase) && (same_places || same_lines);
+                            is_same_line(item.access_line, access_line) &&
+                            is_same_line(item.earlier_line, earlier_line);
+    return is_wait(item) && (same_places || same_lines);
   };
   const auto wait = std::find_if(items.begin(), items.end(), is_its_wait);
   if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);
+}
+
+/// A product that reads a tile in another layout than it was stored in comes to bytes beside it, of
+/// which some may be unwritten.
+void put_layouts_first(std::vector<CheckReport::Item>& items) {
+  const CheckReport::Item& read = items.front();
+  if (read.finding.kind != Kind::uninitialised_read) return;
+  const auto is_its_layout = [&](const CheckReport::Item& item) {
+    return order_of(item.finding.kind) == Cause::layout_disagrees && !read.access_line.empty() &&
+           is_same_line(item.access_line, read.access_line);
+  };
+  const auto layout = std::find_if(items.begin(), items.end(), is_its_layout);
+  if (layout != items.end()) std::rotate(items.begin(), layout, layout + 1);
 }
 
 }  // namespace
@@ -165,6 +192,7 @@ void put_in_order(const CheckReport& report, std::optional<SiteId> wrong,
   if (items.empty()) return;
   put_races_first(items);
   put_waits_first(items);
+  put_layouts_first(items);
   // Who waits for one copy reads what another brings to its place.
   std::stable_partition(items.begin(), items.end(), [](const CheckReport::Item& item) {
     return item.finding.kind == Kind::copies_overlap;

@@ -197,8 +197,9 @@ class Following {
              std::to_string(e.column);
     }
     const Term& term = terms_[id];
-    static constexpr const char* names[] = {"unknown", "score",     "difference", "weight", "sum",
-                                            "inverse", "logarithm", "log_sum",    "output"};
+    static constexpr const char* names[] = {"unknown", "score",   "difference", "weight",
+                                            "sum",     "inverse", "logarithm",  "log_sum",
+                                            "output",  "quotient"};
     const bool has_key = term.kind == TermKind::score || term.kind == TermKind::difference ||
                          term.kind == TermKind::weight || term.kind == TermKind::log_sum;
     return std::string(names[static_cast<int>(term.kind)]) + "/" +

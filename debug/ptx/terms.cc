@@ -69,6 +69,8 @@ TermId Terms::negate(TermId x) {
 TermId Terms::add(TermId x, TermId y) {
   if (x == no_term) return y;
   if (y == no_term) return x;
+  if (is(x, TermKind::quotient)) x = without_weight(x);
+  if (is(y, TermKind::quotient)) y = without_weight(y);
   if (is_exponent(x) && is_exponent(y)) {
     if (terms_[x].negated == terms_[y].negated) return add_scores(x, y);
     return terms_[x].negated ? subtract(y, x) : subtract(x, y);
@@ -226,6 +228,10 @@ void Terms::tie(TermId x, TermId y) {
 }
 
 TermUnit Terms::first_of(TermUnit unit) const {
+  // The log-sum-exp over one key is its score.
+  if (unit.is_log_sum() && sets_.count(unit.set()) == 1) {
+    unit.at = sets_.ranges(unit.set()).front().first + 1;
+  }
   for (auto at = ties_.find({unit.row, unit.at}); at != ties_.end();
        at = ties_.find({unit.row, unit.at})) {
     unit.at = at->second;

@@ -38,6 +38,9 @@ enum class TermKind : std::uint8_t {
   logarithm,   ///< of such a sum
   log_sum,     ///< b + that: a is what it is
   output,      ///< Σ over `set` of weight · v, in units b, `column` of V
+  /// The sum of `set` in units a over that of `values` in units b: the weight 2^(a − b), which makes
+  /// a part of one of it, may come behind it, as in O · l / l' · alpha.
+  quotient,
 };
 
 struct Term {
@@ -163,6 +166,9 @@ class Terms {
   TermId weigh(TermId weight, TermId value);
   TermId scale(TermId weight, TermId x);
   TermId divide_by_sum(TermId x, TermId inverse);
+  TermId multiply_quotient(TermId quotient, TermId x);
+  /// A quotient whose weight does not come.
+  TermId without_weight(TermId quotient);
   TermId add_scores(TermId x, TermId y);
   TermId subtract(TermId x, TermId y);
   TermId add_sums(TermId x, TermId y);

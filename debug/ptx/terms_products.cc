@@ -16,6 +16,8 @@ TermId Terms::multiply(TermId x, TermId y) {
     const bool weighs = is(x, TermKind::weight) || is(x, TermKind::difference);
     return weighs && terms_[x].a.is_score() ? weigh(x, y) : unknown(x, y);
   }
+  if (is(x, TermKind::quotient)) return multiply_quotient(x, y);
+  if (is(y, TermKind::quotient)) return multiply_quotient(y, x);
   // A part of the exponent of the other.
   if (is(y, TermKind::difference)) return x;
   if (is(x, TermKind::difference)) return y;
@@ -83,6 +85,11 @@ TermId Terms::divide_by_sum(TermId x, TermId inverse) {
   const bool is_one = sum.b.is_score() && sum.set == sets_.single(sum.b.key());
   if (is_one && term.kind != TermKind::weight && term.b == sum.b && term.set != sum.set) return x;
   term.faults = sets_.unite(term.faults, sum.faults).set;
+  const bool of_one_row = is_sum(x) && term.a.row == sum.a.row && term.b.row == sum.a.row;
+  if (of_one_row && term.b.is_score() && sum.b.is_score() && !same(term.b, sum.b)) {
+    const IndexSets::Id set = as_sum(x).set;
+    return make({TermKind::quotient, false, 0, term.b, sum.b, set, sum.set, term.faults});
+  }
   const TermUnit before = std::exchange(term.b, TermUnit{sum.a.row, TermUnit::of_keys | sum.set});
   if (term.a.row != sum.a.row) return note(term, Conflict::inverse_of_other_row, x, inverse);
   if (!same(before, sum.b)) {
@@ -96,6 +103,27 @@ TermId Terms::divide_by_sum(TermId x, TermId inverse) {
   const bool is_part = sets_.unite(term.set, sum.set).set == sum.set;
   const bool other_keys = term.kind == TermKind::output && !is_part;
   return other_keys ? note(term, Conflict::inverse_of_other_keys, x, inverse) : make(term);
+}
+
+TermId Terms::multiply_quotient(TermId quotient, TermId x) {
+  const Term of = terms_[quotient];
+  const bool fits = is(x, TermKind::weight) && same(terms_[x].a, of.a) && same(terms_[x].b, of.b);
+  if (!fits) return multiply(without_weight(quotient), x);
+  const IndexSets::Id faults = sets_.unite(of.faults, terms_[x].faults).set;
+  const TermUnit row{of.a.row, 0}, whole{of.a.row, TermUnit::of_keys | of.values};
+  if (sets_.count(of.set) != 1)
+    return make({TermKind::sum, false, 0, row, whole, of.set, 0, faults});
+  const TermUnit key{of.a.row, sets_.ranges(of.set).front().first + 1};
+  return make({TermKind::weight, false, 0, key, whole, 0, 0, faults});
+}
+
+TermId Terms::without_weight(TermId quotient) {
+  const Term of = terms_[quotient];
+  const TermUnit row{of.a.row, 0}, whole{of.a.row, TermUnit::of_keys | of.values};
+  const TermId dividend = make({TermKind::sum, false, 0, row, of.a, of.set, 0, of.faults});
+  const TermId divisor = make({TermKind::inverse, false, 0, row, of.b, of.values, 0, 0});
+  return note({TermKind::sum, false, 0, row, whole, of.set, 0, of.faults},
+              Conflict::inverse_of_other_unit, dividend, divisor);
 }
 
 TermId Terms::multiply_row(const TermId* a, const TermId* b, int count, TermId sum) {

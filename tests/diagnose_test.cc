@@ -307,6 +307,31 @@ TEST_CASE("a write of a race that says no stage is of that of the write beside i
   CHECK(stage_beside("k.cu:122 in pv") == Stage::qk);
 }
 
+TEST_CASE("what a block keeps in memory of its own for P V is no result of it") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::race, std::nullopt), item_of(simt::Kind::race, std::nullopt)};
+  for (CheckReport::Item& item : report.items) {
+    item.finding.access = {true, 7, 1, 0};
+    item.finding.earlier = {true, 7, 0, 40};
+    item.access_line = item.earlier_line = "k.cu:53 in epilogue";
+    item.stage = Stage::epilogue;
+    item.region = "allocation 1";
+    item.region_bytes = 512;
+  }
+  CHECK(diagnose(report).stage() == Stage::epilogue);
+  CheckReport::Item& read = report.items[1];
+  read.finding.access.write = false;
+  read.access_line = "k.cu:56 in pv";
+  CHECK(diagnose(report).stage() == Stage::pv);
+  CHECK_FALSE(diagnose(report).stage_certain);
+  read.access_line = "k.cu:56 in combine";
+  CHECK(diagnose(report).stage() == Stage::epilogue);
+  read.access_line = "k.cu:56 in pv";
+  read.earlier_line = "k.cu:99 in epilogue";
+  CHECK(diagnose(report).stage() == Stage::epilogue);
+}
+
 TEST_CASE("a copy is under way where lanes stopped, and copies overlap before waits are missing") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

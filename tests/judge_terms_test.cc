@@ -282,6 +282,8 @@ TEST_CASE("judge terms: rows that are stored elsewhere, or not done", "[terms]")
   CHECK(columns.is(Cause::permuted, Stage::epilogue));
   columns.all.columns_out_of_order = 8;
   CHECK(columns.is(Cause::permuted, Stage::pv));
+  columns.all.columns_by_row = true;  // each row in another one
+  CHECK(columns.is(Cause::permuted, Stage::epilogue));
   const auto undivided = [](Followed& run, Row row) { run.all.o[row][0].term.b = {}; };
   CHECK(done(false, undivided).is(Cause::not_normalised, Stage::epilogue));
   const auto maximum = [](Followed& run, Row row) { run.all.lse[row][0].term.kind = "score"; };

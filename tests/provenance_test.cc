@@ -91,7 +91,7 @@ TEST_CASE("provenance: where a kernel puts and takes what", "[terms]") {
   testing::write_bytes(folder / "terms",
                        "launch\nroom 1 8704\nput 1 64 0 3 16 4\nvariable 1024 64\n"
                        "stored 1024 1040 2\nread 3 k.cu:5, called at k.cu:9\n"
-                       "rounding 0 k.cu:12\ncolumns_of_v 8 2\nweights_of_zero 6\n"
+                       "rounding 0 k.cu:12\ncolumns_of_v 8 2\ncolumns_by_row 1\nweights_of_zero 6\n"
                        "weighed 3 0-31\n");
   const Provenance all = read_provenance((folder / "terms").string());
   using Place = std::pair<Row, Row>;
@@ -102,7 +102,7 @@ TEST_CASE("provenance: where a kernel puts and takes what", "[terms]") {
   CHECK(all.outline.shared.stage_around(1044) == Stage::softmax);
   CHECK(all.outline.reads.at("k.cu:5, called at k.cu:9") == Stage::pv);
   CHECK(all.outline.roundings == std::vector<std::string>{"k.cu:12"});
-  CHECK((all.columns_in_order == 8 && all.columns_out_of_order == 2));
+  CHECK((all.columns_in_order == 8 && all.columns_out_of_order == 2 && all.columns_by_row));
   CHECK(all.weights_of_zero == 6);
   CHECK(all.weighed.at(3) == Keys{{0, 31}});
 }

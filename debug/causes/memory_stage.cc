@@ -44,6 +44,21 @@ std::optional<Stage> stage_beside(const CheckReport& report, const CheckReport::
   return std::nullopt;
 }
 
+/// What a block leaves in memory of its own for a stage before the epilogue is no result: of a
+/// write that seems to be one, the stage that it races with.
+std::optional<Stage> stage_fed(const CheckReport& report, const CheckReport::Item& first) {
+  const bool is_own = first.region_bytes > 0 && !first.site;
+  if (!is_own || first.stage != Stage::epilogue) return std::nullopt;
+  for (const CheckReport::Item& item : report.items) {
+    const simt::Finding& f = item.finding;
+    const bool reads = cause_of(f.kind) == Cause::race && f.access.write != f.earlier.write;
+    if (!reads || item.region != first.region || write_line(item) != write_line(first)) continue;
+    const auto reader = stage_named_in(f.access.write ? item.earlier_line : item.access_line);
+    if (reader && *reader > Stage::load && *reader < Stage::epilogue) return reader;
+  }
+  return std::nullopt;
+}
+
 /// A line of a deadlock's story: "lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3".
 bool waits_in_warp(const std::string& line) {
   const std::string wait = " wait in ";
@@ -99,6 +114,11 @@ std::optional<Stage> stage_of_end(const std::string& fault) {
 std::string settle_stage(const CheckReport& report, Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();
   if (!first.stage) take_stage_of_others(report, diagnosis);
+  if (const std::optional<Stage> fed = stage_fed(report, first)) {
+    first.stage = fed;
+    diagnosis.stage_certain = false;
+    return std::string("what is stored there is read by ") + name_of(*fed);
+  }
   if (!is_stage_of_reader(first)) return {};
   diagnosis.stage_certain = false;
   const bool races = cause_of(first.finding.kind) == Cause::race;

@@ -264,8 +264,11 @@ class Following {
     const std::byte* const begin = device_of(rows);
     if (!begin) return;
     const std::size_t bytes = lookout_.terms->output_bytes;
+    std::vector<std::uint32_t> before;  // of the row before it: what its columns are of V
+    bool by_row = false;
     for (std::size_t row = 0; row < rows.bytes / rows.row_bytes; ++row) {
       std::map<std::string, std::uint32_t> alike;
+      std::vector<std::uint32_t> order;
       std::set<std::uint32_t> of_v;
       std::uint32_t known = 0;
       for (std::uint32_t column = 0; column < terms_.sides().columns; ++column) {
@@ -274,13 +277,20 @@ class Following {
         ++alike[output(held, column)];
         if (!terms_.is_output(held.term)) continue;
         of_v.insert(terms_[held.term].column);
+        order.push_back(terms_[held.term].column);
         ++known;
       }
+      // A matrix product gives eight rows the columns of V in one order.
+      const bool is_whole = of_v.size() == terms_.sides().columns;
+      by_row = by_row || (is_whole && row % terms_.sides().len_q % 8 != 0 &&
+                          before.size() == order.size() && before != order);
+      before = is_whole ? std::move(order) : std::vector<std::uint32_t>();
       if (of_v.size() < known) text += "columns " + std::to_string(row) + "\n";
       for (const auto& [what, count] : alike) {
         text += "o " + std::to_string(row) + " " + std::to_string(count) + " " + what + "\n";
       }
     }
+    if (by_row) text += "columns_by_row 1\n";
   }
   std::string output(const Held& held, std::uint32_t column) {
     const TermId id = held.term;

@@ -128,9 +128,11 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
                          : "keys are left out, whose scores were made";
 }
 
-/// Columns of V may come in another order than those that follow each other as O is stored.
+/// Columns of V may come in another order than those that follow each other as O is stored: in one
+/// for all rows.
 void TermJudging::tell_order_of_values(TermFault& fault, std::string& what) const {
   const bool is_placed = is_disordered(2);
+  if (all_.columns_by_row) return;
   if (!is_placed && 4 * all_.columns_out_of_order < all_.columns_in_order) return;
   if (!is_placed && all_.columns_out_of_order == 0) return;
   fault.stage = is_placed ? Stage::load : Stage::pv;

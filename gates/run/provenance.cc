@@ -162,6 +162,8 @@ Provenance read_provenance(const std::string& path) {
     } else if (what == "columns_of_v") {
       all.columns_in_order = number;
       words >> all.columns_out_of_order;
+    } else if (what == "columns_by_row") {
+      all.columns_by_row = true;
     } else if (what == "weights_of_zero") {
       all.weights_of_zero = number;
     } else if (what == "stop") {

@@ -125,6 +125,7 @@ struct Provenance {
   std::int64_t keys_in_order = 0, keys_out_of_order = 0;
   /// Products with V whose columns come behind those before of the same rows, and others.
   std::int64_t columns_in_order = 0, columns_out_of_order = 0;
+  bool columns_by_row = false;       ///< rows of O have the columns of V in orders of their own
   std::int64_t weights_of_zero = 0;  ///< weights that met a zero where an element of V should be
   /// By row: keys whose scores with it were made, and those whose scores were made again.
   std::map<std::int64_t, std::vector<Set>> scored;

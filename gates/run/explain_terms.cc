@@ -181,8 +181,15 @@ void TermJudging::explain_rows(const Found& all, TermFault& fault, std::string& 
     return;
   }
   // One row for each: a wrong one; a row for several: a reduction over them.
+  // Of two maxima, the first is what the row had before: that of another one, which is met.
+  std::set<std::pair<std::int64_t, std::int64_t>> maxima;
+  for (const auto& [x, y] : found.samples) maxima.emplace(y.row, y.key);
+  std::vector<std::pair<Term, Term>> samples = found.samples;
+  for (auto& [x, y] : samples) {
+    if (maximum && x.kind == "score" && maxima.contains({x.row, x.key})) std::swap(x, y);
+  }
   std::map<std::int64_t, std::set<std::int64_t>> others;
-  for (const auto& [x, y] : found.samples) others[y.row].insert(x.row);
+  for (const auto& [x, y] : samples) others[y.row].insert(x.row);
   const bool pairs = std::all_of(others.begin(), others.end(),
                                  [](const auto& rows) { return rows.second.size() == 1; });
   // Of a row of another tile: it holds what it held before.
@@ -192,20 +199,19 @@ void TermJudging::explain_rows(const Found& all, TermFault& fault, std::string& 
     return std::abs(x.row - y.row) >= (found.sums_too ? of_warp : of_warpgroup);
   };
   // What is carried from row to row comes from one before, and does not go back to it.
-  const bool mutual = std::ranges::any_of(found.samples, [&](const auto& sample) {
+  const bool mutual = std::ranges::any_of(samples, [&](const auto& sample) {
     const auto back = others.find(sample.first.row);
     return back != others.end() && back->second.contains(sample.second.row);
   });
   // It has been through all keys before a row's first are taken: keys before and behind them.
   bool before = false, behind = false;
-  for (const auto& [x, y] : found.samples) {
+  for (const auto& [x, y] : samples) {
     if (!maximum || x.kind != "score" || y.kind != "score" || head_of(x.row) != head_of(y.row))
       continue;
     before = before || tile_of(y.key) < tile_of(x.key);
     behind = behind || tile_of(y.key) > tile_of(x.key);
   }
-  const bool carried =
-      !mutual && ((before && behind) || (pairs && most_of(found.samples, is_carried)));
+  const bool carried = !mutual && ((before && behind) || (pairs && most_of(samples, is_carried)));
   fault.cause = carried                                  ? Cause::accumulator_not_cleared
                 : maximum && pairs && !found.outputs_too ? Cause::operand_of_other_row
                                                          : Cause::reduction_too_wide;

@@ -64,7 +64,12 @@ std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions
     return may_be_looked_for(parse_shape(options.preset, options.shape, options.causal),
                              most_products);
   });
-  // Of those, what rows of heads that share keys make of each other no single head shows.
+  // What rows without keys are given, or left, follows from much else.
+  std::stable_partition(all.begin(), rest, [](const RunOptions& options) {
+    const Problem problem = parse_shape(options.preset, options.shape, options.causal);
+    return !options.causal || problem.len_q <= problem.len_kv;
+  });
+  // Of the rest, what rows of heads that share keys make of each other no single head shows.
   std::stable_partition(rest, all.end(), [](const RunOptions& options) {
     const Problem problem = parse_shape(options.preset, options.shape, options.causal);
     return problem.heads > problem.heads_kv;

@@ -207,6 +207,29 @@ TEST_CASE("judge terms: what right rows have as well is no fault, but for a few"
   CHECK_FALSE(run.judged().fault.has_value());
 }
 
+TEST_CASE("judge terms: maxima that a row had before are those of another", "[terms]") {
+  const auto score = [](Row row, Row key) {
+    Said score = term("score", row);
+    score.key = key;
+    return score;
+  };
+  Followed run = met(Conflict::maximum_of_other_row, [&](Row row) {
+    return Pair{score(row, 70), score(row - 64, 3)};
+  });
+  CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+  // It was that of the row before: it is subtracted from the new one.
+  run.meet(Conflict::maximum_of_other_row, 64, 128, [&](Row row) {
+    return Pair{score(row - 64, 3), score(row, 71)};
+  });
+  CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+  // Each of two rows has that of the other.
+  run.meet(Conflict::maximum_of_other_row, 64, 128, [&](Row row) {
+    return Pair{score(row - 64, 9), score(row, 71)};
+  });
+  run.are_wrong(0, 128);
+  CHECK_FALSE(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+}
+
 TEST_CASE("judge terms: columns that stand twice, rows that are mixed", "[terms]") {
   const auto columns = [](const std::function<Row(Row)>& of) {
     return met(Conflict::column_of_other, [=](Row row) {

@@ -8,10 +8,10 @@
 namespace lanescope {
 namespace {
 
-std::vector<Probe> plan_of(const std::string& kernel, int br, int bc) {
+std::vector<Probe> plan_of(const std::string& kernel, int br, int bc, bool combines = false) {
   RunOptions given;
   given.kernel = kernel;
-  return plan(given, br, bc, 64, false, false);
+  return plan(given, br, bc, 64, combines, false);
 }
 
 const Probe* find(const std::vector<Probe>& probes, const std::string& about) {
@@ -56,6 +56,18 @@ TEST_CASE("locate's plan: a group of heads divides no tile of queries of all its
     const Problem problem =
         problem_of(*find(plan_of(stranger, br, 32), "causal, heads that share keys"));
     CHECK(br % (problem.heads / problem.heads_kv) != 0);
+  }
+}
+
+TEST_CASE("locate's plan: a head begins in a tile of rows, and sees less than those before") {
+  for (const int br : {16, 32, 64, 128}) {
+    const Problem problem = problem_of(
+        *find(plan_of("splitk", br, 32, true), "groups of heads that need several tiles"));
+    const std::int64_t rows = problem.heads / problem.heads_kv * problem.len_q;
+    const std::int64_t next = (br + problem.len_q - 1) / problem.len_q * problem.len_q;
+    CHECK((problem.causal && br < next && next < rows));
+    // The last key of a tile.
+    CHECK((problem.visible_keys(0) % 32 == 31 && problem.visible_keys(1) % 32 == 0));
   }
 }
 
@@ -189,13 +201,16 @@ TEST_CASE("locate's plan: what several heads leave each other, and no number of 
     CHECK(problem.len_kv > 6 * bc);
     const auto decodes = [](const Problem& p) { return p.len_q == 1 && p.heads == 8; };
     CHECK(has_other(*together, decodes));
+    CHECK(has_other(*together, [&](const Problem& p) { return decodes(p) && p.heads_kv == 1; }));
     CHECK(has_other(*find(probes, "a single tile"), decodes));
     // One key more than 2, 4, 8 or 16 splits have alike.
     CHECK(problem_of(*find(probes, "one query, more tiles than a warp has lanes")).len_kv %
               (16 * bc) ==
           1);
     CHECK(problem_of(*find(probes, "more tiles than rings of buffers hold")).len_kv == 11 * bc);
-    CHECK(problem_of(*find(probes, "the maximum rises steeply")).len_kv == 5 * bc);
+    const Probe* const steep = find(probes, "the maximum rises steeply");
+    CHECK(problem_of(*steep).len_kv == 5 * bc + 1);
+    CHECK(has_other(*steep, [=](const Problem& p) { return p.len_q > 1 && p.len_kv == 5 * bc; }));
   }
 }
 

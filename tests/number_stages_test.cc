@@ -210,6 +210,14 @@ TEST_CASE("number stages: a maximum that is stored is softmax's where tiles foll
   CHECK(stages_of("NEXT:" + tile + store + "@%p1 bra NEXT;", {"st"}) == "epilogue softmax");
 }
 
+TEST_CASE("number stages: an input that is stored as it was read is kept for later") {
+  const std::string tile =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "ex2.approx.f32 %f7, %f4; fma.rn.f32 %f9, %f7, %f3, %f9; st.global.f32 [%rd1], %f9;";
+  CHECK(stages_of(tile + "st.global.f32 [%rd1+4], %f2;", {"st"}) == "epilogue load");
+  CHECK(stages_of(tile + "st.global.f32 [%rd1+4], %f3;", {"st"}) == "epilogue epilogue");
+}
+
 TEST_CASE("number stages: a bulk copy out of shared memory takes O along") {
   const std::string scores =
       "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -10,10 +11,9 @@ namespace {
 
 /// Where a kernel puts parts of rows together.
 struct Merging {
-  std::uint32_t first = 0, last = 0;  ///< instructions; 0: it does not
-  std::vector<std::uint32_t> products;
-  bool takes_inputs = false;
-  std::vector<std::uint32_t> sums = {};  ///< of P·V
+  Instructions merges, scores, products;
+  Instructions sums;  ///< of P·V
+  bool takes_inputs() const { return !scores.empty() || !products.empty(); }
 };
 
 std::map<const Program*, Merging> merging_kernels(const TermReplay& replay) {
@@ -21,19 +21,22 @@ std::map<const Program*, Merging> merging_kernels(const TermReplay& replay) {
   replay.each_made(
       [&](const Program& program, std::uint32_t instruction, const TermReplay::Made& made) {
         Merging& own = kernels[&program];
-        if (made.merges && own.last == 0) own.first = instruction;
-        if (made.merges) own.last = instruction;
+        if (made.merges) own.merges.push_back(instruction);
+        if (made.scores) own.scores.push_back(instruction);
         if (made.weighs) own.products.push_back(instruction);
         if (made.adds) own.sums.push_back(instruction);
-        own.takes_inputs = own.takes_inputs || made.scores || made.weighs;
       });
-  // What one does that multiplies no inputs adds up parts, however it weighs them.
   for (auto& [program, own] : kernels) {
-    if (own.takes_inputs || own.sums.empty() || own.last != 0) continue;
-    own.first = own.sums.front();
-    own.last = own.sums.back();
+    // What one does that multiplies no inputs adds up parts, however it weighs them.
+    if (!own.takes_inputs() && own.merges.empty()) own.merges = own.sums;
+    // What earlier tiles gave may be rescaled as that of this one is added to it.
+    const auto loops = loops_over_tiles(*program, own.scores, own.products);
+    std::erase_if(own.merges, [&](std::uint32_t instruction) {
+      const auto behind = loops.upper_bound(instruction);
+      return behind != loops.begin() && std::prev(behind)->second >= instruction;
+    });
   }
-  std::erase_if(kernels, [](const auto& kernel) { return kernel.second.last == 0; });
+  std::erase_if(kernels, [](const auto& kernel) { return kernel.second.merges.empty(); });
   return kernels;
 }
 
@@ -52,10 +55,10 @@ std::uint32_t end_of_loop(const Program& program, std::uint32_t instruction, std
 std::uint32_t begin_of_merge(const Program& program, const Merging& of) {
   std::uint32_t product = 0;
   for (const std::uint32_t each : of.products) {
-    if (each < of.first) product = std::max(product, each);
+    if (each < of.merges.front()) product = std::max(product, each);
   }
   std::uint32_t begin = product + 1;
-  for (std::uint32_t i = begin; i < of.first; ++i) {
+  for (std::uint32_t i = begin; i < of.merges.front(); ++i) {
     const Instruction& in = program.code[i];
     if (in.branches && in.target <= product) begin = i + 1;
   }
@@ -64,22 +67,48 @@ std::uint32_t begin_of_merge(const Program& program, const Merging& of) {
 
 }  // namespace
 
-std::set<std::string> merge_lines(const TermReplay& replay) {
-  std::set<std::string> lines;
+std::map<std::uint32_t, std::uint32_t> loops_over_tiles(const Program& program,
+                                                        const Instructions& scores,
+                                                        const Instructions& products) {
+  const auto is_any_in = [](const Instructions& some, std::uint32_t first, std::uint32_t last) {
+    const auto at = std::ranges::lower_bound(some, first);
+    return at != some.end() && *at <= last;
+  };
+  std::map<std::uint32_t, std::uint32_t> loops;
+  for (std::uint32_t i = 0; i < program.code.size(); ++i) {
+    const Instruction& in = program.code[i];
+    if (in.branches && in.target <= i) loops[in.target] = i;
+  }
+  std::erase_if(loops, [&](const auto& loop) {
+    return !is_any_in(scores, loop.first, loop.second) ||
+           !is_any_in(products, loop.first, loop.second);
+  });
+  const auto all = loops;
+  std::erase_if(loops, [&](const auto& loop) {
+    const auto inner = all.upper_bound(loop.first);
+    return inner != all.end() && inner->second <= loop.second;
+  });
+  return loops;
+}
+
+Merges merges_of(const TermReplay& replay) {
+  Merges found;
   for (const auto& [program, own] : merging_kernels(replay)) {
+    for (const std::uint32_t instruction : own.merges) found.at.emplace(program, instruction);
     const auto count = static_cast<std::uint32_t>(program->code.size());
-    const std::uint32_t begin = own.takes_inputs ? begin_of_merge(*program, own) : 0,
-                        end = own.takes_inputs ? end_of_loop(*program, own.last, begin) : count;
+    const bool alone = !own.takes_inputs();
+    const std::uint32_t begin = alone ? 0 : begin_of_merge(*program, own),
+                        end = alone ? count : end_of_loop(*program, own.merges.back(), begin);
     std::set<std::string> elsewhere;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (i < begin || i >= end) elsewhere.insert(program->line_of(i));
     }
     for (std::uint32_t i = begin; i < end; ++i) {
       const std::string line = program->line_of(i);
-      if (!elsewhere.contains(line)) lines.insert(line + program->calls_of(i));
+      if (!elsewhere.contains(line)) found.lines.insert(line + program->calls_of(i));
     }
   }
-  return lines;
+  return found;
 }
 
 }  // namespace lanescope::ptx

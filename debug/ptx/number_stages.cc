@@ -62,7 +62,7 @@ class Stages {
       if (copies && (copies_to_shared(statement.opcode) || awaits_copies(statement.opcode))) {
         of_[i] = bit_of(Stage::load);
       } else if (copies_from_shared(statement.opcode)) {
-        of_[i] = part_ == Part::attention ? bit_of(Stage::epilogue) : of_result(i);
+        of_[i] = part_ == Part::attention ? bit_of(Stage::epilogue) : of_result(assignments, i);
       } else if (reads_memory(statement)) {
         of_[i] = of_read(i);
         // What others of the cluster have summed up meets here.
@@ -73,7 +73,7 @@ class Stages {
       } else if (stores_to_shared(statement)) {
         of_[i] = of_shared_store(assignments, i);
       } else if (stores_result(statement)) {
-        of_[i] = of_result(i);
+        of_[i] = of_result(assignments, i);
       } else if (computes(statement)) {
         const std::vector<int> results = results_of(statement);
         const unsigned goals =
@@ -174,7 +174,7 @@ class Stages {
     return bit_of((origins & NumberRoles::quotient) != 0 ? Stage::epilogue : Stage::pv);
   }
 
-  std::uint8_t of_result(std::size_t at) const {
+  std::uint8_t of_result(const Assignments& assignments, std::size_t at) const {
     std::vector<int> stored;
     add_registers(function_.statements[at].operands.back(), stored);
     if (part_ == Part::combine) return bit_of(Stage::combine);
@@ -182,6 +182,9 @@ class Stages {
     if (part_ == Part::values) return bit_of(Stage::pv);
     if (part_ != Part::attention) return 0;
     const unsigned origins = origins_at(at, stored);
+    // An input as it was read: kept for later, as new keys are.
+    const bool is_copy = stage_of_value(assignments, stored) == bit_of(Stage::load);
+    if (is_copy) return bit_of(Stage::load);
     constexpr unsigned behind = NumberRoles::power | NumberRoles::quotient;
     const bool is_maximum = (origins & NumberRoles::top) != 0 && (origins & behind) == 0;
     // One that the block keeps there between tiles goes into other weights.

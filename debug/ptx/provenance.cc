@@ -210,6 +210,7 @@ class Following {
   /// Numbers that instructions made, those first that came first.
   void add_made(std::string& text) {
     std::map<std::uint64_t, std::string> all;
+    const Merges found = merges_of(replay_);
     replay_.each_made(
         [&](const Program& program, std::uint32_t instruction, const TermReplay::Made& made) {
           std::string own = "made 0 " + program.line_of(instruction) + "\n";
@@ -221,11 +222,12 @@ class Following {
               own += "value 0 " + number_text(term.negated ? -value : value, 9) + " " +
                      describe(id) + "\n";
           }
-          if (made.merges) own = "merge 0 " + program.line_of(instruction) + "\n" + own;
-          if (made.merges || own.find("value") != own.npos) all[made.first] += own;
+          const bool merges = made.merges && found.at.contains({&program, instruction});
+          if (merges) own = "merge 0 " + program.line_of(instruction) + "\n" + own;
+          if (merges || own.find("value") != own.npos) all[made.first] += own;
         });
     for (const auto& [when, own] : all) text += own;
-    for (const std::string& merging : merge_lines(replay_)) {
+    for (const std::string& merging : found.lines) {
       text += "combine 0 " + merging + "\n";
     }
   }

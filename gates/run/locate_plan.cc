@@ -97,7 +97,15 @@ void Planner::add_usual() {
   square(of_keys("scores far below 0", rows_, 2), 2 * side_).options.input = "low";
   // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
   if (is_module_path(given_.kernel)) {
-    square(of_keys("the maximum rises steeply", rows_, 5), 3 * side_).options.input = "steep";
+    // The last key, which is above all others, has a tile of its own.
+    Probe& steep = add("the maximum rises steeply", length_text(rows_, 5 * bc_ + 1));
+    steep.options.input = "steep";
+    one_query(steep, 5 * bc_ + 1);
+    for (const int rows : {rows_, br_}) {
+      steep.other_shapes.push_back(shape_text(length_text(rows, 5 * bc_)));
+    }
+    one_query(steep, 5 * bc_);
+    square(steep, 3 * side_);
     // Also in ranges that several blocks take, of some tiles each, it falls behind it.
     square(of_keys("a key far above all others", rows_, 7), 4 * side_).options.input = "lone";
     add_strangers();

@@ -38,8 +38,8 @@ enum class TermKind : std::uint8_t {
   logarithm,   ///< of such a sum
   log_sum,     ///< b + that: a is what it is
   output,      ///< Σ over `set` of weight · v, in units b, `column` of V
-  /// The sum of `set` in units a over that of `values` in units b: the weight 2^(a − b), which makes
-  /// a part of one of it, may come behind it, as in O · l / l' · alpha.
+  /// The sum of `set` in units a over that of `values` in units b: the weight 2^(a − b), which
+  /// makes a part of one of it, may come behind it, as in O · l / l' · alpha.
   quotient,
 };
 

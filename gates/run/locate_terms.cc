@@ -137,8 +137,9 @@ bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
       const int bc = run.module->bc;
       ++followed;
       const TermJudgement judged = judge_terms(follow_provenance(run), problem, bc, rows);
+      // In a few rows it may weigh too little to show.
       const bool same = judged.fault && judged.fault->cause == fault.cause &&
-                        !judged.fault->lines.empty() &&
+                        judged.fault->share >= fault.share / 2 && !judged.fault->lines.empty() &&
                         judged.fault->lines.front() == fault.lines.front();
       if (same) return true;
     } catch (const Error&) {

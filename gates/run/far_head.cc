@@ -174,7 +174,8 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     const RunEnd end = run_isolated(module, isolated);
     head.launched = end.launched;
     // What does not know that it should run one block runs them all.
-    if (end.stop.kind == Stop::Kind::hang && *module.source_hash == 0) return std::nullopt;
+    head.too_long = end.stop.kind == Stop::Kind::hang && *module.source_hash == 0;
+    if (head.too_long) return head;
     if (end.status == ModuleStatus::kernel_fault) head.fault = end.message;
     if (end.status != ModuleStatus::ok && head.fault.empty()) return std::nullopt;
     head.unwritten_partials = buffers.unwritten_partials(head.block);
@@ -233,13 +234,15 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   if (is_plain) {  // whether each grid's last blocks have the last rows
     constexpr ptx::LaunchedGrids none{ptx::LaunchedGrids::most, {}};
     const std::optional<FarHead> grids = run_last_block(*run, alone, one, &none);
-    if (!grids || grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
+    if (!grids || grids->too_long) return grids;
+    if (grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
     launched = grids->launched;
     // Rows of a head go to blocks in the same order as there.
     Problem few = far_problem(one, module, side);
     few.heads = 3;
     few.heads_kv = side == FarSide::keys ? few.heads : one.heads_kv;
     const std::optional<FarHead> last = run_last_block(*run, alone, few, &launched);
+    if (last && last->too_long) return last;
     if (!last || !last->right()) return std::nullopt;
   }
   return run_last_block(*run, alone, far_problem(one, module, side),

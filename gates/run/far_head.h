@@ -22,6 +22,7 @@ enum class FarSide : std::uint8_t {
 struct FarHead {
   Problem problem;
   std::string fault;                                        ///< how the run broke off, if it did
+  bool too_long = false;                                    ///< nothing is known of it
   std::int64_t block = 0;                                   ///< the rows'
   std::int64_t compared = 0, differing = 0, unwritten = 0;  ///< elements of its outputs
   std::int64_t unwritten_partials = 0;                      ///< of its splits
@@ -30,14 +31,14 @@ struct FarHead {
   double got = 0, want = 0;     ///< its first element that does
   ptx::LaunchedGrids launched;  ///< of a kernel in PTX
 
-  bool right() const { return fault.empty() && differing == 0; }
+  bool right() const { return !too_long && fault.empty() && differing == 0; }
 };
 
 /// Runs the block of the last rows alone, `side` being far, and compares them bit for bit with the
 /// same rows as the only ones: what differs comes of indices. On sim: what lies before them is
 /// zeros that take no memory. `options`: of a fused run on sim. Nothing where the kernel does not
 /// take such a problem or does not run the last block alone, or where the machine has no such
-/// memory.
+/// memory; `too_long` where blocks that are as many as the machine has places go through all of it.
 std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side);
 
 }  // namespace lanescope

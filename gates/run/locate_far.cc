@@ -87,6 +87,7 @@ std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend
   for (const FarSide side : sides_of(given)) {
     try {
       if (std::optional<FarHead> far = run_far_head(options, side)) {
+        if (far->too_long) break;  // so does the other side
         runs.push_back({side, options_text(options, far->problem), std::move(*far)});
         if (!runs.back().far.right() && !has_ptx) break;
       }

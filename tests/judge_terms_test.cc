@@ -222,6 +222,12 @@ TEST_CASE("judge terms: maxima that a row had before are those of another", "[te
     return Pair{score(row - 64, 3), score(row, 71)};
   });
   CHECK(run.is(Cause::accumulator_not_cleared, Stage::softmax));
+  // A merge has nothing but maxima.
+  Followed merge = met(Conflict::maximum_of_other_row, [&](Row row) {
+    const Pair pair{score(row, 70), score(row ^ 32, 71)};
+    return row % 2 == 0 ? pair : Pair{score(row ^ 32, 71), score(row, 70)};
+  });
+  CHECK_FALSE(merge.is(Cause::accumulator_not_cleared, Stage::softmax));
   // Each of two rows has that of the other.
   run.meet(Conflict::maximum_of_other_row, 64, 128, [&](Row row) {
     return Pair{score(row - 64, 9), score(row, 71)};

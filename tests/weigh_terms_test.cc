@@ -316,7 +316,11 @@ TEST_CASE("weigh terms: numbers that are right up to a merge refute what comes b
     return location;
   }();
   CHECK(weighed(open, rows) == "combine operand_of_other_row?");
+  rows.fault->cause = Cause::accumulator_not_cleared;
+  CHECK(weighed(open, rows) == "combine operand_of_other_row?");
   rows.outline.merges.lines = {"k.cu:21"};
+  CHECK(weighed(open, rows) == "softmax accumulator_not_cleared?");
+  rows.fault->cause = Cause::reduction_too_wide;
   CHECK(weighed(open, rows) == "softmax reduction_too_wide?");
   // Keys that are in no sum are lost where sums are put together.
   TermJudgement lost = fault(Cause::contribution_missing, Stage::softmax);

@@ -181,12 +181,20 @@ void TermJudging::explain_rows(const Found& all, TermFault& fault, std::string& 
     return;
   }
   // One row for each: a wrong one; a row for several: a reduction over them.
-  // Of two maxima, the first is what the row had before: that of another one, which is met.
-  std::set<std::pair<std::int64_t, std::int64_t>> maxima;
+  // Where scores of a row meet the maximum of another, of two maxima the first is what the row had
+  // before: the one that is met.
+  using Place = std::pair<std::int64_t, std::int64_t>;
+  std::set<Place> maxima, meeting;
   for (const auto& [x, y] : found.samples) maxima.emplace(y.row, y.key);
+  const auto is_maximum = [&](const Term& x) {
+    return maximum && x.kind == "score" && maxima.contains({x.row, x.key});
+  };
+  for (const auto& [x, y] : found.samples) {
+    if (!is_maximum(x)) meeting.emplace(x.row, y.row);
+  }
   std::vector<std::pair<Term, Term>> samples = found.samples;
   for (auto& [x, y] : samples) {
-    if (maximum && x.kind == "score" && maxima.contains({x.row, x.key})) std::swap(x, y);
+    if (is_maximum(x) && meeting.contains({y.row, x.row})) std::swap(x, y);
   }
   std::map<std::int64_t, std::set<std::int64_t>> others;
   for (const auto& [x, y] : samples) others[y.row].insert(x.row);

@@ -120,7 +120,9 @@ void place_by_outline(const Provenance::Outline& outline, TermFault& fault) {
   if (in_merge && is_behind_scores(fault.stage) && !overlaps) {
     fault.stage = Stage::combine;
     // Parts have no lanes to be reduced over: those of other rows come of their index.
-    if (fault.cause == Cause::reduction_too_wide) fault.cause = Cause::operand_of_other_row;
+    const bool of_other_rows =
+        fault.cause == Cause::reduction_too_wide || fault.cause == Cause::accumulator_not_cleared;
+    if (of_other_rows) fault.cause = Cause::operand_of_other_row;
   }
   // What a merge takes may have been rounded on its way there.
   const bool is_rounding = fault.stage == Stage::combine && fault.cause == Cause::precision_lost;

@@ -14,6 +14,7 @@
 #include "debug/ptx/address_lines.h"
 #include "debug/ptx/merge_lines.h"
 #include "debug/ptx/term_replay.h"
+#include "debug/ptx/term_text.h"
 #include "debug/text/text.h"
 
 namespace lanescope::ptx {
@@ -137,8 +138,9 @@ class Following {
     ++fault.fresh;
     constexpr std::size_t most = 256;
     if (fault.samples.size() < most) {
-      fault.samples.insert(describe(x) + " " + describe(y) + " " + road(replay_.road_of(x)) + " " +
-                           road(replay_.road_of(y)) + order(conflict, x, y));
+      fault.samples.insert(text_of(terms_, x) + " " + text_of(terms_, y) + " " +
+                           road(replay_.road_of(x)) + " " + road(replay_.road_of(y)) +
+                           order(conflict, x, y));
     }
     return at->second;
   }
@@ -183,30 +185,6 @@ class Following {
     for (const std::string& line : lines) text += words + line + "\n";
   }
 
-  std::string unit(const TermUnit& unit) {
-    if (unit.is_none()) return "-";
-    if (unit.is_score()) return std::to_string(unit.row) + ":" + std::to_string(unit.key());
-    return std::to_string(unit.row) + "{" + terms_.sets().text(unit.set()) + "}";
-  }
-  /// Words that read_provenance takes apart: kind, row or unit, unit, set.
-  std::string describe(TermId id, bool of_column = true) {
-    if (id == no_term) return "-";
-    if (Terms::is_input(id)) {
-      const InputElement e = terms_.element(id);
-      return std::string(1, "qkv"[e.array]) + "/" + std::to_string(e.row) + "/" +
-             std::to_string(e.column);
-    }
-    const Term& term = terms_[id];
-    static constexpr const char* names[] = {"unknown", "score",   "difference", "weight",
-                                            "sum",     "inverse", "logarithm",  "log_sum",
-                                            "output",  "quotient"};
-    const bool has_key = term.kind == TermKind::score || term.kind == TermKind::difference ||
-                         term.kind == TermKind::weight || term.kind == TermKind::log_sum;
-    return std::string(names[static_cast<int>(term.kind)]) + "/" +
-           (has_key ? unit(term.a) : std::to_string(term.a.row)) + "/" + unit(term.b) + "/" +
-           terms_.sets().text(term.set) + "/" + std::to_string(of_column ? term.column : 0);
-  }
-
   /// Numbers that instructions made, those first that came first.
   void add_made(std::string& text) {
     std::map<std::uint64_t, std::string> all;
@@ -220,7 +198,7 @@ class Following {
                                (term.kind != TermKind::score || term.set == terms_.all_columns());
             if (tells)
               own += "value 0 " + number_text(term.negated ? -value : value, 9) + " " +
-                     describe(id) + "\n";
+                     text_of(terms_, id) + "\n";
           }
           const bool merges = made.merges && found.at.contains({&program, instruction});
           if (merges) own = "merge 0 " + program.line_of(instruction) + "\n" + own;
@@ -296,10 +274,11 @@ class Following {
   }
   std::string output(const Held& held, std::uint32_t column) {
     const TermId id = held.term;
-    if (id == no_term || Terms::is_input(id)) return describe(id) + " - - - " + road(held.road);
+    if (id == no_term || Terms::is_input(id))
+      return text_of(terms_, id) + " - - - " + road(held.road);
     const Term& term = terms_[id];
     const bool own = term.kind != TermKind::output || term.column == column;
-    return describe(id, false) + " " + (own ? "own" : "other") + " " +
+    return text_of(terms_, id, false) + " " + (own ? "own" : "other") + " " +
            terms_.sets().text(term.values) + " " + terms_.sets().text(term.faults) + " " +
            road(held.road);
   }

@@ -120,6 +120,7 @@ class Terms {
   }
   const Term& operator[](TermId id) const { return terms_[id]; }
   IndexSets& sets() { return sets_; }
+  const IndexSets& sets() const { return sets_; }
   const Sides& sides() const { return sides_; }
   IndexSets::Id all_columns() const { return all_columns_; }
 

@@ -207,6 +207,19 @@ TEST_CASE("judge terms: what right rows have as well is no fault, but for a few"
   CHECK_FALSE(run.judged().fault.has_value());
 }
 
+TEST_CASE("judge terms: P V that begins anew is added to what was not cleared", "[terms]") {
+  const auto columns = [](const Keys& before, const Keys& own) {
+    return met(Conflict::output_of_other_column, [=](Row row) {
+      Pair pair{part("output", row, before, 70), part("output", row, own, 70)};
+      pair.second.column = 5;
+      return pair;
+    });
+  };
+  CHECK(columns({{64, 95}}, {{64, 95}}).is(Cause::accumulator_not_cleared, Stage::pv));
+  CHECK(columns({{64, 95}}, {{64, 79}}).is(Cause::accumulator_not_cleared, Stage::pv));
+  CHECK(columns({{64, 79}}, {{80, 95}}).is(Cause::permuted, Stage::pv));
+}
+
 TEST_CASE("judge terms: maxima that a row had before are those of another", "[terms]") {
   const auto score = [](Row row, Row key) {
     Said score = term("score", row);

@@ -144,6 +144,33 @@ TEST_CASE("ptx cluster: a multicast brings the same bytes to several blocks", "[
   CHECK(!early.kinds.empty());
 }
 
+TEST_CASE("ptx cluster: a multicast comes behind what other blocks read of the one before",
+          "[ptx]") {
+  const std::string expect = "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r9], 512;\n",
+                    own = "bar.sync 0;\n",
+                    send =
+                        "setp.eq.u32 %p2, %r10, 0; and.pred %p2, %p2, %p0; mov.u32 %r4, 0;\n"
+                        "@%p2 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
+                        "complete_tx::bytes.multicast::cluster [%r8], [%rd4, {%r4, %r4}], [%r9], "
+                        "3;\n",
+                    wait_again =
+                        "V: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r9], 1;\n"
+                        "@%p1 bra C; bra V;\nC:\n";
+  const auto twice = [&](const std::string& between, std::uint64_t schedule) {
+    return run_cluster(init("1") + expect + meet + send + wait + read_back + own + expect +
+                           between + send + wait_again + read_back + meet,
+                       2, true, schedule);
+  };
+  for (const std::uint64_t schedule : {0, 1, 2, 3}) {
+    INFO("schedule " << schedule);
+    const Result right = twice(meet, schedule);
+    CHECK(right.fault.empty());
+    CHECK(right.kinds.empty());
+  }
+  // Of the other block the sender has not heard since; it may read still.
+  CHECK(twice("", 0).found(Kind::race));
+}
+
 TEST_CASE("ptx cluster: clusters of a cooperative grid wait for each other", "[ptx]") {
   // Each block leaves the index of its neighbour in the cluster, and takes what the block of the
   // same rank in the other cluster left.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "debug/causes/combine_parts.h"
@@ -61,6 +62,20 @@ std::vector<Mistake> mistakes(const Parts& parts) {
     const double lacks = 1 / parts.unit - 1;
     all.push_back({Cause::wrong_base, "2^x of m_i - m as they are held, which are not in base 2",
                    [=, &m, &top](std::size_t i) { return exp2((m[i] - top) * lacks); }});
+  }
+  // Splits that are taken in groups: from one to the next, the maximum rises.
+  for (std::size_t group = 1; group < parts.count(); group *= 2) {
+    std::vector<Array> risen = m;  // up to the end of each one's group
+    for (std::size_t i = 0; i < parts.count(); ++i) {
+      const std::size_t end = std::min((i / group + 1) * group, parts.count());
+      for (std::size_t j = 0; j < end; ++j) risen[i] = risen[i].max(m[j]);
+    }
+    all.push_back({Cause::not_rescaled,
+                   "2^(m - m of the splits up to the end of its group of " + std::to_string(group) +
+                       "): it is not rescaled where the maximum rises behind them",
+                   [=, &top](std::size_t i) {
+                     return (risen[i] == -infinity).select(1, exp2(top - risen[i]));
+                   }});
   }
   for (std::size_t split = 0; parts.count() > 1 && split < parts.count(); ++split) {
     const std::string name = "split " + std::to_string(split);

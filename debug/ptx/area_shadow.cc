@@ -191,8 +191,12 @@ Kind AreaShadow::enter_cell(Cell& cell, const Visit& visit, const BlockOrder& or
   Kind kind = Kind::none;
   if (!visit.rewrites && !is_ordered(cell.write)) kind = tell(cell.write, true);
   if (visit.write) {
+    // Who sends bytes again to the same place need not know that the first have come, but that they
+    // were read.
+    const bool again = visit.sent && cell.write.sent && cell.write.block == visit.block;
     for (const Use& read : cell.reads) {
-      if (kind == Kind::none && !is_ordered(read, true)) kind = tell(read, false);
+      const bool is_first = kind == Kind::none || (again && earlier.write);
+      if (is_first && !is_ordered(read, true)) kind = tell(read, false);
     }
     // The lowest of several blocks is kept: what is found does not depend on which ran first.
     if (cell.write.block < 0 || me.block <= cell.write.block || is_ordered(cell.write)) {

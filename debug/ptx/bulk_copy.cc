@@ -41,7 +41,12 @@ void load(Warp& warp, const Instruction& in, const simt::TensorMap& map, const s
     }
     caller.from_outside = &block != &warp.block();
     simt::AsyncBlock& async = block.async();
-    async.load(first.to.offset, map, at, rank, async.barrier(first.full->offset, caller), caller);
+    simt::MbarrierState& full = async.barrier(first.full->offset, caller);
+    async.load(first.to.offset, map, at, rank, full, caller);
+    if (caller.from_outside) {
+      warp.check_sent({&block, first.to.offset}, static_cast<std::size_t>(map.box_bytes()), false,
+                      &full, lane);
+    }
   });
 }
 

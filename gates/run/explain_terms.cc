@@ -65,8 +65,10 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       return;
     }
     case Conflict::output_of_other_column: {
+      // It begins anew with keys that the other has.
       const bool carried = most_of(found.samples, [](const Term& x, const Term& y) {
-        return x.kind == "output" && y.kind == "output" && x.set == y.set;
+        return x.kind == "output" && y.kind == "output" &&
+               (without(x.set, y.set).empty() || without(y.set, x.set).empty());
       });
       fault.cause = carried ? Cause::accumulator_not_cleared : Cause::permuted;
       fault.stage = Stage::pv;

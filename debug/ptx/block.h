@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -209,7 +208,7 @@ class Block final : public simt::AsyncHost {
   std::uint64_t progress_told_ = 0;
   int rounds_in_vain_ = 0;
   std::mt19937_64 order_;
-  std::chrono::steady_clock::time_point began_;
+  double began_ = 0;  ///< in seconds of this thread's on a core: what others take is not its time
   std::int64_t block_ = 0;
   std::vector<std::int64_t> row_tiles_;  ///< by thread; empty: no marker said
   std::array<std::uint32_t, 3> coordinates_{};

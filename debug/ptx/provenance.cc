@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "debug/ptx/address_lines.h"
-#include "debug/ptx/merge_lines.h"
+#include "debug/ptx/merges.h"
 #include "debug/ptx/term_replay.h"
 #include "debug/ptx/term_text.h"
 #include "debug/text/text.h"

@@ -25,6 +25,7 @@
 #include "gates/process/machine_runtime.h"
 #include "gates/process/printed_text.h"
 #include "gates/process/run_record.h"
+#include "gates/process/starvation.h"
 
 namespace lanescope {
 namespace {
@@ -110,22 +111,28 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
   send(socket, "", 1, MSG_NOSIGNAL);
 }
 
-/// Whether it says a word or ends in time; in time: a block ends now and then. `loads`: before it
-/// runs the kernel, its driver compiles it, which is not the kernel's time.
+/// Whether it says a word or ends in time; in time: a block ends now and then. What others took of
+/// the cores is not its time. `loads`: before it runs the kernel, its driver compiles it, which is
+/// not the kernel's time either.
 bool wait_for(Child& child, const RunRecord& record, double timeout, PrintedText* printed = nullptr,
               bool loads = false) {
   constexpr double seconds_to_load = 120;
   Clock::time_point begin = Clock::now();
+  Starvation starvation(child.id());
   for (std::int64_t ended = 0;;) {
     const Child::Heard heard = child.listen(std::min(printed ? 0.25 : 1.0, timeout));
     if (printed) printed->pass_on();
     if (heard != Child::Heard::nothing) return true;
     const bool goes_on = record.words.blocks_ended != ended || (loads && record.loaded);
-    if (goes_on) begin = Clock::now();
+    if (goes_on) {
+      begin = Clock::now();
+      starvation = Starvation(child.id());
+    }
     ended = record.words.blocks_ended;
     loads = loads && !record.loaded;
-    if (seconds_since(begin) >= (loads ? std::max(timeout, seconds_to_load) : timeout))
-      return false;
+    const double limit = loads ? std::max(timeout, seconds_to_load) : timeout;
+    const double taken = seconds_since(begin);
+    if (taken >= limit && taken - starvation.seconds() >= limit) return false;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "debug/ptx/merge_lines.h"
+#include "debug/ptx/merges.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Where parts of rows are put together, and where a tile's share is added to that of those before.
 
-#include "debug/ptx/merge_lines.h"
+#include "debug/ptx/merges.h"
 
 #include <cstdint>
 #include <map>

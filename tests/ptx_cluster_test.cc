@@ -156,19 +156,38 @@ TEST_CASE("ptx cluster: a multicast comes behind what other blocks read of the o
                     wait_again =
                         "V: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r9], 1;\n"
                         "@%p1 bra C; bra V;\nC:\n";
-  const auto twice = [&](const std::string& between, std::uint64_t schedule) {
-    return run_cluster(init("1") + expect + meet + send + wait + read_back + own + expect +
-                           between + send + wait_again + read_back + meet,
+  // The second multicast goes out behind `between`, in which the blocks use the first one's bytes.
+  const auto twice = [&](const std::string& before, const std::string& between,
+                         std::uint64_t schedule) {
+    return run_cluster(before + init("1") + expect + meet + send + wait + between + send +
+                           wait_again + read_back + meet,
                        2, true, schedule);
   };
+  const std::string read = read_back + own + expect;
+  // A product of ones with B, 8 rows without swizzle, in two parts: its end is waited for apart.
+  const std::string descriptor =
+      "shr.u32 %r16, %r8, 4; cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, 0x1000080000;\n"
+      "mov.u32 %r20, 0x3c003c00; setp.ne.u32 %p3, 0, 0;\n";
+  const std::string product =
+      "wgmma.fence.sync.aligned;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r20, %r20, %r20, "
+      "%r20}, %rd8, %p3, 1, 1, 0;\nwgmma.commit_group.sync.aligned;\n" +
+      expect;
+  const std::string end_of_product = "wgmma.wait_group.sync.aligned 0;\n";
   for (const std::uint64_t schedule : {0, 1, 2, 3}) {
     INFO("schedule " << schedule);
-    const Result right = twice(meet, schedule);
+    const Result right = twice("", read + meet, schedule);
     CHECK(right.fault.empty());
     CHECK(right.kinds.empty());
+    // What the product takes is no tile of the tensor: of its layout there may be something to say.
+    CHECK_FALSE(
+        twice(descriptor, product + end_of_product + own + meet, schedule).found(Kind::race));
+    // It is heard of before the product has ended.
+    CHECK(twice(descriptor, product + meet + end_of_product + own, schedule).found(Kind::race));
   }
   // Of the other block the sender has not heard since; it may read still.
-  CHECK(twice("", 0).found(Kind::race));
+  CHECK(twice("", read, 0).found(Kind::race));
+  CHECK(twice(descriptor, product + end_of_product + own, 0).found(Kind::race));
 }
 
 TEST_CASE("ptx cluster: clusters of a cooperative grid wait for each other", "[ptx]") {

@@ -9,6 +9,7 @@
 #include "debug/ptx/cluster.h"
 #include "debug/ptx/tensor_map.h"
 #include "debug/ptx/warp.h"
+#include "debug/simt/matrix_descriptor.h"
 
 namespace lanescope::ptx {
 
@@ -67,6 +68,21 @@ void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, co
       block_.cluster_shadow() ? std::optional(block_.order().send(full)) : std::nullopt;
   enter_cluster(*to.block, updates ? Access::update : Access::write, lane, at, bytes, updates, held,
                 sent);
+}
+
+void Warp::check_operands(const simt::IssuedProduct& product) {
+  const simt::Product& what = product.what;
+  const simt::Party party{false, product.place, block_.index(), thread(0)};
+  const AreaShadow::Visit visit = visit_of(Access::read, party, false);
+  AreaShadow::Held held;
+  const auto read = [&](std::uint64_t descriptor, bool transposed, int rows) {
+    simt::for_each_chunk(descriptor, transposed, 0, rows, [&](std::size_t address, int, int) {
+      const std::size_t at = address - shared_begin;
+      enter_cluster(block_, at, 16, visit, party, held);
+    });
+  };
+  if (!what.a_in_registers) read(what.a, what.a_is_transposed, 64);
+  read(what.b, what.b_is_transposed, what.n);
 }
 
 void Warp::check_ordering(Access access, int lane, const std::byte* at, std::size_t bytes,
@@ -140,8 +156,14 @@ void Warp::enter_cluster(Block& owner, Access access, int lane, const std::byte*
   AreaShadow::Visit visit = visit_of(access, party, orders);
   visit.sent = sent.has_value();
   if (sent) visit.time = *sent;
-  const AreaShadow::Verdict found = owner.cluster_shadow()->enter(
-      static_cast<std::size_t>(at - owner.shared()), bytes, visit, block_.order(), held);
+  enter_cluster(owner, static_cast<std::size_t>(at - owner.shared()), bytes, visit, party, held);
+}
+
+void Warp::enter_cluster(Block& owner, std::size_t offset, std::size_t bytes,
+                         const AreaShadow::Visit& visit, const simt::Party& party,
+                         AreaShadow::Held& held) {
+  const AreaShadow::Verdict found =
+      owner.cluster_shadow()->enter(offset, bytes, visit, block_.order(), held);
   if (found.kind == simt::Kind::none || found.earlier.block == block_.index()) return;
   block_.checker()->add(found.kind, party, found.earlier, simt::shared_region,
                         static_cast<std::int64_t>(found.offset), bytes);

@@ -18,6 +18,10 @@
 #include "debug/simt/async_host.h"
 #include "debug/simt/block_checker.h"
 
+namespace lanescope::simt {
+struct IssuedProduct;
+}
+
 namespace lanescope::ptx {
 
 class Block;
@@ -201,6 +205,9 @@ class Warp {
   /// `updates`: what lies there is changed by them; `full`: the mbarrier that they complete on.
   void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,
                   int lane);
+  /// The warp has waited for a product: whether other blocks of the cluster write to its operands
+  /// in shared memory before that.
+  void check_operands(const simt::IssuedProduct& product);
   /// The last lanes of the block exit, of which this is one: whether others of the cluster have
   /// read its shared memory. Throws Fault where nothing says so.
   void check_end(int lane);
@@ -275,6 +282,9 @@ class Warp {
   void enter_cluster(Block& owner, Access access, int lane, const std::byte* at, std::size_t bytes,
                      bool orders, AreaShadow::Held& held,
                      std::optional<std::uint32_t> sent = std::nullopt);
+  void enter_cluster(Block& owner, std::size_t offset, std::size_t bytes,
+                     const AreaShadow::Visit& visit, const simt::Party& party,
+                     AreaShadow::Held& held);
   AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders, AreaShadow::Held& held);

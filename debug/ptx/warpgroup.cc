@@ -104,12 +104,16 @@ Flow wait(Warp& warp, const Instruction& in, std::uint32_t) {
   simt::AsyncBlock& async = warp.block().async();
   const int pending = static_cast<int>(in.immediate);
   const bool awaits = static_cast<int>(async.products(warp.index()).groups.size()) - 1 > pending;
+  // Other blocks of a cluster may write to what they read.
+  std::vector<simt::IssuedProduct> ending;
+  if (warp.block().cluster_shadow()) ending = async.ending_products(warp.index(), pending);
   if (!async.wait_for_products(warp.index(), pending, warp.caller(0))) {
     warp.split().waits_for = &async.calls(warp.index());
     return Flow::polls;
   }
   warp.tally_wait(awaits);
   warp.note_products_waited(pending);
+  for (const simt::IssuedProduct& product : ending) warp.check_operands(product);
   return Flow::next;
 }
 

@@ -109,6 +109,10 @@ struct WarpProducts {
   std::uint32_t committed() const {
     return groups_done + static_cast<std::uint32_t>(groups.empty() ? 0 : groups.size() - 1);
   }
+  /// How many are done where at most `pending` of those committed are not.
+  std::uint32_t done_but(int pending) const {
+    return committed() - std::min(committed(), static_cast<std::uint32_t>(pending));
+  }
 };
 
 /// A range of a lane's registers that products have used, in its stack.
@@ -221,6 +225,9 @@ class AsyncBlock {
   /// Until at most `pending` groups of the warp are under way. False where another warp of the
   /// warpgroup has not issued its part yet: `caller` is woken when one commits.
   bool wait_for_products(int warp, int pending, const Caller& caller);
+  /// The products that end in this wait of the warp: no other warp of the warpgroup has waited for
+  /// them yet.
+  std::vector<IssuedProduct> ending_products(int warp, int pending);
   void fence_registers(int warp);
   /// These lanes have copied 16 bits of a register. Where a product is under way that gives them,
   /// the copy gets its value in the wait that covers the product, unless it is overwritten before:

@@ -137,10 +137,19 @@ void AsyncBlock::compute_until(int warp, std::uint32_t groups) {
   }
 }
 
+std::vector<IssuedProduct> AsyncBlock::ending_products(int warp, int pending) {
+  const WarpProducts& own = products(warp);
+  std::vector<IssuedProduct> ending;
+  for (std::uint32_t i = own.groups_computed; i < own.done_but(pending); ++i) {
+    const std::vector<IssuedProduct>& group = own.groups[i - own.groups_done];
+    ending.insert(ending.end(), group.begin(), group.end());
+  }
+  return ending;
+}
+
 bool AsyncBlock::wait_for_products(int warp, int pending, const Caller& caller) {
   WarpProducts& own = products(warp);
-  const std::uint32_t committed = own.committed();
-  const std::uint32_t target = committed - std::min(committed, static_cast<std::uint32_t>(pending));
+  const std::uint32_t target = own.done_but(pending);
   const int first = warp / 4 * 4;
   for (int w = first; target > own.groups_done && w < first + 4; ++w) {
     if (w < static_cast<int>(products_.size()) && products(w).committed() >= target) continue;

@@ -169,7 +169,8 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::incomplete_reduction, "incomplete_reduction",
      "a reduction stopped before it covered the whole row"},
     {Cause::reduction_too_wide, "reduction_too_wide",
-     "a reduction took in other rows, or what it held of the row before"},
+     "a reduction took in other rows, parts that there are none of, or what it held of the row "
+     "before"},
     {Cause::accumulator_lost, "accumulator_lost", "what earlier tiles gave is gone", true},
     {Cause::accumulator_not_cleared, "accumulator_not_cleared",
      "the accumulator started from what was in it before", true},

@@ -29,7 +29,7 @@ void add_weights(const Splits& splits, Flaws& flaws) {
                        plan.part_keys = splits.part_keys();
                      }});
   }
-  flaws.push_back({Cause::contribution_repeated, Stage::combine,
+  flaws.push_back({Cause::reduction_too_wide, Stage::combine,
                    "in which those of " + splits.text +
                        " that have none which the row sees count as a key with score 0, in l alone",
                    1, [=](RowPlan& plan) {

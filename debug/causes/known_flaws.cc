@@ -59,9 +59,10 @@ void add_scales(const DumpInfo& info, Flaws& flaws) {
   flaws.push_back({Cause::wrong_formula, Stage::softmax,
                    "in which l counts one key more, whose score is 0 and whose value is none", 0,
                    [](RowPlan& plan) { plan.sink = 1; }});
-  // A number of parts that is rounded up, to the next power of two or to what memory has room for.
-  for (int parts = 2; parts < 16; ++parts) {
-    flaws.push_back({Cause::contribution_repeated, Stage::combine,
+  // A number of parts that is rounded up, to the next power of two, to what memory has room for or
+  // to the lanes of a warp.
+  for (int parts = 2; parts < 32; ++parts) {
+    flaws.push_back({Cause::reduction_too_wide, Stage::combine,
                      "in which " + std::to_string(parts) +
                          " parts that are none count as keys with score 0, in l alone",
                      1, [=](RowPlan& plan) { plan.sink = parts; }});

@@ -20,24 +20,37 @@ std::int64_t beyond(std::int64_t size) { return (std::int64_t{1} << 32) / size +
 /// Heads that any grid has places for: CUDA's have no more than 65535 along y.
 constexpr std::int64_t heads_of_any_grid = 1 << 15;
 
+/// Batches that the heads are shared among, where a stride from one to the next would else be too
+/// large for the kernel's arguments.
+constexpr std::int64_t batches_of_heads = 8;
+
 /// `one` is a tile of queries and one of keys of one head. Of a plain kernel, heads are as many as
-/// any grid takes, and long.
-Problem far_problem(const Problem& one, const Module& module, FarSide side) {
+/// any grid takes, and long; in so many batches.
+Problem far_problem(const Problem& one, const Module& module, FarSide side, std::int64_t batches) {
   const std::int64_t width = module.head_dim;
   Problem far = one;
+  far.batch = batches;
   if (side == FarSide::queries) {
     far.len_q = beyond(one.len_q * width) * one.len_q;
   } else if (*module.source_hash != 0) {
     far.heads = beyond(std::min(one.len_q, one.len_kv) * width);
     if (side == FarSide::heads) far.heads_kv = far.heads;
   } else {
-    far.heads = heads_of_any_grid;
+    far.heads = heads_of_any_grid / batches;
     if (side == FarSide::keys) far.heads_kv = far.heads;
     if (side == FarSide::query_heads) {
       far.len_q = beyond(heads_of_any_grid * one.len_q * width) * one.len_q;
     }
   }
   return far;
+}
+
+/// The same of three heads, whose last blocks those of the far one lie like.
+Problem few_heads(const Problem& one, const Module& module, FarSide side, std::int64_t batches) {
+  Problem few = far_problem(one, module, side, batches);
+  few.heads = 3;
+  few.heads_kv = side == FarSide::keys ? few.heads : one.heads_kv;
+  return few;
 }
 
 /// The problem of the rows as the only ones. `square`: as many queries as keys.
@@ -142,7 +155,8 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
   const Problem& one = run.request.problem;
   FarHead head;
   head.problem = problem;
-  const std::int64_t blocks = problem.heads * ((problem.len_q + module.br - 1) / module.br);
+  const std::int64_t blocks =
+      problem.batch * problem.heads * ((problem.len_q + module.br - 1) / module.br);
   head.block = blocks - 1;
   ModuleRun far{};
   far.problem = head.problem;
@@ -182,8 +196,12 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     const Tensor &o = *alone.find("o_final"), *lse = alone.find("lse");
     // The rows of the block that ran.
     const std::int64_t row = (one.len_q - 1) / module.br * module.br;
-    compare(take_rows(o.type, o.dims, module.head_dim, buffers.last(3, q_bytes)), o, row * one.d,
-            SiteId::o_final, head);
+    const Tensor stored = take_rows(o.type, o.dims, module.head_dim, buffers.last(3, q_bytes));
+    compare(stored, o, row * one.d, SiteId::o_final, head);
+    for (std::int64_t i = row * one.d; i < stored.size(); ++i) {
+      head.weighs_values = head.weighs_values || (!is_unwritten(stored, i) && stored.at(i) != 0);
+    }
+    head.weighs_values = head.weighs_values && head.fault.empty();
     if (lse) {
       const std::int64_t differing = head.differing;
       compare(take_rows(lse->type, lse->dims, static_cast<int>(one.len_q),
@@ -238,15 +256,20 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
     if (grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
     launched = grids->launched;
     // Rows of a head go to blocks in the same order as there.
-    Problem few = far_problem(one, module, side);
-    few.heads = 3;
-    few.heads_kv = side == FarSide::keys ? few.heads : one.heads_kv;
-    const std::optional<FarHead> last = run_last_block(*run, alone, few, &launched);
+    const std::optional<FarHead> last =
+        run_last_block(*run, alone, few_heads(one, module, side, 1), &launched);
     if (last && last->too_long) return last;
     if (!last || !last->right()) return std::nullopt;
   }
-  return run_last_block(*run, alone, far_problem(one, module, side),
-                        is_plain ? &launched : nullptr);
+  const auto run_far = [&](std::int64_t batches) {
+    return run_last_block(*run, alone, far_problem(one, module, side, batches),
+                          is_plain ? &launched : nullptr);
+  };
+  std::optional<FarHead> far = run_far(1);
+  if (far || !is_plain) return far;
+  const std::optional<FarHead> last =
+      run_last_block(*run, alone, few_heads(one, module, side, 2), &launched);
+  return last && last->right() ? run_far(batches_of_heads) : std::nullopt;
 }
 
 }  // namespace lanescope

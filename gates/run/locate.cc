@@ -135,7 +135,11 @@ class Search {
                           row_of(location_.diagnosis->cause).may_be_memory;
         if (open && check_memory(probe, location_)) return false;
       }
-      if (best) doubt_trace(taken_.outputs_are_right(), *location_.diagnosis);
+      if (best) {
+        const LocateRun& last = location_.runs.back();
+        judge_unfinished_tile(taken_.outputs_are_right(), last.checked && last.match,
+                              *location_.diagnosis);
+      }
       // What one problem leaves open, others may tell of a kernel that shows its values.
       const bool is_all = probe.about == as_given && !taken_.is_traced();
       if (location_.diagnosis && (is_told() || is_all)) return false;

@@ -30,11 +30,12 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
   Divergence at;
   at.block = far.block;
   at.tile = -1;
-  at.batch = 0;
+  at.batch = far.problem.batch - 1;
   at.head = far.problem.heads - 1;
   at.row = at.col = 0;
   const bool of_partials = far.unwritten_partials > 0;
   const bool of_values = of_keys && far.sums_hold;
+  const bool of_scores = of_keys && !far.sums_hold && far.weighs_values;
   at.site = of_values     ? SiteId::v_smem
             : of_keys     ? SiteId::k_smem
             : of_partials ? SiteId::o_partial
@@ -53,6 +54,7 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
           : "the last rows' block does not end: " + far.fault);
   diagnosis.evidence.push_back(
       of_values     ? "the log-sum-exps are right, so K is read where it is: the index is into V"
+      : of_scores   ? "the values that O weighs are read where they are: the index is into K"
       : of_keys     ? "with K and V of few elements it is right: the index is into K or V"
       : of_partials ? std::to_string(far.unwritten_partials) +
                           " values of the last block's partials were never written: the index is "
@@ -99,12 +101,14 @@ std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend
 }
 
 /// Whether nothing says that any index of a plain kernel were meant to go beyond 32 bits: no side
-/// is right, nor are the scores of one, and where queries and keys are far together, O is not where
-/// it belongs either.
+/// is right, nor are the scores of one or the values that it weighs, and where queries and keys are
+/// far together, O is not where it belongs either.
 bool is_narrow_throughout(const std::vector<FarRun>& runs) {
   return std::ranges::all_of(runs, [](const FarRun& run) {
     const bool is_square = run.far.problem.len_q == run.far.problem.len_kv;
-    return !run.far.right() && !run.far.sums_hold &&
+    const bool reads_some =
+        run.far.sums_hold || (run.side == FarSide::keys && run.far.weighs_values);
+    return !run.far.right() && !reads_some &&
            (!is_square || !run.far.fault.empty() || run.far.unwritten > 0);
   });
 }

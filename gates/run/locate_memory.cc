@@ -218,16 +218,21 @@ void tell_hidden_race(Location& location) {
   values = std::move(race);
 }
 
-void doubt_trace(bool outputs_right, Diagnosis& values) {
+void judge_unfinished_tile(bool outputs_right, bool clean, Diagnosis& values) {
   const bool unfinished =
       values.cause == Cause::never_written || values.cause == Cause::stale_value;
-  if (!unfinished || !values.first || values.first->stage != Stage::load || !outputs_right) {
-    return;
+  if (!unfinished || !values.first || values.first->stage != Stage::load) return;
+  if (outputs_right) {
+    values.certain = false;
+    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
+                              "nothing: the trace point of " + name_of(values.first->site) +
+                              " may come before the barrier that completes the tile");
+  } else if (clean && values.cause == Cause::never_written) {
+    values.cause = Cause::uninitialised_register;
+    values.evidence.push_back(
+        "the memory checker finds nothing: the bytes were written, with registers that nothing was "
+        "assigned to");
   }
-  values.certain = false;
-  values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
-                            "nothing: the trace point of " + name_of(values.first->site) +
-                            " may come before the barrier that completes the tile");
 }
 
 }  // namespace lanescope

@@ -244,6 +244,15 @@ class StrangersTest(ProgramTest):
         text = self.call("locate", narrow, "--backend", "sim", code=DIVERGED).stdout
         self.assertRegex(text, r"\nfault: load / v_smem: index_overflow\n$")  # and is certain
         self.assertNotIn("look closer", text)  # no machine has room for such a dump
+        # Of K alone: what lies where it is read is 0, and O the mean of the right rows of V. A stride that is an int
+        # bounds a batch, not all of them.
+        strides = ("const dim3 grid", 'if (1LL * r.heads * std::max(r.len_q, r.len_kv) * 64 > INT_MAX) return "a stride beyond an int"; '
+                                      'const dim3 grid')
+        for name, *more in [("narrow_k_cuda", few), ("strides_cuda", few, strides)]:
+            found = self.json_of("locate", self.compile_cuda(name, ("k += blockIdx.y / group * (long long)len_kv",
+                                                                    "k += int(blockIdx.y / group) * len_kv"), *more),
+                                 "--backend", "sim", code=DIVERGED)
+            self.assertEqual((found["stage"], found["site"], found["cause"]), ("load", "k_smem", "index_overflow"), found["evidence"])
         right, alone = (self.json_of("locate", self.compile_cuda(), "--backend", "sim", "--threads", threads) for threads in "21")
         self.assertEqual((right["verdict"], right["not_tried"], right), ("clean", [], alone))
         # The last block has the last rows of two tiles, and not those of more.

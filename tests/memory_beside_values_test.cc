@@ -130,5 +130,22 @@ TEST_CASE("a stage that takes another buffer does so in any order; else it races
   CHECK_FALSE(adds_nothing(values, memory, report, [] { return true; }));
 }
 
+TEST_CASE("a loaded tile that looks unfinished was traced early, or filled with no values") {
+  const auto judged = [](Cause cause, Stage stage, bool outputs_right, bool clean) {
+    Diagnosis values = found(cause, at(stage, SiteId::v_smem));
+    judge_unfinished_tile(outputs_right, clean, values);
+    return values;
+  };
+  const Diagnosis early = judged(Cause::never_written, Stage::load, true, true);
+  CHECK((early.cause == Cause::never_written && !early.certain && early.evidence.size() == 1));
+  CHECK_FALSE(judged(Cause::stale_value, Stage::load, true, true).certain);
+  // The checker saw these bytes written.
+  const Diagnosis filled = judged(Cause::never_written, Stage::load, false, true);
+  CHECK((filled.cause == Cause::uninitialised_register && filled.certain));
+  CHECK(judged(Cause::never_written, Stage::load, false, false).cause == Cause::never_written);
+  CHECK(judged(Cause::stale_value, Stage::load, false, true).cause == Cause::stale_value);
+  CHECK(judged(Cause::never_written, Stage::pv, false, true).cause == Cause::never_written);
+}
+
 }  // namespace
 }  // namespace lanescope

@@ -17,6 +17,7 @@
 #include "gates/run/locate_plan.h"
 #include "gates/run/locate_stage.h"
 #include "gates/run/locate_terms.h"
+#include "gates/run/memory_beside_values.h"
 #include "gates/run/partition.h"
 #include "gates/run/plan_modules.h"
 #include "gates/run/presets.h"

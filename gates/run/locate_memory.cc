@@ -218,21 +218,4 @@ void tell_hidden_race(Location& location) {
   values = std::move(race);
 }
 
-void judge_unfinished_tile(bool outputs_right, bool clean, Diagnosis& values) {
-  const bool unfinished =
-      values.cause == Cause::never_written || values.cause == Cause::stale_value;
-  if (!unfinished || !values.first || values.first->stage != Stage::load) return;
-  if (outputs_right) {
-    values.certain = false;
-    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
-                              "nothing: the trace point of " + name_of(values.first->site) +
-                              " may come before the barrier that completes the tile");
-  } else if (clean && values.cause == Cause::never_written) {
-    values.cause = Cause::uninitialised_register;
-    values.evidence.push_back(
-        "the memory checker finds nothing: the bytes were written, with registers that nothing was "
-        "assigned to");
-  }
-}
-
 }  // namespace lanescope

@@ -19,9 +19,4 @@ void tell_unwritten_read(Location& location);
 /// values alone say nothing, else it is evidence.
 void tell_hidden_race(Location& location);
 
-/// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
-/// was traced before it was complete: the kernel may be right. Where something comes of it, what
-/// was stored there had no value. `clean`: the memory checker has run and finds nothing.
-void judge_unfinished_tile(bool outputs_right, bool clean, Diagnosis& values);
-
 }  // namespace lanescope

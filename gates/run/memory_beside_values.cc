@@ -147,4 +147,21 @@ void tell_where_values_differ(const Diagnosis& values, const CheckReport& report
   }
 }
 
+void judge_unfinished_tile(bool outputs_right, bool clean, Diagnosis& values) {
+  const bool unfinished =
+      values.cause == Cause::never_written || values.cause == Cause::stale_value;
+  if (!unfinished || !values.first || values.first->stage != Stage::load) return;
+  if (outputs_right) {
+    values.certain = false;
+    values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
+                              "nothing: the trace point of " + name_of(values.first->site) +
+                              " may come before the barrier that completes the tile");
+  } else if (clean && values.cause == Cause::never_written) {
+    values.cause = Cause::uninitialised_register;
+    values.evidence.push_back(
+        "the memory checker finds nothing: the bytes were written, with registers that nothing was "
+        "assigned to");
+  }
+}
+
 }  // namespace lanescope

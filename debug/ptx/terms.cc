@@ -160,7 +160,7 @@ TermId Terms::add_logarithm(TermId x, TermId logarithm) {
   Term term = terms_[x];
   const bool fits = same(term.kind == TermKind::difference ? term.b : term.a, log.b);
   term.faults = sets_.unite(term.faults, log.faults).set;
-  const TermUnit whole{log.a.row, TermUnit::of_keys | log.set};
+  const TermUnit whole = TermUnit::log_sum(log.a.row, log.set);
   if (term.kind == TermKind::difference && log.negated) {
     term.b = whole;
   } else if (is_exponent(x) && !log.negated && !term.negated) {

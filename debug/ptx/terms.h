@@ -18,6 +18,8 @@ struct TermUnit {
   std::uint32_t at = 0;  ///< 0, key + 1, or of_keys | set
 
   static constexpr std::uint32_t of_keys = 1u << 31;
+  static TermUnit score(std::uint32_t row, std::uint32_t key) { return {row, key + 1}; }
+  static TermUnit log_sum(std::uint32_t row, IndexSets::Id set) { return {row, of_keys | set}; }
   bool is_none() const { return at == 0; }
   bool is_score() const { return at != 0 && at < of_keys; }
   bool is_log_sum() const { return at >= of_keys; }

@@ -35,7 +35,8 @@ TermId Terms::multiply(TermId x, TermId y) {
 TermId Terms::product_of_inputs(TermId x, TermId y) {
   InputElement q = element(x), k = element(y);
   if (q.array > k.array) std::swap(q, k);
-  Term term{TermKind::score, false, 0, {q.row, k.row + 1}, {}, sets_.single(k.column), 0, 0};
+  Term term{TermKind::score,        false, 0, TermUnit::score(q.row, k.row), {},
+            sets_.single(k.column), 0,     0};
   if (q.array != 0 || k.array != 1) {
     term.kind = TermKind::unknown;
     return note(term, Conflict::wrong_factor, x, y);
@@ -60,7 +61,7 @@ TermId Terms::weigh(TermId weight, TermId value) {
 /// x in other units: times 2^(a − b), or the sum of weights that is.
 TermId Terms::scale(TermId weight, TermId x) {
   Term w = terms_[weight], term = terms_[x];
-  if (w.kind == TermKind::sum) w.a = {w.a.row, TermUnit::of_keys | w.set};
+  if (w.kind == TermKind::sum) w.a = TermUnit::log_sum(w.a.row, w.set);
   const bool is_part = term.kind == TermKind::sum || term.kind == TermKind::output;
   if (same(w.a, w.b) && is_part && w.a.row != term.a.row) {
     return note(term, Conflict::factor_of_other_row, weight, x);
@@ -90,7 +91,7 @@ TermId Terms::divide_by_sum(TermId x, TermId inverse) {
     const IndexSets::Id set = as_sum(x).set;
     return make({TermKind::quotient, false, 0, term.b, sum.b, set, sum.set, term.faults});
   }
-  const TermUnit before = std::exchange(term.b, TermUnit{sum.a.row, TermUnit::of_keys | sum.set});
+  const TermUnit before = std::exchange(term.b, TermUnit::log_sum(sum.a.row, sum.set));
   if (term.a.row != sum.a.row) return note(term, Conflict::inverse_of_other_row, x, inverse);
   if (!same(before, sum.b)) {
     return note(term,
@@ -110,16 +111,16 @@ TermId Terms::multiply_quotient(TermId quotient, TermId x) {
   const bool fits = is(x, TermKind::weight) && same(terms_[x].a, of.a) && same(terms_[x].b, of.b);
   if (!fits) return multiply(without_weight(quotient), x);
   const IndexSets::Id faults = sets_.unite(of.faults, terms_[x].faults).set;
-  const TermUnit row{of.a.row, 0}, whole{of.a.row, TermUnit::of_keys | of.values};
+  const TermUnit row{of.a.row, 0}, whole = TermUnit::log_sum(of.a.row, of.values);
   if (sets_.count(of.set) != 1)
     return make({TermKind::sum, false, 0, row, whole, of.set, 0, faults});
-  const TermUnit key{of.a.row, sets_.ranges(of.set).front().first + 1};
+  const TermUnit key = TermUnit::score(of.a.row, sets_.ranges(of.set).front().first);
   return make({TermKind::weight, false, 0, key, whole, 0, 0, faults});
 }
 
 TermId Terms::without_weight(TermId quotient) {
   const Term of = terms_[quotient];
-  const TermUnit row{of.a.row, 0}, whole{of.a.row, TermUnit::of_keys | of.values};
+  const TermUnit row{of.a.row, 0}, whole = TermUnit::log_sum(of.a.row, of.values);
   const TermId dividend = make({TermKind::sum, false, 0, row, of.a, of.set, 0, of.faults});
   const TermId divisor = make({TermKind::inverse, false, 0, row, of.b, of.values, 0, 0});
   return note({TermKind::sum, false, 0, row, whole, of.set, 0, of.faults},
@@ -165,7 +166,8 @@ TermId Terms::score_of_row(const TermId* a, const TermId* b, int count) {
     }
   }
   if (ranges_.empty() || key / sides_.len_kv != head_of_keys(row)) return no_term;
-  const Term score{TermKind::score, false, 0, {row, key + 1}, {}, sets_.id_of(ranges_), 0, 0};
+  const Term score{TermKind::score,      false, 0, TermUnit::score(row, key), {},
+                   sets_.id_of(ranges_), 0,     0};
   if (score.set == all_columns_) note_score(score);
   return make(score);
 }

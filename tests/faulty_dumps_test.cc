@@ -303,6 +303,21 @@ TEST_CASE("locate: who waits for mbarriers alone waits for tiles") {
   CHECK(stage_of("barrier_sync") == Stage::softmax);
 }
 
+TEST_CASE("locate: lanes wait in vain for those that wait where few have come") {
+  const auto wait = [](const char* lanes, const char* in, const char* come) {
+    return std::string("  ") + lanes + " wait in bar.sync at x.cu:7 in " + in + " for barrier " +
+           come + " threads have come\n";
+  };
+  const std::string most = wait("warps 0-3 lanes 0-31", "qk", "1: 128 of 160"),
+                    few = wait("warp 4 lanes 0-31", "load", "2: 32 of 160"),
+                    in_warp = "  warp 5 lanes 0-15 wait in shfl.sync at x.cu:9 in pv\n";
+  CHECK(stage_of_end("block 0: deadlock\n" + most + few) == Stage::load);
+  CHECK(stage_of_end("block 0: deadlock\n" + few + most) == Stage::load);
+  CHECK(stage_of_end("block 0: deadlock\n" + most + few + in_warp) == Stage::pv);
+  CHECK(stage_of_end("block 0: deadlock\n" + most) == Stage::qk);
+  CHECK(!stage_of_end("block 0: deadlock\n"));
+}
+
 TEST_CASE("locate: a phase that other bytes come in than it expects, though all arrive") {
   Dump dump = synthetic_dump({.problem = one_tile});
   const auto cause_with = [&](const std::string& arrivals_and_bytes) {
@@ -317,6 +332,19 @@ TEST_CASE("locate: a phase that other bytes come in than it expects, though all 
   CHECK(cause_with("1 of 1 arrivals and 0 of 8192 expected bytes") == Cause::deadlock);
   CHECK(cause_with("0 of 1 arrivals and 4096 of 8192 expected bytes") == Cause::deadlock);
   CHECK(cause_with("1 of 1 arrivals and all") == Cause::deadlock);
+
+  // A block of a cluster that is through does not send the rest; one that waits as well may.
+  const auto cause_beside = [&](const char* other) {
+    dump.info.incomplete = std::string("block 0: deadlock\n of block 0, rank 0 of its cluster:\n") +
+                           "  warp 4 lanes 0-31 wait in " + other +
+                           "\n of block 1, rank 1 of its cluster:\n  warp 4 lanes 0-31 wait in "
+                           "mbarrier.try_wait for bar: of its phase 0 (parity 0) 1 of 1 arrivals "
+                           "and 4096 of 8192 expected bytes have come\n";
+    return diagnosis_of(dump).cause;
+  };
+  CHECK(cause_beside("barrier.cluster.wait for the cluster's barrier") == Cause::deadlock);
+  CHECK(cause_beside("mbarrier.try_wait for bar: of its phase 0 (parity 0) 1 of 1 arrivals and "
+                     "4096 of 8192 expected bytes have come") == Cause::wrong_expect_tx);
 }
 
 }  // namespace

@@ -177,6 +177,18 @@ TEST_CASE("number stages: products of matrices, and the barriers of what fills t
         "load load load load qk softmax pv epilogue");
 }
 
+TEST_CASE("number stages: a barrier behind which another part begins is of that part") {
+  const std::string attention =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "ex2.approx.f32 %f5, %f4; ld.shared.f32 %f6, [%r1]; fma.rn.f32 %f7, %f5, %f6, %f7;"
+      "rcp.rn.f32 %f8, %f5; mul.f32 %f9, %f7, %f8; st.global.f32 [%rd1], %f9;";
+  const std::string copy = "cp.async.cg.shared.global [%r1], [%rd1], 16;";
+  CHECK(stages_of(attention + "ret; bar.sync 1, 160;" + copy, {"st", "bar", "cp.async"}) ==
+        "epilogue load load");
+  CHECK(stages_of(attention + "@%p1 bra A; A: bar.sync 1, 160;" + copy, {"bar"}) == "epilogue");
+  CHECK(stages_of(copy + "bar.sync 1, 160;" + attention, {"bar"}) == "load");
+}
+
 TEST_CASE("number stages: weighed sums on their way through shared memory") {
   const std::string weigh =
       "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"

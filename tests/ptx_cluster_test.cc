@@ -102,6 +102,14 @@ TEST_CASE("ptx cluster: an mbarrier takes arrivals of other blocks", "[ptx]") {
     CHECK(right.kinds.empty());
     CHECK(right.out[128] == 1);
   }
+  // A block may end when it has waited for all of them, with a barrier of the cluster or without.
+  CHECK(run_cluster(init("256") + meet + arrive + wait_at_first, 2).fault.empty());
+  for (const std::uint64_t schedule : {0, 1, 2, 3}) {
+    CHECK_THAT(run_cluster(init("256") + meet + arrive, 2, true, schedule).fault,
+               ContainsSubstring("exits while block 1 of its cluster may still arrive at its "
+                                 "mbarriers, mbarrier.arrive") ||
+                   ContainsSubstring("the block of rank 0 has exited"));
+  }
   CHECK_THAT(run_cluster(init("257") + meet + arrive + wait_at_first + meet, 2).fault,
              ContainsSubstring("deadlock") && ContainsSubstring("256 of 257 arrivals"));
 }

@@ -480,3 +480,24 @@ TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]"
                            true);
   CHECK((taken.found(Kind::race) || taken.found(Kind::race_with_read)));
 }
+
+TEST_CASE("ptx hopper: what comes to a barrier is behind its last opening", "[ptx]") {
+  const std::string half = "setp.lt.u32 %p2, %r0, 64;\n", arrive = "@%p2 bar.arrive 1, 128;\n",
+                    wait_1 = "@!%p2 bar.sync 1, 128;\n";
+  const std::string answer = "@!%p2 bar.arrive 2, 128;\n@%p2 bar.sync 2, 128;\n";
+  const auto fault = [&](const std::string& body, std::uint64_t schedule) {
+    return run(half + body, true, schedule).fault;
+  };
+  for (const std::uint64_t schedule : {0, 1, 2, 3}) {
+    INFO("schedule " << schedule);
+    CHECK(fault(arrive + wait_1 + answer + arrive + wait_1, schedule).empty());
+    CHECK(fault("bar.sync 1, 128;\n" + arrive + wait_1, schedule).empty());
+    // Two arrivals may be for one opening.
+    CHECK_THAT(fault(arrive + arrive + wait_1 + wait_1, schedule),
+               ContainsSubstring("nothing orders this arrival at barrier 1 behind that of warp"));
+    // One barrier for a part of the warps, and for all.
+    CHECK_THAT(fault("@%p2 bar.sync 1, 64;\nbar.sync 1, 128;\n", schedule),
+               ContainsSubstring("nothing orders this arrival") ||
+                   ContainsSubstring("waits for 128 threads already, not 64"));
+  }
+}

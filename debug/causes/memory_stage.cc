@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
@@ -69,6 +70,18 @@ bool waits_in_warp(const std::string& line) {
                              [&](const char* name) { return in.starts_with(name); });
 }
 
+/// Of such a line, which share of what it waits for has come. Whoever waits where few have come is
+/// why the others wait for them: least of all lanes that miss some of their own warp.
+double share_come(const std::string& line) {
+  if (waits_in_warp(line)) return -1;
+  int come = 0, all = 0;
+  const std::size_t at = line.find(" for barrier ");
+  const bool is_known =
+      at != line.npos &&
+      std::sscanf(line.c_str() + at, " for barrier %*d: %d of %d threads", &come, &all) == 2;
+  return is_known && all > 0 ? static_cast<double>(come) / all : 1;
+}
+
 /// A number in global memory that blocks count in without making anything of it: which of them
 /// comes last, and merges.
 bool is_counter(const CheckReport::Item& item) {
@@ -98,15 +111,13 @@ void take_stage_of_others(const CheckReport& report, Diagnosis& diagnosis) {
 std::optional<Stage> stage_of_end(const std::string& fault) {
   std::optional<Stage> of_end;
   std::istringstream lines(fault);
-  bool in_warp = false;
+  double least = 2;  // above all shares
   for (std::string line; std::getline(lines, line);) {
-    // Lanes that miss some of their own warp are why the others wait for them at a barrier.
-    const bool misses_lanes = waits_in_warp(line);
     const std::optional<Stage> stage = stage_named_in(line);
-    if (stage && (!of_end || (misses_lanes && !in_warp))) {
-      of_end = stage;
-      in_warp = misses_lanes;
-    }
+    const double share = share_come(line);
+    if (!stage || (of_end && share >= least)) continue;
+    of_end = stage;
+    least = share;
   }
   return of_end;
 }

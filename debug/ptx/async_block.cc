@@ -100,6 +100,18 @@ void Block::acknowledge(const simt::MbarrierState& barrier) {
   }
 }
 
+void Block::note_arrival_from(const simt::Party& lane, std::uint32_t time) {
+  if (cluster_shadow_) remote_arrivals_[lane.block] = {lane, time};
+}
+
+std::optional<simt::Party> Block::late_arrival() const {
+  for (const auto& [block, arrival] : remote_arrivals_) {
+    // What the other block does next has the time that this arrival brought.
+    if (!order_of_grid_.blocks.holds_read(block, arrival.time - 1, block_)) return arrival.lane;
+  }
+  return std::nullopt;
+}
+
 void Block::learn_what_arrived(int thread) {
   if (acknowledgements_.empty() && known_to_arrive_.empty()) return;
   std::erase_if(acknowledgements_, [&](const Acknowledgement& a) {

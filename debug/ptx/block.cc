@@ -82,9 +82,11 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   crossed_ = false;
   left_early_.reset();
   for (Barrier& barrier : barriers_) barrier = {};
+  for (auto& arrivals : opened_) arrivals.clear();
   cluster_arrivals_ = cluster_completed_ = {};
   async_.reset();
   acknowledgements_.clear();
+  remote_arrivals_.clear();
   known_to_arrive_.clear();
   rounds_in_vain_ = 0;
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
@@ -155,7 +157,7 @@ void Block::fail(const std::string& what, FaultKind kind) {
   throw simt::Fault(block_, "block " + std::to_string(block_) + ": " + what);
 }
 
-std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& arrival, int counted,
+std::optional<Vote> Block::arrive(Warp& warp, int id, Barrier::Arrival arrival, int counted,
                                   int expected, int votes) {
   Barrier& barrier = barriers_[static_cast<std::size_t>(id)];
   const auto name = [](int count) { return count == 0 ? "all" : std::to_string(count); };
@@ -164,6 +166,7 @@ std::optional<Vote> Block::arrive(Warp& warp, int id, const Barrier::Arrival& ar
                                                   name(barrier.expected) +
                                                   " threads already, not " + name(expected));
   }
+  demand_order(warp, id, arrival);
   barrier.expected = expected;
   if (checker_ && !arrival.waits) {
     each_lane_of(arrival, [&](int thread) { checker_->clocks().give(barrier.carried, thread); });
@@ -223,6 +226,7 @@ Vote Block::open(int id) {
   for (const Barrier::Arrival& arrival : barrier.arrivals) {
     warps_[static_cast<std::size_t>(arrival.warp)]->release(id, barrier.vote);
   }
+  opened_[static_cast<std::size_t>(id)] = std::move(barrier.arrivals);
   return barrier.vote;
 }
 

@@ -34,6 +34,8 @@ struct Barrier {
     int warp;
     std::uint32_t mask;
     bool waits = true;
+    simt::Epoch epoch = 0;  ///< of one of the lanes; under the memory checker
+    std::uint32_t pc = 0;   ///< likewise
   };
   int expected = 0;  ///< lanes, 0: all that have not exited
   int arrived = 0;
@@ -108,6 +110,11 @@ class Block final : public simt::AsyncHost {
   /// A thread has waited for a phase of an mbarrier of the block: who knows that knows that what
   /// other blocks had sent there does not read their memory any more.
   void acknowledge(const simt::MbarrierState& barrier);
+  /// A lane of another block of the cluster arrives at an mbarrier of this one; `time`: of that
+  /// block.
+  void note_arrival_from(const simt::Party& lane, std::uint32_t time);
+  /// The last of those that may come when this block has ended, if any may.
+  std::optional<simt::Party> late_arrival() const;
   /// A thread has come to know what other blocks of the cluster did, which tells it of what this
   /// block has sent to them.
   void learn_what_arrived(int thread);
@@ -132,7 +139,7 @@ class Block final : public simt::AsyncHost {
   /// Lanes of a warp arrive at a barrier, and count as `counted`; `expected`: 0 all lanes of the
   /// block. Where the barrier opens with them, what waited there is ready again, and the vote
   /// comes back.
-  std::optional<Vote> arrive(Warp& warp, int id, const Barrier::Arrival& arrival, int counted,
+  std::optional<Vote> arrive(Warp& warp, int id, Barrier::Arrival arrival, int counted,
                              int expected, int votes);
   /// Lanes of a warp have exited: barriers may be complete without them. `at_cluster_barrier`: of
   /// those how many had come to that.
@@ -166,6 +173,9 @@ class Block final : public simt::AsyncHost {
 
  private:
   Vote open(int id);
+  /// Throws Fault where the arrival, which gets its epoch, could as well have come before the
+  /// barrier opened last.
+  void demand_order(Warp& warp, int id, Barrier::Arrival& arrival);
   int exited() const;
   void tally_opening(int id, const Barrier& barrier);
   std::string describe_split(const Split& split) const;
@@ -188,6 +198,8 @@ class Block final : public simt::AsyncHost {
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;
+  /// Under the memory checker: what came to each when it opened last.
+  std::array<std::vector<Barrier::Arrival>, 16> opened_;
   /// What this block has sent, and a block that has waited for it: since which time of that.
   struct Acknowledgement {
     const simt::MbarrierState* full;
@@ -196,6 +208,11 @@ class Block final : public simt::AsyncHost {
     std::uint32_t time;
   };
   std::vector<Acknowledgement> acknowledgements_;
+  struct RemoteArrival {
+    simt::Party lane;
+    std::uint32_t time;
+  };
+  std::map<std::int64_t, RemoteArrival> remote_arrivals_;  ///< the last one of each other block
   std::map<const simt::MbarrierState*, std::uint32_t> known_to_arrive_;  ///< how many of each
   simt::Carried cluster_arrivals_, cluster_completed_;  ///< of the cluster's barrier
   std::unique_ptr<std::byte[]> memory_;

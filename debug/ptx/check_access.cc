@@ -169,6 +169,11 @@ void Warp::enter_cluster(Block& owner, std::size_t offset, std::size_t bytes,
                         static_cast<std::int64_t>(found.offset), bytes);
 }
 
+void Warp::note_arrival_at(Block& other, int lane) {
+  if (!block_.checker()) return;
+  other.note_arrival_from({true, place_number(), block_.index(), thread(lane)}, block_.time);
+}
+
 void Warp::check_end(int lane) {
   AreaShadow* const shadow = block_.cluster_shadow();
   if (!shadow) return;
@@ -181,13 +186,17 @@ void Warp::check_end(int lane) {
     const simt::Party other = shadow->enter(at, bytes, visit, block_.order(), held).earlier;
     // A copy that may come yet is told by its sender.
     if (other.block < 0 || other.block == block_.index() || other.write) continue;
-    fail(lane,
-         "the block exits while block " + std::to_string(other.block) +
-             " of its cluster may still read its shared memory, " +
-             program_.describe(other.place - block_.grid().first_place) +
-             ": a barrier.cluster before its end is missing",
-         FaultKind::illegal_address);
+    fail_at_end(lane, other, "read its shared memory");
   }
+  if (const auto late = block_.late_arrival()) fail_at_end(lane, *late, "arrive at its mbarriers");
+}
+
+void Warp::fail_at_end(int lane, const simt::Party& other, const std::string& does) {
+  fail(lane,
+       "the block exits while block " + std::to_string(other.block) + " of its cluster may still " +
+           does + ", " + program_.describe(other.place - block_.grid().first_place) +
+           ": a barrier.cluster before its end is missing",
+       FaultKind::illegal_address);
 }
 
 TensorMapOrder::Moment Warp::moment(int lane) {

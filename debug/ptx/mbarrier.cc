@@ -62,6 +62,7 @@ Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
     simt::AsyncBlock& async = place.block->async();
     simt::MbarrierState& barrier = async.barrier(place.offset, caller);
     tell_cluster(warp, in, barrier, caller);
+    if (caller.from_outside) warp.note_arrival_at(*place.block, lane);
     const std::uint32_t phase = barrier.phase;
     const std::int64_t bytes = in.s[1] == no_place ? 0 : warp.lanes<std::uint32_t>(in.s[1])[lane];
     if (in.kind & expects) async.expect(barrier, bytes, caller);

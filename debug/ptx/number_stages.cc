@@ -261,14 +261,25 @@ class Stages {
     });
   }
 
-  /// A barrier of the block stands behind what it completes.
+  /// A barrier of the block stands behind what it completes; where no way leads there from what
+  /// stands before it, before what it lets begin.
   void give_to_barriers() {
     std::uint8_t before = 0;
-    for_each([&](std::size_t i, const Statement& statement) {
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < function_.statements.size(); ++i) {
+      const Statement& statement = function_.statements[i];
       const std::string_view base = base_of(statement);
-      if (base == "bar" || base == "barrier") of_[i] = before;
-      if (of_[i] != 0) before = of_[i];
-    });
+      if (is_one_of(base, {"ret", "exit", "bra"}) && statement.guard < 0) {
+        before = 0;
+        open.clear();
+      } else if ((base == "bar" || base == "barrier") && !statement.operands.empty()) {
+        of_[i] = before;
+        if (before == 0) open.push_back(i);
+      } else if (of_[i] != 0) {
+        before = of_[i];
+        for (const std::size_t barrier : std::exchange(open, {})) of_[barrier] = before;
+      }
+    }
   }
 
   const Function& function_;

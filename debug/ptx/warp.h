@@ -208,8 +208,10 @@ class Warp {
   /// The warp has waited for a product: whether other blocks of the cluster write to its operands
   /// in shared memory before that.
   void check_operands(const simt::IssuedProduct& product);
+  /// A lane has arrived at an mbarrier of another block of the cluster.
+  void note_arrival_at(Block& other, int lane);
   /// The last lanes of the block exit, of which this is one: whether others of the cluster have
-  /// read its shared memory. Throws Fault where nothing says so.
+  /// read its shared memory, and arrived at its mbarriers. Throws Fault where nothing says so.
   void check_end(int lane);
   /// The lane, as the fences of tensor maps know it; under the memory checker.
   TensorMapOrder::Moment moment(int lane);
@@ -285,6 +287,7 @@ class Warp {
   void enter_cluster(Block& owner, std::size_t offset, std::size_t bytes,
                      const AreaShadow::Visit& visit, const simt::Party& party,
                      AreaShadow::Held& held);
+  [[noreturn]] void fail_at_end(int lane, const simt::Party& other, const std::string& does);
   AreaShadow::Visit visit_of(Access access, const simt::Party& party, bool orders);
   void enter_area(const GlobalMemory::Area& area, Access access, int lane, std::uint64_t address,
                   std::size_t bytes, bool orders, AreaShadow::Held& held);

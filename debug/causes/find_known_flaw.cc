@@ -144,7 +144,11 @@ class FlawSearch {
       const FlawTrial& trial = trials[i];
       if (!trial.explains()) continue;
       const std::string part = trial.wins() ? "" : trial.part(info_.br, info_.problem.d);
-      if (trial.wins() || !part.empty()) fitting_.push_back({flaws[i], trial, part});
+      if (!trial.wins() && part.empty()) continue;
+      fitting_.push_back({flaws[i], trial, part});
+      // O has the right sums: they are wrong where the log-sum-exp is made of them.
+      Stage& stage = fitting_.back().flaw.stage;
+      if (!trial.wins() && trial.is_of_lse_alone()) stage = std::max(stage, Stage::epilogue);
     }
   }
 

@@ -186,7 +186,7 @@ bool FlawTrial::explains() const {
 }
 
 std::string FlawTrial::part(std::int64_t br, std::int64_t d) const {
-  if (flawed_columns.empty() && spared_lse == 0) return "the log-sum-exp";
+  if (is_of_lse_alone()) return "the log-sum-exp";
   if (flawed_lse == 0 && spared_columns.empty()) return "O";
   if (denies_lse()) return "";
   const std::string some = subset_text("rows", flawed, spared, br);

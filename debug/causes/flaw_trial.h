@@ -63,6 +63,8 @@ struct FlawTrial {
   bool is_whole() const { return decisive > 0 && explained == decisive && predicted == right; }
   /// All log-sum-exps are right, and would be wrong in rows whose O is.
   bool denies_lse() const { return flawed_lse == 0 && denied_lse >= 4; }
+  /// No element of O follows, and all log-sum-exps do.
+  bool is_of_lse_alone() const { return flawed_columns.empty() && spared_lse == 0; }
   /// The part of the outputs in which alone the flaw is, as "odd rows" or "O"; empty where there is
   /// none.
   std::string part(std::int64_t br, std::int64_t d) const;

@@ -156,6 +156,14 @@ void add_flaws_of_rescales(const DumpInfo& info, Flaws& flaws) {
       add_rule(
           rule, way, "", 0, [](RowPlan&) {}, flaws);
     }
+    // Of a loop that takes P V of a tile together with the scores of the next, the last is alone.
+    add_rule(
+        {Rescale::power, Cause::not_rescaled, "not rescaled by alpha", 0}, way,
+        " in the last tile alone", 1,
+        [](RowPlan& plan) {
+          plan.in_tiles = [last = plan.tiles - 1](std::int64_t tile) { return tile == last; };
+        },
+        flaws);
     for (const std::int64_t distance : {1, 2, 4, 8, 16, 32}) {
       if (distance >= info.br) continue;
       for (const int which : {0, 1, 2}) {

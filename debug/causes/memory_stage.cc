@@ -60,20 +60,31 @@ std::optional<Stage> stage_fed(const CheckReport& report, const CheckReport::Ite
   return std::nullopt;
 }
 
-/// A line of a deadlock's story: "lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3".
-bool waits_in_warp(const std::string& line) {
+/// A line of a deadlock's story: "warp 3 lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3", of whose
+/// warp no lane waits at an mbarrier.
+bool waits_in_warp(const std::string& line, const std::string& story) {
   const std::string wait = " wait in ";
-  const std::size_t at = line.find(wait);
+  const std::size_t at = line.find(wait), lanes = line.find(" lanes ");
   if (at == line.npos) return false;
+  const auto waits_at = [&](std::string_view in, const auto& names) {
+    return std::ranges::any_of(names, [&](const char* name) { return in.starts_with(name); });
+  };
   const std::string_view in = std::string_view(line).substr(at + wait.size());
-  return std::ranges::any_of(std::array{"shfl.", "vote.", "match.", "redux.", "bar.warp."},
-                             [&](const char* name) { return in.starts_with(name); });
+  if (!waits_at(in, std::array{"shfl.", "vote.", "match.", "redux.", "bar.warp."})) return false;
+  const std::string warp = line.substr(0, lanes == line.npos ? 0 : lanes + 1) + "lanes ";
+  std::istringstream lines(story);
+  for (std::string other; std::getline(lines, other);) {
+    const std::size_t begin = other.find(wait);
+    const bool same = lanes != line.npos && begin != other.npos && other.starts_with(warp);
+    if (same && other.compare(begin + wait.size(), 8, "mbarrier") == 0) return false;
+  }
+  return true;
 }
 
 /// Of such a line, which share of what it waits for has come. Whoever waits where few have come is
 /// why the others wait for them: least of all lanes that miss some of their own warp.
-double share_come(const std::string& line) {
-  if (waits_in_warp(line)) return -1;
+double share_come(const std::string& line, const std::string& story) {
+  if (waits_in_warp(line, story)) return -1;
   int come = 0, all = 0;
   const std::size_t at = line.find(" for barrier ");
   const bool is_known =
@@ -114,7 +125,7 @@ std::optional<Stage> stage_of_end(const std::string& fault) {
   double least = 2;  // above all shares
   for (std::string line; std::getline(lines, line);) {
     const std::optional<Stage> stage = stage_named_in(line);
-    const double share = share_come(line);
+    const double share = share_come(line, fault);
     if (!stage || (of_end && share >= least)) continue;
     of_end = stage;
     least = share;

@@ -261,7 +261,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"window_by_pages", "sliding_window"},
       {"maximum_not_kept", "never_updated"},
       {"soft_cap_base_two", "wrong_formula"},
-      {"parts_of_none", "contribution_repeated"},
+      {"parts_of_none", "reduction_too_wide"},
   };
   return bugs;
 }

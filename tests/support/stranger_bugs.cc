@@ -122,7 +122,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"l_of_four_rows", "reduction_too_wide"},
       {"lse_stored_bshd", "misplaced"},
       {"splits_exchanged", "operand_of_other_row"},
-      {"split_empty_counts", "contribution_repeated"},
+      {"split_empty_counts", "reduction_too_wide"},
       {"splits_undivided", "not_normalised"},
       {"q_exchanged", "transposed"},
       {"k_exchanged", "transposed"},

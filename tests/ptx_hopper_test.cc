@@ -481,6 +481,26 @@ TEST_CASE("ptx hopper: the memory checker knows the asynchronous proxy", "[ptx]"
   CHECK((taken.found(Kind::race) || taken.found(Kind::race_with_read)));
 }
 
+TEST_CASE("ptx hopper: a copy behind reads that no fence keeps before it is told, and no fault",
+          "[ptx]") {
+  const std::string once = init("1") + expect("512") + load + wait + read_back;
+  const std::string again = expect("512") + load +
+                            "V: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r9], 1;\n"
+                            "@%p1 bra C; bra V;\nC:\n" +
+                            read_back;
+  const std::string fence = "fence.proxy.async.shared::cta;\n", barrier = "bar.sync 0;\n";
+  const Result unfenced = run(once + barrier + again, true);
+  CHECK(unfenced.kinds == std::vector<Kind>{Kind::unfenced_read});
+  CHECK(unfenced.told.clean());
+  REQUIRE(unfenced.told.notes.size() == 1);
+  CHECK_THAT(unfenced.told.notes[0], ContainsSubstring("unfenced read: a copy overwrites"));
+  REQUIRE(unfenced.told.unfenced_read);
+  CHECK(unfenced.told.unfenced_read->finding.access.write);
+  // By who has read, or by who copies.
+  CHECK(run(once + fence + barrier + again, true).kinds.empty());
+  CHECK(run(once + barrier + "@%p0 " + fence + again, true).kinds.empty());
+}
+
 TEST_CASE("ptx hopper: what comes to a barrier is behind its last opening", "[ptx]") {
   const std::string half = "setp.lt.u32 %p2, %r0, 64;\n", arrive = "@%p2 bar.arrive 1, 128;\n",
                     wait_1 = "@!%p2 bar.sync 1, 128;\n";

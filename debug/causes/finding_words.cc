@@ -41,6 +41,8 @@ const char* name_of(Kind kind) {
       return "missing register fence";
     case Kind::late_register_access:
       return "register accessed late";
+    case Kind::unfenced_read:
+      return "unfenced read";
     case Kind::layout_disagrees:
       return "layout disagrees";
     case Kind::fits_k_major:
@@ -117,6 +119,9 @@ const char* explanation_of(const simt::Finding& f) {
       return "the register belongs to a wgmma that no wgmma.wait_group covers yet";
     case Kind::missing_register_fence:
       return "no wgmma.fence stands between the access to the register and the wgmma that uses it";
+    case Kind::unfenced_read:
+      return "a copy overwrites what lanes have read, and no fence.proxy.async stands between: as "
+             "ptxas orders instructions, a load may still be under way when its lane arrives";
     case Kind::late_register_access:
       return "a register is accessed between the wgmma.fence and the wgmma that uses it: undefined "
              "in PTX, but ptxas puts another fence behind the access (its note C7519)";

@@ -143,9 +143,10 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
 
 /// What is no fault: "register accessed late: ...: the wgmma at x.py:183, the access at x.py:172".
 void add_note(const CheckReport::Item& item, std::vector<std::string>& notes) {
-  const std::string note = std::string(name_of(item.finding.kind)) + ": " +
-                           explanation_of(item.finding) + ": the wgmma at " + item.access_line +
-                           ", the access at " + item.earlier_line;
+  const std::string note =
+      std::string(name_of(item.finding.kind)) + ": " + explanation_of(item.finding) +
+      (item.finding.kind == Kind::unfenced_read ? ": the copy at " : ": the wgmma at ") +
+      item.access_line + ", the access at " + item.earlier_line;
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
 }
 
@@ -204,8 +205,9 @@ void describe_findings(const simt::Checker& checker, const SharedElement& shared
     item.earlier_line = lines[f.earlier.place];
     item.used_line = lines[f.used.place];
     item.waited_line = lines[f.waited.place];
-    if (f.kind == Kind::late_register_access) {
+    if (!simt::is_fault(f.kind)) {
       add_note(item, report.notes);
+      if (f.kind == Kind::unfenced_read && !report.unfenced_read) report.unfenced_read = item;
       continue;
     }
     item.stage = stage_of(item);

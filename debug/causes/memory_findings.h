@@ -33,11 +33,12 @@ struct CheckReport {
     std::int64_t row = -1, col = -1;  ///< of the element in its tile, or in its tensor
   };
   std::vector<Item> items;
-  std::vector<Site> sites;         ///< of the kernel
-  bool knows_progress = true;      ///< whether lanes say which sites they have passed
-  bool in_step = false;            ///< the lanes of a warp ran in step, as those of PTX do
-  std::vector<std::string> notes;  ///< simt::Checker::notes, and findings that are no faults
-  simt::NanOrigin nan;             ///< the first NaN that the kernel made
+  std::optional<Item> unfenced_read;  ///< which is no fault (simt::Kind::unfenced_read)
+  std::vector<Site> sites;            ///< of the kernel
+  bool knows_progress = true;         ///< whether lanes say which sites they have passed
+  bool in_step = false;               ///< the lanes of a warp ran in step, as those of PTX do
+  std::vector<std::string> notes;     ///< simt::Checker::notes, and findings that are no faults
+  simt::NanOrigin nan;                ///< the first NaN that the kernel made
 
   bool clean() const { return items.empty() && fault.empty(); }
   /// Whether the kernel shows more than its outputs.

@@ -141,6 +141,7 @@ Cause cause_of(Kind kind) {
       return Cause::never_written;
     case Kind::missing_proxy_fence:
     case Kind::missing_map_fence:
+    case Kind::unfenced_read:
       return Cause::missing_proxy_fence;
     case Kind::operand_overwritten:
       return Cause::operand_overwritten;

@@ -30,14 +30,16 @@ struct Location {
   /// A read of what nobody wrote, which values seemed to explain.
   std::optional<Diagnosis> unwritten_read;
   std::optional<Diagnosis> hidden_race;  ///< of lanes that ran in step, though values are wrong
-  std::vector<std::string> first_nan;    ///< where the kernel made it, as the memory checker saw
-  simt::NanOrigin nan;                   ///< what it made it of
-  std::vector<Diagnosis> others;         ///< faults of other stages that do not follow from it
-  std::vector<std::string> source;       ///< where the kernel's source makes the wrong value
-  std::vector<std::string> warnings;     ///< of the compiler, about the kernel's source
-  std::string options;                   ///< of the run that was diagnosed
-  bool too_large = false;                ///< no machine has room for a dump of it
-  std::vector<SiteId> shown;             ///< sites that a dump of it has
+  /// A read that a copy may overtake on a GPU, though nothing is wrong on the SIMT machine.
+  std::optional<CheckReport::Item> unfenced_read;
+  std::vector<std::string> first_nan;  ///< where the kernel made it, as the memory checker saw
+  simt::NanOrigin nan;                 ///< what it made it of
+  std::vector<Diagnosis> others;       ///< faults of other stages that do not follow from it
+  std::vector<std::string> source;     ///< where the kernel's source makes the wrong value
+  std::vector<std::string> warnings;   ///< of the compiler, about the kernel's source
+  std::string options;                 ///< of the run that was diagnosed
+  bool too_large = false;              ///< no machine has room for a dump of it
+  std::vector<SiteId> shown;           ///< sites that a dump of it has
 };
 
 /// For people: what was run, where the fault is, why, what else it may be, how to look at it; the

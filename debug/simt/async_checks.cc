@@ -97,8 +97,13 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
   Party other;
   std::size_t at = offset;
   bool of_other_side = false;
+  Touch unfenced_read;
   cells_.each(offset, bytes, [&](Cell& cell, std::size_t i) {
     const Touch before = cell.write;
+    for (const Touch& read : cell.reads) {
+      const bool is_read = !work.generic && !work.from_outside && read.epoch != 0;
+      if (is_read && !clocks_.fenced(work.thread, read.epoch)) unfenced_read = read;
+    }
     if (i == offset || i % AsyncShadow::chunk == 0) {
       of_other_side = async().is_of_other_side(i, work);
     }
@@ -128,7 +133,11 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
     other = party_of(earlier, kind != Kind::race_with_read && kind != Kind::operand_overwritten);
     at = i;
   });
-  if (found != Kind::none) add_shared(found, work, true, other, at, bytes);
+  if (found != Kind::none) {
+    add_shared(found, work, true, other, at, bytes);
+  } else if (unfenced_read.epoch != 0) {
+    add_shared(Kind::unfenced_read, work, true, party_of(unfenced_read, false), offset, bytes);
+  }
 }
 
 BlockChecker::Misread BlockChecker::misread(std::size_t offset, std::size_t bytes,

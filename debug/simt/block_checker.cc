@@ -39,9 +39,8 @@ void BlockChecker::begin(std::int64_t block) {
 }
 
 void BlockChecker::end() {
-  const bool any = std::any_of(found_.begin(), found_.end(), [](const Finding& finding) {
-    return finding.kind != Kind::late_register_access;
-  });
+  const bool any = std::any_of(found_.begin(), found_.end(),
+                               [](const Finding& finding) { return is_fault(finding.kind); });
   if (any) found_.insert(found_.end(), suspected_.begin(), suspected_.end());
   for (Finding& finding : found_) name_register(finding);
   grid_.take(block_, std::move(found_));

@@ -42,7 +42,13 @@ enum class Kind : std::uint8_t {
   missing_map_fence,    ///< a tensor map that a lane made, which copies may not see yet
   absent_lane,          ///< what a shuffle takes of a lane that does not take part is used
   missing_grid_wait,    ///< what the grid before uses, which may not have ended yet
+  unfenced_read,        ///< a copy overwrites what lanes have read, with no fence between: no fault
 };
+
+/// Whether it is more than what kernels rely on beyond PTX.
+constexpr bool is_fault(Kind kind) {
+  return kind != Kind::late_register_access && kind != Kind::unfenced_read;
+}
 
 /// How far a lane has come: the last site that it passed, in which tile.
 struct Progress {

@@ -73,8 +73,7 @@ std::optional<CheckReport> ask_with_whole_blocks(const Probe& probe, const Check
 
 /// What is wrong first where the SIMT machine runs the probe: on a GPU, what nobody wrote may be
 /// any number.
-Diagnosis values_on_machine(const Probe& probe) {
-  RunOptions options = probe.options;
+Diagnosis values_on_machine(RunOptions options) {
   options.backend = "sim";
   const PreparedRun run = prepare(options);
   Diagnosis values;
@@ -101,7 +100,7 @@ bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location)
   const Diagnosis& values = *location.diagnosis;
   if (!is_order_alone(memory.cause) || values.by_end) return false;
   const bool on_machine = location.backend == "sim";
-  if (on_machine ? !values.first : !values_on_machine(probe).first) return false;
+  if (on_machine ? !values.first : !values_on_machine(probe.options).first) return false;
   const bool known = std::ranges::any_of(
       location.others, [&](const Diagnosis& other) { return other.cause == memory.cause; });
   if (!known) location.others.push_back(memory);
@@ -127,6 +126,7 @@ bool check_memory(const Probe& probe, Location& location) {
     location.first_nan = report->notes;
     location.nan = report->nan;
   }
+  if (!location.unfenced_read) location.unfenced_read = report->unfenced_read;
   if (report->clean()) {
     if (location.diagnosis) refute_unwritten_reads(*location.diagnosis);
     return false;
@@ -147,7 +147,7 @@ bool check_memory(const Probe& probe, Location& location) {
     if (location.backend == "sim") {
       doubt_unwritten_read(values, memory);
     } else {
-      doubt_unwritten_read(values_on_machine(probe), memory);
+      doubt_unwritten_read(values_on_machine(probe.options), memory);
     }
     take_as_unwritten(values, memory);
     // A GPU says no more than that it was a crash, or a hang.
@@ -216,6 +216,22 @@ void tell_hidden_race(Location& location) {
                        "yet they ran in step here, and values are wrong: it is not the "
                        "__syncwarp() alone. Where the two lines mean two arrays, these overlap");
   values = std::move(race);
+}
+
+void tell_unfenced_read(const RunOptions& failed, Location& location) {
+  Diagnosis& values = *location.diagnosis;
+  const bool open = location.backend == "cuda" && !values.sure() && values.memory.empty();
+  if (!open || !location.unfenced_read || values_on_machine(failed).first) return;
+  const CheckReport::Item& read = *location.unfenced_read;
+  values.cause = Cause::missing_proxy_fence;
+  values.certain = false;
+  if (values.first) values.first->stage = Stage::load;
+  values.memory = {read};
+  values.evidence.insert(
+      values.evidence.begin(),
+      {"on the SIMT machine, where a copy comes behind all reads before it, the values are right",
+       std::string(explanation_of(read.finding)),
+       "the copy is at " + read.access_line + ", the read at " + read.earlier_line});
 }
 
 }  // namespace lanescope

@@ -129,7 +129,9 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::operand_overwritten, "operand_overwritten",
      "bytes that a wgmma or copy may still read are overwritten"},
     {Cause::missing_proxy_fence, "missing_proxy_fence",
-     "the asynchronous proxy reads or overwrites a lane's writes without a fence.proxy.async"},
+     "the asynchronous proxy reads what a lane wrote, or overwrites what it wrote or read, without "
+     "a "
+     "fence.proxy.async"},
     {Cause::missing_register_fence, "missing_register_fence",
      "registers are accessed, then go into a wgmma without a wgmma.fence"},
     {Cause::unfenced_barrier, "unfenced_barrier",

@@ -79,6 +79,23 @@ TEST_CASE("ptx: sums of products are contracted where ptxas does", "[ptx]") {
       {"mul.f32 %f8,%f0,%f1; neg.f32 %f7,%f8; add.f32 %f9,%f7,%f2;", store(9) + store(7, 4), 0},
       {"mul.f32 %f8,%f0,%f1; selp.f32 %f7,%f8,%f4,%p1; add.f32 %f9,%f8,%f7;", store(9), 0},
       {"mul.f32 %f8,%f0,%f1; fma.rn.f32 %f9,%f2,%f3,%f8;", store(9), 0},
+      // Of a constant or a parameter, also in a block before, but in no loop that is left.
+      {"mul.f32 %f8,%f0,0f3F317218; @%p1 bra L; fma.rn.f32 %f2,%f3,%f4,%f5; L: add.f32 "
+       "%f9,%f8,%f2;",
+       store(9), 1},
+      {"ld.param.f32 %f6,[p0]; mov.f32 %f7,%f6; mul.f32 %f8,%f7,%f0; @%p1 bra L; fma.rn.f32 "
+       "%f2,%f3,%f4,%f5; L: sub.f32 %f9,%f2,%f8;",
+       store(9), 1},
+      {"ld.param.f32 %f6,[p0]; mul.f32 %f7,%f6,0f3F317218; mul.f32 %f8,%f0,%f7; @%p1 bra L; "
+       "fma.rn.f32 %f2,%f3,%f4,%f5; L: add.f32 %f9,%f8,%f2;",
+       store(9), 0},
+      {"mul.f32 %f8,%f0,0f3F317218; mov.u32 %r2,%tid.x; mov.u32 %r1,0; L: add.f32 %f7,%f2,%f8; "
+       "max.f32 %f2,%f7,%f3; add.u32 %r1,%r1,1; setp.lt.u32 %p2,%r1,%r2; @%p2 bra L;",
+       store(2), 1},
+      {"mov.u32 %r2,%tid.x; mov.u32 %r1,0; L: ld.volatile.global.f32 %f1,[%rd1+80]; mul.f32 "
+       "%f8,%f1,0f3F317218; add.u32 %r1,%r1,1; setp.lt.u32 %p2,%r1,%r2; @%p2 bra L; add.f32 "
+       "%f9,%f8,%f2;",
+       store(9), 0},
       // In the same basic block.
       {"mul.f32 %f8,%f0,%f1; @%p1 bra L; add.f32 %f9,%f8,%f2; L:", store(9), 0},
       {"mul.f32 %f8,%f0,%f1; add.f32 %f9,%f8,%f2; @%p1 bra L; add.f32 %f10,%f8,%f4; L:", store(9),

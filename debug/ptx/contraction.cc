@@ -122,7 +122,36 @@ class Finder {
       const std::string_view base = base_of(function_.statements[i]);
       constexpr std::string_view ends[] = {"bra", "brx", "ret", "exit", "call"};
       if (std::find(std::begin(ends), std::end(ends), base) != std::end(ends)) ++block;
+      if (base != "bra" || function_.statements[i].operands.empty()) continue;
+      const Operand& target = function_.statements[i].operands[0];
+      const bool is_back = target.kind == Operand::Kind::label && target.bits <= i;
+      if (is_back) loops_.emplace_back(static_cast<std::uint32_t>(target.bits), i);
     }
+  }
+
+  /// Immediate numbers and the kernel's parameters, which instructions take as they lie in memory;
+  /// also through mov and neg.
+  bool is_constant(const Operand& factor) const {
+    if (factor.kind != Operand::Kind::reg) return true;
+    if (!is_defined_once(factor.index)) return false;
+    const auto& all = occurrences(factor.index);
+    const auto made =
+        std::ranges::find_if(all, [](const Occurrence& at) { return at.operand == 0; });
+    const Statement& statement = function_.statements[made->statement];
+    if (made->nested || statement.guard >= 0) return false;
+    const std::string_view base = base_of(statement);
+    if (base == "ld") return function_.is_entry && statement.opcode.starts_with("ld.param");
+    return (base == "mov" || base == "neg") && is_constant(statement.operands.back());
+  }
+  bool may_meet(std::uint32_t product, std::uint32_t use) const {
+    if (blocks_[use] == blocks_[product]) return true;
+    const auto& operands = function_.statements[product].operands;
+    const auto is_left = [&](const auto& loop) {
+      const auto is_in = [&](std::uint32_t i) { return loop.first <= i && i <= loop.second; };
+      return is_in(product) && !is_in(use);
+    };
+    return (is_constant(operands[1]) || is_constant(operands[2])) &&
+           std::ranges::none_of(loops_, is_left);
   }
 
   const std::vector<Occurrence>& occurrences(int reg) const {
@@ -141,7 +170,7 @@ class Finder {
     for (const Occurrence& at : occurrences(reg)) {
       if (at.operand == 0) continue;
       const Statement& statement = function_.statements[at.statement];
-      if (at.nested || at.operand < 0 || blocks_[at.statement] != blocks_[product]) return false;
+      if (at.nested || at.operand < 0 || !may_meet(product, at.statement)) return false;
       const std::string_view base = base_of(statement);
       if (base == "add" || base == "sub") {
         if (rounded(statement, true) != kind || !keeps_factors(product, at.statement)) return false;
@@ -215,8 +244,9 @@ class Finder {
   }
 
   const Function& function_;
-  std::vector<std::vector<Occurrence>> occurrences_;  ///< by register
-  std::vector<int> blocks_;                           ///< basic block of each statement
+  std::vector<std::vector<Occurrence>> occurrences_;            ///< by register
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> loops_;  ///< first and last statement
+  std::vector<int> blocks_;                                     ///< basic block of each statement
   std::map<std::uint32_t, std::vector<Use>> products_;
 };
 

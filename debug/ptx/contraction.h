@@ -18,9 +18,10 @@ struct Contraction {
 /// sequences with no rounding modifiers may be optimized to use fused-multiply-add" (PTX ISA,
 /// "add"). What it does, seen in the machine code that ptxas 13.0 makes for sm_80 and sm_90: a
 /// product is contracted where all its uses are sums of the same type and .ftz in the same basic
-/// block, also through mov and neg, and into all of them; else into none. Of two products in a sum
-/// that with fewer uses is contracted, of equals the first.
-/// `injects`: a product that a marker may replace is not contracted.
+/// block, also through mov and neg, and into all of them; else into none. One with a constant or a
+/// parameter of the kernel for a factor may be in a block before, but in no loop that is left. Of
+/// two products in a sum that with fewer uses is contracted, of equals the first. `injects`: a
+/// product that a marker may replace is not contracted.
 std::map<std::uint32_t, Contraction> find_contractions(const Function& function,
                                                        bool injects = false);
 

@@ -129,8 +129,7 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::operand_overwritten, "operand_overwritten",
      "bytes that a wgmma or copy may still read are overwritten"},
     {Cause::missing_proxy_fence, "missing_proxy_fence",
-     "the asynchronous proxy reads what a lane wrote, or overwrites what it wrote or read, without "
-     "a "
+     "a copy or wgmma reads what a lane wrote, or overwrites what it wrote or read, without a "
      "fence.proxy.async"},
     {Cause::missing_register_fence, "missing_register_fence",
      "registers are accessed, then go into a wgmma without a wgmma.fence"},

@@ -131,9 +131,10 @@ TEST_CASE("a stage that takes another buffer does so in any order; else it races
 }
 
 TEST_CASE("a loaded tile that looks unfinished was traced early, or filled with no values") {
-  const auto judged = [](Cause cause, Stage stage, bool outputs_right, bool clean) {
+  const auto judged = [](Cause cause, Stage stage, bool outputs_right, bool clean,
+                         bool lanes_skip = false) {
     Diagnosis values = found(cause, at(stage, SiteId::v_smem));
-    judge_unfinished_tile(outputs_right, clean, values);
+    judge_unfinished_tile({outputs_right, lanes_skip, clean}, values);
     return values;
   };
   const Diagnosis early = judged(Cause::never_written, Stage::load, true, true);
@@ -143,6 +144,9 @@ TEST_CASE("a loaded tile that looks unfinished was traced early, or filled with 
   const Diagnosis filled = judged(Cause::never_written, Stage::load, false, true);
   CHECK((filled.cause == Cause::uninitialised_register && filled.certain));
   CHECK(judged(Cause::never_written, Stage::load, false, false).cause == Cause::never_written);
+  // Who fills it skips it.
+  const Diagnosis skipped = judged(Cause::never_written, Stage::load, false, true, true);
+  CHECK((skipped.cause == Cause::tile_skipped && !skipped.certain));
   CHECK(judged(Cause::stale_value, Stage::load, false, true).cause == Cause::stale_value);
   CHECK(judged(Cause::never_written, Stage::pv, false, true).cause == Cause::never_written);
 }

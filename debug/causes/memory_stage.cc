@@ -82,8 +82,10 @@ bool waits_in_warp(const std::string& line, const std::string& story) {
 }
 
 /// Of such a line, which share of what it waits for has come. Whoever waits where few have come is
-/// why the others wait for them: least of all lanes that miss some of their own warp.
+/// why the others wait for them: least of all lanes that run on, then those that miss some of their
+/// own warp.
 double share_come(const std::string& line, const std::string& story) {
+  if (line.find(" run in ") != line.npos) return -2;
   if (waits_in_warp(line, story)) return -1;
   int come = 0, all = 0;
   const std::size_t at = line.find(" for barrier ");

@@ -113,6 +113,9 @@ bool Block::run_ready() {
   for (Warp* warp : ready) {
     sitting_.run_lane(warp->index() * 32);
     if (warp->ready()) warp->run(grid_.is_cooperative() ? turns_with_others : turns_at_once);
+    if (simt::Sitting::is_asked()) {
+      simt::Sitting::tell_places("block " + std::to_string(block_) + ":" + describe_places());
+    }
     const double limit = grid_.timeout_seconds;
     if (limit > 0 && thread_seconds() - began_ > limit) {
       char text[64];

@@ -192,4 +192,12 @@ void Sitting::end_block() {
 
 bool Sitting::must_stop() { return last_words && last_words->stop; }
 
+bool Sitting::is_asked() { return last_words && last_words->asks && !last_words->tells; }
+
+void Sitting::tell_places(const std::string& lines) {
+  if (!last_words || last_words->tells.exchange(true)) return;
+  std::snprintf(last_words->places, sizeof last_words->places, "%s", lines.c_str());
+  last_words->told = true;
+}
+
 }  // namespace lanescope::simt

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace lanescope::simt {
 
@@ -38,6 +39,10 @@ struct LastWords {
   std::atomic<int> exit_status{0};
   std::atomic<bool> out_of_memory{false};  ///< an allocation failed and nobody cared
   char exception[512] = "";                ///< what() of an exception that nobody caught
+  std::atomic<bool> asks{false};           ///< the parent wants to know where a block's lanes are
+  std::atomic<bool> tells{false};          ///< a thread has begun to write it to `places`
+  std::atomic<bool> told{false};           ///< it is there
+  char places[4096] = "";                  ///< a line per place of a block's lanes
   Seat seats[seat_count];
 };
 
@@ -69,6 +74,10 @@ class Sitting {
   void end_block();
   /// Whether another thread has faulted.
   static bool must_stop();
+  /// Whether the parent asks where lanes are, and nobody has begun to say.
+  static bool is_asked();
+  /// Says it of the block that runs, in lines.
+  static void tell_places(const std::string& lines);
 
  private:
   Seat* seat_ = nullptr;

@@ -163,8 +163,8 @@ Fault hang_of(const Module& module, const LastWords& words, double seconds) {
   if (!seats.empty()) fault.stop = stop_at(Stop::Kind::hang, *seats[0], combines(module, words));
   fault.text = (seats.empty() ? "the kernel did not end within " : "no block ended for ") +
                std::string(time) + " s, and it was stopped (--timeout SECONDS gives it longer)" +
-               running_text(module, words);
-  if (seats.empty()) {
+               (words.told ? std::string("\n") + words.places : running_text(module, words));
+  if (seats.empty() && !words.told) {
     const std::string line = line_of(module, words.seats[0]);
     if (!line.empty()) fault.text += "\n  it was at " + line;
   }

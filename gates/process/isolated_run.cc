@@ -136,10 +136,13 @@ bool wait_for(Child& child, const RunRecord& record, double timeout, PrintedText
   }
 }
 
-/// Has the threads of a process that hangs say where they are; those that are between two lanes
-/// again, some times.
+/// Has a process that hangs say where it is: of PTX the machine says it, of other kernels their
+/// threads do; those that are between two lanes again, some times.
 void ask_where(pid_t id, const Module& module, simt::LastWords& words) {
   constexpr int times = 10;
+  words.asks = true;
+  for (int i = 0; machine_runtime() && i < 1000 && !words.told; ++i) usleep(2000);
+  if (words.told) return;
   for (int time = 0; time < times; ++time) {
     std::vector<simt::Seat*> asked;
     for (simt::Seat& seat : words.seats) {

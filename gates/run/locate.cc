@@ -82,6 +82,8 @@ class Search {
 
  private:
   bool is_sure() const { return location_.diagnosis->sure(); }
+  /// Each further run of a problem in which it does may take as long.
+  bool hangs() const { return location_.diagnosis && location_.diagnosis->cause == Cause::hang; }
   /// All that is known is that it crashed or hung: another problem may show why.
   bool ended_without_cause() const {
     const Diagnosis& diagnosis = *location_.diagnosis;
@@ -138,8 +140,9 @@ class Search {
       }
       if (best) {
         const LocateRun& last = location_.runs.back();
-        judge_unfinished_tile(taken_.outputs_are_right(), last.checked && last.match,
-                              *location_.diagnosis);
+        judge_unfinished_tile(
+            {taken_.outputs_are_right(), taken_.lanes_skip(), last.checked && last.match},
+            *location_.diagnosis);
       }
       // What one problem leaves open, others may tell of a kernel that shows its values.
       const bool is_all = probe.about == as_given && !taken_.is_traced();
@@ -164,7 +167,7 @@ class Search {
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
     tell_low_scores(runs_.traits(), taken_.is_traced(), diagnosis);
     if (taken_.outputs_are_right()) say_that_outputs_are_right();
-    const SeenWays seen = diagnosis.memory.empty()
+    const SeenWays seen = diagnosis.memory.empty() && !hangs()
                               ? tell_numbers(taken_.failed_runs().options(failed), location_)
                               : SeenWays{};
     tell_how_it_is_put_together(probes, seen);
@@ -190,9 +193,12 @@ class Search {
   void tell_how_it_is_put_together(const std::vector<Probe>& probes, const SeenWays& seen) {
     if (taken_.is_traced() || !is_module_path(given_.kernel)) return;
     const RunOptions& failed = taken_.failed();
-    tell_terms(
-        wrong_problems(given_, failed, taken_.failed_runs().options(failed), probes, location_),
-        right_problems(probes, location_), seen, location_);
+    std::vector<RunOptions> wrong;
+    if (!hangs()) {
+      wrong =
+          wrong_problems(given_, failed, taken_.failed_runs().options(failed), probes, location_);
+    }
+    tell_terms(wrong, right_problems(probes, location_), seen, location_);
   }
 
   /// No run has wrong outputs.

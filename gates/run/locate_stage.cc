@@ -152,6 +152,7 @@ void look_for_others(const RunOptions& failed, const std::vector<Probe>& probes,
 void confirm_stage(const RunOptions& failed, bool combines, Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   if (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang) {
+    if (diagnosis.end_stage) return;  // where its lanes were says it
     return find_stage_that_stops(failed, location);
   }
   if (!diagnosis.first) return;

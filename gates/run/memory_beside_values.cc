@@ -102,7 +102,10 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                             values.sure() && !memory.memory.front().finding.access.write;
   const bool is_unwritten =
       memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
-  const bool follows = reads_unwritten && !is_unwritten && may_lead_to(values.cause, memory) &&
+  // What goes on from a number that nobody wrote has no wrong index.
+  const bool goes_on = !memory.memory.empty() && memory.memory.front().finding.updates;
+  const bool follows = reads_unwritten && !is_unwritten && !goes_on &&
+                       may_lead_to(values.cause, memory) &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
   return memory.cause == values.cause || !upstream || follows || reads_beyond ||
@@ -147,16 +150,22 @@ void tell_where_values_differ(const Diagnosis& values, const CheckReport& report
   }
 }
 
-void judge_unfinished_tile(bool outputs_right, bool clean, Diagnosis& values) {
+void judge_unfinished_tile(const UnfinishedTile& run, Diagnosis& values) {
   const bool unfinished =
       values.cause == Cause::never_written || values.cause == Cause::stale_value;
   if (!unfinished || !values.first || values.first->stage != Stage::load) return;
-  if (outputs_right) {
+  if (run.outputs_right) {
     values.certain = false;
     values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +
                               "nothing: the trace point of " + name_of(values.first->site) +
                               " may come before the barrier that completes the tile");
-  } else if (clean && values.cause == Cause::never_written) {
+  } else if (run.lanes_skip && values.cause == Cause::never_written) {
+    values.cause = Cause::tile_skipped;
+    values.certain = false;
+    values.evidence.emplace_back(
+        "some lanes come to no site of the tile: they skip it, and with it their part of what all "
+        "load, and barriers");
+  } else if (run.clean && values.cause == Cause::never_written) {
     values.cause = Cause::uninitialised_register;
     values.evidence.push_back(
         "the memory checker finds nothing: the bytes were written, with registers that nothing was "

@@ -34,9 +34,14 @@ bool confirm_unwritten(const Diagnosis& values, Diagnosis& memory);
 void tell_where_values_differ(const Diagnosis& values, const CheckReport& report,
                               Diagnosis& memory);
 
-/// A loaded tile that looks unfinished, though nothing comes of it and the memory is in order,
-/// was traced before it was complete: the kernel may be right. Where something comes of it, what
-/// was stored there had no value. `clean`: the memory checker has run and finds nothing.
-void judge_unfinished_tile(bool outputs_right, bool clean, Diagnosis& values);
+/// What else is known of a run with a loaded tile that looks unfinished.
+struct UnfinishedTile {
+  bool outputs_right;
+  bool lanes_skip;  ///< registers of later sites were never written either
+  bool clean;       ///< the memory checker has run and finds nothing
+};
+/// Where nothing comes of it, and the memory is in order, it was traced before it was complete: the
+/// kernel may be right. Else lanes skip the tile, or what was stored there had no value.
+void judge_unfinished_tile(const UnfinishedTile& run, Diagnosis& values);
 
 }  // namespace lanescope

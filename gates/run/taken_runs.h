@@ -32,6 +32,8 @@ class TakenRuns {
   bool last_failed() const { return last_failed_; }
   const RunOptions& failed() const { return failed_; }       ///< of the run whose diagnosis it is
   bool outputs_are_right() const { return outputs_right_; }  ///< of that run
+  /// Registers were never written in it, before the epilogue.
+  bool lanes_skip() const { return lanes_skip_; }
   /// Where values of it differ: whoever reads them may read too early.
   bool differs_in_shared() const { return in_shared_; }
   bool is_traced() const { return traced_; }  ///< the last run shows its inner values
@@ -60,7 +62,8 @@ class TakenRuns {
   std::optional<Diagnosis> truncation_;  ///< what a run shows whose values are all right
   std::string truncated_options_;        ///< its options
   RunOptions failed_;
-  bool last_failed_ = false, outputs_right_ = false, traced_ = false, in_shared_ = false;
+  bool last_failed_ = false, outputs_right_ = false, traced_ = false, in_shared_ = false,
+       lanes_skip_ = false;
 };
 
 }  // namespace lanescope

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -119,6 +120,7 @@ class Search {
       for (const std::uint32_t word : words) compare(word, instruction, true);
     }
     last_.clear();
+    for (std::size_t i = 0; i < accessing_.size(); ++i) note_lines(i);
     text_ += "block " + std::to_string(run.block);
     for (const Marks& rows : rows_) text_ += " " + rows.text();
     text_ += "\n";
@@ -127,6 +129,9 @@ class Search {
   /// What was seen, of all blocks that it went over.
   std::string text() const {
     std::string text = text_ + (multicasts_ ? "multicast\n" : "") + (shares_ ? "share\n" : "");
+    for (const auto& [rows, line] : row_lines_) {
+      text += "rows " + std::to_string(rows) + " " + line + "\n";
+    }
     for (std::size_t kind = 0; kind < lookout_.kinds.size(); ++kind) {
       Marks elements;
       std::map<std::string, std::int64_t> lines;
@@ -191,13 +196,20 @@ class Search {
     }
   }
 
+  /// The lines of the instructions that came to rows of an array.
+  void note_lines(std::size_t array) {
+    for (const std::uint32_t instruction : std::exchange(accessing_[array], {})) {
+      row_lines_.emplace(array, program_->line_of(instruction));
+    }
+  }
+
   void note_copies(const Recording::Step& step) {
     const Recording::Copy* copies = recording_->copies(step);
     const std::string& opcode = program_->origins[step.instruction].opcode;
     if (opcode.find(".multicast") != opcode.npos) multicasts_ = true;
     for (std::uint32_t i = 0; i < step.copy_count; ++i) {
-      note_rows(copies[i].from, copies[i].bytes, false);
-      note_rows(copies[i].to, copies[i].bytes, true);
+      note_rows(step, copies[i].from, copies[i].bytes, false);
+      note_rows(step, copies[i].to, copies[i].bytes, true);
     }
   }
 
@@ -208,19 +220,22 @@ class Search {
     const std::size_t bytes = static_cast<std::size_t>(bytes_of(in.type)) * in.vector;
     for (std::uint32_t left = step.mask; left != 0; left &= left - 1) {
       const auto lane = static_cast<std::size_t>(std::countr_zero(left));
-      note_rows(recording_->pointers(step)[lane], bytes, stores);
+      note_rows(step, recording_->pointers(step)[lane], bytes, stores);
     }
   }
 
-  void note_rows(const std::byte* at, std::size_t bytes, bool written) {
+  void note_rows(const Recording::Step& step, const std::byte* at, std::size_t bytes,
+                 bool written) {
     const auto address = reinterpret_cast<std::uintptr_t>(at);
     const GlobalMemory::Area* area = at && bytes > 0 ? memory_.find(address, bytes) : nullptr;
     if (!area || !area->host) return;
     const std::byte* host = area->host + (address - area->begin);
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const KnownRows& of = lookout_.rows[i];
+    for (std::size_t i = 0; i < accessing_.size(); ++i) {
+      const KnownRows& of = i < rows_.size() ? lookout_.rows[i] : lookout_.log_sums;
       const auto offset = static_cast<std::size_t>(host - of.begin);
-      if (offset >= of.bytes || written != (i == 3)) continue;
+      if (offset >= of.bytes || written != (i >= 3)) continue;
+      accessing_[i].insert(step.instruction);
+      if (i == rows_.size()) continue;
       for (std::size_t row = offset / of.row_bytes; row * of.row_bytes < offset + bytes; ++row) {
         rows_[i].add(row);
       }
@@ -232,8 +247,11 @@ class Search {
   const Program* program_ = nullptr;
   const Recording* recording_ = nullptr;
   std::array<Marks, 4> rows_;
-  std::vector<Numbers> numbers_;  ///< of each kind
-  std::vector<Marks> made_;       ///< elements of each kind
+  /// Instructions that come to these, and to log-sum-exps.
+  std::array<std::set<std::uint32_t>, std::tuple_size_v<RowLines>> accessing_;
+  std::set<std::pair<std::size_t, std::string>> row_lines_;  ///< array and line, of all blocks
+  std::vector<Numbers> numbers_;                             ///< of each kind
+  std::vector<Marks> made_;                                  ///< elements of each kind
   std::map<Origin, std::vector<Seen>> seen_;
   /// By instruction: the words of its results in each lane of the block.
   std::map<std::uint32_t, std::vector<std::uint32_t>> last_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "debug/ptx/global_memory.h"
@@ -45,11 +46,15 @@ struct Lookout {
   int file = -1;
 };
 
+/// Lines of a kernel that come to rows of Q, K, V, O and the log-sum-exp.
+using RowLines = std::array<std::vector<std::string>, 5>;
+
 /// Looks at every f32 number that instructions of the last launch made for those that are known. An
 /// instruction makes numbers of a kind where many more of its results are known than are by chance,
 /// which is what happens to its results a little off. Writes per kind the elements that such
 /// instructions came to, and their lines; per block the rows that it read and wrote; whether blocks
-/// get rows that others read, or come to each other's shared memory.
+/// get rows that others read, or come to each other's shared memory; the lines that come to each
+/// array's rows.
 void look_out(const History& history, const GlobalMemory& memory, const Lookout& lookout);
 
 }  // namespace lanescope::ptx

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "debug/dump/site_slots.h"
+#include "debug/ptx/recognise.h"
 #include "gates/process/isolated_run.h"
+#include "gates/process/shared_file.h"
+#include "gates/run/far_buffers.h"
 #include "gates/run/launch.h"
+#include "gates/run/seen_numbers.h"
 #include "gates/run/slot_layout.h"
 #include "reference/error.h"
 
@@ -67,71 +72,6 @@ RunOptions near_problem(RunOptions options, const Module& module, FarSide side, 
   return options;
 }
 
-/// The buffers of a far run, sparse but for their ends.
-class FarBuffers {
- public:
-  FarBuffers(const Module& module, const Problem& far, const Window& all)
-      : width_(module.head_dim),
-        element_(size_of(module.dtype)),
-        layout_(module, is_shared_by_passes, all),
-        sizes_{far.queries() * width_ * element_,
-               far.keys() * width_ * element_,
-               far.keys() * width_ * element_,
-               far.queries() * width_ * element_,
-               far.queries() * 4,
-               layout_.bytes()},
-        memory_(run_record_bytes(), sizes_, RunMemory::Fill::guards) {}
-
-  const RunMemory& memory() const { return memory_; }
-  /// The end of a buffer, `rows` rows of `row_bytes` before it.
-  std::byte* last(std::size_t buffer, std::int64_t bytes) const {
-    return memory_.buffer(buffer) + sizes_[buffer] - bytes;
-  }
-  /// Marks the partials of a block as never written.
-  void poison_partials(std::int64_t block) const {
-    for_partials(block, [](std::byte* at) { std::memcpy(at, &poison32, sizeof poison32); });
-  }
-  /// How many of them still are.
-  std::int64_t unwritten_partials(std::int64_t block) const {
-    std::int64_t count = 0;
-    for_partials(block, [&](const std::byte* at) {
-      count += std::memcmp(at, &poison32, sizeof poison32) == 0;
-    });
-    return count;
-  }
-  void give_to(ModuleRun& run) const {
-    ModuleBuffer ModuleRun::*const members[] = {&ModuleRun::q,   &ModuleRun::k,
-                                                &ModuleRun::v,   &ModuleRun::o,
-                                                &ModuleRun::lse, &ModuleRun::partials};
-    for (std::size_t i = 0; i < std::size(members); ++i) {
-      run.*members[i] = {memory_.buffer(i), sizes_[i]};
-    }
-    // What the gate does not have, and what is not traced: empty.
-    for (const auto member : {&ModuleRun::q_scale, &ModuleRun::k_scale, &ModuleRun::v_scale,
-                              &ModuleRun::injected, &ModuleRun::left, &ModuleRun::traced}) {
-      run.*member = {memory_.buffer(0), 0};
-    }
-  }
-
- private:
-  template <class Take>
-  void for_partials(std::int64_t block, const Take& take) const {
-    for (std::size_t i = 0; i < layout_.sites().size(); ++i) {
-      const Site& site = layout_.sites()[i];
-      for (int row = 0; row < site.rows; ++row) {
-        for (int col = 0; col < site.cols; ++col) {
-          take(memory_.buffer(5) + layout_.shared_offset(i, block, 0, row, col));
-        }
-      }
-    }
-  }
-
-  int width_, element_;
-  SlotLayout layout_;
-  std::vector<std::int64_t> sizes_;
-  RunMemory memory_;
-};
-
 /// Elements from `first` on.
 void compare(const Tensor& got, const Tensor& want, std::int64_t first, SiteId site,
              FarHead& head) {
@@ -148,9 +88,10 @@ void compare(const Tensor& got, const Tensor& want, std::int64_t first, SiteId s
 }
 
 /// The last block of `problem` alone, whose last rows are those of `alone`, which `run` made; of a
-/// kernel in PTX as many of each launch as in `ends_of`.
+/// kernel in PTX as many of each launch as in `ends_of`, and the lines that come to those rows.
 std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
-                                      const Problem& problem, const ptx::LaunchedGrids* ends_of) {
+                                      const Problem& problem, const ptx::LaunchedGrids* ends_of,
+                                      ptx::RowLines* lines = nullptr) {
   const Module& module = *run.module;
   const Problem& one = run.request.problem;
   FarHead head;
@@ -185,7 +126,18 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     buffers.poison_partials(head.block);
     IsolatedRun isolated{far, buffers.memory(), run.request.timeout_seconds};
     isolated.ends_of = ends_of;
+    const SharedFile seen("lookout");
+    const auto last = [&](std::size_t buffer, std::int64_t bytes) {
+      const auto all = static_cast<std::size_t>(bytes);
+      return ptx::KnownRows{buffers.last(buffer, bytes), all, all};
+    };
+    ptx::Lookout lookout;
+    lookout.rows = {last(0, q_bytes), last(1, k_bytes), last(2, k_bytes), last(3, q_bytes)};
+    lookout.log_sums = last(4, one.queries() * 4);
+    lookout.file = seen.number();
+    if (lines) isolated.lookout = &lookout;
     const RunEnd end = run_isolated(module, isolated);
+    if (lines) *lines = read_seen_numbers(seen.path()).row_lines;
     head.launched = end.launched;
     // What does not know that it should run one block runs them all.
     head.too_long = end.stop.kind == Stop::Kind::hang && *module.source_hash == 0;
@@ -213,6 +165,17 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     return std::nullopt;  // no such memory
   }
   return head;
+}
+
+/// Lines that come to rows near, and not far: where both runs end.
+ptx::RowLines lost_lines(const ptx::RowLines& near, const ptx::RowLines& far) {
+  ptx::RowLines lost;
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    std::ranges::copy_if(near[i], std::back_inserter(lost[i]), [&](const std::string& line) {
+      return std::ranges::find(far[i], line) == far[i].end();
+    });
+  }
+  return lost;
 }
 
 }  // namespace
@@ -262,8 +225,15 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
     if (!last || !last->right()) return std::nullopt;
   }
   const auto run_far = [&](std::int64_t batches) {
-    return run_last_block(*run, alone, far_problem(one, module, side, batches),
-                          is_plain ? &launched : nullptr);
+    const Problem problem = far_problem(one, module, side, batches);
+    std::optional<FarHead> head =
+        run_last_block(*run, alone, problem, is_plain ? &launched : nullptr);
+    if (!is_plain || !head || head->right() || head->too_long || !head->fault.empty()) return head;
+    ptx::RowLines near, far;
+    run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, &near);
+    run_last_block(*run, alone, problem, &launched, &far);
+    head->lost = lost_lines(near, far);
+    return head;
   };
   std::optional<FarHead> far = run_far(1);
   if (far || !is_plain) return far;

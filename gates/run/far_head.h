@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "debug/ptx/recognise.h"
 #include "debug/ptx/runtime_entry.h"
 #include "gates/run/run_options.h"
 #include "reference/site.h"
@@ -31,6 +32,9 @@ struct FarHead {
   std::optional<SiteId> first;  ///< the output that differs first
   double got = 0, want = 0;     ///< its first element that does
   ptx::LaunchedGrids launched;  ///< of a kernel in PTX
+  /// Of a kernel in PTX that is wrong: lines that come to those rows where these are the only ones,
+  /// and not here.
+  ptx::RowLines lost;
 
   bool right() const { return !too_long && fault.empty() && differing == 0; }
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "debug/text/text.h"
+#include "gates/run/accessing_lines.h"
 #include "gates/run/far_head.h"
 #include "gates/run/locate_plan.h"
 #include "gates/run/options_text.h"
@@ -26,6 +27,7 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
   Diagnosis diagnosis;
   diagnosis.cause = Cause::index_overflow;
   diagnosis.certain = true;
+  diagnosis.by_end = !far.fault.empty();
   const bool of_keys = side == FarSide::keys || (side == FarSide::heads && queries_hold);
   Divergence at;
   at.block = far.block;
@@ -40,7 +42,11 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
             : of_keys     ? SiteId::k_smem
             : of_partials ? SiteId::o_partial
                           : far.first.value_or(SiteId::o_final);
-  const bool stored = !of_keys && (of_partials || (far.fault.empty() && far.unwritten > 0));
+  // Of Q, O and the log-sum-exp, the lines that do not come to their rows tell which.
+  const bool of_queries = !of_keys && !of_partials && !far.lost[0].empty();
+  const bool stored =
+      !of_keys && !of_queries && (of_partials || (far.fault.empty() && far.unwritten > 0));
+  if (of_queries) at.site = SiteId::q_smem;
   at.stage = stored ? Stage::epilogue : Stage::load;
   at.got = far.got;
   at.want = far.want;
@@ -56,6 +62,7 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
       of_values     ? "the log-sum-exps are right, so K is read where it is: the index is into V"
       : of_scores   ? "the values that O weighs are read where they are: the index is into K"
       : of_keys     ? "with K and V of few elements it is right: the index is into K or V"
+      : of_queries  ? "the rows of Q are not read where they are: the index is into Q"
       : of_partials ? std::to_string(far.unwritten_partials) +
                           " values of the last block's partials were never written: the index is "
                           "into them"
@@ -63,6 +70,21 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
                : "it is wrong with few keys, too: the index is into Q, O, the log-sum-exp or the "
                  "partials");
   return diagnosis;
+}
+
+/// Where the source of a plain kernel comes to what the index is into.
+std::vector<std::string> far_lines(const FarHead& far, SiteId site) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::size_t array) {
+    lines.insert(lines.end(), far.lost[array].begin(), far.lost[array].end());
+  };
+  if (site == SiteId::q_smem) add(0);
+  if (site == SiteId::k_smem) add(1);
+  if (site == SiteId::k_smem && lines.empty()) add(2);
+  if (site == SiteId::v_smem) add(2);
+  if (site == SiteId::o_final) add(3);
+  if (site == SiteId::o_final || site == SiteId::lse) add(4);
+  return lines;
 }
 
 /// Of a plain kernel each side by itself: a grid has places for so many heads, and they are long.
@@ -138,7 +160,10 @@ void check_far_head(const RunOptions& given, Location& location) {
       wrong->side == FarSide::heads ? run_far_head(given, FarSide::query_heads) : std::nullopt;
   location.diagnosis = overflow_of(wrong->far, wrong->side, near_keys && near_keys->right());
   const Divergence& at = *location.diagnosis->first;
-  if (!is_module_path(given.kernel)) {
+  if (is_module_path(given.kernel)) {
+    location.source = far_lines(wrong->far, at.site);
+    if (location.source.empty()) location.source = accessing_lines(*location.diagnosis);
+  } else {
     location.source = source_places(
         given.kernel + (given.specimen.empty() ? "" : "+" + given.specimen), at.stage, at.site);
   }

@@ -25,6 +25,11 @@ SeenNumbers read_seen_numbers(const std::string& path) {
       seen.multicasts = true;
     } else if (word == "share") {
       seen.shares = true;
+    } else if (word == "rows") {
+      std::string place;
+      in >> kind;
+      std::getline(in >> std::ws, place);
+      if (!place.empty()) seen.row_lines[kind].push_back(place);
     } else if (word == "kind") {
       in >> kind >> digits;
       seen.kinds[kind].elements.add(Marks(digits));

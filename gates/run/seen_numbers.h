@@ -45,6 +45,7 @@ struct SeenNumbers {
   using Block = std::array<Marks, 4>;  ///< rows of Q, K, V that it read, of O that it wrote
   std::array<Kind, known_count> kinds;
   std::vector<Block> blocks;
+  ptx::RowLines row_lines;  ///< that read those, or wrote them
   bool multicasts = false;  ///< blocks get rows that others read
   bool shares = false;      ///< blocks of a cluster come to each other's shared memory
 };

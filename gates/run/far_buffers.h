@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "debug/dump/site_slots.h"
+#include "gates/process/isolated_run.h"
+#include "gates/run/slot_layout.h"
+
+namespace lanescope {
+
+/// The buffers of a far run, sparse but for their ends.
+class FarBuffers {
+ public:
+  FarBuffers(const Module& module, const Problem& far, const Window& all)
+      : width_(module.head_dim),
+        element_(size_of(module.dtype)),
+        layout_(module, is_shared_by_passes, all),
+        sizes_{far.queries() * width_ * element_,
+               far.keys() * width_ * element_,
+               far.keys() * width_ * element_,
+               far.queries() * width_ * element_,
+               far.queries() * 4,
+               layout_.bytes()},
+        memory_(run_record_bytes(), sizes_, RunMemory::Fill::guards) {}
+
+  const RunMemory& memory() const { return memory_; }
+  /// The end of a buffer, `rows` rows of `row_bytes` before it.
+  std::byte* last(std::size_t buffer, std::int64_t bytes) const {
+    return memory_.buffer(buffer) + sizes_[buffer] - bytes;
+  }
+  /// Marks the partials of a block as never written.
+  void poison_partials(std::int64_t block) const {
+    for_partials(block, [](std::byte* at) { std::memcpy(at, &poison32, sizeof poison32); });
+  }
+  /// How many of them still are.
+  std::int64_t unwritten_partials(std::int64_t block) const {
+    std::int64_t count = 0;
+    for_partials(block, [&](const std::byte* at) {
+      count += std::memcmp(at, &poison32, sizeof poison32) == 0;
+    });
+    return count;
+  }
+  void give_to(ModuleRun& run) const {
+    ModuleBuffer ModuleRun::*const members[] = {&ModuleRun::q,   &ModuleRun::k,
+                                                &ModuleRun::v,   &ModuleRun::o,
+                                                &ModuleRun::lse, &ModuleRun::partials};
+    for (std::size_t i = 0; i < std::size(members); ++i) {
+      run.*members[i] = {memory_.buffer(i), sizes_[i]};
+    }
+    // What the gate does not have, and what is not traced: empty.
+    for (const auto member : {&ModuleRun::q_scale, &ModuleRun::k_scale, &ModuleRun::v_scale,
+                              &ModuleRun::injected, &ModuleRun::left, &ModuleRun::traced}) {
+      run.*member = {memory_.buffer(0), 0};
+    }
+  }
+
+ private:
+  template <class Take>
+  void for_partials(std::int64_t block, const Take& take) const {
+    for (std::size_t i = 0; i < layout_.sites().size(); ++i) {
+      const Site& site = layout_.sites()[i];
+      for (int row = 0; row < site.rows; ++row) {
+        for (int col = 0; col < site.cols; ++col) {
+          take(memory_.buffer(5) + layout_.shared_offset(i, block, 0, row, col));
+        }
+      }
+    }
+  }
+
+  int width_, element_;
+  SlotLayout layout_;
+  std::vector<std::int64_t> sizes_;
+  RunMemory memory_;
+};
+
+}  // namespace lanescope

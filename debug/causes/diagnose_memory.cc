@@ -31,6 +31,19 @@ std::optional<Site> site_of_supplier(const CheckReport& report, const simt::Find
   return std::nullopt;
 }
 
+/// Whether both lanes had passed a site of the epilogue, and go on to no other item: what the bytes
+/// held before says nothing.
+bool is_behind_outputs(const CheckReport& report, const simt::Finding& f) {
+  const auto has_passed = [&](const simt::Progress& passed) {
+    return passed.tile >= 0 && passed.item < 0 &&
+           std::ranges::any_of(report.sites, [&](const Site& site) {
+             return site.id == passed.site && site.stage == Stage::epilogue;
+           });
+  };
+  return report.knows_progress && f.earlier.place != 0 && has_passed(f.passed) &&
+         has_passed(f.earlier_passed);
+}
+
 /// Where in the kernel the finding is: the site that lies in the bytes, else the one that the lane
 /// works on.
 Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
@@ -56,6 +69,7 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   // The fence is the product's, whoever wrote its operand.
   const bool lacks_fence = cause_of(f.kind) == Cause::missing_register_fence;
   if (lacks_fence && at.site == SiteId::p) at.stage = Stage::pv;
+  if (is_behind_outputs(report, f)) at.stage = Stage::epilogue;
   at.row = item.row;
   at.col = item.col;
   at.tile = site && site->per_tile ? f.passed.tile : -1;

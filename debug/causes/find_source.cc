@@ -74,7 +74,7 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
   const std::int64_t first = queries ? scene.info().first_q_row(scene.place())
                                      : scene.info().first_kv_row(scene.place(), scene.tile());
   std::map<std::tuple<SiteId, std::int64_t, std::int64_t>, int> shifts;
-  int explained = 0;
+  int explained = 0, of_other_heads = 0;
   for (Index row = 0; row < scene.rows(); ++row) {
     for (Index col = 0; col + 8 <= scene.cols(); col += 8) {
       double values[8];
@@ -87,6 +87,7 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
       if (found == chunks.end() || found->second.copies > 1) continue;
       explained += wrong;
       const Source& source = found->second;
+      of_other_heads += source.row / length == (first + row) / length ? 0 : wrong;
       shifts[{source.tensor, source.row - (first + row), source.chunk - col / 8}] += wrong;
     }
   }
@@ -100,7 +101,8 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
   const bool of_a_head = chunk == 0 && rows != 0 && rows % length == 0 && of_own_input &&
                          10 * most->second >= 9 * explained;
   const bool of_a_tile = chunk == 0 && rows != 0 && rows % scene.info().bc == 0 && of_own_input &&
-                         scene.site() != SiteId::q_smem && 10 * most->second >= 9 * explained;
+                         scene.site() != SiteId::q_smem && 10 * most->second >= 9 * explained &&
+                         2 * of_other_heads < explained;
   Finding finding{of_a_head   ? Cause::wrong_head
                   : of_a_tile ? Cause::stale_operand
                               : Cause::wrong_source,
@@ -117,6 +119,8 @@ void find_loaded_chunks(const Scene& scene, Findings& findings) {
     text += ", " + std::to_string(std::abs(rows)) + (rows > 0 ? " rows later" : " rows earlier");
     if (rows % length == 0) {
       text += off(rows / length, "head");
+    } else if (of_own_input && 2 * of_other_heads >= explained) {
+      text += ", of another head";
     } else if (rows % scene.info().bc == 0) {
       text += off(rows / scene.info().bc, "tile");
     }

@@ -50,14 +50,14 @@ Fit fit_known(const Scene& scene, const Array& values) {
   return count.fit();
 }
 
-/// Whether the values are NaN exactly where padding would have been read.
+/// Whether the values are NaN exactly where padding would have been read, and not everywhere.
 bool explains_nans(const Scene& scene, const Array& values) {
-  int nans = 0;
+  int nans = 0, numbers = 0;
   for (const Element& e : scene.elements()) {
     if (std::isnan(values(e.row, e.col)) != std::isnan(e.got)) return false;
-    nans += std::isnan(e.got);
+    ++(std::isnan(e.got) ? nans : numbers);
   }
-  return nans >= 8;
+  return nans >= 8 && numbers > 0;
 }
 
 /// What `use` makes of `tile` where it is read with another stride.

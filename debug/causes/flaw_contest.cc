@@ -153,7 +153,7 @@ bool FlawContest::explains(const Finding& finding, const Divergence& first) {
 bool FlawContest::explains_plainly(const Finding& finding, const std::vector<OutputRow>& rows) {
   const auto fits = [&](const Flaw& flaw) {
     const FlawTrial trial = try_flaw(flaw, inputs_, rows);
-    return trial.wins() || trial.is_whole() ||
+    return trial.wins() || trial.is_whole() || trial.allows() ||
            (trial.explains() && !trial.part(dump_.info.br, dump_.info.problem.d).empty());
   };
   if (finding.other_cause) {

@@ -211,9 +211,10 @@ bool misses_the_worst(const Flaw& flaw, PlanInputs& inputs, const std::vector<Ou
   for (const OutputRow& row : rows) {
     const bool by_lse = row.o.empty() || (row.lse && row.lse->wrong() && row.telling.empty());
     if (row.telling.empty() && (!by_lse || looked_at >= 4)) continue;
-    ++looked_at;
     RowPlan plan = inputs.right_plan(row.batch, row.head, row.query);
     flaw.edit(plan);
+    if (plan.beyond) continue;
+    ++looked_at;
     if (plan.o_type != dtype) return false;
     const PlannedRow planned = inputs.carry_out(plan, row.telling);
     if (by_lse && row.lse) {
@@ -294,6 +295,12 @@ FlawTrial try_flaw(const Flaw& flaw, PlanInputs& inputs, const std::vector<Outpu
       trial.flawed_lse += tells == Tells::flawed;
       trial.spared_lse += tells == Tells::spared;
       trial.denied_lse += tells == Tells::spared && trial.decisive > before.decisive;
+    }
+    if (plan.beyond && trial.explained - before.explained < trial.decisive - before.decisive) {
+      const int known = trial.beyond + 1;
+      trial = before;
+      trial.beyond = known;
+      continue;
     }
     if (trial.lost()) break;
     const std::int64_t in_tile = row.query % inputs.info().br;

@@ -50,6 +50,7 @@ struct FlawTrial {
   std::vector<std::int64_t> flawed, spared;
   /// The same of the columns of O.
   std::vector<std::int64_t> flawed_columns, spared_columns;
+  int beyond = 0;  ///< rows of which it says nothing, as it takes what lies behind the tensors
   int flawed_lse = 0, spared_lse = 0;  ///< values of the log-sum-exp
   int denied_lse = 0;                  ///< of the latter, those of rows whose O is wrong
 
@@ -63,6 +64,8 @@ struct FlawTrial {
   bool is_whole() const { return decisive > 0 && explained == decisive && predicted == right; }
   /// All log-sum-exps are right, and would be wrong in rows whose O is.
   bool denies_lse() const { return flawed_lse == 0 && denied_lse >= 4; }
+  /// It says nothing of what is wrong, and all else follows.
+  bool allows() const { return beyond > 0 && decisive == 0 && predicted == right; }
   /// No element of O follows, and all log-sum-exps do.
   bool is_of_lse_alone() const { return flawed_columns.empty() && spared_lse == 0; }
   /// The part of the outputs in which alone the flaw is, as "odd rows" or "O"; empty where there is

@@ -55,11 +55,15 @@ void add_strides(const DumpInfo& info, Flaws& flaws) {
              const std::int64_t row = first(plan);
              const bool exists = row >= 0 && row < total;
              if (of_q) plan.q_row = exists && row + plan.query < total ? row + plan.query : -1;
-             if (of_q || !exists) return;
-             if (which != 3) plan.k_first = row;
-             if (which != 2) plan.v_first = row;
+             if (of_q) return;
+             if (which != 3) plan.k_first = exists ? row : 0;
+             if (which != 2) plan.v_first = exists ? row : 0;
+             // What lies behind the tensor are zeros where a copy fills it up.
              for (RowPlan::Term& term : plan.terms) {
-               if (row + term.key >= total) term.key = term.value = -1;
+               if (exists && row + term.key < total) continue;
+               plan.beyond = true;
+               if (which != 3) term.key = -1;
+               if (which != 2) term.value = -1;
              }
            }});
     };

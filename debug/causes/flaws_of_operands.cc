@@ -184,7 +184,10 @@ void add_tensors(const DumpInfo& info, Flaws& flaws) {
         {Cause::wrong_head, Stage::load,
          "in which a head of " + text + " begins where it would if it had as many rows as one of Q",
          0, [=](RowPlan& plan) {
-           const auto move = [&](std::int64_t& first) { first = first / p.len_kv * p.len_q; };
+           const auto move = [&](std::int64_t& first) {
+             first = first / p.len_kv * p.len_q;
+             plan.beyond = plan.beyond || first + p.len_kv > p.keys();
+           };
            if (text != "V") move(plan.k_first);
            if (text != "K") move(plan.v_first);
          }});

@@ -237,6 +237,8 @@ struct RowPlan {
   double lse_of_m = 1, lse_of_l = 1;  ///< factors of m and of ln l
   double in_lse = 1;  ///< how often l counts in the log-sum-exp beyond its use as divisor
 
+  bool beyond = false;  ///< it takes what lies behind its tensors: zeros, or nobody knows what
+
   bool holds_in(std::int64_t tile_number) const { return !in_tiles || in_tiles(tile_number); }
 
   /// A key that the row takes.

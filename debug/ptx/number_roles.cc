@@ -243,7 +243,9 @@ bool NumberRoles::spread_backwards() {
       const bool multiplied =
           step.from.size() > 1 && is_factor(step, 1 - std::min(i, std::size_t{1}));
       const std::uint8_t other = multiplied ? origin(step.from[1 - i]) : std::uint8_t{0};
-      const bool is_product = other != 0 && (other & quotient) == 0;
+      // What becomes a divisor is a sum of weights, which a power takes to another maximum.
+      const bool is_rescaled = other == power && (behind & divisor) != 0;
+      const bool is_product = other != 0 && (other & quotient) == 0 && !is_rescaled;
       lead(reg, is_product ? behind_product | ((other & power) != 0 ? weighed : 0) : behind);
     }
   }

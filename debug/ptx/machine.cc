@@ -11,6 +11,7 @@
 #include "debug/ptx/block.h"
 #include "debug/ptx/cluster.h"
 #include "debug/ptx/exec_session.h"
+#include "debug/ptx/program_flow.h"
 #include "debug/ptx/provenance.h"
 #include "debug/simt/checker.h"
 #include "debug/simt/last_words.h"
@@ -158,6 +159,11 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   }
   if (grid.checker) {
     grid.checker->end(first ? first->block() : grid.block_count() - 1, false);
+    grid.checker->tell_early_reads([&](std::uint32_t write, std::uint32_t read) {
+      const std::uint32_t one = write - grid.first_place, other = read - grid.first_place;
+      const bool known = one < program.code.size() && other < program.code.size();
+      return known && leads_to(program, one, other) && !leads_to(program, other, one);
+    });
     grid.checker->name_places([&](std::uint32_t place) {
       const std::uint32_t instruction = place - grid.first_place;
       if (instruction >= program.code.size()) return grid.line_elsewhere(place);

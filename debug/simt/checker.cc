@@ -197,6 +197,17 @@ void Checker::name_places(const std::function<std::string(std::uint32_t)>& line_
   }
 }
 
+void Checker::tell_early_reads(
+    const std::function<bool(std::uint32_t, std::uint32_t)>& comes_first) {
+  for (Finding& finding : findings_) {
+    const bool is_written = finding.kind == Kind::operand_overwritten && finding.access.write &&
+                            finding.access.agent == 0;
+    if (is_written && comes_first(finding.access.place, finding.earlier.place)) {
+      finding.kind = Kind::race_with_read;
+    }
+  }
+}
+
 void Checker::name_tile(const NamedTile& tile) {
   const std::lock_guard lock(mutex_);
   tiles_.insert(tile);

@@ -57,6 +57,11 @@ class Checker {
   /// What places mean in a kernel that is no code of this process, as source_lines has it.
   const std::map<std::uint32_t, std::string>& lines() const { return lines_; }
   void name_places(const std::function<std::string(std::uint32_t place)>& line_of);
+  /// Behind a launch: what is found to be overwritten comes before the read in any lane, where
+  /// `comes_first` says so of the places of write and read. So the read is not too late, but too
+  /// early.
+  void tell_early_reads(
+      const std::function<bool(std::uint32_t write, std::uint32_t read)>& comes_first);
   /// What was found since the last first launch, in a fixed order, whatever the number of workers.
   const std::vector<Finding>& findings() const { return findings_; }
   /// The file that holds the kernel's code, for source_lines.

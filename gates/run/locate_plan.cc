@@ -50,6 +50,10 @@ void Planner::add_usual() {
     }
     decoding(less, br_, few);
   }
+  // What is whole in tiles of another size is not in its own.
+  if (br_ > 1) {
+    square(add("a tile and a half", length_text(br_ + br_ / 2, bc_ + bc_ / 2)), side_ + side_ / 2);
+  }
   decoding(add_causal("causal", length_text(side_, side_)), br_, side_);
   Probe& ragged =
       add_causal("causal, ragged, several tiles", length_text(2 * side_ + 1, 2 * side_ + 1));

@@ -52,11 +52,12 @@ std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc) {
   return tiles;
 }
 
-bool has_head_dim(const RunOptions& given, int d) {
-  const auto& names = declared_modules();
-  return std::any_of(names.begin(), names.end(), [&](const ModuleName& name) {
-    return name.kernel == kernel_of(given) && name.head_dim == d;
-  });
+std::vector<int> wider_head_dims(const RunOptions& given, int head_dim) {
+  std::set<int> wider;
+  for (const ModuleName& name : declared_modules()) {
+    if (name.kernel == kernel_of(given) && name.head_dim > head_dim) wider.insert(name.head_dim);
+  }
+  return {wider.begin(), wider.end()};
 }
 
 std::vector<std::string> modules_of(const std::vector<Probe>& probes) {

@@ -18,7 +18,8 @@ struct TileShape {
 /// keys that its tiles of d = 64 and the given type have.
 std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc);
 
-bool has_head_dim(const RunOptions& given, int d);
+/// Head dimensions above `head_dim` that the kernel has modules for.
+std::vector<int> wider_head_dims(const RunOptions& given, int head_dim);
 
 /// The modules of all probes, the memory checker's among them.
 std::vector<std::string> modules_of(const std::vector<Probe>& probes);

@@ -8,14 +8,23 @@ void Planner::add_items() {
   Probe& items = add("several items per block",
                      "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
   items.checked = items.large = true;
-  if (!any_width() || !has_head_dim(given_, 128)) return;
+  const std::vector<int> wider =
+      any_width() ? wider_head_dims(given_, head_dim_) : std::vector<int>{};
+  if (wider.empty()) return;
   // Wide rows leave less room for items to wait in; of e4m3 each head has scales of its own.
-  Probe& wide = add("several items per block, a head dimension of 128",
+  Probe& wide = add("several items per block, a head dimension of " + std::to_string(wider.front()),
                     "h=" + std::to_string(heads) + "," + length_text(br_, bc_));
-  set_d(wide, 128);
+  set_d(wide, wider.front());
   wide.large = true;
   const std::vector<std::string> types = other_types(given_);
-  if (std::ranges::find(types, "e4m3") != types.end()) wide.options.dtype = "e4m3";
+  if (std::ranges::find(types, "e4m3") == types.end()) return;
+  wide.options.dtype = "e4m3";
+  // The widest rows have the shortest rings of tiles.
+  Probe& widest = add("inputs of e4m3, a head dimension of " + std::to_string(wider.back()),
+                      "h=2,hkv=1," + length_text(br_, 6 * bc_));
+  set_d(widest, wider.back());
+  widest.options.dtype = "e4m3";
+  widest.checked = true;
 }
 
 void Planner::add_splits() {
@@ -44,14 +53,15 @@ void Planner::add_other_modules(bool combines) {
   padded.other_shapes.push_back(shape_text(length_text(2 * side_, 2 * side_)));
   set_d(padded, head_dim_ * 5 / 8);
   for (const std::string& type : other_types(given_)) {
-    Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 2 * bc_));
+    // A type that is made ready in shared memory has other rings of buffers there.
+    Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 6 * bc_));
     probe.checked = true;
     probe.options.dtype = type;
   }
-  if (any_width() && has_head_dim(given_, 128)) {
-    set_d(add_causal("a head dimension of 128",
+  for (const int d : any_width() ? wider_head_dims(given_, head_dim_) : std::vector<int>{}) {
+    set_d(add_causal("a head dimension of " + std::to_string(d),
                      "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)),
-          128);
+          d);
   }
   for (const auto& [rows, keys] : other_tiles(given_, br_, bc_)) {
     Probe& probe = add_causal("tiles of " + tile_text(rows, keys),

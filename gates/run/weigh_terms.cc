@@ -124,9 +124,11 @@ class Contest {
     if (fault_.cause == standing_.cause && !fault_.of_place) return false;
     if (fault_.of_place && reads_unwritten()) return true;
     const bool lost = standing_.cause == Cause::out_of_bounds || reads_what_no_kernel_left();
-    // A factor that nobody wrote rescales nothing.
-    const bool strays =
-        (lost && says_what_lacks(fault_.cause)) || fault_.cause == Cause::not_rescaled;
+    // A factor that nobody wrote rescales nothing, and a sum has in it what nobody wrote.
+    const bool strays = (lost && says_what_lacks(fault_.cause)) ||
+                        fault_.cause == Cause::not_rescaled ||
+                        (standing_.cause == Cause::uninitialised_read &&
+                         fault_.cause == Cause::accumulator_not_cleared);
     const bool is_symptom = (may_come_of_terms(standing_.cause) && !is_unfilled() && !strays) ||
                             (fault_.cause == Cause::misplaced && writes_over_others(standing_));
     return is_symptom && !is_whole_ && !comes_after();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include "debug/causes/flaw_families.h"
 #include "debug/causes/output_variants.h"
@@ -58,6 +59,19 @@ std::string without_count(std::string words) {
   return words.erase(at, end - at);
 }
 
+/// Thousands of texts are asked for again in every problem.
+const FlawNames& names_of(const std::string& text) {
+  thread_local std::unordered_map<std::string, FlawNames> known;
+  const auto [entry, is_new] = known.try_emplace(text);
+  if (is_new) {
+    FlawNames& names = entry->second;
+    names.words = words_of(text);
+    names.kind = without_count(without_shares(names.words));
+    names.kind_in_any_order = without_count(without_shares(without_order(names.words)));
+  }
+  return entry->second;
+}
+
 /// Rows of each side that are looked at: the ends and some between.
 std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
   std::vector<std::int64_t> numbers;
@@ -77,7 +91,8 @@ FlawContest::FlawContest(const Dump& dump)
   }
   for (std::size_t i = 0; i < flaws_.size(); ++i) {
     by_text_.emplace(flaws_[i].text, i);
-    by_words_.emplace(words_of(flaws_[i].text), i);
+    names_.push_back(&names_of(flaws_[i].text));
+    by_words_.emplace(names_.back()->words, i);
   }
   const Problem& p = dump.info.problem;
   for (const std::int64_t batch : spread(p.batch, 2)) {
@@ -95,8 +110,9 @@ std::optional<Flaw> FlawContest::find(const std::string& text) const {
   }
   const auto same = by_text_.find(text);
   if (same != by_text_.end()) return flaws_[same->second];
-  auto like = by_words_.find(words_of(text));
-  if (like == by_words_.end()) like = by_words_.find(without_order(words_of(text)));
+  const std::string& words = names_of(text).words;
+  auto like = by_words_.find(words);
+  if (like == by_words_.end()) like = by_words_.find(without_order(words));
   return like == by_words_.end() ? std::nullopt : std::optional(flaws_[like->second]);
 }
 
@@ -164,16 +180,15 @@ bool FlawContest::explains_plainly(const Finding& finding, const std::vector<Out
     const bool fits_here = fits(flaws_[same->second]);
     if (fits_here || !is_of_splits(finding.flaw)) return fits_here;
   }
-  const std::string words = words_of(finding.flaw);
-  const bool has_order = by_words_.contains(words);
-  const auto kind_of = [&](const std::string& text) {
-    return without_count(without_shares(has_order ? text : without_order(text)));
+  const FlawNames& names = names_of(finding.flaw);
+  const bool has_order = by_words_.contains(names.words);
+  const auto kind_of = [&](const FlawNames& own) -> const std::string& {
+    return has_order ? own.kind : own.kind_in_any_order;
   };
-  const auto like = [&](const Flaw& flaw) {
-    return kind_of(words_of(flaw.text)) == kind_of(words) && fits(flaw);
-  };
-  if (std::any_of(flaws_.begin(), flaws_.end(), like)) return true;
-  if (by_words_.contains(words)) return false;
+  for (std::size_t i = 0; i < flaws_.size(); ++i) {
+    if (kind_of(*names_[i]) == kind_of(names) && fits(flaws_[i])) return true;
+  }
+  if (has_order) return false;
   const std::vector<Flaw> learned = learned_flaws(inputs_, rows);
   return std::any_of(learned.begin(), learned.end(),
                      [&](const Flaw& flaw) { return flaw.cause == finding.cause && fits(flaw); });

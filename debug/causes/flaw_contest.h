@@ -1,14 +1,20 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "debug/causes/flaw_trial.h"
 #include "debug/causes/scene.h"
 
 namespace lanescope {
+
+/// What the text of a flaw is known by, in whatever problem: without numbers, then also without
+/// what splits have, then without the order of the tiles.
+struct FlawNames {
+  std::string words, kind, kind_in_any_order;
+};
 
 /// Holds flaws that explain one run of a kernel against the inputs, and the outputs, of another.
 class FlawContest {
@@ -44,9 +50,10 @@ class FlawContest {
   PlanInputs inputs_;
   std::vector<Sample> samples_;
   std::vector<OutputRow> rows_;
-  std::vector<Flaw> flaws_;  ///< known ones first
+  std::vector<Flaw> flaws_;              ///< known ones first
+  std::vector<const FlawNames*> names_;  ///< theirs
   std::size_t known_ = 0;
-  std::map<std::string, std::size_t> by_text_, by_words_;
+  std::unordered_map<std::string, std::size_t> by_text_, by_words_;
 };
 
 }  // namespace lanescope

@@ -353,7 +353,7 @@ TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits
   report.problem = {1, 1, 1, 16, 32, 64, false};
   report.items = {item_of(simt::Kind::out_of_bounds, std::nullopt)};
   CheckReport::Item& item = report.items[0];
-  item.stage = Stage::softmax;
+  item.access_line = "k.cu:7 in softmax or combine";
   item.region = "allocation 5";
   item.region_bytes = 64;
   CHECK(diagnose(report).certain);
@@ -367,6 +367,17 @@ TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits
   item.region_bytes = 64;
   item.site = SiteId::lse;
   CHECK(diagnose(report).stage() == Stage::softmax);
+  // A kernel that multiplies Q and K keeps its own maxima there.
+  item.site.reset();
+  item.stage = Stage::softmax;
+  item.access_line = "k.cu:7 in softmax";
+  CHECK(diagnose(report).stage() == Stage::softmax);
+  // Too few bytes for a row of 64 elements per query are no tile.
+  item.stage = Stage::load;
+  item.access_line = "k.cu:7 in load";
+  CHECK(diagnose(report).stage() == Stage::combine);
+  item.region_bytes = 2 * 16 * 64;
+  CHECK(diagnose(report).stage() == Stage::load);
 }
 
 TEST_CASE("maxima that a softmax keeps in global memory are no results of splits") {
@@ -377,7 +388,7 @@ TEST_CASE("maxima that a softmax keeps in global memory are no results of splits
   item.finding.region = 3;
   item.region = "allocation 5";
   item.region_bytes = 256;
-  item.stage = Stage::softmax;
+  item.access_line = "k.cu:74 in softmax or combine";
   item.finding.access.place = item.finding.earlier.place = 1;
   item.finding.earlier.write = true;
   item.earlier_line = "k.cu:81 in epilogue";

@@ -270,10 +270,16 @@ TEST_CASE("simt: of a warpgroup's reads the last one is waited for") {
   simt::AsyncShadow shadow(64);
   constexpr int agent = 3;
   // Its warps may be groups apart.
-  for (const std::uint32_t clock : {2, 1}) shadow.read(16, {agent, clock, clock, 0});
-  const std::uint32_t seen[] = {0, 0, 0, 1, 0};
-  CHECK(shadow.pending_read(16, simt::Past(seen)).place == 2);
-  CHECK(shadow.pending_read(0, simt::Past(seen)).epoch == 0);
+  for (const std::uint32_t clock : {2, 1}) {
+    shadow.read(16, {agent, clock, clock, 0}, simt::epoch_of(0, 5));
+  }
+  const std::uint32_t seen[] = {4, 0, 0, 1, 0};
+  CHECK(shadow.pending_read(16, simt::Past(seen)).touch.place == 2);
+  CHECK(shadow.pending_read(0, simt::Past(seen)).touch.epoch == 0);
+  // Who knows what the lane did behind it has waited for the lane, not for the read.
+  CHECK_FALSE(shadow.pending_read(16, simt::Past(seen)).released);
+  const std::uint32_t released[] = {5, 0, 0, 1, 0};
+  CHECK(shadow.pending_read(16, simt::Past(released)).released);
   const std::uint32_t all[] = {0, 0, 0, 2, 0};
-  CHECK(shadow.pending_read(16, simt::Past(all)).epoch == 0);
+  CHECK(shadow.pending_read(16, simt::Past(all)).touch.epoch == 0);
 }

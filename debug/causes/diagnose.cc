@@ -73,6 +73,9 @@ Findings all_findings(const Scene& scene) {
   return findings;
 }
 
+/// Wrong values of a later tile that tell whether a formula lasts.
+constexpr int fewest_telling = 16;
+
 /// Formulas that only fit by the special values of the first tile (alpha = 0, m_prev = -inf) do not
 /// fit the wrong values of the next ones: those that do come first. Of zeros, the next tiles tell.
 void keep_what_lasts(const Dump& dump, const Scene& scene, const Recurrence* softmax,
@@ -97,7 +100,8 @@ void keep_what_lasts(const Dump& dump, const Scene& scene, const Recurrence* sof
     });
     for (Finding& finding : findings) {
       const bool lasting = lasts(others, finding);
-      if (any && finding.formula && finding.certain() && !lasting) finding.explained *= 0.9;
+      const bool fails = any || next.wrong_count() >= fewest_telling;
+      if (fails && finding.formula && finding.certain() && !lasting) finding.explained *= 0.9;
       if (zeros && lasting && finding.explained > 0.8) finding.explained = 1;
     }
   }

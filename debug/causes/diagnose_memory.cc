@@ -146,27 +146,37 @@ std::vector<std::string> evidence_of(const CheckReport::Item& item) {
   return lines;
 }
 
-/// By its numbers alone, a kernel that takes powers of two of what an earlier one left may be a
-/// softmax of scores or the combine pass of splits. A buffer that is too small for scores, of a
-/// byte each, holds what splits left.
-void settle_weights(const CheckReport& report, Diagnosis& diagnosis) {
+/// Numbers in memory that a kernel reads which an earlier one left there: by its own numbers alone,
+/// one that takes powers of two of them may be a softmax of scores or the combine pass of splits. A
+/// buffer that is too small for scores, of a byte each, holds what splits left; so does one that
+/// seems to be loaded, and has no room for Q. Returns what there is to say of that.
+std::string settle_parts(const CheckReport& report, Diagnosis& diagnosis) {
   CheckReport::Item& item = diagnosis.memory.front();
-  const bool is_between = item.region_bytes > 0 && !item.site;
   const simt::Finding& f = item.finding;
+  const Problem& p = report.problem;
+  const bool is_between = item.region_bytes > 0 && !item.site;
+  const bool is_open = !item.stage && item.access_line.ends_with(" in softmax or combine");
+  const auto has_bytes = [&](const char* why) {
+    return item.region + " has " + std::to_string(item.region_bytes) + " bytes, too few for " + why;
+  };
+  if (report.shows_stages()) return {};
+  if (item.stage == Stage::load && is_between && !f.access.write &&
+      item.region_bytes < 2 * p.queries() * p.d) {
+    item.stage = Stage::combine;
+    return has_bytes("rows of Q, K or V: what is read are numbers of splits, in combine");
+  }
+  if (!is_open) return {};
+  item.stage = Stage::softmax;
   const bool is_stored = f.access.write && (f.earlier.place == 0 || f.earlier.write);
-  if (report.shows_stages() || !is_between || is_stored || item.stage != Stage::softmax) return;
   // Who writes it is a softmax as well: that keeps its own maxima and sums there.
-  if (f.earlier.place != 0 && stage_named_in(item.earlier_line) == Stage::softmax) return;
-  if (item.region_bytes < report.problem.len_q * report.problem.len_kv) {
+  const bool is_own = f.earlier.place != 0 && stage_named_in(item.earlier_line) == Stage::softmax;
+  if (!is_between || is_stored || is_own) return {};
+  if (item.region_bytes < p.len_q * p.len_kv) {
     item.stage = is_left_out(item) ? Stage::epilogue : Stage::combine;
-    diagnosis.evidence.push_back(
-        item.region + " has " + std::to_string(item.region_bytes) +
-        " bytes, too few for scores: what is weighed are the results of splits, in combine");
-    return;
+    return has_bytes("scores: what is weighed are the results of splits, in combine");
   }
   diagnosis.certain = false;
-  diagnosis.evidence.push_back(
-      "not certain: what is weighed may be scores, or the results of splits, in combine");
+  return "not certain: what is weighed may be scores, or the results of splits, in combine";
 }
 
 /// A product whose operand's major-ness and start address do not go together: that of Q and K sums
@@ -221,11 +231,13 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                     : collides             ? Cause::written_twice
                     : reads_padding(first) ? Cause::wrong_stride
                                            : cause_of(first.finding.kind);
+  const std::string of_parts = settle_parts(report, diagnosis);
   const std::string whose_stage = settle_stage(report, diagnosis);
   const Divergence at = place_of(report, first);
   if (at.row >= 0 || at.block >= 0) diagnosis.first = at;
   diagnosis.evidence = evidence_of(first);
   if (!whose_stage.empty()) diagnosis.evidence.push_back(whose_stage);
+  if (!of_parts.empty()) diagnosis.evidence.push_back(of_parts);
   const bool waits = diagnosis.cause == Cause::missing_wait;
   const auto overlap = std::find_if(
       diagnosis.memory.begin(), diagnosis.memory.end(), [&](const CheckReport::Item& item) {
@@ -259,7 +271,6 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
                                  what_of(item) +
                                  (item.access_line.empty() ? "" : ", " + item.access_line));
   }
-  settle_weights(report, diagnosis);
   settle_side(diagnosis);
   return diagnosis;
 }

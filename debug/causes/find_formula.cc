@@ -20,6 +20,17 @@ Array row_sum(const Array& x) { return x.row_sums(); }
 /// `x` with each row multiplied by its entry of `column`.
 Array scaled(const Array& x, const Array& column) { return x * column; }
 Array minus(const Array& x, const Array& column) { return x - column; }
+/// How a number that is held in an integer loses its fraction.
+struct Whole {
+  const char* how;
+  double (*of)(double);
+};
+constexpr Whole whole_numbers[] = {
+    {"cut to", [](double x) { return std::trunc(x); }},
+    {"rounded to", [](double x) { return std::nearbyint(x); }},
+    {"cut down to", [](double x) { return std::floor(x); }},
+};
+
 /// Scores, or maxima of them, with another factor than the one that the softmax owes them.
 struct ScaledScores {
   std::string what;
@@ -156,6 +167,13 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
          exp2((*m_prev - shift) * log2_e));
     fits(Cause::wrong_base, "alpha = 2^((m_prev - m) ln 2)", exp2((*m_prev - shift) * ln_2));
     fits(Cause::wrong_formula, "alpha = 2^m_prev, m is not subtracted", exp2(*m_prev));
+    for (const auto& [how, whole] : whole_numbers) {
+      const std::string of = std::string(how) + " a whole number";
+      fits(Cause::precision_lost, "alpha = 2^(m_prev - m) with m " + of,
+           exp2(*m_prev - shift.map(whole)));
+      fits(Cause::precision_lost, "alpha = 2^(m_prev - m) with both " + of,
+           exp2(m_prev->map(whole) - shift.map(whole)));
+    }
     fits(Cause::wrong_formula, "alpha = 2^(m_prev - max of this tile)",
          exp2(*m_prev - row_max(*s)));
     fits(Cause::wrong_formula, "alpha = m_prev - m, without the exponential", *m_prev - shift);
@@ -177,6 +195,10 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
          exp2(minus(*s, (*m_prev == -infinity).select(0, *m_prev))));
     fits(Cause::wrong_formula, "p = 2^s: the maximum is not subtracted", exp2(*s));
+    for (const auto& [how, whole] : whole_numbers) {
+      fits(Cause::precision_lost, "p = 2^(s - m) with m " + std::string(how) + " a whole number",
+           exp2(minus(*s, shift.map(whole))));
+    }
     fits(Cause::wrong_formula, "p = 2^(s - max of this tile), not of the running maximum",
          exp2(minus(*s, row_max(*s))));
     fits(Cause::wrong_formula, "p = 2^(m - s): the sign is wrong", exp2(0 - minus(*s, shift)));

@@ -225,7 +225,12 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   // nothing of them.
   const bool no_tile =
       stage == Stage::epilogue && scene.last_tile() < 0 && scene.judge().slots(SiteId::l);
-  bool no_sum = at_end && (value_at(SiteId::l, 0) == 0.0 || no_tile);
+  // It divides all columns.
+  bool is_whole = true;
+  for (Index col = 0; col < scene.cols(); ++col) {
+    is_whole = is_whole && !std::isfinite(scene.got()(first->row, col));
+  }
+  bool no_sum = at_end && is_whole && (value_at(SiteId::l, 0) == 0.0 || no_tile);
   if (stage == Stage::combine) {
     // Of the partials, some or all have seen no key of the row.
     int splits_without_keys = 0;

@@ -97,14 +97,14 @@ void describe_named(const simt::Checker& checker, std::int64_t offset, CheckRepo
 }
 
 /// Of two accesses, the stage of the one that writes: what lies there is its result. A fence is
-/// lacking behind the first.
+/// lacking behind the first; who says too early that it has read is at fault itself.
 std::optional<Stage> stage_of(const CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
   const std::optional<Stage> own = stage_named_in(item.access_line);
-  const bool is_first = f.kind == Kind::missing_proxy_fence;
+  const bool is_first = f.kind == Kind::missing_proxy_fence || f.earlier.released;
   if (f.earlier.place == 0 || (f.access.write && own && !is_first)) return own;
   const std::optional<Stage> earlier = stage_named_in(item.earlier_line);
-  return earlier && (f.earlier.write || !own) ? earlier : own;
+  return earlier && (f.earlier.write || f.earlier.released || !own) ? earlier : own;
 }
 
 void describe_place(const CheckReport& report, const simt::Checker& checker,

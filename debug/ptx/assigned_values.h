@@ -10,7 +10,7 @@
 namespace lanescope::ptx {
 
 /// A bit for each stage.
-inline std::uint8_t bit_of(Stage stage) {
+constexpr std::uint8_t bit_of(Stage stage) {
   return static_cast<std::uint8_t>(1 << static_cast<int>(stage));
 }
 inline std::uint8_t bit_if(bool holds, Stage stage) {

@@ -73,6 +73,10 @@ bool stores_to_shared(const Statement& statement) {
   return statement.opcode.starts_with("st.shared") || base_of(statement) == "stmatrix";
 }
 
+bool sends_to_block(const Statement& statement) {
+  return statement.opcode.starts_with("st.async") || statement.opcode.starts_with("red.async");
+}
+
 bool stores_result(const Statement& statement) {
   return base_of(statement) == "st" && statement.opcode.find(".global") != std::string_view::npos;
 }

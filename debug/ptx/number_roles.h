@@ -18,6 +18,8 @@ bool is_real(std::string_view opcode);
 bool multiplies_matrices(const Statement& statement);
 bool reads_memory(const Statement& statement);
 bool stores_to_shared(const Statement& statement);
+/// To another block of the cluster, as it completes on an mbarrier there.
+bool sends_to_block(const Statement& statement);
 /// A store to global memory.
 bool stores_result(const Statement& statement);
 

@@ -31,10 +31,13 @@ bool awaits_copies(std::string_view opcode) {
          opcode.starts_with("cp.async.commit_group") || opcode.starts_with("cp.async.wait_");
 }
 
+/// Of what an earlier kernel left, in a function that takes powers of it and multiplies nothing.
+constexpr std::uint8_t softmax_or_combine = bit_of(Stage::softmax) | bit_of(Stage::combine);
+
 /// What a function does of attention.
 enum class Part : std::uint8_t {
   attention,  ///< scores and what follows, or products that may be those
-  softmax,    ///< of scores that are in memory
+  softmax,    ///< of scores that are in memory, or of what splits have left
   combine,    ///< sums of partial results that powers of two weigh
   values,     ///< products of weights, which are wider, and values
   other,      ///< copies; or it is not known
@@ -70,6 +73,8 @@ class Stages {
         if (behind_scores && reads_other_block(assignments, statement)) {
           of_[i] = bit_of(Stage::combine);
         }
+      } else if (sends_to_block(statement)) {
+        of_[i] = of_sent(i);
       } else if (stores_to_shared(statement)) {
         of_[i] = of_shared_store(assignments, i);
       } else if (stores_result(statement)) {
@@ -138,9 +143,11 @@ class Stages {
     const unsigned goals = roles & ~static_cast<unsigned>(NumberRoles::address);
     if (part_ == Part::combine) return bit_of(Stage::combine);
     if (part_ == Part::values) return bit_if(goals != 0, Stage::pv);
+    if (part_ == Part::softmax && goals != 0) {
+      return is_shared ? bit_of(Stage::softmax) : softmax_or_combine;
+    }
     if ((goals & NumberRoles::exponential) != 0) return bit_of(Stage::softmax);
     if ((goals & NumberRoles::exponential_of_product) != 0) return bit_of(Stage::qk);
-    if (part_ == Part::softmax) return bit_if(goals != 0, Stage::softmax);
     if (part_ != Part::attention) return 0;
     if (is_index) return bit_of(Stage::load);
     if ((goals & NumberRoles::result_of_product) != 0) return bit_of(Stage::pv);
@@ -172,6 +179,16 @@ class Stages {
     if (stage != 0 || part_ != Part::attention || (origins & weighed) != weighed) return stage;
     // Weighed sums on their way out.
     return bit_of((origins & NumberRoles::quotient) != 0 ? Stage::epilogue : Stage::pv);
+  }
+
+  /// Sums and maxima that another block of the cluster gets, as parts of its own.
+  std::uint8_t of_sent(std::size_t at) const {
+    std::vector<int> sent;
+    for (const Operand& operand : function_.statements[at].operands) {
+      if (operand.kind != Operand::Kind::address) add_registers(operand, sent);
+    }
+    const unsigned made = NumberRoles::power | NumberRoles::top | NumberRoles::quotient;
+    return bit_if((origins_at(at, sent) & made) != 0, Stage::combine);
   }
 
   std::uint8_t of_result(const Assignments& assignments, std::size_t at) const {

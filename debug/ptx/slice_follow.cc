@@ -19,7 +19,7 @@ Slicer::Way Slicer::way_of(const Program& program, std::uint32_t instruction) {
   const bool transposed = opcode.find(".trans") != opcode.npos;
   if (program.code[instruction].lanes) return Way::lane;
   if (base == "ld" || base == "ldu") return Way::load;
-  if (base == "st" && opcode.find(".async") == opcode.npos) return Way::store;
+  if (base == "st") return Way::store;
   if (base == "atom" || base == "red") return Way::update;
   if (base == "ldmatrix") return transposed ? Way::load_transposed : Way::load_matrix;
   if (base == "stmatrix") return transposed ? Way::store_transposed : Way::store_matrix;

@@ -29,6 +29,7 @@ Flow store_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
   Instruction barrier = in;
   barrier.s[0] = in.s[2];
   barrier.immediate = in.immediate2;
+  Recording::Pointers pointers{};
   for (; mask != 0; mask &= mask - 1) {
     const int lane = std::countr_zero(mask);
     if (warp.block().cluster().size() == 1) {
@@ -46,6 +47,7 @@ Flow store_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
     std::array<T, 4> numbers{};
     for (std::size_t i = 0; i < count; ++i) numbers[i] = warp.lanes<T>(places[i])[lane];
     warp.check_sent(at.to, bytes, updates, at.full, lane);
+    pointers[static_cast<std::size_t>(lane)] = at.to.block->shared() + at.to.offset;
     at.to.block->async().receive(
         at.to.offset, bytes, *at.full, true, at.caller,
         [=, type = in.type, update = static_cast<Update>(in.kind - 1)](std::byte* to) {
@@ -53,6 +55,10 @@ Flow store_async(Warp& warp, const Instruction& in, std::uint32_t mask) {
           updates ? update_elements(update, type, to, from, bytes, false)
                   : void(std::memcpy(to, from, bytes));
         });
+  }
+  // Who reads it waits for it: as far as numbers go, it is there at once.
+  if (Recording* recording = warp.recording(); recording && in.kind == stores) {
+    recording->note_pointers(pointers);
   }
   return Flow::next;
 }

@@ -34,7 +34,7 @@ TermWay term_way(const Program& program, std::uint32_t instruction) {
   const std::string_view base = opcode.substr(0, opcode.find('.'));
   const bool transposed = opcode.find(".trans") != opcode.npos;
   if (base == "ld" || base == "ldu") return TermWay::load;
-  if (base == "st" && opcode.find(".async") == opcode.npos) return TermWay::store;
+  if (base == "st") return TermWay::store;
   if (base == "atom" || base == "red") return TermWay::update;
   if (base == "ldmatrix") return transposed ? TermWay::load_transposed : TermWay::load_matrix;
   if (base == "stmatrix") return transposed ? TermWay::store_transposed : TermWay::store_matrix;

@@ -38,6 +38,7 @@ struct Location {
   std::vector<std::string> source;     ///< where the kernel's source makes the wrong value
   std::vector<std::string> warnings;   ///< of the compiler, about the kernel's source
   std::string options;                 ///< of the run that was diagnosed
+  std::optional<Problem> unexplained;  ///< one in which the cause does not explain all
   bool too_large = false;              ///< no machine has room for a dump of it
   std::vector<SiteId> shown;           ///< sites that a dump of it has
 };

@@ -11,22 +11,26 @@
 
 namespace lanescope::simt {
 
-void AsyncShadow::read(std::size_t offset, const AsyncWork& work) {
+void AsyncShadow::read(std::size_t offset, const AsyncWork& work, Epoch issued) {
   auto reader = std::find_if(readers_.begin(), readers_.end(),
                              [&](const Reader& r) { return r.agent == work.agent; });
   if (reader == readers_.end()) {
-    reader = readers_.insert(readers_.end(), {work.agent, std::vector<Touch>(chunks_)});
+    reader = readers_.insert(
+        readers_.end(), {work.agent, std::vector<Touch>(chunks_), std::vector<Epoch>(chunks_)});
   }
   Touch& last = reader->last[offset / chunk];
   // The warps of a warpgroup may be groups apart.
   const Epoch now = epoch_of(work.agent, work.clock);
-  if (last.epoch <= now) last = {now, work.place};
+  if (last.epoch > now) return;
+  last = {now, work.place};
+  reader->issued[offset / chunk] = issued;
 }
 
-Touch AsyncShadow::pending_read(std::size_t offset, Past past) const {
+AsyncShadow::PendingRead AsyncShadow::pending_read(std::size_t offset, Past past) const {
   for (const Reader& reader : readers_) {
     const Touch& touch = reader.last[offset / chunk];
-    if (touch.epoch != 0 && !past.holds(touch.epoch)) return touch;
+    if (touch.epoch == 0 || past.holds(touch.epoch)) continue;
+    return {touch, past.holds(reader.issued[offset / chunk])};
   }
   return {};
 }
@@ -75,7 +79,7 @@ void BlockChecker::check_generic_write(std::size_t offset, std::size_t bytes, co
       add_shared(Kind::barrier_overwritten, me, true, {true, place, block_, thread}, i, bytes);
       return;
     }
-    const Touch read = async_->pending_read(i, clocks_.past(thread));
+    const Touch read = async_->pending_read(i, clocks_.past(thread)).touch;
     if (read.epoch == 0) continue;
     add_shared(Kind::operand_overwritten, me, true, party_of(read, false), i, bytes);
     return;
@@ -98,6 +102,7 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
   std::size_t at = offset;
   bool of_other_side = false;
   Touch unfenced_read;
+  bool released = false;
   cells_.each(offset, bytes, [&](Cell& cell, std::size_t i) {
     const Touch before = cell.write;
     for (const Touch& read : cell.reads) {
@@ -117,8 +122,10 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
       earlier = before;
     }
     if (kind == Kind::none && i % 8 == 0) {
-      earlier = async().pending_read(i, past);
+      const AsyncShadow::PendingRead read = async().pending_read(i, past);
+      earlier = read.touch;
       if (earlier.epoch != 0) kind = Kind::operand_overwritten;
+      released = read.released;
       if (const std::uint32_t place = async().guarded(i); place != 0) {
         kind = Kind::barrier_overwritten;
         earlier = {clocks_.now(work.thread), place};
@@ -131,6 +138,7 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
     if (kind == Kind::none || found != Kind::none || !is_known) return;
     found = kind;
     other = party_of(earlier, kind != Kind::race_with_read && kind != Kind::operand_overwritten);
+    other.released = kind == Kind::operand_overwritten && released;
     at = i;
   });
   if (found != Kind::none) {
@@ -171,7 +179,8 @@ BlockChecker::Misread BlockChecker::misread(std::size_t offset, std::size_t byte
 
 void BlockChecker::read_async(std::size_t offset, std::size_t bytes, const AsyncWork& work) {
   const auto [kind, write, at] = misread(offset, bytes, work);
-  for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk) async().read(i, work);
+  for (std::size_t i = offset; i < offset + bytes; i += AsyncShadow::chunk)
+    async().read(i, work, clocks_.now(work.thread));
   if (kind != Kind::none) add_shared(kind, work, false, party_of(write, true), at, bytes);
 }
 

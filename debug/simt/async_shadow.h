@@ -47,9 +47,14 @@ class AsyncShadow {
         from_outside_(chunks_),
         guarded_(chunks_ * 2) {}
 
-  void read(std::size_t offset, const AsyncWork& work);
+  /// `issued`: the present of the lane that has it read.
+  void read(std::size_t offset, const AsyncWork& work, Epoch issued);
   /// A read of the chunk at `offset` that `past` does not hold; epoch 0: there is none.
-  Touch pending_read(std::size_t offset, Past past) const;
+  struct PendingRead {
+    Touch touch;
+    bool released;  ///< past holds what the lane did since
+  };
+  PendingRead pending_read(std::size_t offset, Past past) const;
 
   Origin& origin(std::size_t offset) { return origins_[offset / chunk]; }
   std::uint32_t next_copy() { return ++copies_; }
@@ -67,7 +72,8 @@ class AsyncShadow {
  private:
   struct Reader {
     int agent;
-    std::vector<Touch> last;  ///< [chunk]
+    std::vector<Touch> last;    ///< [chunk]
+    std::vector<Epoch> issued;  ///< likewise
   };
   std::size_t chunks_;
   std::vector<Reader> readers_;

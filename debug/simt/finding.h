@@ -64,6 +64,9 @@ struct Party {
   std::int64_t block = -1;
   int thread = -1;
   int agent = 0;  ///< of asynchronous work: who does it for the thread; 0: the thread does it
+  /// Of what is overwritten while asynchronous work may read it: who overwrites it has waited for
+  /// the thread, which said too early that it is done.
+  bool released = false;
 };
 
 /// Bytes of shared memory that nobody wrote and that lie side by side, and those that were written

@@ -178,6 +178,14 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
       const Placement like = placement(other);
       if (other == kind || !is_odd(kind, other) || !fits(tile.taken_as(like))) continue;
       const bool both_regular = tile.is_regular() && like.is_regular();
+      const std::int64_t step = tile.panel_step(), other_step = like.panel_step();
+      // Panels of as many rows as the tile has: it is right as it lies.
+      if (both_regular && other_step > 0 && step != other_step && tile.is_dense()) {
+        return tell(kind, false, Cause::wrong_stride,
+                    " is stored in panels of columns that lie " + std::to_string(step) +
+                        " elements apart, and taken as if they lay " + std::to_string(other_step) +
+                        " apart, as those of " + names[other] + " do");
+      }
       return tell(
           kind, true, both_regular ? difference(tile.steps(), like.steps()) : Cause::permuted,
           both_regular ? " is stored with " + text_of(tile) + ", and taken as if it lay as " +

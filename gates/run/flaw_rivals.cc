@@ -100,12 +100,13 @@ void FlawRivals::add(Dump dump, const std::optional<Divergence>& first,
   }
 }
 
-void FlawRivals::doubt(Diagnosis& diagnosis) const {
+void FlawRivals::doubt(Location& location) const {
   for (const Run& run : runs_) {
     if (!run.first || FlawContest(run.dump).explains(flaws_.front(), *run.first)) continue;
     const Problem& problem = run.dump.info.problem;
-    diagnosis.certain = false;
-    diagnosis.evidence.push_back(
+    location.unexplained = problem;
+    location.diagnosis->certain = false;
+    location.diagnosis->evidence.push_back(
         "not certain: it does not explain all that is wrong with --shape " + shape_option(problem) +
         (problem.causal ? " --causal" : "") + ", where a second bug may show");
     return;
@@ -152,7 +153,7 @@ bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
   if (tell_another(probes, location)) return true;
   // Too little may be wrong in runs that were made for a second bug: they are no reason for doubt.
   runs_.erase(runs_.begin() + own, runs_.end());
-  doubt(*location.diagnosis);
+  doubt(location);
   return true;
 }
 

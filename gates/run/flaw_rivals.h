@@ -36,7 +36,7 @@ class FlawRivals {
   const Run* run_once(const Probe& probe, Location& location);
   bool is_run(const std::string& text, const Location& location) const;
   /// The first flaw is not certain where it does not explain a run.
-  void doubt(Diagnosis& diagnosis) const;
+  void doubt(Location& location) const;
   /// The flaws of other causes or stages than the first one's.
   std::vector<Finding> rivals() const;
   /// Makes a run that tells the first flaw from others; false where none does.

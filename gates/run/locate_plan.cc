@@ -123,10 +123,10 @@ void Planner::add_usual() {
   // What blocks of several heads and rows leave each other, where keys are given out to several;
   // the last rows and keys fill no tile.
   Probe& together =
-      add("several heads, ragged, many tiles", "h=2," + length_text(rows_ + 9, 7 * bc_ + 1));
+      add("several heads, ragged, many tiles", "b=2,h=2," + length_text(rows_ + 9, 7 * bc_ + 1));
   for (const int keys : {7 * bc_ + 1, 7 * bc_}) {
     // As large a group as is usual: those who share its keys may be as many.
-    together.other_shapes.push_back(shape_text("h=8,hkv=1," + length_text(1, keys)));
+    together.other_shapes.push_back(shape_text("b=2,h=8,hkv=1," + length_text(1, keys)));
     one_query(together, keys);
   }
   together.other_shapes.push_back(shape_text("h=2," + length_text(2 * br_, 7 * bc_)));

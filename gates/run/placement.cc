@@ -106,6 +106,15 @@ bool Placement::lies_as(const Layout& layout) const {
   });
 }
 
+std::int64_t Placement::panel_step() const {
+  for (std::int64_t column = 1; column < columns_; ++column) {
+    const auto before = at({0, column - 1}), here = at({0, column});
+    if (!before || !here) return 0;
+    if (*here - *before != steps_.column_step) return *here - *at({0, 0});
+  }
+  return 0;
+}
+
 bool Placement::is_plain() const { return !is_swizzled_ && is_plain(steps_); }
 
 bool Placement::is_plain(const Layout& layout) const {

@@ -58,6 +58,11 @@ class Placement {
   bool lies_as(const Layout& layout) const;
   /// Of one that is regular: but for swizzles.
   Layout steps() const { return steps_; }
+  /// Of one whose rows are cut into panels, as tensor copies leave wide ones: from one to the next;
+  /// 0: they are not.
+  std::int64_t panel_step() const;
+  /// Panels without a gap.
+  bool is_dense() const { return panel_step() == rows_ * steps_.row_step; }
   /// Neither swizzled, nor with elements left free between rows.
   bool is_plain() const;
   bool is_plain(const Layout& layout) const;

@@ -74,6 +74,13 @@ std::vector<RunOptions> wrong_problems(const RunOptions& given, const RunOptions
     const Problem problem = parse_shape(options.preset, options.shape, options.causal);
     return problem.heads > problem.heads_kv;
   });
+  // What the cause does not explain, terms may.
+  std::stable_partition(all.begin(), rest, [&](const RunOptions& options) {
+    const std::optional<Problem>& open = location.unexplained;
+    return open && options.causal == open->causal && !options.shape.empty() &&
+           shape_option(parse_shape(options.preset, options.shape, options.causal)) ==
+               shape_option(*open);
+  });
   for (RunOptions& smaller : smaller_ones(failed)) all.insert(all.begin(), std::move(smaller));
   if (location.diagnosis->cause == Cause::out_of_bounds) {
     // Small enough to lie within what may be read and written beside the tensors.

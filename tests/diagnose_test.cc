@@ -131,6 +131,29 @@ TEST_CASE(
   CHECK(diagnose(report).stage() == Stage::qk);
 }
 
+TEST_CASE("what both lanes do behind an output is the epilogue's, whatever lay there before") {
+  CheckReport report;
+  report.knows_progress = true;
+  Site q, lse;
+  q.id = SiteId::q_smem;
+  q.stage = Stage::load;
+  lse.id = SiteId::lse;
+  lse.stage = Stage::epilogue;
+  report.sites = {q, lse};
+  report.items = {item_of(simt::Kind::race, SiteId::q_smem)};
+  report.items[0].row = 0;
+  simt::Finding& finding = report.items[0].finding;
+  finding.access.place = finding.earlier.place = 1;
+  finding.passed = finding.earlier_passed = {SiteId::lse, 0};
+  CHECK(diagnose(report).stage() == Stage::epilogue);
+  // A block that goes on loads the next item.
+  finding.passed.item = finding.earlier_passed.item = 3;
+  CHECK(diagnose(report).stage() == Stage::load);
+  finding.passed.item = finding.earlier_passed.item = -1;
+  finding.earlier_passed = {SiteId::q_smem, 0};
+  CHECK(diagnose(report).stage() == Stage::load);
+}
+
 TEST_CASE("an access whose line says no stage has that of one of its kind in the same memory") {
   CheckReport report;
   for (const std::optional<Stage> stage :

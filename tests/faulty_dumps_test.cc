@@ -160,6 +160,64 @@ TEST_CASE("locate: O that is NaN of operands that are numbers started from what 
   CHECK(diagnosis_of(dump).cause == Cause::non_finite);
 }
 
+TEST_CASE("locate: a row of O that is NaN in part was not divided by zero") {
+  Dump dump = synthetic_dump({.problem = {1, 1, 1, 64, 32, 32, true}, .br = 64});
+  Tensor& o = tensor_of(dump, SiteId::o_final);
+  // Query 0 sees no key.
+  o.set(3, std::nan(""));
+  CHECK(diagnosis_of(dump).cause == Cause::non_finite);
+  for (std::int64_t col = 0; col < o.dims.back(); ++col) o.set(col, std::nan(""));
+  CHECK(named(diagnosis_of(dump)) == "epilogue o_final divided_by_zero");
+}
+
+TEST_CASE("locate: a maximum that is held in an integer, or starts at 0") {
+  const auto with_m_as = [](double (*whole)(double)) {
+    Dump dump = synthetic_dump({.problem = three_tiles});
+    for (std::int64_t tile = 0; tile < 3; ++tile) {
+      const reference::Array s = held(dump, SiteId::s, 0, tile, 32);
+      const reference::Array m = held(dump, SiteId::m, 0, tile, 32);
+      change(dump, SiteId::p, 0, tile,
+             [&](int row, int col) { return std::exp2(s(row, col) - whole(m(row, 0))); });
+    }
+    return named(diagnosis_of(dump));
+  };
+  CHECK(with_m_as([](double x) { return std::trunc(x); }) == "softmax p precision_lost");
+  CHECK(with_m_as([](double x) { return std::floor(x); }) == "softmax p precision_lost");
+  CHECK(with_m_as([](double x) { return std::nearbyint(x); }) == "softmax p precision_lost");
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  change(dump, SiteId::m_prev, 0, 0, [](int, int) { return 0; });
+  CHECK(named(diagnosis_of(dump)) == "softmax m_prev clamped");
+}
+
+TEST_CASE("locate: a formula that fits the first tile alone is none") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  for (std::int64_t tile = 0; tile < 3; ++tile) {
+    const reference::Array s = held(dump, SiteId::s, 0, tile, 32);
+    const reference::Array m = held(dump, SiteId::m, 0, tile, 32);
+    // In the first tile as if m were that of before it.
+    change(dump, SiteId::p, 0, tile, [&](int row, int col) {
+      return std::exp2(s(row, col) - (tile == 0 ? 0 : 0.9 * m(row, 0)));
+    });
+  }
+  CHECK_FALSE(diagnosis_of(dump).certain);
+}
+
+TEST_CASE("locate: rows of another head are those of no other tile") {
+  const Problem problem{1, 2, 2, 32, 96, 32, false};
+  const auto with_rows_of = [&](int head, int first) {
+    Dump dump = synthetic_dump({.problem = problem});
+    const Tensor& k = *dump.find("k");
+    change(dump, SiteId::k_smem, 1, 0, [&](int row, int col) {
+      return k.at(((head * problem.len_kv + first + row) * problem.d) + col);
+    });
+    return named(diagnosis_of(dump));
+  };
+  // Heads as far apart as rows of Q, then the next tile.
+  CHECK(with_rows_of(0, 32) == "load k_smem wrong_source");
+  CHECK(with_rows_of(1, 32) == "load k_smem stale_operand");
+  CHECK(with_rows_of(0, 0) == "load k_smem wrong_head");
+}
+
 TEST_CASE("locate: right values in wrong places") {
   const auto moved = [](SiteId id, const std::function<std::pair<int, int>(int, int)>& from) {
     Dump dump = synthetic_dump({.problem = one_tile});

@@ -458,6 +458,30 @@ TEST_CASE("known flaws: heads of K and V that lie as far apart as rows of Q are 
   CHECK_FALSE(diagnosis.flaws.front().other_cause);
 }
 
+// What lies behind a tensor are zeros, or nobody knows what.
+TEST_CASE("known flaws: heads that begin behind the end of V", "[causes]") {
+  const Problem problem{1, 4, 2, 64, 32, 32, false};  // head 1 of V would begin at row 64 of 64
+  Dump dump = stranger_dump(problem, ElementType::f16, "random", 7, 32, 32, "");
+  PlanInputs inputs(dump);
+  const std::vector<Flaw> flaws = known_flaws(dump.info);
+  const auto flaw = std::ranges::find_if(flaws, [](const Flaw& known) {
+    return known.text == "in which the heads of V begin at rows head * len_q";
+  });
+  REQUIRE(flaw != flaws.end());
+  const auto trial_with = [&](double value, std::int64_t from_row) {
+    Dump wrong = dump;
+    Tensor* const o = const_cast<Tensor*>(wrong.find("o_final"));
+    for (std::int64_t i = from_row * problem.d; i < o->size(); ++i) o->set(i, value);
+    const DiffReport report = diff_against_reference(wrong);
+    return try_flaw(*flaw, inputs, output_rows(Scene(wrong, *report.first), std::nullopt));
+  };
+  constexpr std::int64_t second = 2 * 64;  // the first row of O that takes the second head of V
+  CHECK(trial_with(0, second).wins());
+  const FlawTrial unknown = trial_with(7, second);
+  CHECK((!unknown.wins() && unknown.allows()));
+  CHECK_FALSE(trial_with(7, 64).allows());
+}
+
 // Of outputs that are off by little, few values tell: else all rows were gone over for each bug.
 TEST_CASE("known flaws: a bug is given up where what tells does not follow", "[causes]") {
   const Dump dump = stranger_dump(problems[0], ElementType::f16, "random", 8, 32, 32, "");

@@ -84,6 +84,36 @@ TEST_CASE("locate's plan: several heads with several tiles of queries, whole one
   }
 }
 
+TEST_CASE("locate's plan: lengths that are whole in tiles of another size") {
+  const Problem problem = problem_of(*find(plan_of(stranger, 32, 64), "a tile and a half"));
+  CHECK((problem.len_kv % 32 == 0 && problem.len_kv % 64 != 0));
+  CHECK((problem.len_q % 16 == 0 && problem.len_q % 32 != 0));
+  // Tables of rows, of batches that fill none of them.
+  const std::vector<Probe> probes = plan_of(stranger, 16, 64);
+  const Probe& ragged = *find(probes, "several heads, ragged, many tiles");
+  CHECK(problem_of(ragged).batch > 1);
+  CHECK(has_other(
+      ragged, [](const Problem& p) { return p.batch > 1 && p.len_q == 1 && p.len_kv % 16 != 0; }));
+}
+
+TEST_CASE("locate's plan: each head dimension, and the shortest rings of tiles") {
+  const auto plan_of_wgmma = [] {
+    RunOptions given;
+    given.kernel = "wgmma";
+    return plan(given, 128, 128, 64, false, true);
+  };
+  const std::vector<Probe> probes = plan_of_wgmma();
+  for (const int d : {128, 256}) {
+    const Probe* const wide = find(probes, "a head dimension of " + std::to_string(d));
+    REQUIRE(wide);
+    CHECK(problem_of(*wide).d == d);
+  }
+  const Probe* const widest = find(probes, "inputs of e4m3, a head dimension of 256");
+  REQUIRE(widest);
+  CHECK((widest->checked && widest->options.dtype == "e4m3"));
+  CHECK(problem_of(*widest).len_kv >= 6 * 128);
+}
+
 TEST_CASE("locate's plan: tiles of few rows get more of them, and fewer where that is refused") {
   for (const char* const about :
        {"a single tile", "several tiles", "the maximum rises in every tile"}) {

@@ -123,6 +123,12 @@ TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
                  "mov.b32 %f6, %r3;" +
                  power + "mul.f32 %f7, %f5, %f6; st.global.f32 [%rd1], %f7;") ==
         std::vector{softmax | combine});
+  // Weights that are summed up in shared memory and taken to another maximum are no values.
+  CHECK(reads_of(q + k + "mul.f32 %f10, %f1, %f2; st.shared.f32 [%r1], %f10;" +
+                 "ld.shared.f32 %f3, [%r1];" + power +
+                 "ld.shared.f32 %f6, [%r1]; add.f32 %f8, %f8, %f6; fma.rn.f32 %f9, %f8, %f5, %f9;"
+                 "st.global.f32 [%rd1], %f9; rcp.approx.f32 %f7, %f9; st.global.f32 [%rd1], %f7;")
+            .back() == softmax);
   // A number that says where others lie is none of them.
   CHECK(reads_of("ld.global.u32 %r1, [%rd1]; ld.shared.f32 %f3, [%r1];" + power) ==
         std::vector{0, softmax});
@@ -161,6 +167,19 @@ TEST_CASE("number stages: arithmetic, from the scores to the quotient") {
   CHECK(stages_of(scores + softmax + pv + epilogue, all) ==
         "qk qk softmax softmax softmax softmax softmax softmax pv pv epilogue epilogue epilogue "
         "epilogue epilogue epilogue");
+}
+
+TEST_CASE("number stages: what goes to other blocks of the cluster is put together there") {
+  const std::string scores =
+      "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "max.f32 %f6, %f4, %f7; sub.f32 %f8, %f4, %f6; ex2.approx.f32 %f9, %f8;"
+      "add.f32 %f12, %f12, %f9; ";
+  const std::string send =
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%r1], {%f6, %f12}, "
+      "[%r2];";
+  CHECK(stages_of(scores + send, {"st.async"}) == "combine");
+  CHECK(stages_of("ld.global.f32 %f2, [%rd1]; mov.f32 %f6, %f2; mov.f32 %f12, %f2;" + send,
+                  {"st.async"}) == "-");
 }
 
 TEST_CASE("number stages: products of matrices, and the barriers of what fills their tiles") {

@@ -357,6 +357,23 @@ TEST_CASE("ptx hopper: lanes of a warp that issue the same store do not race", "
             .found(Kind::race));
 }
 
+TEST_CASE("ptx hopper: a copy that comes before all have stored is early, not too late", "[ptx]") {
+  const std::string tile = "st.shared.u32 [%r7], %r0; fence.proxy.async;\n";
+  const std::string copy =
+      "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r8], 512;\n"
+      "@%p0 cp.async.bulk.commit_group;\n";
+  const std::string done = "@%p0 cp.async.bulk.wait_group 0;\n";
+  CHECK(run(tile + "bar.sync 0;\n" + copy + done, true).kinds.empty());
+  const Result early = run(tile + copy + done, true);
+  CHECK(early.found(Kind::race_with_read));
+  CHECK_FALSE(early.found(Kind::operand_overwritten));
+  // In a loop, the next tile may be what overwrites it.
+  CHECK(run("mov.u32 %r10, 0;\nL: " + tile + "bar.sync 0;\n" + copy +
+                "add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, 2; @%p4 bra L;\n" + done,
+            true)
+            .found(Kind::operand_overwritten));
+}
+
 TEST_CASE("ptx hopper: a matrix is stored once all lanes have waited for a copy", "[ptx]") {
   // Lane 5 of a warp takes away what all have stored, and waits before all store the next.
   const std::string store = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r10], {%r0};\n";

@@ -243,6 +243,7 @@ class StrangersTest(ProgramTest):
                                    *doubled, few)
         text = self.call("locate", narrow, "--backend", "sim", code=DIVERGED).stdout
         self.assertRegex(text, r"\nfault: load / v_smem: index_overflow\n$")  # and is certain
+        self.assertRegex(text, r"\n  source    \S+narrow_cuda\.cu:20\n")
         self.assertNotIn("look closer", text)  # no machine has room for such a dump
         # Of K alone: what lies where it is read is 0, and O the mean of the right rows of V. A stride that is an int
         # bounds a batch, not all of them.
@@ -253,12 +254,28 @@ class StrangersTest(ProgramTest):
                                                                     "k += int(blockIdx.y / group) * len_kv"), *more),
                                  "--backend", "sim", code=DIVERGED)
             self.assertEqual((found["stage"], found["site"], found["cause"]), ("load", "k_smem", "index_overflow"), found["evidence"])
+            self.assertRegex(found["source"][0], r"\.cu:17$")
+        # The rows that are not read where they are tell Q from O.
+        for name, site, line, narrow in [("narrow_q_cuda", "q_smem", 17, "q += (blockIdx.y * (long long)len_q + row)"),
+                                         ("narrow_o_cuda", "o_final", 24, "o += (blockIdx.y * (long long)len_q + row)")]:
+            found = self.json_of("locate", self.compile_cuda(name, (narrow, narrow.replace("(long long)", ""))),
+                                 "--backend", "sim", code=DIVERGED)
+            self.assertEqual((found["site"], found["cause"]), (site, "index_overflow"), found["evidence"])
+            self.assertRegex(found["source"][0], rf"\.cu:{line}$")
         right, alone = (self.json_of("locate", self.compile_cuda(), "--backend", "sim", "--threads", threads) for threads in "21")
         self.assertEqual((right["verdict"], right["not_tried"], right), ("clean", [], alone))
         # The last block has the last rows of two tiles, and not those of more.
         in_turns = self.compile_cuda("turns_cuda", ("const int row = blockIdx.x * blockDim.x", "const int half = blockIdx.x / 2;"
             "const int row = (blockIdx.x % 2 ? gridDim.x - 1 - half : half) * blockDim.x"))
         self.assertEqual(self.json_of("locate", in_turns, "--backend", "sim")["verdict"], "clean")
+
+    def test_plain_cuda_kernel_that_never_ends(self):
+        hang = self.compile_cuda("hang_cuda", ("++j) {", "j += j != 40) {"))
+        found = self.json_of("locate", hang, "--backend", "sim", "--timeout", "1", code=DIVERGED)
+        self.assertEqual((found["stage"], found["cause"]), ("qk", "hang"), found["evidence"])
+        self.assertRegex(found["source"][0], r"hang_cuda\.cu:1[6-9]$")
+        self.assertTrue(any(re.search(r"warps? \S+ lanes .* run in ", line) for line in found["evidence"]), found["evidence"])
+        self.assertLess(len(found["runs"]), 4)  # each takes as long
 
     def test_plain_cuda_kernel_that_breaks_rules(self):
         shape = ["--backend", "sim", "--shape", "s=100,d=64"]

@@ -47,6 +47,21 @@ TEST_CASE("what nobody wrote in shared memory: who fills the tile, or who reads 
   CHECK_FALSE(may_be_unfilled(diagnose(named)));
 }
 
+TEST_CASE("rows of a tile that nobody wrote, while others are read by nobody, are others") {
+  CheckReport report = unwritten_in(Stage::qk, "k.cu:50 in qk");
+  CheckReport::Item& item = report.items[0];
+  item.finding.region = 3;
+  item.region = "allocation 1";
+  item.region_bytes = 1 << 16;
+  item.finding.unread = 0;
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+  item.finding.unread = 2048;
+  CHECK((diagnose(report).cause == Cause::wrong_source && !diagnose(report).certain));
+  // A merge of splits takes all of them.
+  item.stage = Stage::combine;
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+}
+
 TEST_CASE("what nobody wrote is NaN: numbers that are wrong have another reason, too") {
   const CheckReport report = unwritten_in(Stage::softmax, "k.cu:50 in softmax");
   Diagnosis values, memory = diagnose(report);

@@ -373,6 +373,11 @@ TEST_CASE("locate: lanes wait in vain for those that wait where few have come") 
   CHECK(stage_of_end("block 0: deadlock\n" + few + most) == Stage::load);
   CHECK(stage_of_end("block 0: deadlock\n" + most + few + in_warp) == Stage::pv);
   CHECK(stage_of_end("block 0: deadlock\n" + most) == Stage::qk);
+  // Who filled the tile before has gone.
+  std::string gone = most;
+  gone.replace(gone.size() - 1, 1,
+               "; warp 4 has exited, which came before by bar.arrive at x.cu:5 in load\n");
+  CHECK(stage_of_end("block 0: deadlock\n" + gone) == Stage::load);
   // The rest of the warp waits for a lane of it that waits for a tile.
   const std::string load = "  warps 0-3 lanes 0-31 wait in mbarrier.try_wait at x.cu:4 in load\n",
                     of_lane = "  warp 5 lanes 16 wait in mbarrier.try_wait at x.cu:5 in load\n";

@@ -108,6 +108,10 @@ TEST_CASE("locate's plan: each head dimension, and the shortest rings of tiles")
     REQUIRE(wide);
     CHECK(problem_of(*wide).d == d);
   }
+  RunOptions scalar;
+  scalar.kernel = "scalar";
+  const std::vector<Probe> narrow = plan(scalar, 64, 64, 64, false, false);
+  CHECK(find(narrow, "a head dimension of 4"));
   const Probe* const widest = find(probes, "inputs of e4m3, a head dimension of 256");
   REQUIRE(widest);
   CHECK((widest->checked && widest->options.dtype == "e4m3"));

@@ -257,6 +257,13 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
         "reads "
         "them takes rows to lie at another distance, or they were left out");
   }
+  if (takes_other_place(first)) {
+    diagnosis.cause = Cause::wrong_source;
+    diagnosis.certain = false;
+    diagnosis.evidence.push_back(
+        std::to_string(first.finding.unread) + " bytes of " + first.region +
+        " are stored and read by nobody: who reads takes another place than the one it needs");
+  }
   if (misplaced) {
     diagnosis.evidence.push_back("as many bytes of " + first.region +
                                  " are never written: what belongs there is stored in their place");

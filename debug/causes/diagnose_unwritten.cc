@@ -17,6 +17,13 @@ bool is_left_out(const CheckReport::Item& item) {
          item.region_bytes > 0 && !item.site && !item.finding.updates;
 }
 
+bool takes_other_place(const CheckReport::Item& item) {
+  const bool of_tile =
+      item.stage == Stage::load || item.stage == Stage::qk || item.stage == Stage::pv;
+  return item.finding.kind == simt::Kind::uninitialised_read && item.finding.unread > 0 &&
+         item.region_bytes > 0 && !item.site && !item.finding.updates && of_tile;
+}
+
 bool may_be_unfilled(const Diagnosis& memory) {
   if (memory.cause != Cause::uninitialised_read || memory.memory.empty()) return false;
   if (updates_unwritten(memory)) return false;

@@ -89,13 +89,13 @@ std::vector<Mistake> mistakes(const Parts& parts) {
   return all;
 }
 
+/// 0 where it would be divided by 0.
+Array divided(const Array& x, const Array& by) { return x * (by == 0).select(0, 1 / by); }
+
 void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
   const Array o = sum_of_parts(parts.o, weight), l = sum_of_parts(parts.l, weight);
-  const auto divided = [](const Array& x, const Array& by) -> Array {
-    return x * (by == 0).select(0, 1 / by);
-  };
   try_divisor(scene, o, l, true, fits);
   fits(Cause::normalised_twice, "O = sum of w_i O_i / l^2", divided(o, l.square()));
   for (const Mistake& mistake : mistakes(parts)) {
@@ -172,6 +172,30 @@ void try_carried(const Scene& scene, const Parts& parts, Findings& findings) {
   }
 }
 
+/// The weight of a split goes with the sum of those before it, not with the split's own part.
+void try_swapped(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const auto swapped = [&](const std::vector<Array>& of) {
+    Array sum = 0 * of[0];
+    for (std::size_t i = 0; i < parts.count(); ++i) sum = sum * parts.weight[i] + of[i];
+    return sum;
+  };
+  const Array l = swapped(parts.l);
+  const std::string text = " = # * w_i + #_i, split by split: the weight goes with the sum so far";
+  const auto of = [&](const char* name) {
+    std::string own = name + text;
+    for (std::size_t at; (at = own.find('#')) != own.npos;) own.replace(at, 1, name);
+    return own;
+  };
+  if (scene.site() == SiteId::lse) {
+    fits(Cause::wrong_formula, of("l"), (parts.top + log2(l)) * ln_2);
+    return;
+  }
+  const auto weighed = [&](std::size_t i) { return parts.weight[i]; };
+  fits(Cause::wrong_formula, of("l"), divided(sum_of_parts(parts.o, weighed), l));
+  fits(Cause::wrong_formula, of("O"), divided(swapped(parts.o), sum_of_parts(parts.l, weighed)));
+}
+
 void try_lse(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const Array l = sum_of_parts(parts.l, [&](std::size_t i) { return parts.weight[i]; });
@@ -210,6 +234,7 @@ void find_combine(const Scene& scene, Findings& findings) {
     try_exchange(scene, *parts, findings);
   }
   try_carried(scene, *parts, findings);
+  try_swapped(scene, *parts, findings);
   try_other_parts(scene, *parts, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }

@@ -126,7 +126,12 @@ std::optional<Stage> stage_of_end(const std::string& fault) {
   std::istringstream lines(fault);
   double least = 2;  // above all shares
   for (std::string line; std::getline(lines, line);) {
-    const std::optional<Stage> stage = stage_named_in(line);
+    // Who comes no more is at fault, not who waits for that.
+    const std::size_t gone = line.find(" has exited, which came before by ");
+    std::optional<Stage> stage = stage_named_in(line);
+    if (gone != line.npos) {
+      if (const auto absent = stage_named_in(line.substr(gone))) stage = absent;
+    }
     const double share = share_come(line, fault);
     if (!stage || (of_end && share >= least)) continue;
     of_end = stage;

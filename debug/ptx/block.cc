@@ -83,6 +83,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   left_early_.reset();
   for (Barrier& barrier : barriers_) barrier = {};
   for (auto& arrivals : opened_) arrivals.clear();
+  last_arrivals_.assign(warps_.size(), std::nullopt);
   cluster_arrivals_ = cluster_completed_ = {};
   async_.reset();
   acknowledgements_.clear();
@@ -170,6 +171,7 @@ std::optional<Vote> Block::arrive(Warp& warp, int id, Barrier::Arrival arrival, 
                                                   " threads already, not " + name(expected));
   }
   demand_order(warp, id, arrival);
+  if (expected != 0) last_arrivals_[static_cast<std::size_t>(warp.index())] = warp.pc();
   barrier.expected = expected;
   if (checker_ && !arrival.waits) {
     each_lane_of(arrival, [&](int thread) { checker_->clocks().give(barrier.carried, thread); });
@@ -246,6 +248,21 @@ void Block::note_exit(int at_cluster_barrier) {
   }
 }
 
+/// Of a warp that has exited without coming to a barrier that waits for so many threads: where it
+/// came to such a one last.
+std::string Block::describe_absent(const Barrier& barrier) const {
+  for (const auto& warp : warps_) {
+    const auto index = static_cast<std::size_t>(warp->index());
+    const bool came = std::ranges::any_of(barrier.arrivals, [&](const Barrier::Arrival& arrival) {
+      return arrival.warp == warp->index();
+    });
+    if (barrier.expected == 0 || warp->alive() != 0 || came || !last_arrivals_[index]) continue;
+    return "; warp " + std::to_string(index) + " has exited, which came before by " +
+           program_.describe(*last_arrivals_[index]);
+  }
+  return {};
+}
+
 /// What the lanes of a split do, and of what they wait for how far it has come.
 std::string Block::describe_split(const Split& split) const {
   std::string text = " lanes " + simt::describe_lanes(split.mask) +
@@ -259,7 +276,7 @@ std::string Block::describe_split(const Split& split) const {
     text += " for barrier " + std::to_string(split.barrier) + ": " +
             std::to_string(barrier.arrived) + " of " +
             std::to_string(barrier.expected != 0 ? barrier.expected : alive()) +
-            " threads have come";
+            " threads have come" + describe_absent(barrier);
   }
   return text;
 }

@@ -179,6 +179,7 @@ class Block final : public simt::AsyncHost {
   int exited() const;
   void tally_opening(int id, const Barrier& barrier);
   std::string describe_split(const Split& split) const;
+  std::string describe_absent(const Barrier& barrier) const;
 
   const Grid& grid_;
   const Program& program_;
@@ -198,6 +199,8 @@ class Block final : public simt::AsyncHost {
   FaultKind fault_ = FaultKind::launch_failure;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Barrier, 16> barriers_;
+  /// By warp, where it came last to a barrier of some of the threads.
+  std::vector<std::optional<std::uint32_t>> last_arrivals_;
   /// Under the memory checker: what came to each when it opened last.
   std::array<std::vector<Barrier::Arrival>, 16> opened_;
   /// What this block has sent, and a block that has waited for it: since which time of that.

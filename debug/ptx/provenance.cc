@@ -189,21 +189,24 @@ class Following {
   void add_made(std::string& text) {
     std::map<std::uint64_t, std::string> all;
     const Merges found = merges_of(replay_);
-    replay_.each_made(
-        [&](const Program& program, std::uint32_t instruction, const TermReplay::Made& made) {
-          std::string own = "made 0 " + program.line_of(instruction) + "\n";
-          for (const auto& [id, value] : made.some) {
-            const Term& term = terms_[id];
-            const bool tells = term.kind != TermKind::unknown && term.faults == 0 &&
-                               (term.kind != TermKind::score || term.set == terms_.all_columns());
-            if (tells)
-              own += "value 0 " + number_text(term.negated ? -value : value, 9) + " " +
-                     text_of(terms_, id) + "\n";
-          }
-          const bool merges = made.merges && found.at.contains({&program, instruction});
-          if (merges) own = "merge 0 " + program.line_of(instruction) + "\n" + own;
-          if (merges || own.find("value") != own.npos) all[made.first] += own;
-        });
+    replay_.each_made([&](const Program& program, std::uint32_t instruction,
+                          const TermReplay::Made& made) {
+      std::string own = "made 0 " + program.line_of(instruction) + "\n";
+      for (const auto& [id, value] : made.some) {
+        const Term& term = terms_[id];
+        const bool tells = term.kind != TermKind::unknown && term.faults == 0 &&
+                           (term.kind != TermKind::score || term.set == terms_.all_columns());
+        if (tells)
+          own += "value 0 " + number_text(term.negated ? -value : value, 9) + " " +
+                 text_of(terms_, id) + "\n";
+      }
+      const bool merges = made.merges && found.at.contains({&program, instruction});
+      if (merges) {
+        own =
+            "merge 0 " + program.line_of(instruction) + program.calls_of(instruction) + "\n" + own;
+      }
+      if (merges || own.find("value") != own.npos) all[made.first] += own;
+    });
     for (const auto& [when, own] : all) text += own;
     for (const std::string& merging : found.lines) {
       text += "combine 0 " + merging + "\n";

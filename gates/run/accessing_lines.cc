@@ -7,17 +7,25 @@
 namespace lanescope {
 namespace {
 
-/// Where lanes were as the run ended: "ret at x.cu:17: the block exits".
+/// Adds the first place that a text names: "ret at x.cu:17: the block exits".
+void add_place(const std::string& text, std::vector<std::string>& lines) {
+  const std::size_t at = text.find(" at ");
+  if (at == text.npos) return;
+  const std::size_t end = text.find_first_of(", ;", at + 4);
+  std::string place = text.substr(at + 4, end == text.npos ? end : end - at - 4);
+  if (place.ends_with(':')) place.pop_back();
+  const bool is_place = place.find(':') != place.npos && std::isdigit(place.back());
+  if (is_place && std::ranges::find(lines, place) == lines.end()) lines.push_back(place);
+}
+
+/// Where lanes were as the run ended, and where those had come that they wait for.
 std::vector<std::string> ending_lines(const Diagnosis& diagnosis) {
   std::vector<std::string> lines;
   for (const std::string& line : diagnosis.evidence) {
-    const std::size_t at = line.find(" at ");
-    if (!diagnosis.by_end || lines.size() == 2 || at == line.npos) continue;
-    const std::size_t end = line.find_first_of(", ", at + 4);
-    std::string place = line.substr(at + 4, end == line.npos ? end : end - at - 4);
-    if (place.ends_with(':')) place.pop_back();
-    const bool is_place = place.find(':') != place.npos && std::isdigit(place.back());
-    if (is_place && std::ranges::find(lines, place) == lines.end()) lines.push_back(place);
+    if (!diagnosis.by_end || lines.size() >= 2) continue;
+    add_place(line, lines);
+    const std::size_t gone = line.find(" has exited, which came before by ");
+    if (gone != line.npos) add_place(line.substr(gone), lines);
   }
   return lines;
 }

@@ -7,22 +7,36 @@
 namespace lanescope {
 namespace {
 
+/// The file's name and the number of a line; of a function that is inlined, those of the outermost
+/// call: others call it, too.
+std::optional<std::pair<std::string, int>> place_in_kernel(const std::string& line) {
+  const std::string called = ", called at ";
+  const std::size_t calls = line.find(called);
+  std::string place = calls == line.npos ? line : line.substr(calls + called.size());
+  if (calls != line.npos && place.rfind(", ") != place.npos) {
+    place = place.substr(place.rfind(", ") + 2);
+  }
+  const std::size_t colon = place.find(':');
+  const std::size_t folder = place.rfind('/', colon);
+  return place_in_source(folder == place.npos ? place : place.substr(folder + 1));
+}
+
 /// Whether a line puts parts of rows together, is one of those around that do nothing else, or
 /// stands between the two.
 bool is_of_merge(const std::string& line, const Provenance::Merges& merges) {
   constexpr int near = 16;
-  const auto own = place_in_source(line);
+  const auto own = place_in_kernel(line);
   if (!own) return false;
   int before = 0, behind = 0;  // of the lines around, and of those of the merge
   for (const std::string& other : merges.around) {
-    const auto at = place_in_source(other);
+    const auto at = place_in_kernel(other);
     if (at == own) return true;
     if (at && at->first == own->first && at->second < own->second) {
       before = std::max(before, at->second);
     }
   }
   for (const std::string& merge : merges.lines) {
-    const auto at = place_in_source(merge);
+    const auto at = place_in_kernel(merge);
     if (at == own) return true;
     if (at && at->first == own->first && at->second > own->second) {
       behind = behind == 0 ? at->second : std::min(behind, at->second);

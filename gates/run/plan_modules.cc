@@ -52,12 +52,12 @@ std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc) {
   return tiles;
 }
 
-std::vector<int> wider_head_dims(const RunOptions& given, int head_dim) {
-  std::set<int> wider;
+std::vector<int> other_head_dims(const RunOptions& given, int head_dim) {
+  std::set<int> others;
   for (const ModuleName& name : declared_modules()) {
-    if (name.kernel == kernel_of(given) && name.head_dim > head_dim) wider.insert(name.head_dim);
+    if (name.kernel == kernel_of(given) && name.head_dim != head_dim) others.insert(name.head_dim);
   }
-  return {wider.begin(), wider.end()};
+  return {others.begin(), others.end()};
 }
 
 std::vector<std::string> modules_of(const std::vector<Probe>& probes) {

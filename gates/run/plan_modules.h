@@ -18,8 +18,8 @@ struct TileShape {
 /// keys that its tiles of d = 64 and the given type have.
 std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc);
 
-/// Head dimensions above `head_dim` that the kernel has modules for.
-std::vector<int> wider_head_dims(const RunOptions& given, int head_dim);
+/// Head dimensions that the kernel has modules for, but `head_dim`, in their order.
+std::vector<int> other_head_dims(const RunOptions& given, int head_dim);
 
 /// The modules of all probes, the memory checker's among them.
 std::vector<std::string> modules_of(const std::vector<Probe>& probes);

@@ -8,8 +8,8 @@ void Planner::add_items() {
   Probe& items = add("several items per block",
                      "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
   items.checked = items.large = true;
-  const std::vector<int> wider =
-      any_width() ? wider_head_dims(given_, head_dim_) : std::vector<int>{};
+  std::vector<int> wider = any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{};
+  std::erase_if(wider, [&](int d) { return d < head_dim_; });
   if (wider.empty()) return;
   // Wide rows leave less room for items to wait in; of e4m3 each head has scales of its own.
   Probe& wide = add("several items per block, a head dimension of " + std::to_string(wider.front()),
@@ -58,7 +58,7 @@ void Planner::add_other_modules(bool combines) {
     probe.checked = true;
     probe.options.dtype = type;
   }
-  for (const int d : any_width() ? wider_head_dims(given_, head_dim_) : std::vector<int>{}) {
+  for (const int d : any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{}) {
     set_d(add_causal("a head dimension of " + std::to_string(d),
                      "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)),
           d);

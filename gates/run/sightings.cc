@@ -114,11 +114,17 @@ class Counting {
     }
     return !any && by_any;
   }
-  /// Blocks write what others have summed up.
+  /// Blocks write what others have summed up: of rows that see keys.
   bool writes_without_values() const {
-    return std::any_of(
-        seen_.blocks.begin(), seen_.blocks.end(),
-        [](const SeenNumbers::Block& block) { return !block[3].empty() && block[2].empty(); });
+    const auto writes = [&](const SeenNumbers::Block& block) {
+      for (std::int64_t row = 0; row < p_.queries(); ++row) {
+        if (block[3].has(row) && p_.visible_keys(row % p_.len_q) > 0) return true;
+      }
+      return false;
+    };
+    return std::ranges::any_of(seen_.blocks, [&](const SeenNumbers::Block& block) {
+      return block[2].empty() && writes(block);
+    });
   }
   /// Whether a block that writes a row of O reads a row of V.
   bool reads_itself(std::int64_t v_row, std::int64_t of_output) const {

@@ -371,6 +371,22 @@ TEST_CASE("a copy is under way where lanes stopped, and copies overlap before wa
   CHECK(diagnose(report).cause == Cause::race);
 }
 
+TEST_CASE("who passes a wait by a phase that is over has overwritten nothing") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::operand_overwritten, std::nullopt),
+                  item_of(simt::Kind::wrong_phase, std::nullopt)};
+  report.items[0].finding.access = {true, 7, 0, 0};
+  report.items[0].finding.earlier = {false, 8, 0, 1};
+  report.items[1].finding.earlier = {true, 9, 0, 2};
+  for (const std::uint32_t place : {7u, 8u}) {
+    report.items[1].finding.access = {false, place, 0, 1};
+    CHECK(diagnose(report).cause == Cause::wrong_phase);
+  }
+  report.items[1].finding.access.place = 6;
+  CHECK(diagnose(report).cause == Cause::operand_overwritten);
+}
+
 TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

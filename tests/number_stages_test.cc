@@ -169,6 +169,19 @@ TEST_CASE("number stages: arithmetic, from the scores to the quotient") {
         "epilogue epilogue epilogue");
 }
 
+TEST_CASE("number stages: O is rescaled in pv, whatever its registers held in the item before") {
+  const std::string scores =
+      "NEXT: ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"
+      "max.f32 %f6, %f4, %f7; sub.f32 %f8, %f4, %f6; ex2.approx.f32 %f9, %f8;"
+      "fma.rn.f32 %f12, %f12, %f9, %f9; ";
+  const std::string pv =
+      "mul.f32 %f13, %f13, %f9; ld.shared.f32 %f14, [%r1]; fma.rn.f32 %f13, %f9, %f14, %f13; ";
+  const std::string epilogue =
+      "rcp.approx.f32 %f15, %f12; mul.f32 %f13, %f13, %f15; st.global.f32 [%rd1], %f13;"
+      "@%p1 bra NEXT;";
+  CHECK(stages_of(scores + pv + epilogue, {"mul"}) == "qk pv epilogue");
+}
+
 TEST_CASE("number stages: what goes to other blocks of the cluster is put together there") {
   const std::string scores =
       "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"

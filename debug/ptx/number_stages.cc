@@ -7,6 +7,7 @@
 #include "debug/ptx/assigned_values.h"
 #include "debug/ptx/control_flow.h"
 #include "debug/ptx/marker.h"
+#include "debug/ptx/number_part.h"
 #include "debug/ptx/number_roles.h"
 #include "reference/site.h"
 
@@ -34,21 +35,14 @@ bool awaits_copies(std::string_view opcode) {
 /// Of what an earlier kernel left, in a function that takes powers of it and multiplies nothing.
 constexpr std::uint8_t softmax_or_combine = bit_of(Stage::softmax) | bit_of(Stage::combine);
 
-/// What a function does of attention.
-enum class Part : std::uint8_t {
-  attention,  ///< scores and what follows, or products that may be those
-  softmax,    ///< of scores that are in memory, or of what splits have left
-  combine,    ///< sums of partial results that powers of two weigh
-  values,     ///< products of weights, which are wider, and values
-  other,      ///< copies; or it is not known
-};
-
 /// The stages of a function's statements, by what becomes of their numbers.
 class Stages {
  public:
   explicit Stages(const Function& function)
-      : function_(function), roles_(function), of_(function.statements.size()) {
-    part_ = part();
+      : function_(function),
+        roles_(function),
+        part_(part_of(function, roles_)),
+        of_(function.statements.size()) {
     for_each([&](std::size_t i, const Statement& statement) {
       if (base_of(statement) == "ex2" && first_power_ == 0) first_power_ = i;
     });
@@ -83,7 +77,7 @@ class Stages {
         const std::vector<int> results = results_of(statement);
         const unsigned goals =
             multiplies_matrices(statement) ? goals_of_most(results) : roles_.goals_of(results);
-        of_[i] = of_number(results, goals, base_of(statement));
+        of_[i] = of_number(results, goals, base_of(statement), is_rescaled(statement));
         if (of_[i] == 0 && part_ == Part::attention) of_[i] = of_kept_product(i, goals);
       }
     });
@@ -108,25 +102,6 @@ class Stages {
   static bool computes(const Statement& statement) {
     return multiplies_matrices(statement) ||
            (is_real(statement.opcode) && base_of(statement) != "mov");
-  }
-
-  Part part() const {
-    bool has_scores = false, shares_scores = false;
-    for_each([&](std::size_t, const Statement& statement) {
-      if (!reads_memory(statement)) return;
-      const unsigned goals = roles_.goals_of(results_of(statement));
-      has_scores = has_scores || (goals & NumberRoles::exponential_of_product) != 0;
-      const bool shared = statement.opcode.find(".shared") != std::string_view::npos;
-      shares_scores = shares_scores || (shared && (goals & NumberRoles::exponential) != 0);
-    });
-    if (has_scores || (shares_scores && roles_.multiplies())) return Part::attention;
-    if (roles_.has_powers()) {
-      if (roles_.multiplies_narrow()) return Part::attention;
-      if (roles_.weighs()) return roles_.multiplies() ? Part::attention : Part::combine;
-      return roles_.multiplies() ? Part::other : Part::softmax;
-    }
-    if (roles_.multiplies_wide()) return Part::values;
-    return Part::other;
   }
 
   /// Of a product that goes into shared memory before any power of two: a score.
@@ -209,9 +184,21 @@ class Stages {
     return bit_if(origins != 0, Stage::epilogue);
   }
 
+  /// Whether a power of two, and nothing else, is a factor: one that takes sums to another maximum.
+  bool is_rescaled(const Statement& statement) const {
+    const std::string_view base = base_of(statement);
+    if (base != "mul" && base != "fma") return false;
+    for (std::size_t i = 1; i < std::min<std::size_t>(3, statement.operands.size()); ++i) {
+      std::vector<int> factor;
+      add_registers(statement.operands[i], factor);
+      if (!factor.empty() && roles_.origins_of(factor) == NumberRoles::power) return true;
+    }
+    return false;
+  }
+
   /// Of what computes a number.
-  std::uint8_t of_number(const std::vector<int>& results, unsigned goals,
-                         std::string_view base) const {
+  std::uint8_t of_number(const std::vector<int>& results, unsigned goals, std::string_view base,
+                         bool rescaled) const {
     const unsigned origins = roles_.origins_of(results);
     const auto has = [](unsigned roles, unsigned which) { return (roles & which) != 0; };
     if (part_ == Part::combine) return bit_of(Stage::combine);
@@ -225,7 +212,9 @@ class Stages {
     if (has(goals, NumberRoles::exponential_of_product)) return bit_of(Stage::qk);
     // A block that goes on to other rows has what it divided before in the same accumulators.
     const bool is_product = is_one_of(base, {"wgmma", "mma", "wmma"});
-    if (has(origins, NumberRoles::quotient) && !is_product) return bit_of(Stage::epilogue);
+    if (has(origins, NumberRoles::quotient) && !is_product && !rescaled) {
+      return bit_of(Stage::epilogue);
+    }
     if (has(goals, NumberRoles::divisor)) return bit_of(Stage::softmax);
     if (has(origins, NumberRoles::power) && !has(origins, NumberRoles::memory)) {
       return bit_of(Stage::softmax);
@@ -301,7 +290,7 @@ class Stages {
 
   const Function& function_;
   NumberRoles roles_;
-  Part part_ = Part::other;
+  Part part_;
   std::size_t first_power_ = 0;  ///< statement; 0: there is none
   std::vector<std::uint8_t> of_;
 };

@@ -82,6 +82,11 @@ class Search {
 
  private:
   bool is_sure() const { return location_.diagnosis->sure(); }
+  /// What nobody wrote is any number on a GPU, and outputs that come of it may be those of a flaw.
+  bool may_be_unwritten() const {
+    return location_.backend == "cuda" && is_module_path(given_.kernel) &&
+           !location_.diagnosis->flaws.empty();
+  }
   /// Each further run of a problem in which it does may take as long.
   bool hangs() const { return location_.diagnosis && location_.diagnosis->cause == Cause::hang; }
   /// All that is known is that it crashed or hung: another problem may show why.
@@ -136,7 +141,7 @@ class Search {
       if (best || (run && taken_.last_failed() && probe.checked)) {
         const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
                           row_of(location_.diagnosis->cause).may_be_memory;
-        if (open && check_memory(probe, location_)) return false;
+        if ((open || may_be_unwritten()) && check_memory(probe, location_)) return false;
       }
       if (best) {
         const LocateRun& last = location_.runs.back();

@@ -50,14 +50,14 @@ Fit fit_known(const Scene& scene, const Array& values) {
   return count.fit();
 }
 
-/// Whether the values are NaN exactly where padding would have been read, and not everywhere.
+/// Whether the values are NaN exactly where padding would have been read.
 bool explains_nans(const Scene& scene, const Array& values) {
-  int nans = 0, numbers = 0;
+  int nans = 0;
   for (const Element& e : scene.elements()) {
     if (std::isnan(values(e.row, e.col)) != std::isnan(e.got)) return false;
-    ++(std::isnan(e.got) ? nans : numbers);
+    nans += std::isnan(e.got);
   }
-  return nans >= 8 && numbers > 0;
+  return nans >= 8;
 }
 
 /// What `use` makes of `tile` where it is read with another stride.

@@ -102,8 +102,10 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                             values.sure() && !memory.memory.front().finding.access.write;
   const bool is_unwritten =
       memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
-  // What goes on from a number that nobody wrote has no wrong index.
-  const bool goes_on = !memory.memory.empty() && memory.memory.front().finding.updates;
+  // What goes on from a number that nobody wrote, in the array that is wrong, has no wrong index.
+  const bool goes_on = !memory.memory.empty() &&
+                       (memory.memory.front().finding.updates ||
+                        (values.first && memory.memory.front().site == values.first->site));
   const bool follows = reads_unwritten && !is_unwritten && !goes_on &&
                        may_lead_to(values.cause, memory) &&
                        ((values.predicts && values.sure()) ||

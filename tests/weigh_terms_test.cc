@@ -194,10 +194,13 @@ TEST_CASE("weigh terms: a merge that reads what nobody left makes no scores of i
   Location reads =
       by_access(Cause::uninitialised_read, simt::Kind::uninitialised_read, Stage::combine);
   reads.diagnosis->memory.front().finding.region = 1;
-  const TermJudgement sums = fault(Cause::accumulator_not_cleared, Stage::qk);
-  CHECK(weighed(reads, sums) == "qk accumulator_not_cleared?");
-  reads.diagnosis->memory.front().used_line = "k.cu:20 in combine";
+  // A sum has in it what nobody wrote; who takes another row's comes to it by that.
+  const TermJudgement sums = fault(Cause::accumulator_not_cleared, Stage::qk),
+                      others = fault(Cause::operand_of_other_row, Stage::qk);
   CHECK(weighed(reads, sums) == "combine uninitialised_read");
+  CHECK(weighed(reads, others) == "qk operand_of_other_row?");
+  reads.diagnosis->memory.front().used_line = "k.cu:20 in combine";
+  CHECK(weighed(reads, others) == "combine uninitialised_read");
 }
 
 TEST_CASE("weigh terms: columns that stand twice were read twice, whatever values say of a place") {

@@ -90,11 +90,10 @@ void put_waits_first(std::vector<CheckReport::Item>& items) {
                             is_same_line(item.earlier_line, earlier_line);
     return is_wait(item) && (same_places || same_lines);
   };
-  // Who passes a wait by a phase that is over comes too early for all that lies there.
+  // Who passes a wait by a phase that is over overwrites too early what lies there.
   const auto is_early = [&](const CheckReport::Item& item) {
-    const auto place = item.finding.access.place;
     return !races && item.finding.kind == Kind::wrong_phase &&
-           (place == found.access.place || place == found.earlier.place);
+           item.finding.access.place == found.access.place;
   };
   const auto wait = std::find_if(items.begin(), items.end(), [&](const CheckReport::Item& item) {
     return is_its_wait(item) || is_early(item);

@@ -286,6 +286,11 @@ void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsE
                                diagnosis.memory.empty() && !named_flaw(diagnosis) &&
                                diagnosis.cause == Cause::wrong_formula && stage == Stage::softmax;
   if (vanishes_behind) set_stage(Stage::combine, diagnosis);
+  // Who merges stores the outputs.
+  if (!outline.merges.empty() && diagnosis.cause == Cause::never_written &&
+      diagnosis.memory.empty() && stage && *stage > Stage::qk) {
+    set_stage(Stage::combine, diagnosis);
+  }
   if (!judged.fault) return;
   TermFault fault = *judged.fault;
   place_by_outline(outline, fault);

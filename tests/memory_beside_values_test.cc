@@ -113,7 +113,10 @@ TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   CHECK(adds_nothing(zeros, memory, {}, never));
   // Not of another operand's rows, where the sum itself was never set.
   memory.memory.front().site = zeros.first->site;
+  CHECK(adds_nothing(zeros, memory, {}, never));
+  zeros.certain = false;
   CHECK_FALSE(adds_nothing(zeros, memory, {}, never));
+  zeros.certain = true;
   memory.memory.front().site.reset();
   // What a kernel before should have left is not read because of a mask.
   zeros.cause = Cause::mask_off_by_one;

@@ -259,12 +259,6 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     finding.explained *= 0.88;
     finding.evidence.emplace_back(suspects_memory);
   }
-  // Where the row sees keys, parts that see none are weighed by 0, if they are what is read.
-  if (cause == Cause::masked_row_unguarded && stage == Stage::combine &&
-      value_at(SiteId::m, 0) != -infinity) {
-    finding.explained *= 0.97;
-    finding.evidence.emplace_back(suspects_memory);
-  }
   if (cause == Cause::masked_row_unguarded) {
     finding.evidence.push_back(value_at(SiteId::m, 0) == -infinity
                                    ? "the row has seen no key so far: -inf - (-inf) is NaN"

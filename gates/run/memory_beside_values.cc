@@ -102,11 +102,13 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                             values.sure() && !memory.memory.front().finding.access.write;
   const bool is_unwritten =
       memory.cause == Cause::uninitialised_read && may_come_of_zero(values.cause);
-  // What goes on from a number that nobody wrote, in the array that is wrong, has no wrong index.
-  const bool goes_on = !memory.memory.empty() &&
-                       (memory.memory.front().finding.updates ||
-                        (values.first && memory.memory.front().site == values.first->site));
-  const bool follows = reads_unwritten && !is_unwritten && !goes_on &&
+  // What goes on from a number that nobody wrote, in the array that is wrong, has no wrong index,
+  // if no number says so.
+  const auto goes_on = [&](const CheckReport::Item& item) {
+    return item.finding.updates ||
+           (values.first && !values.sure() && item.site == values.first->site);
+  };
+  const bool follows = reads_unwritten && !is_unwritten && !goes_on(memory.memory.front()) &&
                        may_lead_to(values.cause, memory) &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));

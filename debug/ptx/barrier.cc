@@ -37,9 +37,8 @@ Flow barrier(Warp& warp, const Instruction& in, std::uint32_t) {
   }
   const int counted = aligned && expected != 0 ? 32 : std::popcount(mask);
   warp.split().barrier = static_cast<int>(id);
-  const auto vote =
-      warp.block().arrive(warp, static_cast<int>(id), {warp.index(), mask, waits},
-                          counted, static_cast<int>(expected), votes);
+  const auto vote = warp.block().arrive(warp, static_cast<int>(id), {warp.index(), mask, waits},
+                                        counted, static_cast<int>(expected), votes);
   if (vote) {
     warp.write_vote(in, mask, *vote);
     return Flow::next;

@@ -16,7 +16,7 @@ constexpr int none = -4096;  // the exponent of a zero, whose products are not t
 
 /// The numbers of a row; the exponents of their leading bits, subnormals with that of the least
 /// normal number.
-struct Row {
+struct RowOfOperands {
   float value[32];
   int exponent[32];
   bool finite;
@@ -45,9 +45,9 @@ Numbers numbers_of() {
 }
 
 template <Fp8 format>
-Row row_of(const std::uint8_t* bytes) {
+RowOfOperands row_of(const std::uint8_t* bytes) {
   static const Numbers numbers = numbers_of<format>();
-  Row row;
+  RowOfOperands row;
   row.finite = true;
   for (int k = 0; k < 32; ++k) {
     row.value[k] = numbers.value[bytes[k]];
@@ -58,7 +58,7 @@ Row row_of(const std::uint8_t* bytes) {
 }
 
 /// What IEEE arithmetic makes of a row in which something is not finite.
-float add_plainly(const Row& x, const Row& y, float c) {
+float add_plainly(const RowOfOperands& x, const RowOfOperands& y, float c) {
   double sum = c;
   for (int k = 0; k < 32; ++k) {
     if (!std::isfinite(x.value[k]) || !std::isfinite(y.value[k])) {
@@ -93,7 +93,7 @@ float round_to_f16(std::int32_t sum, int unit) {
 /// Terms are cut to whole numbers of 2^(top - kept_bits), top being the largest sum of a product's
 /// two exponents, or that of c. A product is less than four times 2^top: 33 terms fit 21 bits.
 template <bool to_f16>
-float add_row(const Row& x, const Row& y, float c) {
+float add_row(const RowOfOperands& x, const RowOfOperands& y, float c) {
   if (!(x.finite && y.finite && std::isfinite(c))) return add_plainly(x, y, c);
   int top = none;
   for (int k = 0; k < 32; ++k) top = std::max(top, x.exponent[k] + y.exponent[k]);
@@ -113,10 +113,10 @@ float add_row(const Row& x, const Row& y, float c) {
 template <Fp8 a_format, Fp8 b_format, bool to_f16>
 void add_all(const std::uint8_t (&a)[16][32], const std::uint8_t (*b)[32], int count,
              float (*c)[16]) {
-  Row left[16];
+  RowOfOperands left[16];
   for (int i = 0; i < 16; ++i) left[i] = row_of<a_format>(a[i]);
   for (int n = 0; n < count; ++n) {
-    const Row right = row_of<b_format>(b[n]);
+    const RowOfOperands right = row_of<b_format>(b[n]);
     for (int i = 0; i < 16; ++i) c[n][i] = add_row<to_f16>(left[i], right, c[n][i]);
   }
 }

@@ -37,9 +37,9 @@ void run_on(const std::string& backend, ProbeLaunch& run) {
 }
 
 /// The probes of one run with what a rule set makes of them.
-class Judge {
+class BitJudge {
  public:
-  explicit Judge(const simt::RuleSet& rules) { fit_.rules = &rules; }
+  explicit BitJudge(const simt::RuleSet& rules) { fit_.rules = &rules; }
 
   void judge(const ProductProbe& probe, const std::string& name) {
     float want[16][16];
@@ -135,7 +135,7 @@ Calibration calibrate(const std::string& backend, const simt::RuleSet& rules) {
   run_on(backend, run);
   Calibration calibration{backend, run.device, run.arch, {}};
   for (const simt::RuleSet& candidate : simt::rule_sets) {
-    Judge judge(candidate);
+    BitJudge judge(candidate);
     for (std::size_t i = 0; i < probes.products.size(); ++i) {
       judge.judge(probes.products[i], probes.product_names[i]);
     }

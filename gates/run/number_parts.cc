@@ -13,11 +13,11 @@ namespace {
 using reference::Array;
 using reference::Index;
 using Term = Provenance::Term;
-using Numbers = std::vector<std::pair<double, Term>>;
+using Measured = std::vector<std::pair<double, Term>>;
 
 /// The factor of each of `parts` that gives all `got`, by least squares; `shares`: [part, number].
 /// Empty where none do.
-std::vector<double> solve(const Array& shares, const Numbers& numbers) {
+std::vector<double> solve(const Array& shares, const Measured& numbers) {
   const Index parts = shares.rows(), count = shares.cols();
   if (parts < 2 || count < 2 * parts) return {};
   const auto solver = reference::solver(shares, 1e-6);
@@ -63,7 +63,7 @@ std::optional<PartFactors> told(const std::string& what, const std::vector<doubl
 }
 
 /// Of scores, columns that lanes or loops take by turns, of vectors of 2, 4 and 8, or side by side.
-std::optional<PartFactors> of_columns(const Numbers& scores, std::int64_t d, TermTruth& truth) {
+std::optional<PartFactors> of_columns(const Measured& scores, std::int64_t d, TermTruth& truth) {
   const auto try_parts = [&](const std::string& name, std::int64_t parts, auto part_of) {
     Array shares(parts, static_cast<Index>(scores.size()));
     for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -92,7 +92,7 @@ std::optional<PartFactors> of_columns(const Numbers& scores, std::int64_t d, Ter
 }
 
 /// Of weights whose two scores have factors of their own, one is in another base or scale.
-std::optional<PartFactors> of_units(const Numbers& weights, std::int64_t d, TermTruth& truth) {
+std::optional<PartFactors> of_units(const Measured& weights, std::int64_t d, TermTruth& truth) {
   double aa = 0, ab = 0, bb = 0, ag = 0, bg = 0, gg = 0;
   for (const auto& [got, term] : weights) {
     const double a = truth.unit(term.a), b = -truth.unit(term.b), g = std::log(got);
@@ -112,7 +112,7 @@ std::optional<PartFactors> of_units(const Numbers& weights, std::int64_t d, Term
 }
 
 /// Of sums of P·V, tiles of keys, the last one first: what each tile does to those before.
-std::optional<PartFactors> of_tiles(const Numbers& sums, std::int64_t length, TermTruth& truth) {
+std::optional<PartFactors> of_tiles(const Measured& sums, std::int64_t length, TermTruth& truth) {
   std::vector<std::vector<std::pair<std::int64_t, double>>> shares_of_keys;
   for (const auto& sum : sums) {
     const Term& term = sum.second;
@@ -155,13 +155,13 @@ Cause cause_of_factor(double factor, std::int64_t d) {
   return Cause::wrong_scale;
 }
 
-std::optional<PartFactors> factors_of_parts(const Numbers& all, const Problem& problem,
+std::optional<PartFactors> factors_of_parts(const Measured& all, const Problem& problem,
                                             TermTruth& truth) {
   if (all.empty()) return std::nullopt;
   // Many tell no more than some.
   constexpr std::size_t enough = 256;
   const std::size_t step = (all.size() + enough - 1) / enough;
-  Numbers numbers;
+  Measured numbers;
   for (std::size_t i = 0; i < all.size(); i += step) numbers.push_back(all[i]);
   const std::string& kind = numbers.front().second.kind;
   if (kind == "score") return of_columns(numbers, problem.d, truth);

@@ -67,7 +67,7 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
   outputs_right_ = harmless;
   const DumpSite* site = report.first ? dump.find_site(name_of(report.first->site)) : nullptr;
   lanes_skip_ = std::ranges::any_of(report.sites, [&](const SiteReport& later) {
-    const DumpSite* of = dump.find_site(name_of(later.site));
+    const DumpSite* of = run.dump.find_site(name_of(later.site));
     return later.unwritten > 0 && later.stage > Stage::load && later.stage < Stage::epilogue &&
            of && of->site.space == Space::registers;
   });

@@ -22,6 +22,13 @@ Dump without(const Dump& dump, SiteId id) {
   return less;
 }
 
+Site site_in(Stage stage, SiteId id) {
+  Site site;
+  site.id = id;
+  site.stage = stage;
+  return site;
+}
+
 TEST_CASE("a site that a kernel does not trace is assumed nowhere") {
   const Setup setup{.problem = Problem{1, 1, 1, 40, 70, 16, true}};
   const Dump right = synthetic_dump(setup);
@@ -97,10 +104,7 @@ TEST_CASE("the fence that registers lack is the product's that reads them") {
   CheckReport report;
   report.items = {item_of(simt::Kind::missing_register_fence, SiteId::p)};
   report.items[0].row = 0;
-  Site p;
-  p.id = SiteId::p;
-  p.stage = Stage::softmax;
-  report.sites = {p};
+  report.sites = {site_in(Stage::softmax, SiteId::p)};
   REQUIRE(diagnose(report).stage());
   CHECK(*diagnose(report).stage() == Stage::pv);
   report.items[0].finding.kind = simt::Kind::register_in_flight;
@@ -111,11 +115,7 @@ TEST_CASE(
     "the fence.proxy.async that is missing is the writer's: one that comes to no site loads") {
   CheckReport report;
   report.knows_progress = true;
-  Site v, s;
-  v.id = SiteId::v_smem;
-  v.stage = Stage::load;
-  s.id = SiteId::s;
-  s.stage = Stage::qk;
+  Site v = site_in(Stage::load, SiteId::v_smem), s = site_in(Stage::qk, SiteId::s);
   v.per_tile = s.per_tile = true;
   report.sites = {v, s};
   report.items = {item_of(simt::Kind::missing_proxy_fence, std::nullopt)};
@@ -134,12 +134,7 @@ TEST_CASE(
 TEST_CASE("what both lanes do behind an output is the epilogue's, whatever lay there before") {
   CheckReport report;
   report.knows_progress = true;
-  Site q, lse;
-  q.id = SiteId::q_smem;
-  q.stage = Stage::load;
-  lse.id = SiteId::lse;
-  lse.stage = Stage::epilogue;
-  report.sites = {q, lse};
+  report.sites = {site_in(Stage::load, SiteId::q_smem), site_in(Stage::epilogue, SiteId::lse)};
   report.items = {item_of(simt::Kind::race, SiteId::q_smem)};
   report.items[0].row = 0;
   simt::Finding& finding = report.items[0].finding;

@@ -49,6 +49,9 @@ Cause cause_of_end(Stop::Kind kind, const std::string& why);
 
 /// The stage that the story of how a run ended names first, or where lanes miss some of their warp.
 std::optional<Stage> stage_of_end(const std::string& fault);
+/// Of a line of such a story, where a warp came before that is waited for and has exited; empty:
+/// there is none.
+std::string place_of_absent(const std::string& line);
 /// Whether a run ended by an arrival at an mbarrier whose phase has all: who arrives again may do
 /// so because somebody does not wait, or waits for another phase.
 bool may_be_of_other_wait(const std::string& fault);

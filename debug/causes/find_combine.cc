@@ -181,11 +181,9 @@ void try_swapped(const Scene& scene, const Parts& parts, Findings& findings) {
     return sum;
   };
   const Array l = swapped(parts.l);
-  const std::string text = " = # * w_i + #_i, split by split: the weight goes with the sum so far";
-  const auto of = [&](const char* name) {
-    std::string own = name + text;
-    for (std::size_t at; (at = own.find('#')) != own.npos;) own.replace(at, 1, name);
-    return own;
+  const auto of = [](const std::string& sum) {
+    return sum + " = " + sum + " * w_i + " + sum +
+           "_i, split by split: the weight goes with the sum so far";
   };
   if (scene.site() == SiteId::lse) {
     fits(Cause::wrong_formula, of("l"), (parts.top + log2(l)) * ln_2);

@@ -121,17 +121,19 @@ void take_stage_of_others(const CheckReport& report, Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::string place_of_absent(const std::string& line) {
+  const std::size_t at = line.find(" has exited, which came before by ");
+  return at == line.npos ? std::string() : line.substr(at);
+}
+
 std::optional<Stage> stage_of_end(const std::string& fault) {
   std::optional<Stage> of_end;
   std::istringstream lines(fault);
   double least = 2;  // above all shares
   for (std::string line; std::getline(lines, line);) {
     // Who comes no more is at fault, not who waits for that.
-    const std::size_t gone = line.find(" has exited, which came before by ");
-    std::optional<Stage> stage = stage_named_in(line);
-    if (gone != line.npos) {
-      if (const auto absent = stage_named_in(line.substr(gone))) stage = absent;
-    }
+    std::optional<Stage> stage = stage_named_in(place_of_absent(line));
+    if (!stage) stage = stage_named_in(line);
     const double share = share_come(line, fault);
     if (!stage || (of_end && share >= least)) continue;
     of_end = stage;

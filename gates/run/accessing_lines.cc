@@ -24,8 +24,7 @@ std::vector<std::string> ending_lines(const Diagnosis& diagnosis) {
   for (const std::string& line : diagnosis.evidence) {
     if (!diagnosis.by_end || lines.size() >= 2) continue;
     add_place(line, lines);
-    const std::size_t gone = line.find(" has exited, which came before by ");
-    if (gone != line.npos) add_place(line.substr(gone), lines);
+    add_place(place_of_absent(line), lines);
   }
   return lines;
 }

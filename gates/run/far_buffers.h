@@ -27,7 +27,7 @@ class FarBuffers {
         memory_(run_record_bytes(), sizes_, RunMemory::Fill::guards) {}
 
   const RunMemory& memory() const { return memory_; }
-  /// The end of a buffer, `rows` rows of `row_bytes` before it.
+  /// The last `bytes` of a buffer.
   std::byte* last(std::size_t buffer, std::int64_t bytes) const {
     return memory_.buffer(buffer) + sizes_[buffer] - bytes;
   }

@@ -2,6 +2,7 @@
 // what is found where one thing in it is not.
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "kernels/device/hopper.h"
@@ -298,7 +299,7 @@ TEST_CASE("async checker: one thing wrong is found, and called by its name") {
       {Bug::descriptor_major, Kind::fits_k_major},
       {Bug::descriptor_rows, Kind::fits_mn_major},
       {Bug::descriptor_start, Kind::wrong_start},
-      {Bug::map_box_shifted, Kind::layout_disagrees},
+      {Bug::map_box_shifted, Kind::parts_differ},
       {Bug::accumulator_read, Kind::register_in_flight},
       {Bug::accumulator_written, Kind::register_in_flight},
       {Bug::fragment_written, Kind::register_in_flight},
@@ -358,6 +359,41 @@ TEST_CASE("async checker: whether a wait was in vain, the mbarrier of the copy t
   };
   CHECK(has(kinds(0, 0), Kind::wrong_phase));
   CHECK(has(kinds(0, -1), Kind::missing_wait));
+}
+
+TEST_CASE("async checker: who waits for each copy finds the next one too early") {
+  const auto kernel = [](const device::TensorMap& map, bool waits_again) {
+    Memory& smem = *reinterpret_cast<Memory*>(simt::shared_memory());
+    if (device::thread() == 0) {
+      device::mbarrier_init(smem.full[0], 1);
+      device::fence_mbarrier_init();
+    }
+    device::block_sync();
+    for (int tile = 0; device::thread() == 32 && tile < 2; ++tile) {
+      if (tile == 1) device::mbarrier_wait(smem.full[0], 0);  // not until it has been read
+      device::mbarrier_arrive_expect_tx(smem.full[0], Tile::bytes);
+      device::tensor_load(smem.b[0].x, map, {0, tile * rows}, smem.full[0]);
+    }
+    for (int tile = 0; device::thread() == 0 && tile < 2; ++tile) {
+      if (tile == 0 || waits_again) device::mbarrier_wait(smem.full[0], tile);
+      use(device::widen(smem.b[0].at(0, 0)) > 0);
+    }
+  };
+  Global<f16> b{tiles * rows * cols};
+  const device::TensorMap map = Run::map(b, tiles * rows);
+  // The copy may come behind the read as well, which then races with it.
+  const auto kinds = [&](bool waits_again) {
+    std::set<Kind> all;
+    for (std::uint64_t schedule = 0; schedule < 8; ++schedule) {
+      const auto found = check([&] { kernel(map, waits_again); }, {b.region("b", Use::input)}, 1,
+                               schedule, 1, 64, sizeof(Memory))
+                             ->kinds();
+      all.insert(found.begin(), found.end());
+    }
+    return all;
+  };
+  CHECK(kinds(true) == std::set{Kind::race_with_read, Kind::operand_overwritten});
+  CHECK(kinds(false) == std::set{Kind::race_with_read, Kind::missing_wait, Kind::unfinished_copy});
 }
 
 TEST_CASE("async checker: what stops a pipeline is told") {

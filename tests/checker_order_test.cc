@@ -147,6 +147,28 @@ TEST_CASE("checker: an async copy is used before it is waited for") {
         }) == Kinds{Kind::race});
 }
 
+TEST_CASE(
+    "checker: a lane that waits for its own part of a tile alone lacks a barrier, not a wait") {
+  alignas(16) const int source[4] = {1, 2, 3, 4};
+  const auto kernel = [&](int pending, bool barrier) {
+    const int lanes = 32, lane = device::warp() * 16 + device::lane() % 16;  // of 16 of each warp
+    for (int part = 0; part < 2 && device::lane() < 16; ++part) {
+      device::copy_async_16(shared() + (part * lanes + lane) * 4, source, true);
+      device::commit_copies();
+    }
+    if (pending == 0) {
+      device::wait_copies<0>();
+    } else {
+      device::wait_copies<1>();
+    }
+    if (barrier) device::block_sync();
+    if (device::lane() < 16) use(shared()[(lanes + lanes - 1 - lane) * 4]);
+  };
+  CHECK(kinds_of([&] { kernel(0, true); }).empty());
+  CHECK(kinds_of([&] { kernel(0, false); }) == Kinds{Kind::race, Kind::race_with_read});
+  CHECK(kinds_of([&] { kernel(1, true); }) == Kinds{Kind::missing_wait});
+}
+
 TEST_CASE("checker: lanes add to the same number as one access each") {
   float sum = 0;
   const auto add = [&](bool atomic) {

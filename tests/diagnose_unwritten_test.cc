@@ -62,6 +62,37 @@ TEST_CASE("rows of a tile that nobody wrote, while others are read by nobody, ar
   CHECK(diagnose(report).cause == Cause::uninitialised_read);
 }
 
+TEST_CASE("what splits left unwritten is the merge's fault where it leaves out what they wrote") {
+  CheckReport report = unwritten_in(Stage::epilogue, "k.cu:50");
+  Site partial;
+  partial.id = SiteId::m_partial;
+  partial.stage = Stage::epilogue;
+  partial.rows = 16;
+  partial.cols = 1;
+  report.sites = {partial};
+  report.problem = {1, 2, 1, 12, 64, 64, false};  // 24 rows: the second tile has 8
+  CheckReport::Item& item = report.items[0];
+  item.site = SiteId::m_partial;
+  item.stage.reset();
+  item.finding.region = 5;
+  item.region_bytes = 2 * 3 * 16 * 4;  // of 3 splits
+  item.finding.access.place = 1;
+  const auto stage_of_row = [&](std::int64_t block, std::int64_t row, std::int64_t unread) {
+    item.finding.offset = (block * 16 + row) * 4;
+    item.row = row;
+    item.finding.unread = unread;
+    return diagnose(report).stage();
+  };
+  CHECK(stage_of_row(1, 9, 0) == Stage::epilogue);
+  CHECK(stage_of_row(1, 9, 64) == Stage::combine);
+  CHECK(stage_of_row(4, 9, 0) == Stage::combine);  // there is no such row
+  CHECK(stage_of_row(4, 7, 0) == Stage::epilogue);
+  item.finding.kind = simt::Kind::out_of_bounds;
+  CHECK(stage_of_row(1, 9, -1) == Stage::combine);
+  item.finding.access.write = true;
+  CHECK(stage_of_row(1, 9, -1) == Stage::epilogue);
+}
+
 TEST_CASE("what nobody wrote is NaN: numbers that are wrong have another reason, too") {
   const CheckReport report = unwritten_in(Stage::softmax, "k.cu:50 in softmax");
   Diagnosis values, memory = diagnose(report);

@@ -30,6 +30,7 @@ TEST_CASE("locate: faults of an emulated kernel") {
       {Fault::dropped_key, "pv o contribution_missing"},
       {Fault::l_twice, "epilogue o_final normalised_twice"},
       {Fault::raw_maximum, "softmax p wrong_scale"},
+      {Fault::one_pass, "softmax p wrong_formula"},
       {Fault::tile_left_out, "qk s tile_skipped"},
       {Fault::column_alpha, "pv o operand_of_other_row"},
   };

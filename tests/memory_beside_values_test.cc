@@ -86,6 +86,19 @@ TEST_CASE("heads beyond the last are out of bounds: by values the head is wrong"
   CHECK_FALSE(adds_nothing(values, memory, report, never));
 }
 
+TEST_CASE("rows with too short a distance overlap: some bytes are written twice") {
+  const Divergence s = at(Stage::qk, SiteId::s);
+  Diagnosis values = found(Cause::wrong_stride, s), memory = found(Cause::written_twice, s);
+  memory.memory.emplace_back();
+  const auto never = [] { return false; };
+  CHECK(adds_nothing(values, memory, {}, never));
+  values.certain = false;
+  CHECK_FALSE(adds_nothing(values, memory, {}, never));
+  CHECK_FALSE(adds_nothing(found(Cause::unexplained, s), memory, {}, never));
+  CHECK_FALSE(
+      adds_nothing(found(Cause::wrong_stride, at(Stage::pv, SiteId::o)), memory, {}, never));
+}
+
 TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   const Divergence at_end = at(Stage::load, SiteId::o_final);
   Diagnosis memory = found(Cause::uninitialised_read, at_end);

@@ -20,6 +20,13 @@ TEST_CASE("refused launches: by the machine's words, or an error that launches a
   CHECK(cause_of(invalid) == Cause::crash);  // of whatever call
 }
 
+TEST_CASE("an arrival too many of a thread that has arrived in the phase is its second") {
+  const std::string too_many = "one arrival too many: full[0]: 1 of 1 arrivals have come: thread 0";
+  const auto cause_of = [](const std::string& why) { return cause_of_end(Stop::Kind::rule, why); };
+  CHECK(cause_of(too_many) == Cause::machine_rule);
+  CHECK(cause_of(too_many + "; the same thread has arrived in it") == Cause::double_arrival);
+}
+
 TEST_CASE("refused launches: what others read in vain of what it would have written") {
   CheckReport report;
   report.items.resize(1);

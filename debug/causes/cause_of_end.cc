@@ -76,6 +76,7 @@ Cause cause_of_end(Stop::Kind kind, const std::string& why) {
        {": its last wait passed by a phase that is over", "; nobody waited for its phase "}) {
     if (why.find(words) != why.npos) return Cause::wrong_phase;
   }
+  if (why.find("; the same thread has arrived in it") != why.npos) return Cause::double_arrival;
   if (frees_too_early(why)) return Cause::operand_overwritten;
   if (why.find("misaligned address") != why.npos) return Cause::misaligned;
   if (why.find(" is outside of ") != why.npos) return Cause::out_of_bounds;

@@ -44,6 +44,28 @@ bool is_behind_outputs(const CheckReport& report, const simt::Finding& f) {
          has_passed(f.earlier_passed);
 }
 
+/// Whether the problem has the row of a tile that an element of a split's results is of.
+bool has_row(const CheckReport& report, const CheckReport::Item& item) {
+  const auto site =
+      std::ranges::find_if(report.sites, [&](const Site& known) { return known.id == item.site; });
+  if (site == report.sites.end() || item.region_bytes <= 0) return true;
+  const Problem& p = report.problem;
+  const std::int64_t rows = p.heads / p.heads_kv * p.len_q,  // of a kv head
+      tiles = (rows + site->rows - 1) / site->rows;
+  const std::int64_t bytes = site->rows * site->cols * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t blocks = item.region_bytes / bytes, block = item.finding.offset / bytes;
+  const std::int64_t splits = std::max<std::int64_t>(blocks / (p.batch * p.heads_kv * tiles), 1);
+  return block / splits % tiles * site->rows + item.row < rows;
+}
+
+/// Of what splits leave: who reads it merges them. That nobody wrote all of it is the merge's fault
+/// where it leaves out what was written, or takes rows that there are none of.
+bool is_read_by_merge(const CheckReport& report, const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  if (!item.site || !is_partial(*item.site) || f.access.write || f.access.place == 0) return false;
+  return f.kind != Kind::uninitialised_read || f.unread > 0 || !has_row(report, item);
+}
+
 /// Where in the kernel the finding is: the site that lies in the bytes, else the one that the lane
 /// works on.
 Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
@@ -70,6 +92,7 @@ Divergence place_of(const CheckReport& report, const CheckReport::Item& item) {
   const bool lacks_fence = cause_of(f.kind) == Cause::missing_register_fence;
   if (lacks_fence && at.site == SiteId::p) at.stage = Stage::pv;
   if (is_behind_outputs(report, f)) at.stage = Stage::epilogue;
+  if (is_read_by_merge(report, item)) at.stage = Stage::combine;
   at.row = item.row;
   at.col = item.col;
   at.tile = site && site->per_tile ? f.passed.tile : -1;

@@ -131,6 +131,21 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
     fits(Cause::wrong_source, "the weight is that of another split: O_i and l_i are of " + which,
          o * (own_l == 0).select(0, 1 / own_l));
   };
+  // One of the two numbers that stand beside O_i, or O_i itself, is the same split's for all.
+  for (std::size_t split = 0; count > 1 && split < count; ++split) {
+    const std::string of = " of split " + std::to_string(split) + " in the place of each split's";
+    Array o = 0 * parts.o[0], of_o = o, sum = 0 * l, of_m = l * 0, o_of_m = o;
+    for (std::size_t i = 0; i < count; ++i) {
+      o += parts.o[i] * parts.weight[i];
+      of_o += parts.o[split] * parts.weight[i];
+      sum += parts.l[split] * parts.weight[i];
+      o_of_m += parts.o[i] * parts.weight[split];
+      of_m += parts.l[i] * parts.weight[split];
+    }
+    fits(Cause::wrong_source, "it takes l" + of, divided(o, sum));
+    fits(Cause::wrong_source, "it takes O" + of, divided(of_o, l));
+    fits(Cause::wrong_source, "it takes m" + of, divided(o_of_m, of_m));
+  }
   attempt("i xor 1", [=](std::size_t i) { return (i ^ 1) % count; });
   for (std::size_t by = 1; by < count; ++by) {
     attempt("(i + " + std::to_string(by) + ") % splits",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -107,6 +108,28 @@ void try_other_item(const Scene& scene, const Formulas& fits) {
   }
 }
 
+/// The tile in one pass: each key, or group of keys, takes the maximum as it is by then.
+void try_weights_of_one_pass(const Array& s, const Array& m_prev, const Formulas& fits) {
+  for (reference::Index keys = 1; keys < s.cols(); keys *= 2) {
+    Array p = 0 * s;
+    for (reference::Index row = 0; row < s.rows(); ++row) {
+      double top = m_prev(row);
+      for (reference::Index col = 0; col < s.cols(); ++col) {
+        for (reference::Index i = col; col % keys == 0 && i < std::min(col + keys, s.cols()); ++i) {
+          top = std::max(top, s(row, i));
+        }
+        p(row, col) = std::exp2(s(row, col) - (top == -infinity ? 0 : top));
+      }
+    }
+    fits(Cause::wrong_formula,
+         "p = 2^(s - the maximum of the keys up to " +
+             (keys == 1 ? std::string("its own)")
+                        : "the end of its group of " + std::to_string(keys) + ")") +
+             ": it is not rescaled where the maximum rises behind it in the tile",
+         p);
+  }
+}
+
 void try_softmax(const Scene& scene, const Formulas& fits) {
   const std::int64_t tile = scene.tile();
   const auto s = scene.scores(tile);
@@ -195,6 +218,7 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::stale_operand, "p = 2^(s - m_prev): the maximum of before this tile",
          exp2(minus(*s, (*m_prev == -infinity).select(0, *m_prev))));
     fits(Cause::wrong_formula, "p = 2^s: the maximum is not subtracted", exp2(*s));
+    try_weights_of_one_pass(*s, *m_prev, fits);
     for (const auto& [how, whole] : whole_numbers) {
       fits(Cause::precision_lost, "p = 2^(s - m) with m " + std::string(how) + " a whole number",
            exp2(minus(*s, shift.map(whole))));

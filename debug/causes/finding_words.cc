@@ -50,6 +50,8 @@ const char* name_of(Kind kind) {
       return "wrong major-ness";
     case Kind::wrong_start:
       return "wrong start";
+    case Kind::parts_differ:
+      return "parts differ";
     case Kind::wrong_expect_tx:
       return "wrong expect tx";
     case Kind::unfenced_barrier:
@@ -137,6 +139,9 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::wrong_start:
       return "the matrix descriptor has the layout that the tensor map stored the tile in, but "
              "starts at a place from which the operand does not go on: its start address is wrong";
+    case Kind::parts_differ:
+      return "the operand is put together of copies that are no neighbours in the tensor: one of "
+             "them brought rows or columns of another place, or its tile's was not copied";
     case Kind::wrong_expect_tx:
       return "expect_tx does not say what this copy and the others of its phase bring: the phase "
              "completes before they have come, or never";

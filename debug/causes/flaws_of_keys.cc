@@ -30,6 +30,9 @@ void add_shifted_masks(const DumpInfo& info, Flaws& flaws) {
   }
 }
 
+/// Keys behind the last are hidden by the causal mask as well, where it is one of its own.
+constexpr const char* but_by_causal_mask = ", but for what the causal mask hides";
+
 void add_tails(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   // The last keys are the end of the sequence for those rows alone whose mask reaches it.
@@ -37,6 +40,10 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
     flaws.push_back({cause, Stage::qk, text, choices, [=](RowPlan& plan) {
                        const auto seen = static_cast<std::int64_t>(plan.terms.size());
                        if (end < seen || seen == p.len_kv) see_keys(end, p.len_kv, plan);
+                     }});
+    if (end <= p.len_kv) return;
+    flaws.push_back({cause, Stage::qk, text + but_by_causal_mask, choices, [=](RowPlan& plan) {
+                       if (!p.causal) see_keys(end, p.len_kv, plan);
                      }});
   };
   for (const std::int64_t bc : tile_sizes(info)) {
@@ -101,8 +108,10 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
     add(Cause::mask_off_by_one,
         off == 1 ? "without the last key" : "without the last " + keys_text(off), off - 1,
         p.len_kv - off);
-    add(Cause::mask_off_by_one, "in which " + keys_text(off) + " of zeros behind the last count",
-        off - 1, p.len_kv + off);
+    const std::string counts = "in which " + keys_text(off) + " of zeros behind the last count";
+    add(Cause::mask_off_by_one, counts + ", up to the end of the tile", off - 1,
+        std::min(p.len_kv + off, rounded_up(p.len_kv, info.bc)));
+    add(Cause::mask_off_by_one, counts, off - 1, p.len_kv + off);
   }
   flaws.push_back(
       {Cause::mask_off_by_one, Stage::qk, "without the first key", 0, [](RowPlan& plan) {
@@ -151,6 +160,13 @@ void add_rows_behind(const DumpInfo& info, Flaws& flaws) {
                                  {.key = which == 2 ? -1 : from, .value = which == 1 ? -1 : from});
                            }
                          }});
+        if (!whole) continue;
+        Flaw hidden = flaws.back();
+        hidden.text += but_by_causal_mask;
+        hidden.edit = [=, edit = hidden.edit](RowPlan& plan) {
+          if (!p.causal) edit(plan);
+        };
+        flaws.push_back(std::move(hidden));
       }
     }
   }

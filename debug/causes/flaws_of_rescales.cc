@@ -41,6 +41,8 @@ std::vector<Rule> rescale_rules(const DumpInfo& info) {
       {Rescale::restart, Cause::accumulator_lost, "that of the last tile alone"},
       {Rescale::own_peak, Cause::wrong_formula,
        "summed from p relative to the maximum of its own tile"},
+      {Rescale::to_peak, Cause::wrong_formula,
+       "rescaled by alpha relative to the maximum of the tile alone"},
       {Rescale::late, Cause::stale_operand, "rescaled by alpha of the tile before"},
       {Rescale::early, Cause::stale_operand, "rescaled by alpha of the next tile"},
   };

@@ -6,8 +6,6 @@
 #include "debug/causes/truncation.h"
 
 namespace lanescope {
-namespace {}  // namespace
-
 void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
   const double root = std::sqrt(static_cast<double>(info.problem.d));
   const auto add = [&](Stage stage, const std::string& text, int choices, const auto& edit) {
@@ -29,6 +27,13 @@ void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws) {
           return std::isfinite(s) ? held_as(type, s * factor) / factor : s;
         };
       });
+    }
+    for (const auto& [what, factor] : units) {
+      const std::string unit = std::string(what).substr(std::string_view("scores").size());
+      add(Stage::softmax, "m" + unit + " is rounded to " + name + " from one tile to the next", 1,
+          [=, factor = factor](RowPlan& plan) {
+            plan.m_kept = [=](double m) { return held_as(type, m * factor) / factor; };
+          });
     }
     for (const int sums : {1, 2}) {
       add(Stage::qk,

@@ -163,6 +163,7 @@ Cause cause_of(Kind kind) {
     case Kind::fits_mn_major:
       return Cause::transposed;
     case Kind::wrong_start:
+    case Kind::parts_differ:
       return Cause::wrong_source;
     case Kind::wrong_expect_tx:
       return Cause::wrong_expect_tx;

@@ -22,6 +22,7 @@ enum class Rescale : std::uint8_t {
   swapped,   ///< sum = sum + alpha·this tile
   restart,   ///< sum = this tile
   own_peak,  ///< the tile's weights are relative to its own maximum, not to the running one
+  to_peak,   ///< alpha is relative to the tile's own maximum, not to the running one
   late,      ///< alpha is that of the tile before
   early,     ///< alpha is that of the next tile
   in_parts,  ///< sum = alpha·sum before each of `alpha_power` parts of the tile, as many keys each
@@ -178,6 +179,9 @@ struct RowPlan {
   double slope = 0;             ///< scores have slope·(key − the row's own key) besides: ALiBi
   bool slope_is_even = false;   ///< of both sides: −slope·|key − the row's own key|
   bool keeps_own_peak = false;  ///< m after a tile is the tile's maximum, not the larger one
+  /// As what m goes from tile to tile, and into the log-sum-exp; P is relative to the one that the
+  /// tile found. Empty: as it is.
+  std::function<double(double)> m_kept;
   /// P is relative to maxima that start anew after so many keys, as splits' do; 0: to the row's.
   std::int64_t keys_per_chain = 0;
   /// From the second tile on the first columns of Q are P of the tile before, which was stored over

@@ -13,7 +13,8 @@ namespace {
 using reference::infinity;
 
 /// What a sum has of before is multiplied by, at a visit.
-double carried(Rescale rule, double power, double alpha, double before, double next) {
+double carried(Rescale rule, double power, double alpha, double before, double next,
+               double to_peak) {
   switch (rule) {
     case Rescale::power:
     case Rescale::in_parts:
@@ -30,6 +31,8 @@ double carried(Rescale rule, double power, double alpha, double before, double n
       return before;
     case Rescale::early:
       return next;
+    case Rescale::to_peak:
+      return to_peak;
     default:
       return alpha;
   }
@@ -90,6 +93,7 @@ PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
   }
   if (plan.keys_per_chain > 0) walk.start_anew(static_cast<std::size_t>(plan.keys_per_chain));
   if (plan.keeps_own_peak) walk.keep_own_peaks();
+  if (plan.m_kept) walk.keep(plan.m_kept);
   return walk;
 }
 
@@ -165,8 +169,9 @@ PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
       const double next = visited + 1 < own.tiles ? alphas[visited + 1] : 1;
       // What comes from before the first tile is nothing, whatever alpha is.
       const double before = visited > 1 ? alphas[visited - 1] : 1;
-      factors[visited - 1] = factors[visited] * carried(rule_at(rule, visited), plan.alpha_power,
-                                                        alphas[visited], before, next);
+      factors[visited - 1] =
+          factors[visited] * carried(rule_at(rule, visited), plan.alpha_power, alphas[visited],
+                                     before, next, weight(own.before(visited), own.peak[visited]));
     }
     return factors;
   };

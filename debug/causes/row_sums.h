@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "debug/causes/row_plan.h"
@@ -20,8 +21,9 @@ struct PlanInputs::Walk {
   std::vector<double> scores;        ///< of the terms
   std::vector<std::size_t> tile_of;  ///< the visit of each term
   std::size_t width = 64, tiles = 0;
-  bool downwards = false, keeps_own_peak = false;
+  bool downwards = false;
   std::vector<double> peak, running;  ///< the tile's maximum, and that up to it
+  std::vector<double> held;           ///< as what m goes on from a visit; empty: as it is
   double m = -reference::infinity;
   double largest_score = 0;
 
@@ -35,8 +37,8 @@ struct PlanInputs::Walk {
     return visited > 0 ? running[visited - 1] : -reference::infinity;
   }
   double alpha(std::size_t visited) const {
-    const double held = visited > 0 && keeps_own_peak ? peak[visited - 1] : before(visited);
-    return weight(held, running[visited]);
+    return weight(visited > 0 && !held.empty() ? held[visited - 1] : before(visited),
+                  running[visited]);
   }
   /// l, at the last maximum.
   double whole_sum() const {
@@ -54,11 +56,21 @@ struct PlanInputs::Walk {
   }
   /// From one tile to the next, m is the tile's own maximum.
   void keep_own_peaks() {
-    keeps_own_peak = true;
+    held = peak;
     for (std::size_t visited = 1; visited < tiles; ++visited) {
       running[visited] = std::max(peak[visited - 1], peak[visited]);
     }
     if (tiles > 0) m = peak[tiles - 1];
+  }
+  /// From one tile to the next, m is what `kept` makes of it.
+  void keep(const std::function<double(double)>& kept) {
+    const auto kept_of = [&](double top) { return std::isfinite(top) ? kept(top) : top; };
+    held.clear();
+    for (std::size_t visited = 0; visited < tiles; ++visited) {
+      running[visited] = visited > 0 ? std::max(held.back(), peak[visited]) : peak[visited];
+      held.push_back(kept_of(running[visited]));
+    }
+    if (tiles > 0) m = held.back();
   }
 };
 

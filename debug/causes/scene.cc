@@ -103,12 +103,13 @@ double Scene::tolerance(reference::Index row, reference::Index col, double value
          absolute_tolerance_;
 }
 
-bool Scene::fits(reference::Index row, reference::Index col, double got, double value) const {
+bool Scene::fits(reference::Index row, reference::Index col, double got, double value,
+                 double error) const {
   // A formula may go beyond what any kernel holds, and its bounds with it.
   if (std::abs(value) > std::numeric_limits<float>::max()) {
     return std::isinf(got) && (got > 0) == (value > 0);
   }
-  return compare(got, value, tolerance(row, col, value)).holds;
+  return compare(got, value, tolerance(row, col, value) + error).holds;
 }
 
 std::optional<Scene::Array> Scene::held(SiteId id, std::int64_t tile) const {
@@ -184,8 +185,8 @@ Fit Scene::fit(const std::vector<double>& values, const std::vector<double>& err
   for (std::size_t i = 0; i < elements_.size(); ++i) {
     const Element& e = elements_[i];
     const auto is_held = [&](double value) {
-      const double own = tolerance(e.row, e.col, value) + (error.empty() ? 0 : error[i]);
-      return !e.unwritten && !std::isnan(value) && compare(e.got, value, own).holds;
+      return !e.unwritten && !std::isnan(value) &&
+             fits(e.row, e.col, e.got, value, error.empty() ? 0 : error[i]);
     };
     // A value that nearly is what it should be tells one formula from another no better.
     count.add(e.wrong && !is_held(e.want), is_held(values[i]));

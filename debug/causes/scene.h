@@ -116,7 +116,9 @@ class Scene {
   bool wrong(reference::Index row, reference::Index col) const;
   /// What passes for equal to a predicted `value` at (row, col).
   double tolerance(reference::Index row, reference::Index col, double value) const;
-  bool fits(reference::Index row, reference::Index col, double got, double value) const;
+  /// Whether what is held passes for `value`, which may be off by `error` besides.
+  bool fits(reference::Index row, reference::Index col, double got, double value,
+            double error = 0) const;
 
   reference::Index rows() const { return want().rows(); }
   reference::Index cols() const { return want().cols(); }

@@ -216,7 +216,10 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller, int count)
       return &other.second != &barrier && other.second.has_arrival_of(caller);
     });
     const bool in_vain = round && waited_in_vain_[static_cast<std::size_t>(caller.thread)] != 0;
+    const bool twice = std::any_of(barrier.arrived.begin(), barrier.arrived.end(),
+                                   [&](const Arrival& a) { return a.thread == caller.thread; });
     host_.fail(caller, "one arrival too many: " + barrier.story() +
+                           (twice && !round ? "; the same thread has arrived in it" : "") +
                            (round ? "; it comes round to a place that is not free again" : "") +
                            (in_vain ? ": its last wait passed by a phase that is over" : ""));
   }
@@ -262,7 +265,8 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
   waited_in_vain_[static_cast<std::size_t>(caller.thread)] = before == barrier.phase;
   if (BlockChecker* checker = host_.checker()) {
     learn_phase(barrier, parity, caller);
-    checker->note_wait_at(barrier.agent, caller.thread, place_of(caller), before == barrier.phase);
+    checker->note_wait_at(barrier.agent, caller.thread, place_of(caller), before == barrier.phase,
+                          barrier.phase);
   }
   barrier.phase_waited_for = barrier.phase;
   return true;

@@ -97,6 +97,7 @@ void BlockChecker::write_async(std::size_t offset, std::size_t bytes, const Asyn
   const int threads = clocks_.threads();
   issuers_[static_cast<std::size_t>(work.agent - threads)] = work.thread;
   if (work.generic) generic_places_.insert(work.place);
+  issued_[work.agent] = work.clock;
   Kind found = Kind::none;
   Party other;
   std::size_t at = offset;

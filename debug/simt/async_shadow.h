@@ -66,6 +66,9 @@ class AsyncShadow {
     return before != work.from_outside;
   }
 
+  /// Whether another block of the cluster wrote the chunk last.
+  bool is_from_outside(std::size_t offset) const { return from_outside_[offset / chunk]; }
+
   /// Where the mbarrier in these 8 bytes was initialised; 0: there is none.
   std::uint32_t& guarded(std::size_t offset) { return guarded_[offset / 8]; }
 

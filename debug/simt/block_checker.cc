@@ -34,11 +34,17 @@ void BlockChecker::begin(std::int64_t block) {
   suspected_.clear();
   async_.reset();
   issuers_.clear();
+  early_.clear();
+  own_copies_.clear();
+  issued_.clear();
   sources_.clear();
   last_copy_place_ = 0;
 }
 
 void BlockChecker::end() {
+  for (auto& [place, early] : early_) {
+    for (const Finding& finding : early.reads) merge(found_, finding);
+  }
   const bool any = std::any_of(found_.begin(), found_.end(),
                                [](const Finding& finding) { return is_fault(finding.kind); });
   if (any) found_.insert(found_.end(), suspected_.begin(), suspected_.end());
@@ -81,15 +87,38 @@ void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int
     auto wait = waits_.find({access.thread, earlier.agent});
     if (wait == waits_.end()) wait = waits_.find({access.thread, any_agent});
     if (wait != waits_.end()) {
-      const auto [place, in_vain] = wait->second;
-      finding.waited = {false, place, block_, access.thread};
-      if (in_vain) finding.kind = Kind::wrong_phase;
+      finding.waited = {false, wait->second.place, block_, access.thread};
+      if (wait->second.in_vain) finding.kind = Kind::wrong_phase;
+      const auto issued = issued_.find(earlier.agent);
+      const bool is_later = issued != issued_.end() && issued->second > wait->second.phases;
+      if (finding.kind == kind && !access.write && wait->second.phases > 0 && is_later &&
+          wait->first.second == earlier.agent) {
+        EarlyCopies& early = early_[wait->first];
+        early.phase = issued->second;
+        return merge(early.reads, finding);
+      }
     }
   }
   if (kind == Kind::missing_wait && access.write && overlap(access, earlier)) {
     finding.kind = Kind::copies_overlap;
   }
   merge(found_, finding);
+}
+
+void BlockChecker::note_wait_at(int agent, int thread, std::uint32_t place, bool in_vain,
+                                std::uint32_t phases) {
+  waits_[{thread, agent}] = waits_[{thread, any_agent}] = {place, in_vain, phases};
+  const auto early = early_.find({thread, agent});
+  if (early == early_.end() || early->second.phase > phases) return;
+  // It waits for each: the copy is what comes too early.
+  for (Finding& finding : early->second.reads) {
+    finding.kind = Kind::operand_overwritten;
+    std::swap(finding.access, finding.earlier);
+    std::swap(finding.passed, finding.earlier_passed);
+    finding.waited = {};
+    merge(found_, finding);
+  }
+  early_.erase(early);
 }
 
 bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
@@ -161,6 +190,8 @@ void BlockChecker::enter_shared(std::size_t offset, std::size_t bytes, Access ac
     const bool under_way = by_agent || (before.epoch & in_flight) != 0;
     if (kind == Kind::race && access == Access::rewrite && !under_way) return;
     found = kind == Kind::race && by_agent ? Kind::missing_wait : kind;
+    const bool of_other_lane = found == Kind::missing_wait && !by_agent && !write;
+    if (of_other_lane && has_waited_for_own(thread, before)) found = Kind::race;
     earlier = before;
     at = i;
   });
@@ -231,7 +262,16 @@ bool BlockChecker::issue_copy(void* to, const void* from, std::size_t bytes, std
       sources_[place] = static_cast<int>(source - regions.begin());
   }
   enter_shared(number(to) - number(shared_), bytes, Access::write, in_flight, pc, thread);
+  own_copies_[{thread, grid_.place_of(pc)}].under_way.insert(clock_of(clocks_.now(thread)));
   return true;
+}
+
+bool BlockChecker::has_waited_for_own(int thread, const Touch& copy) const {
+  const auto own = own_copies_.find({thread, copy.place});
+  if (own == own_copies_.end() || thread == thread_of(copy.epoch)) return false;
+  const auto& [under_way, done] = own->second;
+  const std::uint32_t then = clock_of(copy.epoch);
+  return done >= then && (under_way.empty() || *under_way.begin() > then);
 }
 
 bool BlockChecker::overlap(const Party& one, const Party& other) const {
@@ -242,9 +282,16 @@ bool BlockChecker::overlap(const Party& one, const Party& other) const {
 void BlockChecker::complete_copy(const void* to, std::size_t bytes, int thread) {
   if (!in_shared(to, bytes)) return;
   const Epoch now = clocks_.now(thread);
-  cells_.each(number(to) - number(shared_), bytes, [&](Cell& cell, std::size_t) {
-    Epoch& epoch = cell.write.epoch;
-    if (epoch & in_flight && thread_of(epoch) == thread) epoch = now;
+  const std::size_t offset = number(to) - number(shared_);
+  const auto is_own = [&](Epoch e) { return (e & in_flight) != 0 && thread_of(e) == thread; };
+  if (const Touch copied = cells_.at(offset).write; is_own(copied.epoch)) {
+    auto& [under_way, done] = own_copies_[{thread, copied.place}];
+    const auto one = under_way.find(clock_of(copied.epoch));
+    if (one != under_way.end()) under_way.erase(one);
+    done = std::max(done, clock_of(copied.epoch));
+  }
+  cells_.each(offset, bytes, [&](Cell& cell, std::size_t) {
+    if (is_own(cell.write.epoch)) cell.write.epoch = now;
   });
 }
 

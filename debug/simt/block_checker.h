@@ -90,10 +90,9 @@ class BlockChecker {
   void note_wait(int thread, std::uint32_t place) {
     waits_[{thread, 0}] = waits_[{thread, any_agent}] = {place, false};
   }
-  /// The same at the mbarrier of `agent`. `in_vain`: by a phase that it knew to be over.
-  void note_wait_at(int agent, int thread, std::uint32_t place, bool in_vain) {
-    waits_[{thread, agent}] = waits_[{thread, any_agent}] = {place, in_vain};
-  }
+  /// The same at the mbarrier of `agent`, of which `phases` have completed. `in_vain`: by a phase
+  /// that it knew to be over.
+  void note_wait_at(int agent, int thread, std::uint32_t place, bool in_vain, std::uint32_t phases);
   /// The block ended before a copy did, which comes to its shared memory (`arrives`) or leaves it.
   void add_unfinished(bool arrives, int thread, std::uint32_t place);
   /// A lane's access to a register of a product that was issued at `issued`; the register lies at
@@ -118,6 +117,8 @@ class BlockChecker {
   /// Such bytes side by side around `address`, which is one.
   UnwrittenRun unwritten_run(const void* address) const;
   void report(const Finding& finding) { merge(found_, finding); }
+  /// Who wrote a byte of shared memory last.
+  Party writer_of(std::size_t offset) const { return party_of(cells_.at(offset).write, true); }
   /// Notes what was found of an access that is checked elsewhere.
   void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
            std::size_t bytes);
@@ -165,7 +166,26 @@ class BlockChecker {
   struct Wait {
     std::uint32_t place;
     bool in_vain;
+    std::uint32_t phases = 0;
   };
+  /// Reads of bytes that a copy may be under way to, by a lane that had waited for what they held
+  /// before: until the lane waits for that copy as well, it may have left out a wait.
+  struct EarlyCopies {
+    std::uint32_t phase;  ///< of the copy
+    std::vector<Finding> reads;
+  };
+  std::map<std::pair<int, int>, EarlyCopies> early_;  ///< by lane and agent
+  /// Copies of a lane by one instruction: when those that may be under way were issued, and the
+  /// last one that is done.
+  struct OwnCopies {
+    std::multiset<std::uint32_t> under_way;
+    std::uint32_t done = 0;
+  };
+  std::map<std::pair<int, std::uint32_t>, OwnCopies> own_copies_;  ///< by lane and place
+  /// Whether the lane has waited for its own part of what a copy of another lane brings: a barrier
+  /// is missing, not a wait.
+  bool has_waited_for_own(int thread, const Touch& copy) const;
+  std::map<int, std::uint32_t> issued_;  ///< by agent: the phase of its last copy
   static constexpr int any_agent = -1;
   std::map<std::pair<int, int>, Wait> waits_;  ///< by lane and agent, the last one
   std::int64_t block_ = 0;

@@ -100,7 +100,9 @@ void Checker::begin(std::size_t shared_bytes, bool is_first) {
   found_.clear();
   if (!is_first) {
     for (auto& cells : cells_) {
-      for (GlobalCell& global : cells) global = {{}, -1, global.written(), global.filled};
+      for (GlobalCell& global : cells) {
+        global = {{}, -1, global.written(), global.filled, global.read};
+      }
     }
     take_host_writes();
     return;
@@ -216,6 +218,7 @@ Kind Checker::enter(const Region& region, std::size_t offset, bool write, bool r
   GlobalCell& global = cells[offset / region.element];
   Touch before;
   Kind kind = Kind::none;
+  global.read = global.read || !write;
   if (global.cell.write.epoch == 0 || global.block == block) {
     if (write && region.use == Region::Use::output_once && global.written()) {
       kind = Kind::written_twice;
@@ -234,7 +237,7 @@ Kind Checker::enter(const Region& region, std::size_t offset, bool write, bool r
     // the two others: what is found does not depend on which ran first.
     kind = write && region.use == Region::Use::output_once ? Kind::written_twice : Kind::race;
     earlier = {true, global.cell.write.place, global.block, thread_of(global.cell.write.epoch)};
-    if (write && block < global.block) global = {{me, {}}, block};
+    if (write && block < global.block) global = {{me, {}}, block, false, false, global.read};
   }
   if (kind == Kind::race && rewrites) kind = Kind::none;
   return kind;
@@ -249,6 +252,12 @@ void Checker::end(std::int64_t last_block, bool complete) {
   }
   const std::vector<Finding> all = findings_;
   std::erase_if(findings_, [&](const Finding& finding) { return is_consequence(finding, all); });
+  for (const Finding& finding : all) {
+    const auto region = static_cast<std::size_t>(finding.region);
+    const bool is_of_region =
+        finding.kind == Kind::uninitialised_read && finding.region >= 0 && region < regions_.size();
+    if (is_of_region) note_unread(finding.region, unread_of(region));
+  }
   if (complete) find_never_written();
 }
 
@@ -258,6 +267,15 @@ void Checker::note_unread(int region, std::int64_t bytes) {
       finding.unread = bytes;
     }
   }
+}
+
+std::int64_t Checker::unread_of(std::size_t region) const {
+  std::int64_t written = 0, unread = 0;
+  for (const GlobalCell& global : cells_[region]) {
+    written += global.written();
+    unread += global.written() && !global.read;
+  }
+  return written > 0 ? unread * static_cast<std::int64_t>(regions_[region].element) : -1;
 }
 
 void Checker::find_never_written() {

@@ -126,6 +126,7 @@ class Checker {
     std::int64_t block = -1;
     bool before = false;  ///< a launch before this one wrote it
     bool filled = false;  ///< the host did
+    bool read = false;    ///< by whom ever, in this launch or one before
     bool written() const { return before || cell.write.epoch != 0; }
   };
 
@@ -134,6 +135,8 @@ class Checker {
   };
 
   void find_never_written();
+  /// Bytes of a region that a launch wrote and none has read; −1: none wrote there.
+  std::int64_t unread_of(std::size_t region) const;
   void take_host_writes();
   static std::vector<GlobalCell> cells_of(const Region& region);
 

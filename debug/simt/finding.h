@@ -34,6 +34,7 @@ enum class Kind : std::uint8_t {
   fits_k_major,         ///< were K contiguous in the operand, it would
   fits_mn_major,        ///< were its rows
   wrong_start,          ///< started elsewhere in tiles of the tensor, it would
+  parts_differ,         ///< each part is how a copy stored it; together they are no tile
   wrong_expect_tx,      ///< a phase of an mbarrier completed before a copy into it
   unfenced_barrier,     ///< a copy completes on an mbarrier that its proxy may not see yet
   barrier_overwritten,  ///< the bytes of an mbarrier

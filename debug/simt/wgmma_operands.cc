@@ -2,6 +2,8 @@
 // there.
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "debug/simt/async_block.h"
@@ -39,6 +41,11 @@ class Neighbours {
     return (ways_[0] || ways_[1] || ways_[2]) && origin.tensor == first_->tensor;
   }
   bool any() const { return first_ != nullptr; }
+  /// Whether `origin` is where its element would have to come from, by the coordinates of the map.
+  bool is_missed(const Origin& origin, int down, int right) const {
+    return first_ && origin.tensor == first_->tensor && origin.row == first_->row + down - down_ &&
+           origin.col == first_->col + right - right_;
+  }
 
  private:
   std::int64_t bytes_;
@@ -46,6 +53,16 @@ class Neighbours {
   int down_ = 0, right_ = 0;
   bool ways_[3] = {true, true, true};
 };
+
+/// Whether an element that an operand lacks, `down` rows and `right` columns on in the tile that
+/// it begins with, lies elsewhere in shared memory.
+bool is_elsewhere(AsyncHost& host, const Neighbours& neighbours, int down, int right) {
+  for (std::size_t at = 0; at + 16 <= host.shared_bytes(); at += 16) {
+    const Origin* origin = host.checker()->origin_of(at);
+    if (origin && neighbours.is_missed(*origin, down, right)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -140,6 +157,10 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
   const MatrixDescriptor matrix(descriptor);
   BlockChecker& checker = *host_.checker();
   Neighbours neighbours(what);
+  // Of each copy that brought a part; and the first element that is of another place.
+  std::map<std::uint32_t, Neighbours> parts;
+  std::optional<std::size_t> strays_at;
+  bool parts_agree = true;
   std::size_t first_at = 0;
   bool disagrees = false;
   const auto add_disagreement = [&](std::size_t at) {
@@ -170,10 +191,21 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     // Where a copy brought the tile, neighbours in the tensor are neighbours in the operand.
     const int down = transposed ? k : row, right = transposed ? row : element_of(what, k);
     if (!neighbours.any()) first_at = at;
-    if (origin->swizzle != matrix.swizzle() || !neighbours.hold(*origin, down, right)) {
-      add_disagreement(at);
-    }
+    const bool holds = neighbours.hold(*origin, down, right);
+    Neighbours& part = parts.try_emplace(origin->copy, what).first->second;
+    const bool fits_part = origin->swizzle == matrix.swizzle() && part.hold(*origin, down, right);
+    parts_agree = parts_agree && fits_part;
+    if ((holds && fits_part) || strays_at) return;
+    strays_at = at;
+    // What another block sends is where that sends it, whatever else lies here.
+    const bool is_sent =
+        checker.async().is_from_outside(at) != checker.async().is_from_outside(first_at);
+    parts_agree = parts_agree && (is_sent || !is_elsewhere(host_, neighbours, down, right));
   });
+  if (!strays_at || disagrees) return;
+  if (!parts_agree) return add_disagreement(*strays_at);
+  checker.add_shared(Kind::parts_differ, work, false, checker.writer_of(*strays_at), *strays_at,
+                     16);
 }
 
 }  // namespace lanescope::simt

@@ -87,6 +87,12 @@ class Search {
     return location_.backend == "cuda" && is_module_path(given_.kernel) &&
            !location_.diagnosis->flaws.empty();
   }
+  /// A NaN of a merge, of splits that see no key: so it is where what it takes is no split's.
+  bool may_be_of_no_split() const {
+    const Diagnosis& diagnosis = *location_.diagnosis;
+    return diagnosis.cause == Cause::masked_row_unguarded && diagnosis.first &&
+           diagnosis.first->stage == Stage::combine;
+  }
   /// Each further run of a problem in which it does may take as long.
   bool hangs() const { return location_.diagnosis && location_.diagnosis->cause == Cause::hang; }
   /// All that is known is that it crashed or hung: another problem may show why.
@@ -140,7 +146,7 @@ class Search {
       // What the checker does not find in one run that fails, it may in another.
       if (best || (run && taken_.last_failed() && probe.checked)) {
         const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
-                          row_of(location_.diagnosis->cause).may_be_memory;
+                          row_of(location_.diagnosis->cause).may_be_memory || may_be_of_no_split();
         if ((open || may_be_unwritten()) && check_memory(probe, location_)) return false;
       }
       if (best) {

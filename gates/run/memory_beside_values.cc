@@ -112,7 +112,10 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                        may_lead_to(values.cause, memory) &&
                        ((values.predicts && values.sure()) ||
                         (values.cause == Cause::wrong_stride && has_stride(report, memory.first)));
-  return memory.cause == values.cause || !upstream || follows || reads_beyond ||
+  // Rows that are stored with too short a distance overlap.
+  const bool overlaps = memory.cause == Cause::written_twice && values.sure() &&
+                        values.cause == Cause::wrong_stride && values.stage() == memory.stage();
+  return memory.cause == values.cause || !upstream || follows || reads_beyond || overlaps ||
          (takes_other_buffer(memory, values) && !depends_on_order());
 }
 

@@ -140,9 +140,11 @@ class Emulation {
       const auto shift = m_(row) == -inf ? 0.0f : static_cast<float>(m_(row));
       const float alpha = ex2(static_cast<float>(tile.m_prev(row)) - shift);
       const double factor = std::log2(std::exp(1.0)) / std::sqrt(double(info_.problem.d));
-      const float taken = fault_ == Fault::raw_maximum ? static_cast<float>(shift / factor) : shift;
-      float sum = 0;
+      float taken = fault_ == Fault::raw_maximum ? static_cast<float>(shift / factor) : shift;
+      float sum = 0, up_to_key = static_cast<float>(tile.m_prev(row));
       for (Index key = 0; key < info_.bc; ++key) {
+        up_to_key = std::max(up_to_key, static_cast<float>(tile.s(row, key)));
+        if (fault_ == Fault::one_pass) taken = up_to_key == -inf ? 0.0f : up_to_key;
         const float p = ex2(static_cast<float>(tile.s(row, key)) - taken);
         if (fault_ != Fault::half_of_l || key % 2 == 0) sum = sum + p;
         tile.p(row, key) = p;

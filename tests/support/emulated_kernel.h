@@ -17,6 +17,7 @@ enum class Fault : std::uint8_t {
   dropped_key,      ///< key 1 of tile 1 is left out of P·V
   l_twice,          ///< O is divided by l twice
   raw_maximum,      ///< P = 2^(s − m), m without the factors that s has
+  one_pass,         ///< P of a key is relative to the maximum of the keys up to it
   tile_left_out,    ///< rows 16 to 31 leave out tile 1: its scores are −inf there
   panels_of_q,      ///< the panels of 64 columns of Q are read 16 rows apart, not br
   half_of_l,        ///< l lacks the odd columns of P

@@ -192,7 +192,7 @@ struct Kernel {
     if (is("tail_up_to_eight")) return key < (p.len_kv + 7) / 8 * 8;
     if (is("last_key_dropped")) return key < p.len_kv - 1;
     if (is("last_two_keys_dropped")) return key < p.len_kv - 2;
-    if (is("one_zero_key")) return key < p.len_kv + 1;
+    if (is("one_zero_key") || is("one_zero_key_of_tile")) return key < p.len_kv + 1;
     if (is("keys_end_with_len_q")) return key < std::min(p.len_q, p.len_kv);
     return key < p.len_kv;
   }
@@ -572,6 +572,8 @@ struct Kernel {
       }
       const float old = l[row];
       sums[row] = sum;
+      if (is("alpha_of_own_peak") && peak != -inf) alpha[row] = std::exp2(before - peak);
+      if (is("m_in_bf16")) m[row] = rounded(ElementType::bf16, m[row]);
       // What follows of this tile is relative to the larger one all the same.
       if (is("m_of_tile_kept") && peak != -inf) m[row] = peak;
       for (std::int64_t c = 0; is("l_of_two_warps") && c < bc; ++c) {

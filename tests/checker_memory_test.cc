@@ -108,6 +108,21 @@ TEST_CASE("checker: a misaligned address") {
           asm("" : "+r"(bytes));
           *reinterpret_cast<int*>(bytes + 2) = 1;
         }) == Kinds{Kind::misaligned});
+  // Of four numbers at once, which the compiler takes apart.
+  struct alignas(8) Four {
+    std::uint16_t x[4];
+  };
+  for (const int offset : {0, 4}) {
+    const auto result = check([=] {
+      if (device::thread() != 0) return;
+      auto* bytes = reinterpret_cast<char*>(shared());
+      asm("" : "+r"(bytes));
+      Four four = {};
+      if (device::block() == 0) four.x[1] = 3;
+      *reinterpret_cast<Four*>(bytes + offset) = four;
+    });
+    CHECK(result->kinds() == (offset == 0 ? Kinds{} : Kinds{Kind::misaligned}));
+  }
   // Of 16 bytes the processor's own instruction would end the process.
   const auto chunk = check([] {
     if (device::thread() != 0) return;

@@ -49,6 +49,19 @@ TEST_CASE("failed runs: a rival that explains all of them is named, and is certa
   CHECK(named.certain);
 }
 
+TEST_CASE("failed runs: a bug that would explain one of many that are rough is none") {
+  std::vector<Diagnosis> all(8, diagnosis(Cause::unexplained, false));
+  for (const std::size_t i : {1, 4, 6}) all[i] = diagnosis(Cause::precision_lost, false);
+  all[7] = diagnosis(Cause::transposed, true);
+  Diagnosis named = all[7];
+  REQUIRE(runs(all).take_what_explains_most(named));
+  CHECK((named.cause == Cause::precision_lost && !named.certain));
+  all[4] = diagnosis(Cause::unexplained, false);
+  named = all[7];
+  CHECK_FALSE(runs(all).take_what_explains_most(named));
+  CHECK(named.cause == Cause::transposed);
+}
+
 TEST_CASE("failed runs: what explains as many as any other stays") {
   const std::vector<Diagnosis> all = {diagnosis(Cause::wrong_head, true),
                                       diagnosis(Cause::unexplained, false)};

@@ -127,6 +127,16 @@ TEST_CASE("judge: rows of a loaded tile beyond the end may hold any number") {
   }
 }
 
+TEST_CASE("judge: of rows that see no key nobody reads Q, so anything may lie there") {
+  const auto verdict_with = [](std::int64_t block) {
+    Dump dump = synthetic_dump({.problem = {1, 1, 1, 64, 32, 32, true}});
+    testing::change(dump, SiteId::q_smem, block, 0, [](int, int) { return 3.0; });
+    return verdict(dump);
+  };
+  CHECK(verdict_with(0) == "match");
+  CHECK_THAT(verdict_with(1), ContainsSubstring("q_smem"));
+}
+
 TEST_CASE("judge: a bug upstream is not blamed on the stages downstream") {
   Dump dump = synthetic_dump({.problem = ragged, .fault = Fault::wrong_scale});
   const DiffReport report = diff_against_reference(dump);

@@ -306,6 +306,28 @@ TEST_CASE("weigh terms: 2^x overflows where the maximum of another row is subtra
   CHECK(weighed(open, fault(Cause::wrong_head, Stage::load)) == "softmax overflow?");
 }
 
+TEST_CASE("weigh terms: where few keys are no parts, problems of more tell whether it is a merge") {
+  Location location = by_flaw(Cause::unexplained, Stage::qk);
+  location.diagnosis->certain = false;
+  location.diagnosis->flaws.clear();
+  Provenance::Outline other;
+  other.merges.lines = {"k.cu:20"};
+  const auto stage_of = [&](Cause cause) {
+    Location own = location;
+    weigh_terms(fault(cause, Stage::pv), {},
+                {[&] { return other; }, [](const TermFault&) { return false; }}, own);
+    return own.diagnosis->stage();
+  };
+  CHECK(stage_of(Cause::operand_of_other_row) == Stage::combine);
+  CHECK(stage_of(Cause::wrong_source) == Stage::pv);
+  // A maximum is a score, and where it is rounded, scores seem to be off.
+  const TermJudgement rough = fault(Cause::precision_lost, Stage::qk);
+  CHECK(weighed(by_flaw(Cause::precision_lost, Stage::softmax), rough) == "softmax precision_lost");
+  Location open = by_flaw(Cause::precision_lost, Stage::softmax);
+  open.diagnosis->certain = false;
+  CHECK(weighed(open, rough) == "qk precision_lost?");
+}
+
 TEST_CASE("weigh terms: numbers that are right up to a merge refute what comes before it") {
   const TermJudgement of_merge = fault(Cause::unexplained, Stage::combine, true);
   CHECK(weighed(by_flaw(Cause::wrong_base, Stage::softmax), of_merge) == "combine wrong_base?");

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
@@ -55,7 +56,8 @@ void find_places(const ProductOperand& e, Findings& findings) {
     if (e.used.rows() % rows != 0 || e.used.cols() % width != 0) continue;
     std::vector<std::pair<std::int64_t, std::int64_t>> map;
     std::vector<std::string> examples;
-    Index groups = 0, found_groups = 0, copies = 0, whole_rows = 0;
+    Index groups = 0, found_groups = 0, copies = 0, whole_rows = 0, whole_columns = 0;
+    std::set<std::pair<Index, Index>> places, sources;
     const auto same = [&](Index row, Index col, Index other_row, Index other_col) {
       for (Index r = 0; r < rows; ++r) {
         for (Index c = 0; c < width; ++c) {
@@ -83,6 +85,9 @@ void find_places(const ProductOperand& e, Findings& findings) {
         ++found_groups;
         copies += same(source.first, source.second, source.first, source.second);
         whole_rows += source.second == col;
+        whole_columns += source.first == row;
+        places.emplace(row, col);
+        sources.insert(source);
         map.emplace_back(col, source.second);
         if (height == 0 || examples.size() >= 3) continue;
         examples.push_back(e.outer + " " + std::to_string(row) + ", " + e.depth + " from " +
@@ -107,7 +112,10 @@ void find_places(const ProductOperand& e, Findings& findings) {
       finding.evidence = {"in the product, " + e.depth +
                           " are paired wrongly: " + mapping_text(map, "number")};
     } else {
-      if (whole_rows == found_groups && e.outer == "row")
+      // Some are taken twice and others not at all: they did not change places.
+      const bool of_other_keys =
+          whole_columns == found_groups && e.outer == "column of V" && places != sources;
+      if (of_other_keys || (whole_rows == found_groups && e.outer == "row"))
         finding.cause = Cause::operand_of_other_row;
       finding.bits += free_number_bits;  // which block each is
       finding.evidence = examples;

@@ -36,6 +36,7 @@ void BlockChecker::begin(std::int64_t block) {
   issuers_.clear();
   early_.clear();
   own_copies_.clear();
+  misaligned_ = {-1, nullptr};
   issued_.clear();
   sources_.clear();
   last_copy_place_ = 0;
@@ -121,23 +122,26 @@ void BlockChecker::note_wait_at(int agent, int thread, std::uint32_t place, bool
   early_.erase(early);
 }
 
+void BlockChecker::note_misaligned(Access access, const void* address, const void* pc, int thread) {
+  // An access may be checked in both ways.
+  if (std::exchange(misaligned_, {thread, address}) == std::pair(thread, address)) return;
+  const bool shared = in_shared(address, 1);
+  const std::size_t offset = shared ? number(address) - number(shared_) : 0;
+  add(Kind::misaligned, {access != Access::read, grid_.place_of(pc), block_, thread}, {},
+      shared ? shared_region : nowhere, static_cast<std::int64_t>(offset), 1);
+}
+
 bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
                           std::size_t alignment, const void* pc, int thread) {
+  const bool is_misaligned = number(address) % alignment != 0;
   if (in_shared(address, bytes)) {
-    const std::size_t offset = number(address) - number(shared_);
-    if (number(address) % alignment != 0) {
-      add(Kind::misaligned, {access != Access::read, grid_.place_of(pc), block_, thread}, {},
-          shared_region, static_cast<std::int64_t>(offset), bytes);
-    }
-    enter_shared(offset, bytes, access, 0, pc, thread);
+    if (is_misaligned) note_misaligned(access, address, pc, thread);
+    enter_shared(number(address) - number(shared_), bytes, access, 0, pc, thread);
     return true;
   }
   if (grid_.is_exempt(number(address))) return true;
   const bool goes_on = enter_global(access, address, bytes, pc, thread);
-  if (number(address) % alignment != 0) {
-    add(Kind::misaligned, {access != Access::read, grid_.place_of(pc), block_, thread}, {}, nowhere,
-        0, bytes);
-  }
+  if (is_misaligned) note_misaligned(access, address, pc, thread);
   return goes_on;
 }
 

@@ -119,6 +119,8 @@ class BlockChecker {
   void report(const Finding& finding) { merge(found_, finding); }
   /// Who wrote a byte of shared memory last.
   Party writer_of(std::size_t offset) const { return party_of(cells_.at(offset).write, true); }
+  /// An access whose address is no multiple of its size.
+  void note_misaligned(Access access, const void* address, const void* pc, int thread);
   /// Notes what was found of an access that is checked elsewhere.
   void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
            std::size_t bytes);
@@ -188,6 +190,8 @@ class BlockChecker {
   std::map<int, std::uint32_t> issued_;  ///< by agent: the phase of its last copy
   static constexpr int any_agent = -1;
   std::map<std::pair<int, int>, Wait> waits_;  ///< by lane and agent, the last one
+  /// Said last to be misaligned: the lane, and what it accesses there.
+  std::pair<int, const void*> misaligned_{-1, nullptr};
   std::int64_t block_ = 0;
   bool follows_unwritten_ = false, met_unwritten_ = false;
 };

@@ -1,7 +1,7 @@
 // What -fsanitize=thread makes the compiler call at every memory access, implemented for the memory
 // checker of the SIMT machine in place of libtsan (the names are those of compiler-rt's
-// tsan_interface.h and tsan_interface_atomic.h; g++ and clang++ share them). The program exports
-// these functions to the modules.
+// tsan_interface.h and tsan_interface_atomic.h; g++ and clang++ share them), and what
+// -fsanitize=alignment does (ubsan_handlers.h). The program exports these functions to the modules.
 
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +60,22 @@ auto atomically(BlockChecker::Access access, const volatile T* address, const vo
 #define LANESCOPE_PC __builtin_return_address(0)
 
 extern "C" {
+
+/// As compiler-rt and libubsan have it: of a pointer, what it is used for.
+struct TypeMismatch {
+  const char* file;
+  std::uint32_t line, column;
+  const void* type;
+  unsigned char log_alignment;
+  unsigned char use;  ///< 0: a load, 1: a store
+};
+void __ubsan_handle_type_mismatch_v1(const TypeMismatch* what, void* p) {
+  BlockRunner* runner = BlockRunner::current();
+  BlockChecker* checker = runner ? runner->checker() : nullptr;
+  if (!checker || what->use > 1) return;
+  checker->note_misaligned(what->use == 1 ? writes : reads, p, LANESCOPE_PC,
+                           runner->thread_index());
+}
 
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}

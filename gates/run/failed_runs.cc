@@ -30,6 +30,16 @@ const FailedRun* FailedRuns::take_what_explains_most(Diagnosis& diagnosis) const
     weigh(run, run.diagnosis.cause);
     for (const Finding& rival : run.diagnosis.rivals) weigh(run, rival.cause);
   }
+  // Numbers that are rough everywhere may be those of a bug here or there.
+  const auto is_rough = [](const FailedRun& run) {
+    return run.diagnosis.cause == Cause::precision_lost;
+  };
+  const auto rough = std::ranges::count_if(runs_, is_rough), all = std::ssize(runs_);
+  if (cause != Cause::precision_lost && 3 * rough > all && 4 * most < all) {
+    best = &*std::ranges::find_if(runs_, is_rough);
+    diagnosis = best->diagnosis;
+    return best;
+  }
   if (best) {
     diagnosis = best->diagnosis;
     name_rival(diagnosis, cause);

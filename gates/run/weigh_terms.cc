@@ -222,6 +222,10 @@ class Contest {
     const bool of_row = standing_.cause == Cause::incomplete_reduction ||
                         (sure && standing_.cause == Cause::stale_operand);
     if (of_row && stage_ == Stage::softmax && fault_.stage == Stage::epilogue) return true;
+    // So is a maximum that is rounded.
+    const bool of_maximum = sure && named_flaw(standing_) && stage_ == Stage::softmax &&
+                            standing_.cause == Cause::precision_lost && fault_.stage == Stage::qk;
+    if (of_maximum) return true;
     return stage_ == fault_.or_stage || is_mask(standing_.cause) ||
            (sure && fault_.cause == Cause::permuted);
   }
@@ -266,8 +270,10 @@ void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsE
   Diagnosis& diagnosis = *location.diagnosis;
   Provenance::Outline outline = judged.outline;
   const std::optional<Stage> stage = diagnosis.stage();
+  const bool of_others = judged.fault && judged.fault->cause == Cause::operand_of_other_row &&
+                         is_behind_scores(judged.fault->stage);
   const bool may_be_merge = (stage ? is_behind_scores(stage) : !diagnosis.memory.empty()) ||
-                            (judged.fault && judged.fault->loses_weights);
+                            of_others || (judged.fault && judged.fault->loses_weights);
   const bool lacks_merges = outline.merges.empty() && may_be_merge;
   if (lacks_merges || (outline.shared.stored.empty() && reads_unwritten_shared(diagnosis))) {
     Provenance::Outline other = elsewhere.outline();

@@ -280,6 +280,11 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
         "reads "
         "them takes rows to lie at another distance, or they were left out");
   }
+  if (first.finding.kind == Kind::parts_differ) {
+    diagnosis.certain = false;
+    diagnosis.evidence.emplace_back(
+        "not certain: who brings the parts may go through other tiles than who uses them");
+  }
   if (takes_other_place(first)) {
     diagnosis.cause = Cause::wrong_source;
     diagnosis.certain = false;

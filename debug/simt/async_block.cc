@@ -95,6 +95,7 @@ AsyncBlock::AsyncBlock(AsyncHost& host, int threads)
       calls_(static_cast<std::size_t>((threads + 127) / 128)),
       operands_(static_cast<std::size_t>(threads)),
       waited_in_vain_(static_cast<std::size_t>(threads)),
+      arrived_last_(static_cast<std::size_t>(threads)),
       registers_(static_cast<std::size_t>(threads),
                  std::min(255, registers_of_block / threads) / 8 * 8) {
   registers_free_.free = registers_of_block - threads * registers_[0];
@@ -212,12 +213,14 @@ void AsyncBlock::wake(std::vector<int>& waiting, const Carried& completed) {
 void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller, int count) {
   if (barrier.pending < count) {
     // Whoever has been at others in between has come round the ring.
-    const bool round = std::any_of(barriers_.begin(), barriers_.end(), [&](const auto& other) {
-      return &other.second != &barrier && other.second.has_arrival_of(caller);
-    });
-    const bool in_vain = round && waited_in_vain_[static_cast<std::size_t>(caller.thread)] != 0;
     const bool twice = std::any_of(barrier.arrived.begin(), barrier.arrived.end(),
                                    [&](const Arrival& a) { return a.thread == caller.thread; });
+    const bool was_elsewhere = arrived_last_[static_cast<std::size_t>(caller.thread)] != &barrier;
+    const bool round = (twice && was_elsewhere) ||
+                       std::any_of(barriers_.begin(), barriers_.end(), [&](const auto& other) {
+                         return &other.second != &barrier && other.second.has_arrival_of(caller);
+                       });
+    const bool in_vain = round && waited_in_vain_[static_cast<std::size_t>(caller.thread)] != 0;
     host_.fail(caller, "one arrival too many: " + barrier.story() +
                            (twice && !round ? "; the same thread has arrived in it" : "") +
                            (round ? "; it comes round to a place that is not free again" : "") +
@@ -225,6 +228,7 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller, int count)
   }
   // Of threads of other blocks no clocks are known here, and no names.
   if (!caller.from_outside) {
+    arrived_last_[static_cast<std::size_t>(caller.thread)] = &barrier;
     Epoch epoch = 0;
     if (BlockChecker* checker = host_.checker()) {
       epoch = checker->clocks().now(caller.thread);

@@ -320,8 +320,9 @@ class AsyncBlock {
   std::vector<std::vector<OperandRange>> operands_;
   /// By thread: whether its last wait ended by phases that it had seen before.
   std::vector<char> waited_in_vain_;
-  std::vector<int> registers_;              ///< of a lane, by thread
-  std::vector<int> waiting_for_registers_;  ///< threads
+  std::vector<const MbarrierState*> arrived_last_;  ///< by thread
+  std::vector<int> registers_;                      ///< of a lane, by thread
+  std::vector<int> waiting_for_registers_;          ///< threads
   RegisterPool registers_free_;
 };
 

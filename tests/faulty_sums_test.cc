@@ -55,7 +55,8 @@ TEST_CASE("locate: one lane's part of l in the place of the row's sum") {
   const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(named(diagnosis) == "epilogue lse incomplete_reduction");
   CHECK_THAT(joined(diagnosis.evidence),
-             Catch::Matchers::ContainsSubstring("the part of lane 1 of the 4 that hold the row"));
+             Catch::Matchers::ContainsSubstring(
+                 "l is put together over lane 1 alone of the 4 lanes that hold the row"));
 }
 
 }  // namespace lanescope

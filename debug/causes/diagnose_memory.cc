@@ -182,7 +182,7 @@ std::string settle_parts(const CheckReport& report, Diagnosis& diagnosis) {
   const auto has_bytes = [&](const char* why) {
     return item.region + " has " + std::to_string(item.region_bytes) + " bytes, too few for " + why;
   };
-  if (report.shows_stages()) return {};
+  if (report.shows_stages() || f.kind == Kind::missing_map_fence) return {};
   if (item.stage == Stage::load && is_between && !f.access.write &&
       item.region_bytes < 2 * p.queries() * p.d) {
     item.stage = Stage::combine;

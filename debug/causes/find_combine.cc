@@ -131,20 +131,17 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
     fits(Cause::wrong_source, "the weight is that of another split: O_i and l_i are of " + which,
          o * (own_l == 0).select(0, 1 / own_l));
   };
-  // One of the two numbers that stand beside O_i, or O_i itself, is the same split's for all.
+  // l_i, or O_i, is the same split's for all.
   for (std::size_t split = 0; count > 1 && split < count; ++split) {
     const std::string of = " of split " + std::to_string(split) + " in the place of each split's";
-    Array o = 0 * parts.o[0], of_o = o, sum = 0 * l, of_m = l * 0, o_of_m = o;
+    Array o = 0 * parts.o[0], of_o = o, sum = 0 * l;
     for (std::size_t i = 0; i < count; ++i) {
       o += parts.o[i] * parts.weight[i];
       of_o += parts.o[split] * parts.weight[i];
       sum += parts.l[split] * parts.weight[i];
-      o_of_m += parts.o[i] * parts.weight[split];
-      of_m += parts.l[i] * parts.weight[split];
     }
     fits(Cause::wrong_source, "it takes l" + of, divided(o, sum));
     fits(Cause::wrong_source, "it takes O" + of, divided(of_o, l));
-    fits(Cause::wrong_source, "it takes m" + of, divided(o_of_m, of_m));
   }
   attempt("i xor 1", [=](std::size_t i) { return (i ^ 1) % count; });
   for (std::size_t by = 1; by < count; ++by) {
@@ -184,6 +181,34 @@ void try_carried(const Scene& scene, const Parts& parts, Findings& findings) {
           scene.site() == SiteId::lse ? (top + log2(l)) * ln_2 : o * (l == 0).select(0, 1 / l);
       fits(Cause::reduction_too_wide, text, value);
     }
+  }
+}
+
+/// A warp that sums up l with a split per lane, and leaves out one distance of its butterfly: each
+/// lane has what lanes hold whose numbers agree with its own in that bit.
+void try_lane_sums(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const Array o = sum_of_parts(parts.o, [&](std::size_t i) { return parts.weight[i]; });
+  const bool of_lse = scene.site() == SiteId::lse;
+  for (std::size_t bit = 1; bit < 32; bit *= 2) {
+    std::vector<Array> of_bit;  // l of lanes without the bit, and of those with it
+    for (const std::size_t own : {std::size_t{0}, bit}) {
+      of_bit.push_back(sum_of_parts(parts.l, [&](std::size_t i) {
+        return (i & bit) == own ? parts.weight[i] : Array(0 * parts.weight[i]);
+      }));
+    }
+    Array l = 0 * o;
+    for (reference::Index col = 0; col < l.cols(); ++col) {
+      const auto lane = static_cast<std::size_t>(col * 32 / l.cols());
+      for (reference::Index row = 0; row < l.rows(); ++row) {
+        l(row, col) = of_bit[(lane & bit) != 0](row);
+      }
+    }
+    fits(Cause::incomplete_reduction,
+         "the sum of l over the splits, one to a lane, is not put together over lanes that differ "
+         "by " +
+             std::to_string(bit),
+         of_lse ? (parts.top + log2(of_bit[0])) * ln_2 : divided(o, l));
   }
 }
 
@@ -248,6 +273,7 @@ void find_combine(const Scene& scene, Findings& findings) {
   }
   try_carried(scene, *parts, findings);
   try_swapped(scene, *parts, findings);
+  try_lane_sums(scene, *parts, findings);
   try_other_parts(scene, *parts, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }

@@ -190,6 +190,11 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
          exp2((*m_prev - shift) * log2_e));
     fits(Cause::wrong_base, "alpha = 2^((m_prev - m) ln 2)", exp2((*m_prev - shift) * ln_2));
     fits(Cause::wrong_formula, "alpha = 2^m_prev, m is not subtracted", exp2(*m_prev));
+    if (const double unit = scene.unit_of(SiteId::m); unit != 1) {
+      fits(Cause::wrong_scale,
+           "alpha = 2^(m_prev - m) of maxima as they are held, which are not in base 2",
+           exp2((*m_prev - shift) * (1 / unit)));
+    }
     for (const auto& [how, whole] : whole_numbers) {
       const std::string of = std::string(how) + " a whole number";
       fits(Cause::precision_lost, "alpha = 2^(m_prev - m) with m " + of,

@@ -268,21 +268,30 @@ class Stages {
   }
 
   /// A barrier of the block stands behind what it completes; where no way leads there from what
-  /// stands before it, before what it lets begin.
+  /// stands before it, before what it lets begin. So does one of some threads behind a wait at an
+  /// mbarrier, by which warpgroups take turns at their products: the wait is complete by itself.
   void give_to_barriers() {
     std::uint8_t before = 0;
-    std::vector<std::size_t> open;
+    std::vector<std::size_t> open, turns;
+    bool waited = false;
     for (std::size_t i = 0; i < function_.statements.size(); ++i) {
       const Statement& statement = function_.statements[i];
       const std::string_view base = base_of(statement);
       if (is_one_of(base, {"ret", "exit", "bra"}) && statement.guard < 0) {
         before = 0;
         open.clear();
+        turns.clear();
+        waited = false;
       } else if ((base == "bar" || base == "barrier") && !statement.operands.empty()) {
         of_[i] = before;
         if (before == 0) open.push_back(i);
+        if (waited && statement.operands.size() > 1) turns.push_back(i);
       } else if (of_[i] != 0) {
         before = of_[i];
+        waited = base == "mbarrier" && statement.opcode.find("wait") != std::string::npos;
+        if (before != bit_of(Stage::load)) {
+          for (const std::size_t turn : std::exchange(turns, {})) of_[turn] = before;
+        }
         for (const std::size_t barrier : std::exchange(open, {})) of_[barrier] = before;
       }
     }

@@ -408,6 +408,10 @@ TEST_CASE("what weighs what an earlier kernel left: scores, or results of splits
   item.stage = Stage::load;
   item.access_line = "k.cu:7 in load";
   CHECK(diagnose(report).stage() == Stage::combine);
+  // A tensor map is no number of splits.
+  item.finding.kind = simt::Kind::missing_map_fence;
+  CHECK(diagnose(report).stage() == Stage::load);
+  item.finding.kind = simt::Kind::out_of_bounds;
   item.region_bytes = 2 * 16 * 64;
   CHECK(diagnose(report).stage() == Stage::load);
 }

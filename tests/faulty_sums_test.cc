@@ -41,6 +41,34 @@ TEST_CASE("locate: keys of V that are taken twice did not change places with oth
   CHECK(with_keys_of_v([](int key) { return key ^ 8; }) == "pv o permuted");
 }
 
+TEST_CASE(
+    "locate: l that counts again in both outputs is put together twice, in O alone is a scale") {
+  const auto with = [](bool in_lse) {
+    Dump dump = synthetic_dump({.problem = single_tile});
+    Tensor &o = tensor_of(dump, SiteId::o_final), &lse = tensor_of(dump, SiteId::lse);
+    for (std::int64_t i = 0; i < o.size(); ++i) o.set(i, o.at(i) / 4);
+    for (std::int64_t i = 0; in_lse && i < lse.size(); ++i) lse.set(i, lse.at(i) + std::log(4));
+    return named(diagnosis_of(dump));
+  };
+  CHECK(with(true) == "epilogue o_final contribution_repeated");
+  CHECK(with(false) == "epilogue o_final wrong_scale");
+}
+
+TEST_CASE("locate: maxima that are held in units of the scores as they are, and alpha of them") {
+  Dump dump = synthetic_dump({.problem = {1, 1, 1, 32, 96, 32, false}});
+  dump.info.maxima = ScoreUnit::raw;
+  const double factor = reference::log2_e / std::sqrt(32.0);
+  for (const SiteId id : {SiteId::m_prev, SiteId::m}) {
+    Tensor& maxima = tensor_of(dump, id);
+    for (std::int64_t i = 0; i < maxima.size(); ++i) maxima.set(i, maxima.at(i) / factor);
+  }
+  REQUIRE(diff_against_reference(dump).match);
+  const reference::Array m_prev = held(dump, SiteId::m_prev, 0, 1, 32),
+                         m = held(dump, SiteId::m, 0, 1, 32);
+  change(dump, SiteId::alpha, 0, 1, [&](int row, int) { return std::exp2(m_prev(row) - m(row)); });
+  CHECK(named(diagnosis_of(dump)) == "softmax alpha wrong_scale");
+}
+
 TEST_CASE("locate: one lane's part of l in the place of the row's sum") {
   Dump dump = synthetic_dump({.problem = single_tile});
   const reference::Array m = held(dump, SiteId::m, 0, 0, 32), l = held(dump, SiteId::l, 0, 0, 32);

@@ -219,6 +219,10 @@ TEST_CASE("number stages: a barrier behind which another part begins is of that 
         "epilogue load load");
   CHECK(stages_of(attention + "@%p1 bra A; A: bar.sync 1, 160;" + copy, {"bar"}) == "epilogue");
   CHECK(stages_of(copy + "bar.sync 1, 160;" + attention, {"bar"}) == "load");
+  // Who takes turns at products does so behind a wait that is complete.
+  const std::string waits = "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;";
+  CHECK(stages_of(copy + waits + "bar.sync 1, 256;" + attention, {"bar"}) == "qk");
+  CHECK(stages_of(copy + waits + "bar.sync 0;" + attention, {"bar"}) == "load");
 }
 
 TEST_CASE("number stages: weighed sums on their way through shared memory") {

@@ -282,6 +282,21 @@ TEST_CASE("splits: a loop over them that ends early, or begins anew") {
     return name_of(diagnosis.cause) + std::string(diagnosis.certain ? "" : "?");
   };
   CHECK(named({0, 1}) == "contribution_missing");
+  // A lane per split: those without bit 1 sum up splits 0 and 1, the others 2 and 3.
+  Dump butterfly = clean;
+  Array out = Array::Zero(12, 64), sums[2] = {Array::Zero(12, 1), Array::Zero(12, 1)};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Array weight = (m[i] - top).map([](double x) { return std::exp2(x); });
+    out += o[i] * weight;
+    sums[i / 2] += l[i] * weight;
+  }
+  for (int row = 0; row < 12; ++row) {
+    for (int col = 0; col < 64; ++col) {
+      tensor_of(butterfly, "o_final").set(row * 64 + col, out(row, col) / sums[col / 4 % 2](row));
+    }
+  }
+  const Diagnosis of_lanes = diagnose(butterfly, diff_against_reference(butterfly));
+  CHECK((of_lanes.cause == Cause::incomplete_reduction && of_lanes.certain));
   CHECK(named({0, 1, 2, 0}) == "contribution_repeated");
   // All that are taken count twice, which O does not tell.
   CHECK(named({0, 1, 0, 1}) == "contribution_missing");

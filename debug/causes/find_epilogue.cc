@@ -26,7 +26,9 @@ bool is_in_lse(const Scene& scene, const Scene::Array& m, const Scene::Array& l,
 
 /// l is added up once more over lanes that have all of it: both outputs show that.
 void try_repeated_l(const Scene& scene, const Scene::Array& o, const Scene::Array& l,
-                    const Scene::Array& m, const Formulas& fits) {
+                    const Scene::Array& m, Findings& findings) {
+  const Formulas fits(scene, findings);
+  const std::size_t before = findings.size();
   for (const int times : {2, 4, 8, 16, 32}) {
     if (!is_in_lse(scene, m, l, times)) continue;
     fits(Cause::contribution_repeated,
@@ -35,6 +37,8 @@ void try_repeated_l(const Scene& scene, const Scene::Array& o, const Scene::Arra
              "have all of it",
          scene.site() == SiteId::lse ? (m + log2(times * l)) * ln_2 : o * (1 / (times * l)));
   }
+  // A constant of O alone would leave the other output to be said.
+  for (std::size_t i = before; i < findings.size(); ++i) findings[i].bits /= 2;
 }
 
 /// The parts of l that the lanes of each row hold at the end.
@@ -151,12 +155,12 @@ void find_epilogue(const Scene& scene, Findings& findings) {
     }
     if (m) {
       fits(Cause::wrong_formula, "o was divided by m", *o * (1 / *m));
-      try_repeated_l(scene, *o, *l, *m, fits);
+      try_repeated_l(scene, *o, *l, *m, findings);
       try_parts_of_l(scene, *m, o, fits);
     }
   } else if (scene.site() == SiteId::lse && m) {
     try_parts_of_l(scene, *m, o, fits);
-    if (o) try_repeated_l(scene, *o, *l, *m, fits);
+    if (o) try_repeated_l(scene, *o, *l, *m, findings);
     try_lse_terms(scene, *m, *l, fits);
     fits(Cause::wrong_formula, "lse holds l", *l);
     fits(Cause::wrong_formula, "lse = m ln 2 + l: the logarithm is missing", *m * ln_2 + *l);

@@ -15,6 +15,11 @@
 
 namespace lanescope::simt {
 
+/// An address, to tell how far it is from others, whatever they are of.
+inline std::uintptr_t number(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
 struct Arrival;
 
 /// The memory checker of the block that runs on this OS thread.
@@ -184,6 +189,9 @@ class BlockChecker {
     std::uint32_t done = 0;
   };
   std::map<std::pair<int, std::uint32_t>, OwnCopies> own_copies_;  ///< by lane and place
+  /// Says of an access to bytes that a copy may be under way to what it lacks. True where that
+  /// shows later, by what the lane waits for.
+  bool add_under_way(Finding& finding);
   /// Whether the lane has waited for its own part of what a copy of another lane brings: a barrier
   /// is missing, not a wait.
   bool has_waited_for_own(int thread, const Touch& copy) const;

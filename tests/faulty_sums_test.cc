@@ -54,6 +54,23 @@ TEST_CASE(
   CHECK(with(false) == "epilogue o_final wrong_scale");
 }
 
+TEST_CASE("locate: log-sum-exps that stand at the rows of others, some of them twice") {
+  Dump dump = synthetic_dump({.problem = single_tile});
+  Tensor& lse = tensor_of(dump, SiteId::lse);
+  const Tensor right = lse;
+  for (int row = 0; row < 32; ++row) {
+    lse.set(row, right.at(row / 16 * 16 + row % 16 / 8 * 8 + row % 8 / 4));
+  }
+  CHECK(named(diagnosis_of(dump)) == "epilogue lse permuted");
+  // Where all are nearly the same, others are as near as what is rounded.
+  Dump low = synthetic_dump({.problem = single_tile, .input = "low"});
+  Tensor& other = tensor_of(low, SiteId::lse);
+  const Tensor same = other;
+  for (int row = 0; row < 32; ++row) other.set(row, same.at((row + 3) % 32));
+  const Diagnosis diagnosis = diagnosis_of(low);
+  CHECK_FALSE((diagnosis.cause == Cause::precision_lost && diagnosis.certain));
+}
+
 TEST_CASE("locate: maxima that are held in units of the scores as they are, and alpha of them") {
   Dump dump = synthetic_dump({.problem = {1, 1, 1, 32, 96, 32, false}});
   dump.info.maxima = ScoreUnit::raw;

@@ -30,6 +30,28 @@ using testing::diagnosis_of;
 using testing::joined;
 using testing::named;
 
+TEST_CASE("locate: a race of two lanes is of the stage whose function does both accesses") {
+  const auto line_of = [](Stage stage, int more) {
+    const std::string place = source_places("scalar", stage, SiteId::o)[0];
+    const std::size_t colon = place.find(':');
+    return place.substr(0, colon + 1) + std::to_string(std::atoi(&place[colon + 1]) + more);
+  };
+  const std::string first = line_of(Stage::softmax, 2), second = line_of(Stage::softmax, 5);
+  CHECK(stage_of_lines("scalar", {first, second}) == Stage::softmax);
+  CHECK_FALSE(stage_of_lines("scalar", {first, line_of(Stage::pv, 2)}));
+  CHECK_FALSE(stage_of_lines("scalar", {"kernels/scalar.h:1"}));
+  CHECK_FALSE(stage_of_lines("scalar", {"nowhere"}));
+  Diagnosis race;
+  race.first.emplace();
+  race.first->stage = Stage::qk;
+  race.cause = Cause::race;
+  race.memory.emplace_back();
+  race.memory[0].access_line = first;
+  race.memory[0].earlier_line = second;
+  place_race("scalar", race);
+  CHECK(race.stage() == Stage::softmax);
+}
+
 TEST_CASE("locate: the function of the stage, then the seam that the value passes") {
   const std::vector<std::string> places = source_places("scalar", Stage::pv, SiteId::o);
   REQUIRE(places.size() == 2);

@@ -99,6 +99,19 @@ TEST_CASE("rows with too short a distance overlap: some bytes are written twice"
       adds_nothing(found(Cause::wrong_stride, at(Stage::pv, SiteId::o)), memory, {}, never));
 }
 
+TEST_CASE("a race says more than what values do not settle, wherever it shows") {
+  const Divergence k = at(Stage::load, SiteId::k_smem), s = at(Stage::qk, SiteId::s);
+  Diagnosis values = found(Cause::wrong_source, k);
+  Diagnosis race = found(Cause::race, s);
+  race.memory.emplace_back();
+  const auto never = [] { return false; };
+  CHECK(adds_nothing(values, race, {}, never));
+  values.certain = false;
+  CHECK_FALSE(adds_nothing(values, race, {}, never));
+  race.cause = Cause::out_of_bounds;
+  CHECK(adds_nothing(values, race, {}, never));
+}
+
 TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   const Divergence at_end = at(Stage::load, SiteId::o_final);
   Diagnosis memory = found(Cause::uninitialised_read, at_end);

@@ -193,6 +193,12 @@ TEST_CASE("number stages: what goes to other blocks of the cluster is put togeth
   CHECK(stages_of(scores + send, {"st.async"}) == "combine");
   CHECK(stages_of("ld.global.f32 %f2, [%rd1]; mov.f32 %f6, %f2; mov.f32 %f12, %f2;" + send,
                   {"st.async"}) == "-");
+  // A store to where another block's memory begins, and to the block's own.
+  const std::string sum = "ld.shared.f32 %f13, [%r1]; fma.rn.f32 %f14, %f9, %f13, %f14;",
+                    store = "st.shared::cluster.f32 [%r3], %f14;";
+  CHECK(stages_of(scores + sum + "mapa.shared::cluster.u32 %r3, %r1, %r2;" + store, {"st"}) ==
+        "combine");
+  CHECK(stages_of(scores + sum + "mov.u32 %r3, %r1;" + store, {"st"}) != "combine");
 }
 
 TEST_CASE("number stages: products of matrices, and the barriers of what fills their tiles") {

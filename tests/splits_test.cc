@@ -282,6 +282,20 @@ TEST_CASE("splits: a loop over them that ends early, or begins anew") {
     return name_of(diagnosis.cause) + std::string(diagnosis.certain ? "" : "?");
   };
   CHECK(named({0, 1}) == "contribution_missing");
+  // Two at a time, O by its number among these.
+  Dump some = clean;
+  Array of_some = Array::Zero(12, 64), whole = Array::Zero(12, 1);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Array weight = (m[i] - top).map([](double x) { return std::exp2(x); });
+    of_some += o[i % 2] * weight;
+    whole += l[i] * weight;
+  }
+  for (int row = 0; row < 12; ++row) {
+    for (int col = 0; col < 64; ++col) {
+      tensor_of(some, "o_final").set(row * 64 + col, of_some(row, col) / whole(row));
+    }
+  }
+  CHECK(diagnose(some, diff_against_reference(some)).cause == Cause::wrong_source);
   // A lane per split: those without bit 1 sum up splits 0 and 1, the others 2 and 3.
   Dump butterfly = clean;
   Array out = Array::Zero(12, 64), sums[2] = {Array::Zero(12, 1), Array::Zero(12, 1)};

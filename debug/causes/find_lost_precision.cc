@@ -47,11 +47,15 @@ bool is_sum_wrong(const Scene& scene) {
 }  // namespace
 
 void find_lost_precision(const Scene& scene, Findings& findings) {
-  double largest = 0, largest_want = 0;
+  double largest = 0, largest_want = 0, spread = 0;
   int near = 0, above = 0;
   for (Index i = 0; i < scene.want().size(); ++i) {
     const double want = std::abs(scene.want()(i));
     if (std::isfinite(want)) largest_want = std::max(largest_want, want);
+  }
+  for (Index i = 0; i < scene.want().size(); ++i) {
+    const double distance = std::abs(std::abs(scene.want()(i)) - largest_want);
+    if (std::isfinite(distance)) spread = std::max(spread, distance);
   }
   for (const Element& e : scene.elements()) {
     if (!e.wrong || e.unwritten || !std::isfinite(e.got) || !std::isfinite(e.want)) continue;
@@ -71,6 +75,11 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
   if (!scene.info().is_traced() && scene.at_end()) finding.explained *= 0.9;
   finding.evidence = {"the largest error is " + value_text(largest) +
                       " of the value: right but for rounding"};
+  // Of numbers that are nearly the same, each is near to what any other should be.
+  if (spread <= 4 * largest * largest_want) {
+    finding.explained *= 0.9;
+    finding.evidence.emplace_back("all that should stand there is as near to each other");
+  }
   // To nearest, it goes either way; by truncation, always down.
   if (near >= 8 && above == near) {
     finding.explained *= 0.9;

@@ -233,15 +233,19 @@ std::optional<Finding> try_elements(const Scene& scene) {
   const bool is_exchange = found >= 0.98 * telling && displaced >= 0.9 * one_source &&
                            telling * std::log(chance) < -30 && one_source >= 8 &&
                            10 * std::ssize(sources) >= 9 * std::int64_t{one_source};
-  const double share = is_exchange ? static_cast<double>(telling) / wrong
-                                   : std::min(0.97, static_cast<double>(one_source) / wrong);
+  // Outputs are few, and what many of them hold of others is no chance, though some stand twice.
+  const bool is_copied = scene.at_end() && found >= 0.98 * telling && one_source >= 16 &&
+                         telling * std::log(chance) < -60;
+  const double share = is_exchange || is_copied
+                           ? static_cast<double>(telling) / wrong
+                           : std::min(0.97, static_cast<double>(one_source) / wrong);
   if (share < 0.8 || one_source < 4) return std::nullopt;
   // Who changes places leaves its own: what is right there too, was read from there.
   const bool of_rows = scene.at_end() && displaced < 0.1 * one_source &&
                        std::all_of(offsets.begin(), offsets.end(),
                                    [](const auto& entry) { return entry.first.second == 0; });
   Finding finding{of_rows ? Cause::operand_of_other_row : Cause::permuted, share,
-                  is_exchange ? 1.0 : 0.9};
+                  is_exchange || is_copied ? 1.0 : 0.9};
   if (of_rows && !scene.info().is_traced()) finding.stage = Stage::pv;
   finding.evidence = examples;
   finding.evidence.push_back("the source less the place, as (rows, columns): " +

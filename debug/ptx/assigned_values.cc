@@ -53,7 +53,7 @@ std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> ope
   return loaded ? bit_of(Stage::load) : 0;
 }
 
-bool reads_other_block(const Assignments& assignments, const Statement& statement) {
+bool is_of_other_block(const Assignments& assignments, const Statement& statement) {
   std::vector<int> open;
   for (const Operand& operand : statement.operands) {
     if (operand.kind == Operand::Kind::address) add_registers(operand.parts.front(), open);

@@ -24,7 +24,8 @@ using Assignments = std::unordered_map<int, std::vector<const Statement*>>;
 /// is from is left open.
 std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> open);
 
-/// Whether it reads the shared memory of another block of the cluster, as far as registers show.
-bool reads_other_block(const Assignments& assignments, const Statement& statement);
+/// Whether it reads or writes the shared memory of another block of the cluster, as far as
+/// registers show.
+bool is_of_other_block(const Assignments& assignments, const Statement& statement);
 
 }  // namespace lanescope::ptx

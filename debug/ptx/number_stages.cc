@@ -64,10 +64,11 @@ class Stages {
         of_[i] = of_read(i);
         // What others of the cluster have summed up meets here.
         const bool behind_scores = of_[i] != 0 && of_[i] != bit_of(Stage::qk);
-        if (behind_scores && reads_other_block(assignments, statement)) {
+        if (behind_scores && is_of_other_block(assignments, statement)) {
           of_[i] = bit_of(Stage::combine);
         }
-      } else if (sends_to_block(statement)) {
+      } else if (sends_to_block(statement) ||
+                 (stores_to_shared(statement) && is_of_other_block(assignments, statement))) {
         of_[i] = of_sent(i);
       } else if (stores_to_shared(statement)) {
         of_[i] = of_shared_store(assignments, i);
@@ -162,6 +163,7 @@ class Stages {
     for (const Operand& operand : function_.statements[at].operands) {
       if (operand.kind != Operand::Kind::address) add_registers(operand, sent);
     }
+    // Weighed sums have weights in them as well.
     const unsigned made = NumberRoles::power | NumberRoles::top | NumberRoles::quotient;
     return bit_if((origins_at(at, sent) & made) != 0, Stage::combine);
   }

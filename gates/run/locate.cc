@@ -51,6 +51,7 @@ class Search {
     unchecked_ = probes.data();
     if (try_probes(probes, count)) {
       tell_how_it_is_put_together(probes, {});
+      if (!is_module_path(given_.kernel)) place_race(runs_.kernel(), *location_.diagnosis);
       return std::move(location_);
     }
     if (!location_.diagnosis) taken_.settle_variant();
@@ -188,6 +189,7 @@ class Search {
       if (is_sure()) look_for_others(failed, probes, location_);
     }
     const auto& first = diagnosis.first;
+    if (!is_module_path(given_.kernel)) place_race(runs_.kernel(), diagnosis);
     if (first && location_.source.empty()) {
       if (runs_.marked_ptx().empty()) {
         location_.source = source_places(runs_.kernel(), first->stage, first->site);

@@ -89,8 +89,10 @@ void blame_descriptor(const Location& location, Diagnosis& memory) {
 
 bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report,
                   const std::function<bool()>& depends_on_order) {
-  const bool upstream =
-      !memory.first || !have_place(values) || feeds(memory.first->site, values.first->site);
+  // Of what values do not settle, a race says more, wherever it shows.
+  const bool upstream = !memory.first || !have_place(values) ||
+                        feeds(memory.first->site, values.first->site) ||
+                        (memory.cause == Cause::race && !values.sure());
   // What is read in the wrong place may be what nobody wrote: that follows from it.
   const bool reads_unwritten =
       memory.cause == Cause::uninitialised_read || memory.cause == Cause::wrong_stride;

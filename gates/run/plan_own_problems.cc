@@ -53,8 +53,10 @@ void Planner::add_other_modules(bool combines) {
   padded.other_shapes.push_back(shape_text(length_text(2 * side_, 2 * side_)));
   set_d(padded, head_dim_ * 5 / 8);
   for (const std::string& type : other_types(given_)) {
-    // A type that is made ready in shared memory has other rings of buffers there.
-    Probe& probe = add("inputs of " + type, "b=2,h=2,hkv=1," + length_text(br_, 6 * bc_));
+    // A type that is made ready in shared memory has other rings of buffers there; of e4m3 each
+    // head has scales of its own.
+    const std::string heads = type == "e4m3" ? "b=2,h=4,hkv=2," : "b=2,h=2,hkv=1,";
+    Probe& probe = add("inputs of " + type, heads + length_text(br_, 6 * bc_));
     probe.checked = true;
     probe.options.dtype = type;
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "debug/causes/memory_findings.h"
 #include "gates/build/module_catalogue.h"
 #include "gates/build/this_build.h"
 
@@ -80,12 +81,18 @@ std::string lines_text(const Source& source, std::size_t first, std::size_t last
          (last > first ? "-" + std::to_string(last + 1) : "");
 }
 
+/// Lines of a source, counted from 0; both ends included.
+struct Body {
+  const Source* source;
+  std::size_t first, last;
+};
+
 /// A function of the stage's name, defined in words of the vocabulary, where something outside of
-/// it calls it: a stage that stands in a part for other kernels is none of this one. `launched`:
-/// whoever launches the kernel calls it.
-std::optional<std::string> function_place(const std::vector<Source>& sources,
-                                          const std::string& name, bool launched) {
-  std::optional<std::string> place;
+/// it calls it: a stage that stands in a part for other kernels is none of this one.
+std::optional<Body> function_of(const std::vector<Source>& sources, Stage stage) {
+  const std::string name = name_of(stage);
+  const bool launched = stage == Stage::combine;  // whoever launches the kernel calls it
+  std::optional<Body> place;
   bool is_called = launched;
   const auto is_part_of_word = [](char c) { return std::isalnum(c) != 0 || c == '_'; };
   for (const Source& source : sources) {
@@ -97,7 +104,7 @@ std::optional<std::string> function_place(const std::vector<Source>& sources,
       is_called = is_called || !defines;
       if (!defines) continue;
       const std::size_t end = end_of_body(source.lines, i);
-      if (end > i && !place) place = lines_text(source, i, end) + " (" + name + ")";
+      if (end > i && !place) place = Body{&source, i, end};
       i = std::max(i, end);
     }
   }
@@ -109,8 +116,10 @@ std::optional<std::string> function_place(const std::vector<Source>& sources,
 std::vector<std::string> source_places(const std::string& kernel, Stage stage, SiteId site) {
   const std::vector<Source> sources = sources_at_hand(kernel);
   std::vector<std::string> places;
-  if (const auto function = function_place(sources, name_of(stage), stage == Stage::combine))
-    places.push_back(*function);
+  if (const auto function = function_of(sources, stage)) {
+    places.push_back(lines_text(*function->source, function->first, function->last) + " (" +
+                     name_of(stage) + ")");
+  }
   const std::string passed = std::string("site::") + name_of(site) + "(";
   for (const Source& source : sources) {
     const auto& lines = source.lines;
@@ -128,6 +137,35 @@ std::vector<std::string> source_places(const std::string& kernel, Stage stage, S
     break;
   }
   return places;
+}
+
+std::optional<Stage> stage_of_lines(const std::string& kernel,
+                                    const std::vector<std::string>& lines) {
+  const std::vector<Source> sources = sources_at_hand(kernel);
+  std::optional<Stage> stage;
+  for (const std::string& line : lines) {
+    const auto place = place_in_source(line);
+    if (!place) return std::nullopt;
+    const auto number = static_cast<std::size_t>(place->second - 1);
+    std::optional<Stage> own;
+    for (int i = 0; i <= static_cast<int>(Stage::combine); ++i) {
+      const auto function = function_of(sources, static_cast<Stage>(i));
+      if (function && function->source->name == place->first && function->first <= number &&
+          number <= function->last) {
+        own = static_cast<Stage>(i);
+      }
+    }
+    if (!own || (stage && stage != own)) return std::nullopt;
+    stage = own;
+  }
+  return stage;
+}
+
+void place_race(const std::string& kernel, Diagnosis& diagnosis) {
+  if (diagnosis.cause != Cause::race || diagnosis.memory.empty() || !diagnosis.first) return;
+  const CheckReport::Item& race = diagnosis.memory.front();
+  const std::optional<Stage> stage = stage_of_lines(kernel, {race.access_line, race.earlier_line});
+  if (stage) diagnosis.first->stage = *stage;
 }
 
 }  // namespace lanescope

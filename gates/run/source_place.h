@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "debug/causes/diagnose.h"
 #include "reference/site.h"
 
 namespace lanescope {
@@ -12,5 +14,13 @@ namespace lanescope {
 /// before and its own; then the seam that it passes. Empty where there is no source at hand, or no
 /// seam in it.
 std::vector<std::string> source_places(const std::string& kernel, Stage stage, SiteId site);
+
+/// The stage whose function, of its name in the source of `kernel`, has these lines,
+/// "kernels/x.h:12"; nothing where they are of several or of none.
+std::optional<Stage> stage_of_lines(const std::string& kernel,
+                                    const std::vector<std::string>& lines);
+
+/// Whatever lies where two lanes race: where the function of one stage does both, that stage is it.
+void place_race(const std::string& kernel, Diagnosis& diagnosis);
 
 }  // namespace lanescope

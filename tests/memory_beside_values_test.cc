@@ -53,17 +53,24 @@ TEST_CASE(
 TEST_CASE("a tile that nobody wrote is blamed on who reads it, wherever values differ first") {
   Location location;
   location.shown = {SiteId::s, SiteId::m, SiteId::o};
+  std::int64_t reads = 512;
   const auto blamed = [&](SiteId tile, const Divergence& wrong) {
     location.diagnosis = found(Cause::unexplained, wrong);
     Diagnosis memory = found(Cause::uninitialised_read, at(Stage::load, tile));
+    memory.memory.emplace_back();
+    memory.memory[0].finding.count = reads;
+    memory.memory[0].finding.bytes = 16;
     blame_reader(location, memory);
-    CHECK((memory.cause == Cause::stale_operand && !memory.certain));
+    CHECK(memory.cause == (reads > 128 ? Cause::stale_operand : Cause::wrong_source));
+    CHECK_FALSE(memory.certain);
     return std::pair(memory.first->stage, memory.first->site);
   };
   const Divergence s = at(Stage::qk, SiteId::s), m = at(Stage::softmax, SiteId::m),
                    o = at(Stage::pv, SiteId::o);
   CHECK(blamed(SiteId::k_smem, s) == std::pair(Stage::qk, SiteId::s));
   CHECK(blamed(SiteId::k_smem, m) == std::pair(Stage::qk, SiteId::s));
+  CHECK(blamed(SiteId::v_smem, o) == std::pair(Stage::pv, SiteId::o));
+  reads = 24;  // behind the tile's end
   CHECK(blamed(SiteId::v_smem, o) == std::pair(Stage::pv, SiteId::o));
   // A kernel that shows no scores.
   location.shown = {SiteId::m, SiteId::o};

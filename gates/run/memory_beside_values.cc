@@ -68,12 +68,17 @@ void blame_reader(const Location& location, Diagnosis& memory) {
     memory.first->stage = reader;
     memory.first->site = shows;
   }
-  memory.cause = Cause::stale_operand;
+  // A tile has more bytes than that, of whatever kernel.
+  constexpr std::int64_t bytes_of_half_a_tile = 2048;
+  const simt::Finding& read = memory.memory.front().finding;
+  const bool strays = read.count * read.bytes < bytes_of_half_a_tile;
+  memory.cause = strays ? Cause::wrong_source : Cause::stale_operand;
   memory.certain = false;
-  memory.evidence.insert(memory.evidence.begin(),
-                         std::string(name_of(memory.first->stage)) +
-                             " got its tiles whole, yet it reads one that nobody wrote: it "
-                             "takes another buffer than the one that was filled");
+  memory.evidence.insert(
+      memory.evidence.begin(),
+      std::string(name_of(memory.first->stage)) + " got its tiles whole, yet it reads " +
+          (strays ? "a little that nobody wrote: it strays from the tile"
+                  : "one that nobody wrote: it takes another buffer than the one that was filled"));
 }
 
 void blame_descriptor(const Location& location, Diagnosis& memory) {

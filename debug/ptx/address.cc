@@ -116,7 +116,10 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
   };
   switch (space) {
     case Space::shared: {
-      if (address >> rank_shift != 0) return locate_in_cluster(address, bytes, lane);
+      if (address >> rank_shift != static_cast<std::uint64_t>(block_.rank())) {
+        return locate_in_cluster(address, bytes, lane);
+      }
+      address &= shared_offset_bits;
       // The memory checker names what is just outside, and goes on.
       const std::size_t guard = block_.checker() ? simt::guard_bytes : 0;
       if (guard == 0 || address < shared_begin - std::min<std::size_t>(guard, shared_begin) ||
@@ -148,8 +151,8 @@ std::byte* Warp::locate(Space space, std::uint64_t address, std::size_t bytes, i
 
 std::byte* Warp::locate_in_cluster(std::uint64_t address, std::size_t bytes, int lane) {
   Cluster& cluster = block_.cluster();
-  const std::uint64_t rank = (address >> rank_shift) - 1;
-  const std::uint64_t offset = (address & ((1u << rank_shift) - 1)) - shared_begin;
+  const std::uint64_t rank = address >> rank_shift;
+  const std::uint64_t offset = (address & shared_offset_bits) - shared_begin;
   if (rank >= static_cast<std::uint64_t>(cluster.size())) {
     fail(lane, hex(address) + " is no address of a cluster's shared memory",
          FaultKind::illegal_address);
@@ -185,8 +188,8 @@ void Warp::locate(const Instruction& in, std::uint32_t mask, std::size_t bytes,
   // Nearly all accesses: within shared memory, or where the last one was.
   Range range{0, 0, bytes, 0};
   if (in.space == Space::shared) {
-    range = {shared_begin, shared_bytes_, bytes,
-             std::bit_cast<std::uint64_t>(shared_) - shared_begin};
+    const std::uint64_t begin = block_.shared_base();
+    range = {begin, shared_bytes_, bytes, std::bit_cast<std::uint64_t>(shared_) - begin};
   }
   if (in.space == Space::global) range = {area_.begin, area_.end - area_.begin, bytes, 0};
   const std::uint32_t outside =

@@ -156,6 +156,10 @@ class Block final : public simt::AsyncHost {
   simt::Here line_of(std::uint32_t instruction);
   std::byte* shared_memory() const override { return shared_; }
   std::size_t shared_address() const override { return shared_begin; }
+  /// Where its shared memory begins in the cluster's.
+  std::uint64_t shared_base() const {
+    return shared_begin + (static_cast<std::uint64_t>(rank_) << rank_shift);
+  }
   std::string describe_shared(std::size_t offset) const override;
   simt::TensorCoreRule tensor_core() const override { return grid_.tensor_core; }
   bool by_compiler() const override { return program_.of_triton; }

@@ -156,7 +156,7 @@ Place Decoder::source_of(const Operand& operand, Type type) {
       if (bits != 64 && !(bits == 32 && narrow)) {
         fail("an address, where ." + std::string(name_of(type)) + " is taken");
       }
-      return constant(at, bits);
+      return program_.address(space, at, bits);
     }
     default:
       fail("a register or a number is expected");
@@ -202,7 +202,7 @@ void Decoder::address(const Operand& operand) {
       } else if (in.space != space) {
         fail("the variable " + printable(base.name) + " lies in another space");
       }
-      in.s[0] = constant(at, 64);
+      in.s[0] = program_.address(space, at, 64);
       return;
     }
     default:

@@ -79,7 +79,8 @@ NamedTile named_tile(Warp& warp, const Instruction& in, int lane, const MarkedSl
   const auto number = [&](int i) {
     return warp.lanes<std::int32_t>(places[static_cast<std::size_t>(i)])[lane];
   };
-  const std::int64_t begin = std::int64_t{number(1)} - static_cast<std::int64_t>(shared_begin);
+  const std::int64_t begin = static_cast<std::int64_t>(number(1) & shared_offset_bits) -
+                             static_cast<std::int64_t>(shared_begin);
   return {static_cast<SiteId>(in.kind),
           begin,
           slots.rows,

@@ -154,7 +154,6 @@ void decode_isspacep(Decoder& d) {
 /// The address in the shared memory of the block of a rank, s[1], that an own one is in the
 /// block's: of .shared::cluster, or generic.
 Flow map_address(Warp& warp, const Instruction& in, std::uint32_t mask) {
-  constexpr std::uint64_t offset_bits = (1u << rank_shift) - 1;
   for (; mask != 0; mask &= mask - 1) {
     const int lane = std::countr_zero(mask);
     const std::uint32_t rank = warp.lanes<std::uint32_t>(in.s[1])[lane];
@@ -163,14 +162,14 @@ Flow map_address(Warp& warp, const Instruction& in, std::uint32_t mask) {
       warp.fail(lane, "rank " + std::to_string(rank) + " of a cluster of " +
                           (size == 1 ? "one block" : std::to_string(size) + " blocks"));
     }
-    const std::uint64_t above = std::uint64_t{rank + 1} << rank_shift;
+    const std::uint64_t above = std::uint64_t{rank} << rank_shift;
     if (in.wide_address) {
       const std::uint64_t own = warp.lanes<std::uint64_t>(in.s[0])[lane];
-      warp.lanes<std::uint64_t>(in.d)[lane] = (own & (window_mask | offset_bits)) | above;
+      warp.lanes<std::uint64_t>(in.d)[lane] = (own & (window_mask | shared_offset_bits)) | above;
     } else {
       const std::uint32_t own = warp.lanes<std::uint32_t>(in.s[0])[lane];
       warp.lanes<std::uint32_t>(in.d)[lane] =
-          static_cast<std::uint32_t>((own & offset_bits) | above);
+          static_cast<std::uint32_t>((own & shared_offset_bits) | above);
     }
   }
   return Flow::next;
@@ -182,9 +181,8 @@ Flow find_rank(Warp& warp, const Instruction& in, std::uint32_t mask) {
     const int lane = std::countr_zero(mask);
     const std::uint64_t address = in.wide_address ? warp.lanes<std::uint64_t>(in.s[0])[lane]
                                                   : warp.lanes<std::uint32_t>(in.s[0])[lane];
-    const auto above = static_cast<std::uint32_t>((address & ~window_mask) >> rank_shift);
     warp.lanes<std::uint32_t>(in.d)[lane] =
-        above == 0 ? static_cast<std::uint32_t>(warp.block().rank()) : above - 1;
+        static_cast<std::uint32_t>((address & ~window_mask) >> rank_shift);
   }
   return Flow::next;
 }

@@ -148,6 +148,9 @@ struct Program {
   std::size_t register_bytes = 0;    ///< of a warp's register file
   std::vector<std::byte> constants;  ///< that lie in it, 32 lanes of each, from
   Place constants_at = 0;
+  /// Of the constants those that are addresses in shared memory, as in a block of rank 0, and their
+  /// bits.
+  std::vector<std::pair<Place, int>> shared_addresses;
   std::size_t local_bytes = 0;           ///< of a lane
   std::size_t shared_bytes = 0;          ///< of a block's variables; what a launch adds lies behind
   std::vector<SharedRoom> shared_rooms;  ///< of those variables
@@ -188,9 +191,11 @@ std::string source_line(const std::map<int, std::string>& files,
 /// Shared memory begins behind what the system keeps of each block's (CUDA C++ Programming Guide:
 /// 1 KiB since sm_80), so that no variable has the address 0.
 inline constexpr std::uint64_t shared_begin = 1024;
-/// An address in the shared memory of a block of the cluster: its rank + 1 stands above these bits
-/// (PTX ISA, mapa). Without, it is one of the block's own.
+/// Of an address in shared memory, the rank of its block in the cluster stands above these bits, in
+/// the block's own as well (measured on an H200; PTX ISA, mapa). So the start address in a matrix
+/// descriptor has to be cut to its 18 bits.
 inline constexpr int rank_shift = 24;
+inline constexpr std::uint64_t shared_offset_bits = (std::uint64_t{1} << rank_shift) - 1;
 
 /// Where the generic addresses of a window start; host addresses lie below all of them, and are
 /// those of global memory.

@@ -28,6 +28,8 @@ class ProgramBuilder {
   Program& program() { return program_; }
   Place place_of(const Function& function, int reg) const;
   Place constant(std::uint64_t value, int bits);
+  /// The same of an address in a space.
+  Place address(Space space, std::uint64_t value, int bits);
   /// A place that instructions may write and nobody reads.
   Place unread() const { return 0; }
   /// The instruction that a statement of the function becomes.
@@ -72,7 +74,10 @@ class ProgramBuilder {
   std::vector<const Function*> functions_;  ///< the kernel first
   std::map<const Function*, Frame> frames_;
   std::map<std::string, std::uint64_t, std::less<>> shared_;  ///< of the module's variables
+  Place add_constant(std::uint64_t value, int width, std::size_t lanes);
+
   std::map<std::pair<int, std::uint64_t>, Place> constants_;
+  std::map<std::pair<int, std::uint64_t>, Place> shared_addresses_;
 };
 
 }  // namespace lanescope::ptx

@@ -121,15 +121,28 @@ Place ProgramBuilder::constant(std::uint64_t value, int bits) {
   const int width = bits == 1 ? 32 : bits;
   if (width < 64) value &= (std::uint64_t{1} << width) - 1;
   const auto [at, is_new] = constants_.try_emplace({width * (bits == 1 ? -1 : 1), value});
-  if (!is_new) return at->second;
-  const std::size_t begin = program_.constants.size();
-  at->second = program_.constants_at + static_cast<Place>(begin);
-  const auto bytes = static_cast<std::size_t>(width / 8);
-  program_.constants.resize(begin + std::max<std::size_t>(64, bits == 1 ? 4 : 32 * bytes));
-  for (std::size_t lane = 0; lane < (bits == 1 ? 1 : 32); ++lane) {
-    std::memcpy(&program_.constants[begin + lane * bytes], &value, bytes);
+  if (is_new) at->second = add_constant(value, width, bits == 1 ? 1 : 32);
+  return at->second;
+}
+
+Place ProgramBuilder::address(Space space, std::uint64_t value, int bits) {
+  if (space != Space::shared) return constant(value, bits);
+  const auto [at, is_new] = shared_addresses_.try_emplace({bits, value});
+  if (is_new) {
+    at->second = add_constant(value, bits, 32);
+    program_.shared_addresses.emplace_back(at->second, bits);
   }
   return at->second;
+}
+
+Place ProgramBuilder::add_constant(std::uint64_t value, int width, std::size_t lanes) {
+  const std::size_t begin = program_.constants.size();
+  const auto bytes = static_cast<std::size_t>(width / 8);
+  program_.constants.resize(begin + std::max<std::size_t>(64, lanes * bytes));
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    std::memcpy(&program_.constants[begin + lane * bytes], &value, bytes);
+  }
+  return program_.constants_at + static_cast<Place>(begin);
 }
 
 std::uint64_t ProgramBuilder::local_offset(const Function& function, int variable) const {

@@ -23,6 +23,16 @@ Warp::Warp(Block& block, int index)
   registers_ = storage_.data() + (64 - at % 64) % 64;
   std::memcpy(registers_ + program_.constants_at, program_.constants.data(),
               program_.constants.size());
+  const std::uint64_t above = block_.shared_base() - shared_begin;
+  for (const auto& [place, bits] : program_.shared_addresses) {
+    for (int lane = 0; above != 0 && lane < 32; ++lane) {
+      if (bits == 64) {
+        this->lanes<std::uint64_t>(place)[lane] += above;
+      } else {
+        this->lanes<std::uint32_t>(place)[lane] += static_cast<std::uint32_t>(above);
+      }
+    }
+  }
 }
 
 void Warp::begin(std::uint32_t lanes) {

@@ -118,6 +118,26 @@ TEST_CASE("locate's plan: each head dimension, and the shortest rings of tiles")
   CHECK(problem_of(*widest).len_kv >= 6 * 128);
 }
 
+TEST_CASE("locate's plan: the last row of a block sees the first key of a tile, and no more") {
+  for (const int br : {8, 16, 64, 128}) {
+    for (const int bc : {16, 32, 64, 128}) {
+      const Problem problem = problem_of(*find(
+          plan_of(stranger, br, bc), "causal, a diagonal that ends with the first key of a tile"));
+      CHECK(problem.len_q == br);
+      CHECK(problem.visible_keys(br - 1) % bc == 1);
+      CHECK(problem.visible_keys(br - 1) > bc);
+    }
+  }
+}
+
+TEST_CASE("locate's plan: inputs with scales have several heads that share keys, of each its own") {
+  const std::vector<Probe> probes = plan_of("wgmma", 128, 128);
+  const Probe* const probe = find(probes, "inputs of e4m3");
+  REQUIRE(probe);
+  const Problem problem = problem_of(*probe);
+  CHECK((problem.batch > 1 && problem.heads_kv > 1 && problem.heads > problem.heads_kv));
+}
+
 TEST_CASE("locate's plan: tiles of few rows get more of them, and fewer where that is refused") {
   for (const char* const about :
        {"a single tile", "several tiles", "the maximum rises in every tile"}) {

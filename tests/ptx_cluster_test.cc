@@ -201,6 +201,40 @@ TEST_CASE("ptx cluster: a multicast comes behind what other blocks read of the o
   CHECK(twice(descriptor, product + end_of_product + own, 0).found(Kind::race));
 }
 
+// Measured on an H200: block 1 of a cluster has its variables from 0x1000400 on.
+TEST_CASE("ptx cluster: a block's own addresses have its rank, as others have them", "[ptx]") {
+  const Result result = run_cluster(
+      "mapa.shared::cluster.u32 %r2, %r8, %r10; getctarank.shared::cluster.u32 %r3, %r8;\n"
+      "sub.u32 %r2, %r2, %r8; shl.b32 %r3, %r3, 1; add.u32 %r2, %r2, %r3; shr.u32 %r4, %r8, 24;\n"
+      "add.u32 %r2, %r2, %r4; st.global.u32 [%rd1], %r2;\n" +
+          meet,
+      4);
+  CHECK(result.fault.empty());
+  for (std::uint32_t block = 0; block < 4; ++block) CHECK(result.out[128 * block] == 3 * block);
+}
+
+TEST_CASE("ptx cluster: the rank of a block in a matrix descriptor", "[ptx]") {
+  // A product of ones with 8 rows of B without swizzle, whose halves lie side by side.
+  const auto product = [](const std::string& cut) {
+    return "setp.lt.u32 %p2, %r0, 64; @%p2 st.shared.u32 [%r7], %r0;\n"
+           "fence.proxy.async; bar.sync 0;\n" +
+           cut +
+           "cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, 0x1000080000;\n"
+           "mov.u32 %r20, 0x3c003c00; setp.ne.u32 %p3, 0, 0;\n"
+           "wgmma.fence.sync.aligned;\n"
+           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r20, %r20, "
+           "%r20, %r20}, %rd8, %p3, 1, 1, 0;\nwgmma.commit_group.sync.aligned;\n"
+           "wgmma.wait_group.sync.aligned 0;\n" +
+           meet;
+  };
+  const Result right =
+      run_cluster(product("and.b32 %r16, %r8, 0x3ffff; shr.u32 %r16, %r16, 4;\n"), 2);
+  CHECK(right.fault.empty());
+  CHECK_FALSE(right.found(Kind::rank_in_descriptor));
+  CHECK(run_cluster(product("shr.u32 %r16, %r8, 4;\n"), 2).found(Kind::rank_in_descriptor));
+  CHECK_FALSE(run_cluster(product("shr.u32 %r16, %r8, 4;\n"), 1).found(Kind::rank_in_descriptor));
+}
+
 TEST_CASE("ptx cluster: clusters of a cooperative grid wait for each other", "[ptx]") {
   // Each block leaves the index of its neighbour in the cluster, and takes what the block of the
   // same rank in the other cluster left.

@@ -52,6 +52,8 @@ const char* name_of(Kind kind) {
       return "wrong start";
     case Kind::parts_differ:
       return "parts differ";
+    case Kind::rank_in_descriptor:
+      return "rank in a descriptor";
     case Kind::wrong_expect_tx:
       return "wrong expect tx";
     case Kind::unfenced_barrier:
@@ -139,6 +141,10 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::wrong_start:
       return "the matrix descriptor has the layout that the tensor map stored the tile in, but "
              "starts at a place from which the operand does not go on: its start address is wrong";
+    case Kind::rank_in_descriptor:
+      return "in a cluster the shared addresses of a block have its rank above 24 bits: the start "
+             "address in a matrix descriptor is not cut to its 18 (& 0x3FFFF, then >> 4), and the "
+             "rank goes into the leading offset";
     case Kind::parts_differ:
       return "the operand is put together of copies that are no neighbours in the tensor: one of "
              "them brought rows or columns of another place, or its tile's was not copied";

@@ -158,6 +158,7 @@ Cause cause_of(Kind kind) {
     case Kind::late_register_access:
       return Cause::missing_register_fence;
     case Kind::layout_disagrees:
+    case Kind::rank_in_descriptor:
       return Cause::layout_disagrees;
     case Kind::fits_k_major:
     case Kind::fits_mn_major:

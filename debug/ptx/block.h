@@ -70,7 +70,7 @@ class Block final : public simt::AsyncHost {
   std::int64_t index() const { return block_; }
   std::array<std::uint32_t, 3> coordinates() const { return coordinates_; }
   Cluster& cluster() { return cluster_; }
-  int rank() const { return rank_; }
+  int rank() const override { return rank_; }
   int alive() const;  ///< lanes that have not exited
   /// Lanes that exited before the first barrier that the others met at, or until now.
   int left_early() const { return left_early_.value_or(exited()); }

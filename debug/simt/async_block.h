@@ -277,6 +277,7 @@ class AsyncBlock {
                      int rows, const AsyncWork& work);
   bool is_as_copied(const Product& what, std::uint64_t descriptor, bool transposed, int first_row,
                     int rows) const;
+  bool has_rank_in(std::uint64_t descriptor, bool transposed, int first_row, int rows) const;
   bool fits_from_elsewhere(const Product& what, std::uint64_t descriptor, bool transposed,
                            int first_row, int rows) const;
   Kind kind_of_disagreement(const Product& what, std::uint64_t descriptor, bool transposed,

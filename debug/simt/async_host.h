@@ -41,6 +41,8 @@ class AsyncHost {
   virtual std::size_t shared_bytes() const = 0;
   /// The address of the first byte of shared memory, as matrix descriptors have it.
   virtual std::size_t shared_address() const = 0;
+  /// Of the block in its cluster, which stands above the 24 bits of its addresses in shared memory.
+  virtual int rank() const { return 0; }
   /// "k_full[1]", or where it lies.
   virtual std::string describe_shared(std::size_t offset) const = 0;
   virtual TensorCoreRule tensor_core() const = 0;

@@ -35,6 +35,7 @@ enum class Kind : std::uint8_t {
   fits_mn_major,        ///< were its rows
   wrong_start,          ///< started elsewhere in tiles of the tensor, it would
   parts_differ,         ///< each part is how a copy stored it; together they are no tile
+  rank_in_descriptor,   ///< bits of a start address that are none of its offset in the block
   wrong_expect_tx,      ///< a phase of an mbarrier completed before a copy into it
   unfenced_barrier,     ///< a copy completes on an mbarrier that its proxy may not see yet
   barrier_overwritten,  ///< the bytes of an mbarrier

@@ -151,11 +151,35 @@ Kind AsyncBlock::kind_of_disagreement(const Product& what, std::uint64_t descrip
              : Kind::layout_disagrees;
 }
 
+/// Whether a descriptor has the rank of its block behind the 14 bits of its start address, so that
+/// it strays from what was written; without, it does not.
+bool AsyncBlock::has_rank_in(std::uint64_t descriptor, bool transposed, int first_row,
+                             int rows) const {
+  constexpr int rank_bit = 20;  // of an address >> 4
+  const auto rank = static_cast<std::uint64_t>(host_.rank());
+  if (rank == 0 || (descriptor >> rank_bit & rank) != rank) return false;
+  const auto is_whole = [&](std::uint64_t bits) {
+    bool whole = true;
+    for_each_chunk(bits, transposed, first_row, rows, [&](std::size_t address, int, int) {
+      const std::size_t at = address - host_.shared_address();
+      whole = whole && at <= host_.shared_bytes() && at + 16 <= host_.shared_bytes() &&
+              !host_.checker()->is_unwritten(host_.shared_memory() + at, 16);
+    });
+    return whole;
+  };
+  return !is_whole(descriptor) && is_whole(descriptor - (rank << rank_bit));
+}
+
 /// What the memory checker says of the bytes of an operand.
 void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bool transposed,
                                int first_row, int rows, const AsyncWork& work) {
   const MatrixDescriptor matrix(descriptor);
   BlockChecker& checker = *host_.checker();
+  if (has_rank_in(descriptor, transposed, first_row, rows)) {
+    const std::size_t at = matrix.offset(first_row, 0, transposed) - host_.shared_address();
+    checker.add_shared(Kind::rank_in_descriptor, work, false, {}, at, 16);
+    return;
+  }
   Neighbours neighbours(what);
   // Of each copy that brought a part; and the first element that is of another place.
   std::map<std::uint32_t, Neighbours> parts;

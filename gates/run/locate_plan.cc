@@ -64,7 +64,7 @@ void Planner::add_usual() {
            br_ / 2, side_ + 32);
   // The last key that the block's last row sees is the first of a tile. There it weighs most.
   add_causal("causal, a diagonal that ends with the first key of a tile",
-             length_text(br_, br_ + bc_ + 1))
+             length_text(br_, ((br_ + bc_ - 1) / bc_ + 1) * bc_ + 1))
       .options.input = "rising";
   // Where a block has no keys it comes to fewer barriers.
   Probe& keyless = add_causal("causal, rows that see no key", length_text(side_ + 32, side_));

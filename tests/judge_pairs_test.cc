@@ -81,6 +81,22 @@ TEST_CASE("judge terms: rows of V stand in the place of its columns, or at anoth
   CHECK_FALSE(few.is(Cause::wrong_stride, Stage::pv));
 }
 
+TEST_CASE("judge terms: the second head of V begins behind as many rows as Q has", "[terms]") {
+  // Of a problem of 64 keys: key 64 + i of head 1 meets row `first` + i of V.
+  const auto head_at = [](Row first, Row queries) {
+    Followed run = met(Conflict::value_of_other_key, [=](Row row) {
+      const Row key = row % 20;
+      return Pair{weight(row, 64 + key, 64), element("v", first + key, row % 3)};
+    });
+    run.problem.len_kv = 64;
+    run.problem.len_q = queries;
+    run.problem.heads = run.problem.heads_kv = 2;
+    return run;
+  };
+  CHECK(head_at(41, 41).is(Cause::wrong_stride, Stage::load));
+  CHECK_FALSE(head_at(41, 50).is(Cause::wrong_stride, Stage::load));
+}
+
 TEST_CASE("judge terms: rows of Q and maxima that are another's, by which these are", "[terms]") {
   // A score meets a maximum so many rows and keys behind it.
   const auto meets = [](Row row, Row key) {

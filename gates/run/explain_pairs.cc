@@ -70,12 +70,14 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     by_head[weight.key / p_.len_kv].insert(value.row - weight.key);
   }
   std::set<std::int64_t> steps;
-  bool strided = by_head.size() > 1;
+  bool strided = !by_head.empty();
   for (const auto& [head, own] : by_head) {
     strided = strided && head > 0 && own.size() == 1 && *own.begin() % head == 0;
     if (strided) steps.insert(*own.begin() / head);
   }
-  if (strided && steps.size() == 1) {
+  // Of one head alone any number of rows would be one; as many as Q has are no accident.
+  const bool as_queries = strided && *steps.begin() == p_.len_q - p_.len_kv;
+  if (strided && steps.size() == 1 && (by_head.size() > 1 || as_queries)) {
     fault.cause = Cause::wrong_stride;
     fault.stage = Stage::load;
     what = "heads of V are taken to lie at another distance than they do";

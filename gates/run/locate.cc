@@ -88,11 +88,13 @@ class Search {
     return location_.backend == "cuda" && is_module_path(given_.kernel) &&
            !location_.diagnosis->flaws.empty();
   }
-  /// A NaN of a merge, of splits that see no key: so it is where what it takes is no split's.
-  bool may_be_of_no_split() const {
+  /// A NaN of rows that see no key, or of splits that do: so it is where what is divided, or
+  /// merged, was never written.
+  bool may_be_of_nothing() const {
     const Diagnosis& diagnosis = *location_.diagnosis;
-    return diagnosis.cause == Cause::masked_row_unguarded && diagnosis.first &&
-           diagnosis.first->stage == Stage::combine;
+    const bool of_splits = diagnosis.cause == Cause::masked_row_unguarded && diagnosis.first &&
+                           diagnosis.first->stage == Stage::combine;
+    return of_splits || diagnosis.cause == Cause::divided_by_zero;
   }
   /// Each further run of a problem in which it does may take as long.
   bool hangs() const { return location_.diagnosis && location_.diagnosis->cause == Cause::hang; }
@@ -147,7 +149,7 @@ class Search {
       // What the checker does not find in one run that fails, it may in another.
       if (best || (run && taken_.last_failed() && probe.checked)) {
         const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
-                          row_of(location_.diagnosis->cause).may_be_memory || may_be_of_no_split();
+                          row_of(location_.diagnosis->cause).may_be_memory || may_be_of_nothing();
         if ((open || may_be_unwritten()) && check_memory(probe, location_)) return false;
       }
       if (best) {

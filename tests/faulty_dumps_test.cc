@@ -386,6 +386,11 @@ TEST_CASE("locate: lanes wait in vain for those that wait where few have come") 
   CHECK(stage_of_end("block 0: deadlock\n" + load + in_warp) == Stage::pv);
   CHECK(stage_of_end("block 0: deadlock\n" + load + in_warp + of_lane) == Stage::load);
   CHECK(!stage_of_end("block 0: deadlock\n"));
+  // A loop that does not end is of its first stage, wherever lanes are in it.
+  const std::string run = "  warps 0-2 lanes 0-31 run in mul.f32 at x.cu:20 in pv\n",
+                    other = "  warp 3 lanes 0-31 run in fma.rn.f32 at x.cu:17 in qk\n";
+  CHECK(stage_of_end("block 0:\n" + run + other) == Stage::qk);
+  CHECK(stage_of_end("block 0:\n" + other + run) == Stage::qk);
 }
 
 TEST_CASE("locate: a phase that other bytes come in than it expects, though all arrive") {

@@ -270,8 +270,10 @@ class StrangersTest(ProgramTest):
     def test_plain_cuda_kernel_that_never_ends(self):
         hang = self.compile_cuda("hang_cuda", ("++j) {", "j += j != 40) {"))
         found = self.json_of("locate", hang, "--backend", "sim", "--timeout", "1", code=DIVERGED)
-        self.assertEqual((found["stage"], found["cause"]), ("qk", "hang"), found["evidence"])
-        self.assertRegex(found["source"][0], r"hang_cuda\.cu:1[6-9]$")
+        # Wherever in the loop its lanes are.
+        self.assertIn(found["stage"], ("qk", "softmax", "pv"), found["evidence"])
+        self.assertEqual(found["cause"], "hang", found["evidence"])
+        self.assertRegex(found["source"][0], r"hang_cuda\.cu:(1[5-9]|2[0-3])$")
         self.assertTrue(any(re.search(r"warps? \S+ lanes .* run in ", line) for line in found["evidence"]), found["evidence"])
         self.assertLess(len(found["runs"]), 4)  # each takes as long
 

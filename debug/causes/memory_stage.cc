@@ -135,7 +135,9 @@ std::optional<Stage> stage_of_end(const std::string& fault) {
     std::optional<Stage> stage = stage_named_in(place_of_absent(line));
     if (!stage) stage = stage_named_in(line);
     const double share = share_come(line, fault);
-    if (!stage || (of_end && share >= least)) continue;
+    // Lanes of a loop that does not end are anywhere in it: it begins with the first of its stages.
+    const bool begins = share == -2 && of_end && share == least && stage && *stage < *of_end;
+    if (!stage || (of_end && share >= least && !begins)) continue;
     of_end = stage;
     least = share;
   }

@@ -201,6 +201,15 @@ TEST_CASE("ptx cluster: a multicast comes behind what other blocks read of the o
   CHECK(twice(descriptor, product + end_of_product + own, 0).found(Kind::race));
 }
 
+TEST_CASE("ptx cluster: another block uses an mbarrier behind its initialisation", "[ptx]") {
+  const std::string arrive =
+      "mov.u32 %r2, 0; mapa.shared::cluster.u32 %r3, %r9, %r2;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];\n";
+  CHECK(run_cluster(init("256") + meet + arrive + meet, 2).kinds.empty());
+  // The block's own barrier orders the block alone.
+  CHECK(run_cluster(init("256") + arrive + meet, 2).found(Kind::race));
+}
+
 // Measured on an H200: block 1 of a cluster has its variables from 0x1000400 on.
 TEST_CASE("ptx cluster: a block's own addresses have its rank, as others have them", "[ptx]") {
   const Result result = run_cluster(

@@ -42,6 +42,7 @@ void load(Warp& warp, const Instruction& in, const simt::TensorMap& map, const s
     caller.from_outside = &block != &warp.block();
     simt::AsyncBlock& async = block.async();
     simt::MbarrierState& full = async.barrier(first.full->offset, caller);
+    warp.check_initialised(block, full, lane);
     async.load(first.to.offset, map, at, rank, full, caller);
     if (caller.from_outside) {
       warp.check_sent({&block, first.to.offset}, static_cast<std::size_t>(map.box_bytes()), false,
@@ -81,7 +82,9 @@ Destination destination_of(Warp& warp, int lane, Space space, std::uint64_t addr
   }
   simt::Caller caller = warp.caller(lane);
   caller.from_outside = to.block != &warp.block();
-  return {to, &to.block->async().barrier(full.offset, caller), caller};
+  simt::MbarrierState& awaited = to.block->async().barrier(full.offset, caller);
+  warp.check_initialised(*to.block, awaited, lane);
+  return {to, &awaited, caller};
 }
 
 void demand_other_block(Warp& warp, int lane, const Destination& destination) {

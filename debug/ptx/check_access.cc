@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "debug/ptx/block.h"
@@ -68,6 +69,21 @@ void Warp::check_sent(const SharedPlace& to, std::size_t bytes, bool updates, co
       block_.cluster_shadow() ? std::optional(block_.order().send(full)) : std::nullopt;
   enter_cluster(*to.block, updates ? Access::update : Access::write, lane, at, bytes, updates, held,
                 sent);
+}
+
+void Warp::note_initialised(simt::MbarrierState& barrier, int lane) {
+  if (!block_.cluster_shadow()) return;
+  barrier.initialised_by = {true, place_number(), block_.index(), thread(lane)};
+  barrier.initialised_at = block_.time;
+}
+
+void Warp::check_initialised(Block& owner, const simt::MbarrierState& barrier, int lane) {
+  if (&owner == &block_ || !owner.cluster_shadow()) return;
+  const auto& [by, at] = std::tie(barrier.initialised_by, barrier.initialised_at);
+  if (by.place == 0 || block_.order().holds(by.block, at, block_.index())) return;
+  // It uses what the other writes.
+  block_.checker()->add(simt::Kind::race, {false, place_number(), block_.index(), thread(lane)}, by,
+                        simt::shared_region, static_cast<std::int64_t>(barrier.offset), 8);
 }
 
 void Warp::check_operands(const simt::IssuedProduct& product) {

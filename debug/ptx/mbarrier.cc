@@ -26,8 +26,10 @@ simt::MbarrierState& barrier_of(Warp& warp, const Instruction& in, const simt::C
 /// s[1]: the count.
 Flow init(Warp& warp, const Instruction& in, std::uint32_t mask) {
   each_lane(mask, [&](int lane) {
-    warp.block().async().init(warp.shared_offset(in, 8, lane),
-                              warp.lanes<std::uint32_t>(in.s[1])[lane], warp.caller(lane));
+    const std::size_t offset = warp.shared_offset(in, 8, lane);
+    const simt::Caller caller = warp.caller(lane);
+    warp.block().async().init(offset, warp.lanes<std::uint32_t>(in.s[1])[lane], caller);
+    warp.note_initialised(warp.block().async().barrier(offset, caller), lane);
   });
   return Flow::next;
 }
@@ -61,6 +63,7 @@ Flow arrive(Warp& warp, const Instruction& in, std::uint32_t mask) {
     caller.from_outside = place.block != &warp.block();
     simt::AsyncBlock& async = place.block->async();
     simt::MbarrierState& barrier = async.barrier(place.offset, caller);
+    warp.check_initialised(*place.block, barrier, lane);
     tell_cluster(warp, in, barrier, caller);
     if (caller.from_outside) warp.note_arrival_at(*place.block, lane);
     const std::uint32_t phase = barrier.phase;

@@ -20,7 +20,8 @@
 
 namespace lanescope::simt {
 struct IssuedProduct;
-}
+struct MbarrierState;
+}  // namespace lanescope::simt
 
 namespace lanescope::ptx {
 
@@ -201,6 +202,10 @@ class Warp {
   /// The same of a lane's atomic access, which orders in every memory; `old`: what gets what was
   /// there, if anything; `adds`: that goes into what is there afterwards.
   void check_update(Place old, int lane, const std::byte* at, std::size_t bytes, bool adds);
+  /// Who initialises an mbarrier, which other blocks of the cluster use behind that: whether a lane
+  /// of one does.
+  void note_initialised(simt::MbarrierState& barrier, int lane);
+  void check_initialised(Block& owner, const simt::MbarrierState& barrier, int lane);
   /// The same of bytes that a lane puts into shared memory of the cluster, to arrive later.
   /// `updates`: what lies there is changed by them; `full`: the mbarrier that they complete on.
   void check_sent(const SharedPlace& to, std::size_t bytes, bool updates, const void* full,

@@ -47,6 +47,9 @@ struct MbarrierState final : Waitable {
   std::vector<int> waiting;                      ///< threads
   Epoch initialised = 0;
   bool init_fenced = false;
+  /// Of a block of a cluster, who initialised it, and when: others come behind that.
+  Party initialised_by{};
+  std::uint32_t initialised_at = 0;
   int agent = 0;  ///< of the copies that complete on it: its clock is the phase
   std::uint32_t phase_of_copy = 0, phase_waited_for = 0;  ///< counted from 1, the last ones
   Arrival copied{};                                       ///< who issued the last copy

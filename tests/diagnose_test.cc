@@ -269,6 +269,24 @@ TEST_CASE("a copy that its own lane does not wait for races with the others, too
   CHECK(diagnose(report).cause == Cause::wrong_phase);
 }
 
+TEST_CASE("who takes what a copy brings says more of its wait than who writes over it") {
+  CheckReport report;
+  for (const bool write : {true, false}) {
+    CheckReport::Item& item = report.items.emplace_back();
+    item.finding.kind = simt::Kind::missing_wait;
+    item.finding.region = simt::shared_region;
+    item.finding.access = {write, 1, 0, 64};
+    item.finding.earlier = {true, 2, 0, 0};
+    item.region = "shared memory";
+    item.stage = write ? Stage::epilogue : Stage::qk;
+    item.access_line = write ? "k.cu:148 in epilogue" : "k.cu:77 in qk";
+    item.earlier_line = "k.cu:39 in load";
+  }
+  CHECK(diagnose(report).stage() == Stage::qk);
+  report.items.pop_back();
+  CHECK(diagnose(report).stage() == Stage::epilogue);
+}
+
 TEST_CASE("who reads a copy too early gives its place back too early") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

@@ -101,6 +101,17 @@ void put_waits_first(std::vector<CheckReport::Item>& items) {
   if (wait != items.end()) std::rotate(items.begin(), wait, wait + 1);
 }
 
+/// Of a copy that is not waited for, who takes what it brings says more than who writes over it
+/// later, as what goes out through the same memory does.
+void put_takers_first(std::vector<CheckReport::Item>& items) {
+  const CheckReport::Item& first = items.front();
+  if (!is_wait(first) || !first.finding.access.write) return;
+  const auto takes = std::find_if(items.begin(), items.end(), [&](const CheckReport::Item& item) {
+    return is_wait(item) && !item.finding.access.write && item.region == first.region;
+  });
+  if (takes != items.end()) std::rotate(items.begin(), takes, takes + 1);
+}
+
 /// A product that reads a tile in another layout than it was stored in comes to bytes beside it, of
 /// which some may be unwritten.
 void put_layouts_first(std::vector<CheckReport::Item>& items) {
@@ -203,6 +214,7 @@ void put_in_order(const CheckReport& report, std::optional<SiteId> wrong,
   put_races_first(items);
   put_waits_first(items);
   put_layouts_first(items);
+  put_takers_first(items);
   // Who waits for one copy reads what another brings to its place.
   std::stable_partition(items.begin(), items.end(), [](const CheckReport::Item& item) {
     return item.finding.kind == Kind::copies_overlap;

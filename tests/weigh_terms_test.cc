@@ -320,6 +320,11 @@ TEST_CASE("weigh terms: where few keys are no parts, problems of more tell wheth
   };
   CHECK(stage_of(Cause::operand_of_other_row) == Stage::combine);
   CHECK(stage_of(Cause::wrong_source) == Stage::pv);
+  // Parts at maxima of their own: the outputs say that they were added up without their factors.
+  Location parts = by_flaw(Cause::not_rescaled, Stage::combine);
+  parts.diagnosis->certain = false;
+  CHECK(weighed(parts, fault(Cause::incomplete_reduction, Stage::softmax)) ==
+        "combine not_rescaled?");
   // A maximum is a score, and where it is rounded, scores seem to be off.
   const TermJudgement rough = fault(Cause::precision_lost, Stage::qk);
   CHECK(weighed(by_flaw(Cause::precision_lost, Stage::softmax), rough) == "softmax precision_lost");

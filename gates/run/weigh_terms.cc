@@ -47,9 +47,15 @@ const Finding* named_flaw(const Diagnosis& diagnosis) {
   return named == diagnosis.flaws.end() ? nullptr : &*named;
 }
 
+/// Parts that are relative to different maxima: the outputs tell whether they were to be rescaled.
+bool are_of_other_maxima(Cause flaw, Cause terms) {
+  return flaw == Cause::not_rescaled && terms == Cause::incomplete_reduction;
+}
+
 /// Names for what wrong keys, or pairs in the wrong order, come of: the outputs tell which better
 /// than the terms.
 bool are_alike(Cause a, Cause b) {
+  if (are_of_other_maxima(a, b)) return true;
   const bool of_keys = is_mask(a) && (is_mask(b) || b == Cause::contribution_repeated);
   return of_keys || (takes_others(a) && takes_others(b));
 }
@@ -222,6 +228,7 @@ class Contest {
     const bool of_row = standing_.cause == Cause::incomplete_reduction ||
                         (sure && standing_.cause == Cause::stale_operand);
     if (of_row && stage_ == Stage::softmax && fault_.stage == Stage::epilogue) return true;
+    if (are_of_other_maxima(standing_.cause, fault_.cause)) return true;
     // So is a maximum that is rounded.
     const bool of_maximum = sure && named_flaw(standing_) && stage_ == Stage::softmax &&
                             standing_.cause == Cause::precision_lost && fault_.stage == Stage::qk;

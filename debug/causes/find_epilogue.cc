@@ -15,9 +15,7 @@ namespace {
 
 /// What the kernel stored for the log-sum-exp is that of `times` l.
 bool is_in_lse(const Scene& scene, const Scene::Array& m, const Scene::Array& l, int times) {
-  const Dump& dump = scene.dump();
-  const bool stores_lse = !dump.find_site("o_final") || dump.find_site("lse");
-  const Tensor* const lse = stores_lse ? dump.find("lse") : nullptr;
+  const Tensor* const lse = scene.judge().owes_lse() ? scene.dump().find("lse") : nullptr;
   for (reference::Index row = 0; lse && row < l.rows(); ++row) {
     const double want = (m(row) + std::log2(times * l(row))) * ln_2;
     const double got = lse->at(scene.info().first_q_row(scene.place()) + row);
@@ -67,8 +65,9 @@ PartsOfL parts_of_l(const Scene& scene) {
 /// those of some lanes alone, `together(lane, other)` saying which, and `first` stores l.
 template <class Together>
 void try_lanes_together(const Scene& scene, const PartsOfL& parts, const std::string& which,
-                        std::size_t first, const Together& together, const Scene::Array& m,
-                        const std::optional<Scene::Array>& o, const Formulas& fits) {
+                        std::size_t first, const Together& together,
+                        const std::optional<Scene::Array>& m, const std::optional<Scene::Array>& o,
+                        const Formulas& fits) {
   const auto sum_at = [&](reference::Index row, std::size_t lane) {
     const std::vector<double>& own = parts.of_row[static_cast<std::size_t>(row)];
     double sum = 0;
@@ -80,10 +79,10 @@ void try_lanes_together(const Scene& scene, const PartsOfL& parts, const std::st
   const std::string text = "l is put together over " + which + " of the " +
                            std::to_string(parts.count) + " lanes that hold the row";
   if (scene.site() != SiteId::o_final && scene.site() != SiteId::o_partial) {
-    Scene::Array l = 0 * m;
+    Scene::Array l = Scene::Array::Zero(scene.rows(), 1);
     for (reference::Index row = 0; row < l.rows(); ++row) l(row) = sum_at(row, first);
     return fits(Cause::incomplete_reduction, text,
-                scene.site() == SiteId::lse ? (m + log2(l)) * ln_2 : l);
+                scene.site() == SiteId::lse ? (*m + log2(l)) * ln_2 : l);
   }
   if (!o || first != 0) return;
   // A lane divides some columns: whose sum each column has, most of its rows say.
@@ -105,8 +104,8 @@ void try_lanes_together(const Scene& scene, const PartsOfL& parts, const std::st
   fits(Cause::incomplete_reduction, text + ", by which each divides its columns", value, 1);
 }
 
-void try_parts_of_l(const Scene& scene, const Scene::Array& m, const std::optional<Scene::Array>& o,
-                    const Formulas& fits) {
+void try_parts_of_l(const Scene& scene, const std::optional<Scene::Array>& m,
+                    const std::optional<Scene::Array>& o, const Formulas& fits) {
   if (!scene.judge().slots(SiteId::l)->sums_lanes()) return;
   const PartsOfL parts = parts_of_l(scene);
   for (std::size_t some = 1; some < parts.count; some *= 2) {
@@ -158,10 +157,10 @@ void find_epilogue(const Scene& scene, Findings& findings) {
     if (m) {
       fits(Cause::wrong_formula, "o was divided by m", *o * (1 / *m));
       try_repeated_l(scene, *o, *l, *m, findings);
-      try_parts_of_l(scene, *m, o, fits);
+      try_parts_of_l(scene, m, o, fits);
     }
   } else if (scene.site() == SiteId::lse && m) {
-    try_parts_of_l(scene, *m, o, fits);
+    try_parts_of_l(scene, m, o, fits);
     if (o) try_repeated_l(scene, *o, *l, *m, findings);
     try_lse_terms(scene, *m, *l, fits);
     fits(Cause::wrong_formula, "lse holds l", *l);
@@ -173,7 +172,7 @@ void find_epilogue(const Scene& scene, Findings& findings) {
   } else if (scene.site() == SiteId::o_partial && o) {
     try_divisor(scene, *o, *l, false, fits);
   } else if (scene.site() == SiteId::l_partial) {
-    try_parts_of_l(scene, *l, o, fits);
+    try_parts_of_l(scene, m, o, fits);
     fits(Cause::wrong_formula, "l_partial holds log2 l", log2(*l));
     fits(Cause::wrong_formula, "l_partial holds ln l", log2(*l) * ln_2);
     fits(Cause::wrong_formula, "l_partial holds 1 / l", 1 / *l);

@@ -6,6 +6,7 @@
 #include "debug/causes/detectors.h"
 #include "debug/causes/phrases.h"
 #include "debug/judge/compare.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
@@ -47,15 +48,13 @@ bool is_sum_wrong(const Scene& scene) {
 }  // namespace
 
 void find_lost_precision(const Scene& scene, Findings& findings) {
-  double largest = 0, largest_want = 0, spread = 0;
+  double largest = 0, largest_want = 0, smallest_want = reference::infinity;
   int near = 0, above = 0;
   for (Index i = 0; i < scene.want().size(); ++i) {
     const double want = std::abs(scene.want()(i));
-    if (std::isfinite(want)) largest_want = std::max(largest_want, want);
-  }
-  for (Index i = 0; i < scene.want().size(); ++i) {
-    const double distance = std::abs(std::abs(scene.want()(i)) - largest_want);
-    if (std::isfinite(distance)) spread = std::max(spread, distance);
+    if (!std::isfinite(want)) continue;
+    largest_want = std::max(largest_want, want);
+    smallest_want = std::min(smallest_want, want);
   }
   for (const Element& e : scene.elements()) {
     if (!e.wrong || e.unwritten || !std::isfinite(e.got) || !std::isfinite(e.want)) continue;
@@ -76,7 +75,7 @@ void find_lost_precision(const Scene& scene, Findings& findings) {
   finding.evidence = {"the largest error is " + value_text(largest) +
                       " of the value: right but for rounding"};
   // Of numbers that are nearly the same, each is near to what any other should be.
-  if (spread <= 4 * largest * largest_want) {
+  if (largest_want - smallest_want <= 4 * largest * largest_want) {
     finding.explained *= 0.9;
     finding.evidence.emplace_back("all that should stand there is as near to each other");
   }

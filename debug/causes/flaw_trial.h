@@ -6,42 +6,9 @@
 #include <vector>
 
 #include "debug/causes/known_flaws.h"
-#include "debug/causes/scene.h"
+#include "debug/causes/output_rows.h"
 
 namespace lanescope {
-
-/// A value of the outputs.
-struct OutputValue {
-  double got, want, bound;
-  bool unwritten;
-  bool wrong() const;
-};
-
-/// A row of the outputs as the kernel left it.
-struct OutputRow {
-  std::int64_t batch, head, query;
-  std::vector<OutputValue> o;      ///< [d]
-  std::optional<OutputValue> lse;  ///< where the kernel has one
-  /// Columns of some rows that are wrong by most: a flaw that does not explain them is given up.
-  std::vector<std::int64_t> telling = {};
-  int wrong_values = 0;
-  bool wrong() const { return wrong_values > 0; }
-};
-
-/// Rows of some blocks, the one that failed first among them, or of all, wrong ones first. `site`:
-/// of this output alone; none: of both.
-enum class Rows : std::uint8_t { some, all };
-std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site,
-                                   Rows which = Rows::some);
-
-/// The rows held against the right plans of `inputs`, which go another way than the reference.
-std::vector<OutputRow> judged_by(PlanInputs& inputs, std::vector<OutputRow> rows);
-
-/// Whether there are enough wrong values for a flaw to explain.
-bool may_be_explained(const std::vector<OutputRow>& rows);
-
-/// Whether what is wrong says by which of many rules: zeros, infinities and NaN do not.
-bool says_which(const std::vector<OutputRow>& rows);
 
 /// How a flaw fares with the rows.
 struct FlawTrial {

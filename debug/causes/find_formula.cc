@@ -141,7 +141,16 @@ void try_softmax(const Scene& scene, const Formulas& fits) {
     fits(Cause::accumulator_lost,
          "m_prev is -inf, what m starts from: what earlier tiles gave is gone",
          Array::Constant(scene.rows(), 1, -infinity));
-    if (scene.earlier(tile) < 0) try_other_item(scene, fits);
+    if (scene.earlier(tile) < 0) {
+      try_other_item(scene, fits);
+      const auto wrong = std::ranges::find_if(
+          scene.elements(), [](const Element& e) { return e.wrong && std::isfinite(e.got); });
+      if (wrong != scene.elements().end()) {
+        fits(Cause::clamped,
+             "m starts at " + value_text(wrong->got) + ", not at -inf: it never falls below",
+             Array::Constant(scene.rows(), 1, wrong->got));
+      }
+    }
     if (scene.earlier(tile, 2) >= 0) {
       if (const auto older = scene.held(SiteId::m, scene.earlier(tile, 2))) {
         fits(Cause::stale_value, "m_prev is m of two tiles before", *older);

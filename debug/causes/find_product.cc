@@ -155,9 +155,12 @@ void find_shared(const ProductOperand& e, Findings& findings) {
           const double most = e.noise(row, col) + 1e-4 * std::abs(value);
           return std::abs(e.used(row, col) - value) <= most;
         };
+        const bool fits_low = is(low, sum) && is(high, 0), fits_high = is(low, 0) && is(high, sum);
+        const bool is_right = is(low, e.right(row, low)) && is(high, e.right(row, high));
+        if (is_right && (fits_low || fits_high)) continue;  // of masked keys: it tells nothing
         ++pairs;
-        of_low += is(low, sum) && is(high, 0);
-        of_high += is(low, 0) && is(high, sum);
+        of_low += fits_low;
+        of_high += fits_high;
       }
     }
     if (pairs < 16 || 50 * (pairs - of_low - of_high) > pairs) continue;
@@ -166,6 +169,40 @@ void find_shared(const ProductOperand& e, Findings& findings) {
                         " were multiplied with what belongs to one of them: to the first in " +
                         share_text(of_low, pairs) + ", to the second in " +
                         share_text(of_high, pairs)};
+    findings.push_back(finding);
+    return;
+  }
+}
+
+/// Of each row the last numbers that are not 0, or the first, were left out: the loop over the
+/// depth begins or ends beside the keys that the row sees.
+void find_ends(const ProductOperand& e, Findings& findings) {
+  const Index least_rows = 8;
+  for (const bool last : {true, false}) {
+    std::map<Index, Index> rows;  // by how many were left out
+    for (Index row = 0; row < e.used.rows(); ++row) {
+      std::vector<Index> seen;
+      for (Index i = 0; i < e.used.cols(); ++i) {
+        const Index col = last ? e.used.cols() - 1 - i : i;
+        if (std::abs(e.right(row, col)) > 10 * e.noise(row, col)) seen.push_back(col);
+      }
+      if (seen.empty()) continue;
+      const auto is = [&](Index col, double value) {
+        return std::abs(e.used(row, col) - value) <= e.noise(row, col) + 1e-4 * std::abs(value);
+      };
+      const auto kept = std::ranges::find_if_not(seen, [&](Index col) { return is(col, 0); });
+      const bool others_are_right =
+          std::all_of(kept, seen.end(), [&](Index col) { return is(col, e.right(row, col)); });
+      if (!others_are_right) return;
+      ++rows[kept - seen.begin()];
+    }
+    if (rows.size() != 1 || rows.begin()->first == 0 || rows.begin()->second < least_rows) continue;
+    Finding finding{Cause::contribution_missing, 1};
+    const Index count = rows.begin()->first;
+    finding.evidence = {"in the product, of each " + e.outer + " the " +
+                        (last ? "last " : "first ") +
+                        (count > 1 ? std::to_string(count) + " " : "") + "of the " + e.depth +
+                        " that it sees " + (count > 1 ? "are" : "is") + " left out"};
     findings.push_back(finding);
     return;
   }
@@ -264,6 +301,7 @@ void find_product(const Scene& scene, Findings& findings) {
     find_places(operand, findings);
     find_misread(operand, findings);
     find_shared(operand, findings);
+    if (findings.size() == known) find_ends(operand, findings);
     if (findings.size() > known) return;
   }
 }

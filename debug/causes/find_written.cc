@@ -58,14 +58,6 @@ void find_zeros(const Scene& scene, Findings& findings) {
   Finding finding{Cause::written_zero, 0.9 * zeros / telling};
   finding.evidence = {share_text(zeros, telling) +
                       " wrong values are zero: " + extent_text(scene, is_zero)};
-  // What a maximum starts from is no value of before.
-  const bool is_start = scene.site() == SiteId::m_prev && scene.earlier(scene.tile()) < 0;
-  if (is_start && zeros == telling) {
-    finding.cause = Cause::clamped;
-    finding.explained = 1;
-    finding.says_which = true;
-    finding.evidence = {"m starts at 0, not at -inf: it never falls below"};
-  }
   if (scene.first().stage == Stage::load) {
     finding.evidence.push_back("zeros also lie beyond the end: other places may have been loaded");
   }

@@ -96,8 +96,11 @@ const char* explanation_of(const simt::Finding& f) {
       return "two async copies that nothing orders bring different parts to these bytes: their "
              "places in shared memory overlap";
     case Kind::wrong_phase:
-      return "an async copy into these bytes may still be under way: the wait before passed by the "
-             "parity of a phase that was over already, and waited for nothing";
+      return f.earlier.place == 0
+                 ? "nobody wrote these bytes yet: the wait before passed by the parity of a phase "
+                   "that was over already, and waited for nothing"
+                 : "an async copy into these bytes may still be under way: the wait before passed "
+                   "by the parity of a phase that was over already, and waited for nothing";
     case Kind::uninitialised_read:
       return f.region == simt::shared_region ? "nobody wrote these bytes in this block"
                                              : "nobody wrote these bytes before";

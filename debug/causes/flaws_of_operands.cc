@@ -177,20 +177,39 @@ void add_tensors(const DumpInfo& info, Flaws& flaws) {
            plan.q_is_weights = true;
          }});
   }
+}
+
+/// The kernel takes K or V to have as many rows as Q.
+void add_lengths(const DumpInfo& info, Flaws& flaws) {
+  const Problem p = info.problem;
   if (p.len_q == p.len_kv) return;
+  // `whole`: as what describes a tensor has it, which ends there as well.
+  const auto add = [&](const std::string& which, bool whole) {
+    flaws.push_back({whole ? Cause::wrong_source : Cause::wrong_head, Stage::load,
+                     "in which a head of " + which +
+                         " begins where it would if it had as many rows as one of Q" +
+                         (whole ? ", and has no more of them: others are zeros" : ""),
+                     whole, [=](RowPlan& plan) {
+                       // Of the last tile, what is masked is read as well.
+                       const std::int64_t rounded =
+                           (p.len_kv + plan.tile - 1) / plan.tile * plan.tile;
+                       const std::int64_t read = whole ? std::min(p.len_q, rounded) : p.len_kv;
+                       const auto move = [&](std::int64_t& first) {
+                         first = first / p.len_kv * p.len_q;
+                         plan.beyond = plan.beyond || first + read > p.keys();
+                       };
+                       if (which != "V") move(plan.k_first);
+                       if (which != "K") move(plan.v_first);
+                       for (Term& term : plan.terms) {
+                         if (!whole || term.key < p.len_q) continue;
+                         if (which != "V") term.key = -1;
+                         if (which != "K") term.value = -1;
+                       }
+                     }});
+  };
   for (const char* const which : {"K and V", "V", "K"}) {
-    const std::string text = which;
-    flaws.push_back(
-        {Cause::wrong_head, Stage::load,
-         "in which a head of " + text + " begins where it would if it had as many rows as one of Q",
-         0, [=](RowPlan& plan) {
-           const auto move = [&](std::int64_t& first) {
-             first = first / p.len_kv * p.len_q;
-             plan.beyond = plan.beyond || first + p.len_kv > p.keys();
-           };
-           if (text != "V") move(plan.k_first);
-           if (text != "K") move(plan.v_first);
-         }});
+    add(which, false);
+    add(which, true);
   }
 }
 
@@ -275,6 +294,7 @@ void add_flaws_of_operands(const DumpInfo& info, Flaws& flaws) {
   add_heads(info, flaws);
   add_queries(info, flaws);
   add_tensors(info, flaws);
+  add_lengths(info, flaws);
   add_layouts(info, flaws);
   add_packed_rows(info, flaws);
 }

@@ -204,6 +204,8 @@ void add_finite_masks(PlanInputs& inputs, const std::vector<OutputRow>& rows,
   add(", in the tiles of its block", 2, [=](const RowPlan& plan) { return plan.tiles * bc; });
   add(", in the tiles of its block, but for those behind the last", 3,
       [=](const RowPlan& plan) { return std::min(p.len_kv, plan.tiles * bc); });
+  add(", in the tiles of its block, at least one of which it goes through", 3,
+      [=](const RowPlan& plan) { return std::max<std::int64_t>(plan.tiles, 1) * bc; });
 }
 
 }  // namespace

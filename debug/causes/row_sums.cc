@@ -71,7 +71,8 @@ PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
   walk.peak.assign(walk.tiles, -infinity);
   walk.running.assign(walk.tiles, -infinity);
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (std::isfinite(scores[i])) {
+    // What a masked score becomes is no product that is rounded.
+    if (std::isfinite(scores[i]) && !plan.terms[i].is_masked) {
       walk.largest_score = std::max(walk.largest_score, std::abs(scores[i]));
     }
     double& own = walk.peak[walk.tile_of[i]];

@@ -324,6 +324,10 @@ void AsyncBlock::finish() {
   }
   while (land_one()) {
   }
+  if (!host_.checker()) return;
+  for (const auto& [offset, barrier] : barriers_) {
+    if (barrier.bytes == 0) host_.checker()->note_all_bytes_came(offset);
+  }
 }
 
 }  // namespace lanescope::simt

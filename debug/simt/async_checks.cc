@@ -216,6 +216,14 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
   }
 }
 
+void BlockChecker::note_all_bytes_came(std::size_t offset) {
+  for (Finding& finding : found_) {
+    const bool is_its = finding.kind == Kind::wrong_expect_tx &&
+                        finding.offset == static_cast<std::int64_t>(offset);
+    finding.behind_missing_wait = finding.behind_missing_wait || is_its;
+  }
+}
+
 void BlockChecker::add_unfinished(bool arrives, int thread, std::uint32_t place) {
   add(Kind::unfinished_copy, {arrives, place, block_, thread}, {}, nowhere, 0, 0);
 }

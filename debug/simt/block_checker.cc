@@ -36,6 +36,7 @@ void BlockChecker::begin(std::int64_t block) {
   own_copies_.clear();
   misaligned_ = {-1, nullptr};
   issued_.clear();
+  waits_.clear();
   sources_.clear();
   last_copy_place_ = 0;
 }
@@ -83,7 +84,7 @@ void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int
     finding.earlier_passed = passed_[static_cast<std::size_t>(earlier.thread)];
   }
   if (kind == Kind::missing_wait && add_under_way(finding)) return;
-  merge(found_, finding);
+  report(finding);
 }
 
 void BlockChecker::note_misaligned(Access access, const void* address, const void* pc, int thread) {

@@ -121,7 +121,12 @@ class BlockChecker {
   bool is_unwritten(const void* address, std::size_t bytes) const;
   /// Such bytes side by side around `address`, which is one.
   UnwrittenRun unwritten_run(const void* address) const;
-  void report(const Finding& finding) { merge(found_, finding); }
+  /// Notes what was found. Bytes that nobody wrote, read behind a wait that passed by a phase that
+  /// is over, come of that wait.
+  void report(Finding finding);
+  /// An mbarrier of which as many bytes were expected as came, all phases together: a copy that
+  /// missed its phase was issued before that had begun, without a wait for it.
+  void note_all_bytes_came(std::size_t offset);
   /// Who wrote a byte of shared memory last.
   Party writer_of(std::size_t offset) const { return party_of(cells_.at(offset).write, true); }
   /// An access whose address is no multiple of its size.

@@ -30,6 +30,18 @@ bool BlockChecker::add_under_way(Finding& finding) {
   return false;
 }
 
+void BlockChecker::report(Finding finding) {
+  const auto wait = waits_.find({finding.access.thread, any_agent});
+  const bool waited = finding.kind == Kind::uninitialised_read && finding.region == shared_region &&
+                      wait != waits_.end();
+  // It does not wait for who writes them.
+  if (waited && wait->second.in_vain) {
+    finding.kind = Kind::wrong_phase;
+    finding.waited = {false, wait->second.place, block_, finding.access.thread};
+  }
+  merge(found_, finding);
+}
+
 void BlockChecker::note_wait_at(int agent, int thread, std::uint32_t place, bool in_vain,
                                 std::uint32_t phases) {
   waits_[{thread, agent}] = waits_[{thread, any_agent}] = {place, in_vain, phases};

@@ -88,7 +88,8 @@ struct Finding {
   int bytes = 0;            ///< of the access
   std::int64_t count = 0;   ///< instances with the same kind and places, within a warp or not
   UnwrittenRun unwritten = {};  ///< of a read of bytes of shared memory that nobody wrote
-  /// Of a double arrival: a wait was missing in the block before, so that a thread ran ahead.
+  /// Of a double arrival, or a copy that missed its phase: a wait was missing before, so that a
+  /// thread ran ahead.
   bool behind_missing_wait = false;
   Party used = {};    ///< who used what was read of bytes that nobody wrote; place 0: unknown
   Party waited = {};  ///< where the lane had waited for a copy before it; place 0: nowhere

@@ -174,6 +174,20 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
       return all >= 8 && 20 * good >= 19 * all && 2 * all >= std::ssize(found.samples);
     };
     if (fits(tile.taken_as(tile))) continue;  // it goes together as it is
+    const std::vector<Layout> layouts =
+        tile.is_regular() ? layouts_for(tile) : std::vector<Layout>{};
+    // In its own rows, with another swizzle: nothing else is to be chosen.
+    const auto swizzle = std::ranges::find_if(layouts, [&](const Layout& layout) {
+      return layout.mask > 0 && tile.is_swizzled() && !tile.lies_as(layout) &&
+             fits(tile.taken_as(layout));
+    });
+    if (swizzle != layouts.end()) {
+      const bool by_reader = is_writer_wrong(tile, kind, *swizzle) == false;
+      tell(kind, !by_reader, Cause::permuted,
+           " is stored with " + text_of(tile) + ", and taken as if another swizzle had been");
+      if (!by_reader) fault.or_stage = readers[kind];
+      return true;
+    }
     for (int other = 0; other < 3 && kind < 3; ++other) {
       const Placement like = placement(other);
       if (other == kind || !is_odd(kind, other) || !fits(tile.taken_as(like))) continue;
@@ -194,8 +208,7 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
                                      "it lay as ") +
                              names[other] + " does");
     }
-    if (!tile.is_regular()) continue;
-    for (const Layout& layout : layouts_for(tile)) {
+    for (const Layout& layout : layouts) {
       if (tile.lies_as(layout) || !fits(tile.taken_as(layout))) continue;
       const auto by_writer = is_writer_wrong(tile, kind, layout);
       if (!by_writer) return false;

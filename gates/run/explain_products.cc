@@ -106,6 +106,7 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
       });
       fault.cause = by_row && of_rows.size() > 1 ? Cause::wrong_stride : Cause::permuted;
       fault.or_stage = Stage::load;
+      fault.of_columns = true;
       // Columns that change places are each in the place of another that does.
       std::set<std::int64_t> columns[2];
       for (const auto& [x, y] : samples) {

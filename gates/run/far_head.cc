@@ -58,6 +58,14 @@ Problem few_heads(const Problem& one, const Module& module, FarSide side, std::i
   return few;
 }
 
+/// Of blocks that take items by turns, one of the last ones has the last item: so many more of each
+/// grid.
+ptx::LaunchedGrids with_blocks_before(ptx::LaunchedGrids grids) {
+  constexpr std::uint32_t turns = 8;
+  for (auto& blocks : grids.blocks) blocks[0] += turns;
+  return grids;
+}
+
 /// The problem of the rows as the only ones. `square`: as many queries as keys.
 RunOptions near_problem(RunOptions options, const Module& module, FarSide side, bool square) {
   // Some take multiples of a number alone.
@@ -226,12 +234,17 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   }
   const auto run_far = [&](std::int64_t batches) {
     const Problem problem = far_problem(one, module, side, batches);
-    std::optional<FarHead> head =
-        run_last_block(*run, alone, problem, is_plain ? &launched : nullptr);
+    const ptx::LaunchedGrids* ends = is_plain ? &launched : nullptr;
+    std::optional<FarHead> head = run_last_block(*run, alone, problem, ends);
+    const ptx::LaunchedGrids more = with_blocks_before(launched);
+    if (is_plain && head && head->unwritten > 0 && head->unwritten == head->compared) {
+      ends = &more;
+      head = run_last_block(*run, alone, problem, ends);
+    }
     if (!is_plain || !head || head->right() || head->too_long || !head->fault.empty()) return head;
     ptx::RowLines near, far;
     run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, &near);
-    run_last_block(*run, alone, problem, &launched, &far);
+    run_last_block(*run, alone, problem, ends, &far);
     head->lost = lost_lines(near, far);
     return head;
   };

@@ -26,6 +26,7 @@ struct TermFault {
   bool loses_weights = false;  ///< keys are in no sum whose weights were made
   bool of_nothing = false;     ///< what a sum has too much is a one
   bool of_place = false;       ///< a tile lies in another way than it is taken
+  bool of_columns = false;     ///< columns of Q and K are multiplied that are not the same
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
       operand;  ///< Q (0), K (1) or V (2), whose elements are others than they should

@@ -41,6 +41,13 @@ bool writes_over_others(const Diagnosis& diagnosis) {
   return diagnosis.cause == Cause::race && finding.access.write && finding.earlier.write;
 }
 
+/// A race of a read and a write, by lines of their own.
+bool reads_what_is_written(const Diagnosis& diagnosis) {
+  const simt::Finding& finding = diagnosis.memory.front().finding;
+  return diagnosis.cause == Cause::race && finding.earlier.place != 0 &&
+         finding.access.write != finding.earlier.write;
+}
+
 /// The known flaw that gives the outputs and has the cause; null where none has.
 const Finding* named_flaw(const Diagnosis& diagnosis) {
   const auto named = std::ranges::find(diagnosis.flaws, diagnosis.cause, &Finding::cause);
@@ -129,6 +136,14 @@ class Contest {
   bool is_consequence() const {
     if (fault_.cause == standing_.cause && !fault_.of_place) return false;
     if (fault_.of_place && reads_unwritten()) return true;
+    // Who reads too early, or too late, gets what was there before or comes behind: in its place.
+    const bool strays_within = fault_.of_place || fault_.of_columns;
+    if (strays_within && reads_what_is_written(standing_)) return true;
+    // What is read are inputs still, of another place: outputs that go out through the memory of
+    // operands come behind that, and meet it there.
+    const bool meets_outputs =
+        standing_.cause == Cause::operand_overwritten && stage_ == Stage::epilogue;
+    if (meets_outputs && fault_.stage <= Stage::qk && takes_others(fault_.cause)) return true;
     const bool lost = standing_.cause == Cause::out_of_bounds || reads_what_no_kernel_left();
     // A factor that nobody wrote rescales nothing, and a sum has in it what nobody wrote.
     const bool strays = (lost && says_what_lacks(fault_.cause)) ||

@@ -212,6 +212,28 @@ int main() {
         done = self.result_of("exec", program)
         self.assertEqual((done.returncode, done.stdout), (0, "9 9\n"), done.stderr)
 
+    def test_code_of_an_architecture_alone_comes_first(self):
+        """nvcc -arch=sm_90a leaves PTX for sm_90, too: the machine runs what a driver would take."""
+        source, program = self.folder / "specific.cu", self.folder / "specific"
+        source.write_text("""#include <cstdio>
+__managed__ int of_its_own;
+__global__ void tell() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  of_its_own = 1;
+#endif
+}
+int main() {
+  tell<<<1, 1>>>();
+  cudaDeviceSynchronize();
+  std::printf("%d\\n", of_its_own);
+}
+""")
+        code = "-gencode=arch=compute_{0},code=compute_{0}"
+        for flags in [["-arch=sm_90a"], [code.format("90"), code.format("90a")], [code.format("90a"), code.format("90")]]:
+            subprocess.run(["nvcc", "-cudart", "shared", *flags, source, "-o", program], check=True)
+            done = self.result_of("exec", program)
+            self.assertEqual((done.returncode, done.stdout), (0, "1\n"), done.stderr)
+
     def test_units_of_the_gpu(self):
         """The bits that its units give, not those of rounding to nearest."""
         out, _ = self.execute("approximate", code=0)

@@ -15,7 +15,7 @@ namespace {
 
 const std::string registers =
     ".shared .align 16 .b8 sh[64]; .reg .pred %p<4>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 "
-    "%d<16>;\nBEGIN: ";
+    "%d<16>; .reg .b128 %q<4>;\nBEGIN: ";
 
 /// One form of every instruction that runs.
 const char* const executed[] = {
@@ -57,13 +57,15 @@ const char* const executed[] = {
     "ld.global.b32 %r0, [%d0]", "ld.global.nc.b32 %r0, [%d0]", "ldu.global.b32 %r0, [%d0]",
     "st.global.b32 [%d0], %r0",
     "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r0], %r1, [%r2]",
-    "prefetch.global.L2 [%d0]", "prefetchu.L1 [%d0]",
-    "applypriority.global.L2::evict_normal [%d0], 128", "discard.global.L2 [%d0], 128",
-    "createpolicy.fractional.L2::evict_last.b64 %d0, 1.0", "isspacep.shared %p0, %d0",
-    "cvta.to.global.u64 %d0, %d1", "cvt.rn.f32.s32 %r0, %r1", "cvt.pack.sat.s16.s32 %r0, %r1, %r2",
-    "mapa.shared::cluster.u32 %r0, %r1, %r2", "getctarank.shared::cluster.u32 %r0, %r1",
-    "cp.async.ca.shared.global [%r0], [%d0], 16", "cp.async.commit_group", "cp.async.wait_group 0",
-    "cp.async.wait_all", "cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r0], %r1",
+    "ld.global.b128 %q0, [%d0]", "st.shared.b128 [sh], %q3", "mov.b128 %q0, {%d0, %d1}",
+    "mov.b128 {%d0, %d1}, %q0", "mov.b128 %q1, %q0", "prefetch.global.L2 [%d0]",
+    "prefetchu.L1 [%d0]", "applypriority.global.L2::evict_normal [%d0], 128",
+    "discard.global.L2 [%d0], 128", "createpolicy.fractional.L2::evict_last.b64 %d0, 1.0",
+    "isspacep.shared %p0, %d0", "cvta.to.global.u64 %d0, %d1", "cvt.rn.f32.s32 %r0, %r1",
+    "cvt.pack.sat.s16.s32 %r0, %r1, %r2", "mapa.shared::cluster.u32 %r0, %r1, %r2",
+    "getctarank.shared::cluster.u32 %r0, %r1", "cp.async.ca.shared.global [%r0], [%d0], 16",
+    "cp.async.commit_group", "cp.async.wait_group 0", "cp.async.wait_all",
+    "cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r0], %r1",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [%r0], %r1",
     "cp.async.bulk.prefetch.L2.global [%d0], %r1",
     "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%d0, {%r1}], [%r0]",

@@ -184,3 +184,33 @@ TEST_CASE("ptx: damaged text is an error or other PTX, never a crash", "[ptx]") 
   }
   SUCCEED();
 }
+
+TEST_CASE("ptx: a register of 128 bits is one of 64 beside another", "[ptx]") {
+  PtxKernel kernel(ptx_module(R"(
+    .reg .b32 %r<4>; .reg .b64 %rd<8>; .reg .b128 %q<3>, whole; .reg .pred %p;
+    mov.u32 %r0, %tid.x; ld.param.u64 %rd0, [p0]; mul.wide.u32 %rd1, %r0, 32;
+    add.s64 %rd0, %rd0, %rd1;
+    ld.global.b128 %q1, [%rd0];
+    mov.b128 {%rd2, %rd3}, %q1;
+    mov.b128 %q2, {%rd3, %rd2};
+    mov.b128 whole, %q2;
+    setp.lt.u32 %p, %r0, 2;
+    @%p st.global.b128 [%rd0+16], whole;
+    ret;)"));
+  std::vector<std::uint64_t> data;
+  for (std::uint64_t lane = 0; lane < 32; ++lane) {
+    for (const std::uint64_t word :
+         {2 * lane + 1, 2 * lane + 2, std::uint64_t{0}, std::uint64_t{0}})
+      data.push_back(word);
+  }
+  kernel.use(data);
+  kernel.grid.threads[0] = 32;
+  kernel.run({address(data.data()), 0, 0, 0});
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    CHECK(data[4 * lane + 2] == (lane < 2 ? 2 * lane + 2 : 0));
+    CHECK(data[4 * lane + 3] == (lane < 2 ? 2 * lane + 1 : 0));
+  }
+  CHECK_THROWS_WITH(PtxKernel(ptx_module(".reg .b128 %q<2>; .reg .b64 %rd<2>;\n"
+                                         "mov.b128 %q0, %rd0; ret;")),
+                    ContainsSubstring("two halves"));
+}

@@ -12,7 +12,8 @@ namespace {
 
 using Term = RowPlan::Term;
 
-/// Parts of whole tiles, and of as many keys as make all of them the same.
+/// Parts of whole tiles, of as many keys as make all of them the same, and of as many as whoever
+/// splits fixes, the last one shorter.
 std::vector<Splits> splits_of(const DumpInfo& info) {
   std::vector<Splits> all;
   const std::int64_t len = info.problem.len_kv, tiles = (len + info.bc - 1) / info.bc;
@@ -29,6 +30,15 @@ std::vector<Splits> splits_of(const DumpInfo& info) {
       const std::int64_t keys = info.bc / count;
       all.push_back({count, keys, text + " (" + keys_text(keys) + " of each tile)", true});
     }
+  }
+  for (const std::int64_t keys : {64, 128, 256}) {
+    const std::int64_t count = (len + keys - 1) / keys;
+    const bool is_known = std::ranges::any_of(all, [&](const Splits& splits) {
+      return splits.count == count && splits.keys == keys && !splits.by_turns;
+    });
+    if (is_known || count < 2 || count > 16) continue;
+    all.push_back({count, keys,
+                   std::to_string(count) + " splits of the keys (" + keys_text(keys) + " each)"});
   }
   return all;
 }

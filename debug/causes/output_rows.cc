@@ -104,11 +104,15 @@ double tolerance_of_lse(const OutputValue& value, double predicted, double score
 
 bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
 
+const Tensor* stored_lse(const Dump& dump) {
+  const bool is_stored = !dump.find_site("o_final") || dump.find_site("lse");
+  return is_stored ? dump.find("lse") : nullptr;
+}
+
 std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site, Rows which) {
   const DumpInfo& info = scene.info();
   const Tensor* const o = scene.dump().find("o_final");
-  const bool stores_lse = !scene.dump().find_site("o_final") || scene.dump().find_site("lse");
-  const Tensor* const lse = stores_lse ? scene.dump().find("lse") : nullptr;
+  const Tensor* const lse = stored_lse(scene.dump());
   std::vector<OutputRow> rows;
   for (const std::int64_t tile : row_tiles(scene, which)) {
     std::optional<reference::Bounded> want_o, want_lse;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "debug/dump/elf_sections.h"
@@ -139,12 +140,24 @@ std::size_t loaded_bytes(const std::byte* from) {
   return search.bytes;
 }
 
-/// The newest PTX of the container at `at`, which is then behind it; nothing where it holds none.
+/// Whether PTX is for an architecture's own instructions as well ("sm_90a"; PTX ISA, ".target").
+bool is_specific(const std::string& ptx) {
+  constexpr std::string_view directive = ".target";
+  const std::size_t at = ptx.find(directive);
+  const std::string_view line = at == ptx.npos
+                                    ? std::string_view()
+                                    : std::string_view(ptx).substr(at, ptx.find('\n', at) - at);
+  return line.find("sm_90a") != line.npos;
+}
+
+/// The newest PTX of the container at `at`, which is then behind it, and of that for sm_90a before
+/// that for sm_90, as the driver takes it: nvcc -arch=sm_90a leaves both. Nothing where it holds
+/// none.
 std::optional<std::string> take_container(const std::byte*& at) {
   Container container;
   std::memcpy(&container, at, sizeof container);
-  const std::byte* best = nullptr;
-  Entry best_entry{};
+  std::optional<std::string> best;
+  std::uint32_t best_architecture = 0;
   const std::size_t most = loaded_bytes(at);
   if (container.header_bytes < sizeof container || container.header_bytes > most ||
       container.bytes > most - container.header_bytes) {
@@ -160,16 +173,18 @@ std::optional<std::string> take_container(const std::byte*& at) {
         entry.bytes > left - entry.header_bytes) {
       refuse("is damaged");
     }
-    const bool newer = !best || entry.architecture > best_entry.architecture;
-    if (entry.kind == kind_ptx && entry.architecture <= newest_architecture && newer) {
-      best = at + entry.header_bytes;
-      best_entry = entry;
+    const bool fits = entry.kind == kind_ptx && entry.architecture <= newest_architecture;
+    if (fits && (!best || entry.architecture >= best_architecture)) {
+      std::string text = text_of(entry, at + entry.header_bytes);
+      if (!best || entry.architecture > best_architecture || is_specific(text)) {
+        best = std::move(text);
+        best_architecture = entry.architecture;
+      }
     }
     at += entry.header_bytes + entry.bytes;
   }
   at = end;
-  if (!best) return std::nullopt;
-  return text_of(best_entry, best);
+  return best;
 }
 
 bool is_container(const std::byte* at) {

@@ -208,6 +208,10 @@ void decode_access(Decoder& d, bool loads) {
   const int vector = d.modifiers.choose({"v2", "v4", "v8"}, -1);
   d.in.vector = vector < 0 ? 1 : static_cast<std::uint8_t>(2 << vector);
   d.in.type = d.demand_type();
+  if (d.in.type == Type::b128 && d.in.vector == 1) {
+    d.in.type = Type::b64;
+    d.in.vector = 2;
+  }
   if (d.in.type == Type::pred || d.in.type == Type::b128) d.refuse("of this type");
   if (bytes_of(d.in.type) * d.in.vector > 32) d.fail("more than 32 bytes at once");
   d.demand_operands(2, hinted ? 3 : 2);

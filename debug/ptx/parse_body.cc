@@ -90,8 +90,25 @@ void Parser::read_statement() {
     } while (lexer_.accept(','));
   }
   lexer_.expect(';');
+  if (statement.opcode == "mov.b128") return add_halves(std::move(statement));
   function_->statements.push_back(std::move(statement));
   statement_scopes_.push_back(scope_);
+}
+
+/// mov.b128, of registers or {lower, upper} half.
+void Parser::add_halves(Statement statement) {
+  const std::vector<Operand> operands = std::move(statement.operands);
+  for (const Operand& operand : operands) {
+    if (operands.size() != 2 || operand.parts.size() != 2) {
+      lexer_.fail("mov.b128 takes two operands of two halves each");
+    }
+  }
+  statement.opcode = "mov.b64";
+  for (const std::size_t half : {0, 1}) {
+    statement.operands = {operands[0].parts[half], operands[1].parts[half]};
+    function_->statements.push_back(statement);
+    statement_scopes_.push_back(scope_);
+  }
 }
 
 /// Where the code comes from. A function that wraps an instruction says less than where it is
@@ -130,13 +147,14 @@ void Parser::read_marker(const Token& comment) {
 /// .reg .b32 %r<100>, x;
 void Parser::read_registers() {
   const std::string_view word = lexer_.expect_word("a type");
-  const auto type = parse_type(word.substr(1));
-  if (!type || bits_of(*type) > 64) {
-    lexer_.fail("registers of type " + printable(word) + " are not executed");
-  }
+  auto type = parse_type(word.substr(1));
+  if (!type) lexer_.fail("registers of type " + printable(word) + " are not executed");
+  const bool in_pairs = type == Type::b128;
+  if (in_pairs) type = Type::b64;
   do {
     const std::string_view name = lexer_.expect_word("the name of a register");
-    RegisterFamily family{std::string(name), *type, function_->register_count(), 1, false};
+    RegisterFamily family{std::string(name), *type, function_->register_count(), 1, false,
+                          in_pairs};
     if (lexer_.accept('<')) {
       const std::int64_t count = lexer_.expect_integer("a number of registers");
       if (count < 0 || count > most_registers - family.first) {
@@ -146,6 +164,7 @@ void Parser::read_registers() {
       family.numbered = true;
       lexer_.expect('>');
     }
+    if (in_pairs) family.count *= 2;
     if (family.first + family.count > most_registers) {
       lexer_.fail("more than " + std::to_string(most_registers) + " registers");
     }

@@ -59,6 +59,7 @@ int Parser::find_register(std::string_view name) const {
     const RegisterFamily& found = function_->registers[static_cast<std::size_t>(*family)];
     int number = 0;
     std::from_chars(name.data() + end, name.data() + name.size(), number);
+    if (found.in_pairs) number *= 2;
     if (found.numbered && number < found.count) return found.first + number;
   }
   return -1;
@@ -145,7 +146,12 @@ Operand Parser::read_name(std::string_view name) {
   operand.index = find_register(name);
   if (operand.index >= 0) {
     operand.kind = Operand::Kind::reg;
-    return operand;
+    if (!function_->family_of(operand.index).in_pairs) return operand;
+    Operand pair;
+    pair.kind = Operand::Kind::vector;
+    pair.parts = {operand, operand};
+    ++pair.parts[1].index;
+    return pair;
   }
   if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) {
     if (const int base = find_register(name.substr(0, dot)); base >= 0) {

@@ -55,7 +55,8 @@ const RegisterFamily& Function::family_of(int reg) const {
 
 std::string Function::register_name(int reg) const {
   const RegisterFamily& family = family_of(reg);
-  return family.numbered ? family.name + std::to_string(reg - family.first) : family.name;
+  const int number = (reg - family.first) / (family.in_pairs ? 2 : 1);
+  return family.numbered ? family.name + std::to_string(number) : family.name;
 }
 
 Module parse(std::string text, const std::string& name) {

@@ -51,6 +51,7 @@ class Parser {
   void read_marker(const Token& comment);
   int location_of_code(bool wrapped) const;
   void read_registers();
+  void add_halves(Statement statement);
   void read_label(std::string_view name);
   Operand read_operand();
   Operand read_part();

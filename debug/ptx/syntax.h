@@ -26,6 +26,7 @@ struct RegisterFamily {
   int first = 0;  ///< index of its first register
   int count = 1;
   bool numbered = false;  ///< %r0, %r1, ...
+  bool in_pairs = false;  ///< two of 64 bits, side by side, for each of 128
 };
 
 /// A .global, .const, .shared, .local or .param variable.

@@ -170,6 +170,10 @@ std::optional<TermFault> TermJudging::of_outputs() {
     });
   }
   tiles_unmasked_ = more > 0 && 10 * to_end >= 9 * more && within > 0 && wrong_.size() > 2;
+  // What is computed of other rows is not computed of these: no store leads to that.
+  const bool others_are_computed =
+      8 * std::ranges::count_if(wrong_, [&](std::int64_t row) { return lacks_all_scores(row); }) >=
+      std::ssize(wrong_);
   std::map<std::string, std::pair<TermFault, double>> kinds;
   for (const std::int64_t row : wrong_) {
     const Set want = visible(row);
@@ -198,6 +202,10 @@ std::optional<TermFault> TermJudging::of_outputs() {
       } else if (term.row != row && !keys.empty() && visible_as(row, term.row, keys)) {
         is(Cause::operand_of_other_row, Stage::qk,
            "the row of Q is another than the row whose keys are seen");
+        fault.operand = 0;
+      } else if (term.row != row && others_are_computed) {
+        is(Cause::operand_of_other_row, Stage::qk,
+           "rows of Q stand in the place of others, whose scores are never made");
         fault.operand = 0;
       } else if (term.row != row) {
         is(Cause::misplaced, Stage::epilogue, "rows are stored at the place of others");

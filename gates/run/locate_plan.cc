@@ -26,7 +26,7 @@ void Planner::add_usual() {
   // Who decodes takes few queries, or one.
   const auto decoding = [&](Probe& probe, int rows, int keys) {
     if (probe.options.causal) rows = std::max(rows, 4);
-    probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
+    if (rows > 1) probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
     if (!probe.options.causal) one_query(probe, keys);
   };
   square(of_keys("a single tile", rows_, 1), side_);
@@ -160,6 +160,12 @@ void Planner::add_strangers() {
   add_causal("several heads, causal, rows that see no key",
              "h=4,hkv=2," + length_text(2 * side_, side_))
       .other_shapes.push_back(shape_text("h=4," + length_text(2 * side_, side_)));
+  // A module may say another tile than its blocks take.
+  Probe& rows = add("rows of several blocks, however many each takes", length_text(584, bc_));
+  for (const int count : {640, 1024}) {
+    rows.other_shapes.push_back(shape_text(length_text(count, bc_)));
+    rows.other_shapes.push_back(shape_text(length_text(count, count)));
+  }
   // One key more than so many ranges of 64 have alike: where there are as many splits, they leave
   // it to none of them, or have one more.
   for (const int ranges : {3, 6}) {

@@ -1,5 +1,7 @@
 // Memory and copies.
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -31,6 +33,18 @@ bool may_copy(LockedDevice& locked, const void* to, const void* from, std::size_
   return false;
 }
 
+/// Sets bytes to zero. Of a large buffer of the problem the pages go back, which are zeros then and
+/// take no memory until they are written.
+void clear(std::byte* memory, std::size_t bytes) {
+  constexpr std::size_t large = std::size_t{64} << 20, page = 1 << 12;
+  const std::size_t before = (page - std::bit_cast<std::uintptr_t>(memory) % page) % page;
+  const std::size_t whole = bytes > large ? (bytes - before) / page * page : 0;
+  const bool freed = whole > 0 && madvise(memory + before, whole, MADV_REMOVE) == 0;
+  if (!freed) return void(std::memset(memory, 0, bytes));
+  std::memset(memory, 0, before);
+  std::memset(memory + before + whole, 0, bytes - before - whole);
+}
+
 }  // namespace
 
 namespace lanescope::cudart {
@@ -52,7 +66,8 @@ Error fill(void* memory, int value, std::size_t bytes) {
   if (failure() != success) return note(failure());
   if (bytes == 0) return success;
   if (!locked->holds(memory, bytes)) return note(invalid_value);
-  std::memset(memory, value, bytes);
+  value == 0 ? clear(static_cast<std::byte*>(memory), bytes)
+             : void(std::memset(memory, value, bytes));
   locked->note_write(memory, nullptr, bytes);
   return success;
 }

@@ -22,8 +22,9 @@ namespace {
 /// is too narrow with a sign and without.
 std::int64_t beyond(std::int64_t size) { return (std::int64_t{1} << 32) / size + 2; }
 
-/// Heads that any grid has places for: CUDA's have no more than 65535 along y.
-constexpr std::int64_t heads_of_any_grid = 1 << 15;
+/// Heads that any grid has places for: CUDA's have no more than 65535 along y. Whoever takes some
+/// at a time takes a power of two.
+constexpr std::int64_t heads_of_any_grid = 255 << 8;
 
 /// Batches that the heads are shared among, where a stride from one to the next would else be too
 /// large for the kernel's arguments.
@@ -132,7 +133,9 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     poison(buffers.last(3, q_bytes), q_bytes);
     poison(buffers.last(4, one.queries() * 4), one.queries() * 4);
     buffers.poison_partials(head.block);
-    IsolatedRun isolated{far, buffers.memory(), run.request.timeout_seconds};
+    // A block of a few rows is soon done, where it does not go through all items.
+    constexpr double seconds = 4;
+    IsolatedRun isolated{far, buffers.memory(), std::min(run.request.timeout_seconds, seconds)};
     isolated.ends_of = ends_of;
     const SharedFile seen("lookout");
     const auto last = [&](std::size_t buffer, std::int64_t bytes) {

@@ -130,8 +130,10 @@ bool is_narrow_throughout(const std::vector<FarRun>& runs) {
     const bool is_square = run.far.problem.len_q == run.far.problem.len_kv;
     const bool reads_some =
         run.far.sums_hold || (run.side == FarSide::keys && run.far.weighs_values);
+    // Whoever clears O first leaves zeros where nothing is stored.
+    const bool stores_none = run.far.unwritten > 0 || !run.far.weighs_values;
     return !run.far.right() && !reads_some &&
-           (!is_square || !run.far.fault.empty() || run.far.unwritten > 0);
+           (!is_square || !run.far.fault.empty() || stores_none);
   });
 }
 

@@ -49,6 +49,8 @@ void add_flaws_of_subsets(const DumpInfo& info, Flaws& flaws);
 void add_flaws_of_addresses(const DumpInfo& info, Flaws& flaws);
 /// The same flaws of the scores where they are computed once more, for O alone.
 std::vector<Flaw> flaws_of_passes(const std::vector<Flaw>& known);
+/// Which scales the inputs have, of those that have one per head.
+void add_flaws_of_input_scales(const DumpInfo& info, Flaws& flaws);
 /// Types that are too narrow for scores, P or O.
 void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.

@@ -146,6 +146,7 @@ std::vector<Flaw> known_flaws(const DumpInfo& info) {
   add_flaws_of_splits(info, flaws);
   add_flaws_of_outputs(info, flaws);
   add_flaws_of_addresses(info, flaws);
+  add_flaws_of_input_scales(info, flaws);
   add_flaws_of_rounding(info, flaws);
   return flaws;
 }

@@ -84,7 +84,7 @@ PlannedRow PlanInputs::carry_out_by_lanes(const RowPlan& plan) {
     for (std::size_t lane = 0; lane < count; ++lane) all[first_of(lane, lanes.of_sum)] += l[lane];
     for (std::size_t lane = 0; lane < count; ++lane) l[lane] = all[first_of(lane, lanes.of_sum)];
   }
-  const double v_scale = scale_of(inputs_.v_scale, plan.v_first, problem().len_kv);
+  const double v_scale = v_scale_of(plan);
   for (std::size_t col = 0; col < d; ++col) {
     const double divisor = l[lane_of(col)], factor = divisor == 0 ? 0 : v_scale / divisor;
     row.o[col] *= factor;

@@ -39,9 +39,23 @@ void PlanInputs::read_row(const Tensor& tensor, ElementType type, std::int64_t r
   }
 }
 
-double PlanInputs::scale_of(const Tensor& scale, std::int64_t first_row,
-                            std::int64_t rows_per_head) const {
-  return inputs_.scaled() && first_row >= 0 ? scale.at(first_row / rows_per_head) : 1;
+double PlanInputs::scale_of(const InputScale& scale, std::int64_t own_head) const {
+  const Tensor& scales = scale.of == InputTensor::q   ? inputs_.q_scale
+                         : scale.of == InputTensor::k ? inputs_.k_scale
+                                                      : inputs_.v_scale;
+  const std::int64_t head = scale.head >= 0 ? scale.head : own_head;
+  if (!inputs_.scaled() || head < 0 || head >= scales.size()) return 1;
+  return std::pow(scales.at(head), scale.power);
+}
+
+double PlanInputs::q_scale_of(const RowPlan& plan) const {
+  return scale_of(plan.q_scale, plan.q_row < 0 ? -1 : plan.q_row / problem().len_q);
+}
+double PlanInputs::k_scale_of(const RowPlan& plan) const {
+  return scale_of(plan.k_scale, plan.k_first < 0 ? -1 : plan.k_first / problem().len_kv);
+}
+double PlanInputs::v_scale_of(const RowPlan& plan) const {
+  return scale_of(plan.v_scale, plan.v_first < 0 ? -1 : plan.v_first / problem().len_kv);
 }
 
 const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementType type,
@@ -170,8 +184,7 @@ std::vector<double> added_over(std::int64_t bits, const std::vector<double>& sco
 }  // namespace
 
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
-  const double scale = plan.scale * scale_of(inputs_.q_scale, plan.q_row, problem().len_q) *
-                       scale_of(inputs_.k_scale, plan.k_first, problem().len_kv);
+  const double scale = plan.scale * q_scale_of(plan) * k_scale_of(plan);
   const bool as_they_are =
       !plan.dot_kept && !plan.q_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 &&
       !plan.q_from && !plan.q_is_weights && !plan.k_from && !plan.q_exchanged &&

@@ -172,7 +172,7 @@ PlannedRow PlanInputs::carry_out(const RowPlan& plan, const std::vector<std::int
     std::fill(std::begin(divisor), std::end(divisor), sum);
   }
   add_values(plan, sums, from, row);
-  const double v_scale = scale_of(inputs_.v_scale, plan.v_first, problem().len_kv);
+  const double v_scale = v_scale_of(plan);
   for (std::size_t i = 0; i < from.size(); ++i) {
     const double own = divisor[from[i] < 0 ? 0 : from[i] / 2 % 4];
     const bool takes_none = own == 0 && row.magnitude[i] == 0;

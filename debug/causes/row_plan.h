@@ -22,7 +22,8 @@ struct RowPlan {
   InputTensor q_is = InputTensor::q;      ///< the tensor that the row of Q is taken from
   ElementType q_type{}, k_type{}, v_type{}, o_type{};  ///< as which the bits are read, or written
   double scale = 1;                                    ///< of q·k, for scores of base e
-  double cap = 0;                                      ///< scores are cap·tanh(s / cap); 0: none
+  InputScale q_scale{InputTensor::q}, k_scale{InputTensor::k}, v_scale{InputTensor::v};
+  double cap = 0;         ///< scores are cap·tanh(s / cap); 0: none
   double tile_scale = 1;  ///< scores of the tiles `in_tiles` have this factor besides
   double sink = 0;        ///< what l has besides, times e^−m
   /// The operand's heads are read as [d, length], not as [length, d].
@@ -167,7 +168,11 @@ class PlanInputs {
   std::vector<double> query_of(const RowPlan& plan);
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
   const std::vector<double>& value_of_term(const RowPlan& plan, const RowPlan::Term& term);
-  double scale_of(const Tensor& scale, std::int64_t first_row, std::int64_t rows_per_head) const;
+  /// Of a head, counted over batches; 1 without scales, or where there is no such head.
+  double scale_of(const InputScale& scale, std::int64_t own_head) const;
+  double q_scale_of(const RowPlan& plan) const;
+  double k_scale_of(const RowPlan& plan) const;
+  double v_scale_of(const RowPlan& plan) const;
   std::vector<double> weights_over(const RowPlan& plan, std::vector<double> q,
                                    const std::vector<double>& scores) const;
   /// q·k of rows as they are, which are not computed again.

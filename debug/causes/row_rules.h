@@ -140,6 +140,14 @@ struct LaneReductions {
 /// An input of attention, as where a row is taken from.
 enum class InputTensor : std::uint8_t { q, k, v };
 
+/// The scale that an input of e4m3 has per head: of which input, to which power, and of which head,
+/// counted over batches; −1: of its own.
+struct InputScale {
+  InputTensor of;
+  double power = 1;
+  std::int64_t head = -1;
+};
+
 /// From where in a tile an element at (row, column) of it is taken; outside of it there are zeros.
 struct ElementPlace {
   std::int64_t row, col;

@@ -46,7 +46,9 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
         what = "keys count again in the place of others, whose scores were never made";
         return;
       }
-      fault.cause = adds_itself(found) ? Cause::incomplete_reduction : Cause::contribution_repeated;
+      // A tile that comes twice is in O twice as well.
+      fault.cause = adds_itself(found) && !found.output_keys_twice ? Cause::incomplete_reduction
+                                                                   : Cause::contribution_repeated;
       fault.stage = Stage::softmax;
       what = "weights of keys that l has in it are added to it again";
       // Numbers that are none are as far above themselves as a maximum.

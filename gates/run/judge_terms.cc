@@ -80,6 +80,7 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
                  [&](std::int64_t row) { return is_wrong_.contains(row); });
     best->sums_too = sums_too;
     best->outputs_too = rows.contains(Conflict::output_of_other_unit);
+    best->output_keys_twice = rows.contains(Conflict::output_key_twice);
     for (const std::int64_t meeting : which[conflict]) add(all_.meetings.at(meeting), *best);
   }
   return best;

@@ -41,8 +41,9 @@ class TermJudging : public TermRows {
     }
     std::vector<std::int64_t> rows;  ///< wrong ones that have it
     const Provenance::Meeting* first = nullptr;
-    bool sums_too = false;     ///< weights of other rows are summed up as well
-    bool outputs_too = false;  ///< P·V of other units is added up as well
+    bool sums_too = false;           ///< weights of other rows are summed up as well
+    bool outputs_too = false;        ///< P·V of other units is added up as well
+    bool output_keys_twice = false;  ///< P·V of keys that O has is added to it as well
   };
 
   /// The first on the way that wrong rows have and right ones do not.

@@ -289,12 +289,15 @@ class Stages {
         if (before == 0) open.push_back(i);
         if (waited && statement.operands.size() > 1) turns.push_back(i);
       } else if (of_[i] != 0) {
-        before = of_[i];
+        // What gives a place back is over: a barrier behind it lets something else begin.
+        const bool releases =
+            base == "mbarrier" && statement.opcode.find(".arrive") != std::string::npos;
+        before = releases ? 0 : of_[i];
         waited = base == "mbarrier" && statement.opcode.find("wait") != std::string::npos;
-        if (before != bit_of(Stage::load)) {
-          for (const std::size_t turn : std::exchange(turns, {})) of_[turn] = before;
+        if (of_[i] != bit_of(Stage::load)) {
+          for (const std::size_t turn : std::exchange(turns, {})) of_[turn] = of_[i];
         }
-        for (const std::size_t barrier : std::exchange(open, {})) of_[barrier] = before;
+        for (const std::size_t barrier : std::exchange(open, {})) of_[barrier] = of_[i];
       }
     }
   }

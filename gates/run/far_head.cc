@@ -105,7 +105,6 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
   const Problem& one = run.request.problem;
   FarHead head;
   head.problem = problem;
-  head.combines = module.combines;
   const std::int64_t blocks =
       problem.batch * problem.heads * ((problem.len_q + module.br - 1) / module.br);
   head.block = blocks - 1;

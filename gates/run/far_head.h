@@ -27,7 +27,6 @@ struct FarHead {
   std::int64_t block = 0;                                   ///< the rows'
   std::int64_t compared = 0, differing = 0, unwritten = 0;  ///< elements of its outputs
   std::int64_t unwritten_partials = 0;                      ///< of its splits
-  bool combines = false;                                    ///< a pass puts splits together
   bool sums_hold = false;       ///< the log-sum-exps are right: the scores are, too
   bool weighs_values = false;   ///< O is not 0, which is all that lies before the last rows of V
   std::optional<SiteId> first;  ///< the output that differs first

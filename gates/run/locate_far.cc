@@ -38,19 +38,16 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
   const bool of_partials = far.unwritten_partials > 0;
   const bool of_values = of_keys && far.sums_hold;
   const bool of_scores = of_keys && !far.sums_hold && far.weighs_values;
-  // Of rows that are stored, with the right sums, O is put together of other partials.
-  const bool of_merge = !of_keys && !of_partials && far.combines && far.fault.empty() &&
-                        far.sums_hold && far.unwritten == 0;
-  at.site = of_values                 ? SiteId::v_smem
-            : of_keys                 ? SiteId::k_smem
-            : of_partials || of_merge ? SiteId::o_partial
-                                      : far.first.value_or(SiteId::o_final);
+  at.site = of_values     ? SiteId::v_smem
+            : of_keys     ? SiteId::k_smem
+            : of_partials ? SiteId::o_partial
+                          : far.first.value_or(SiteId::o_final);
   // Of Q, O and the log-sum-exp, the lines that do not come to their rows tell which.
   const bool of_queries = !of_keys && !of_partials && !far.lost[0].empty();
   const bool stored =
       !of_keys && !of_queries && (of_partials || (far.fault.empty() && far.unwritten > 0));
   if (of_queries) at.site = SiteId::q_smem;
-  at.stage = of_merge ? Stage::combine : stored ? Stage::epilogue : Stage::load;
+  at.stage = stored ? Stage::epilogue : Stage::load;
   at.got = far.got;
   at.want = far.want;
   diagnosis.first = at;
@@ -69,9 +66,6 @@ Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
       : of_partials ? std::to_string(far.unwritten_partials) +
                           " values of the last block's partials were never written: the index is "
                           "into them"
-      : of_merge
-          ? "the log-sum-exps are right, and O is stored: the index is into the partials of O, "
-            "where they are put together"
       : stored ? "the index is into O or the log-sum-exp"
                : "it is wrong with few keys, too: the index is into Q, O, the log-sum-exp or the "
                  "partials");

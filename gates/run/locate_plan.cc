@@ -94,8 +94,17 @@ void Planner::add_usual() {
     group.other_shapes.push_back(shape_text(heads + length_text(rows_ + 9, side_ + 37)));
   }
   group.other_shapes.push_back(shape_text("h=4,hkv=2," + length_text(2 * side_, 2 * side_)));
+  // Of three heads that share keys, whose rows lie in one tile, the third tile ends with query
+  // br - 1, whose last key is the first of a tile of keys.
+  if (br_ > 1) {
+    const int keys = rounded_up(br_, bc_) + 2;
+    add_causal("causal, shared keys of which the last one of a block is the first of a tile",
+               "h=3,hkv=1," + length_text(br_ + 1, keys))
+        .options.input = "rising";
+  }
   // Sums overflow in few rows, whose warps tell others of it where m follows for several at once.
-  Probe& large = square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_);
+  // In more tiles than rings hold, what is used once more then may be gone.
+  Probe& large = square(of_keys("large scores", rounded_up(64, br_), 6), 3 * side_);
   large.options.input = "large";
   large.checked = true;
   // A maximum that starts at 0 stays there.

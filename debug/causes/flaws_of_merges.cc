@@ -67,6 +67,12 @@ void add_powers(const Splits& splits, Flaws& flaws) {
       {Cause::wrong_base,
        "log-sum-exps are m in base 2 and ln l, their weights powers of 2",
        {1, 1, ln2 - 1, ln2 - 1}},
+      {Cause::wrong_base,
+       "log-sum-exps are natural, their weights powers of 2",
+       {ln2, ln2, ln2 - 1, ln2 - 1}},
+      {Cause::wrong_base,
+       "log-sum-exps are in base 2, their weights powers of e",
+       {log2e, log2e, log2e - 1, log2e - 1}},
       {Cause::weighted_by_sum, "O, not divided by l, are weighted by l too", {1, 1, 1}},
       {Cause::normalised_twice, "O are divided by their l, and weighted without it", {1, 1, -1}},
   };

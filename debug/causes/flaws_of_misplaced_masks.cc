@@ -134,7 +134,7 @@ void add_reversed_masks(const DumpInfo& info, Flaws& flaws) {
 void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
   const Problem p = info.problem;
   if (!p.causal) return;
-  const std::int64_t corner = p.len_kv - p.len_q, br = info.br;
+  const std::int64_t corner = p.len_kv - p.len_q, br = info.br, bc = info.bc;
   const auto add = [&](const std::string& text, int choices, const auto& number) {
     flaws.push_back({Cause::mask_misaligned, Stage::qk,
                      "whose causal mask takes query i for " + text, choices, [=](RowPlan& plan) {
@@ -169,6 +169,17 @@ void add_masks_of_other_queries(const DumpInfo& info, Flaws& flaws) {
   };
   add_packed("its row among those of its group of heads, i * group + head",
              [=](const RowPlan& plan) { return plan.query * group + plan.head % group; });
+  // Where tiles end as they should, for the last query of a block of such rows, or pairs of them.
+  for (const std::int64_t size : {bc, 2 * bc}) {
+    add_packed("its row among those of its group of heads, i * group + head, in the tiles of " +
+                   keys_text(size) + " that its block sees",
+               [=](const RowPlan& plan) {
+                 const std::int64_t row = plan.query * group + plan.head % group,
+                                    last = std::min((row / br * br + br - 1) / group, p.len_q - 1),
+                                    seen = std::max<std::int64_t>(last + 1 + corner, 0);
+                 return std::min(row, rounded_up(seen, size) - 1 - corner);
+               });
+  }
   add_packed("its row among those of its group of heads, head * len_q + i",
              [=](const RowPlan& plan) { return plan.head % group * p.len_q + plan.query; });
   add_packed("i / group", [=](const RowPlan& plan) { return plan.query / group; });

@@ -103,8 +103,7 @@ void Planner::add_usual() {
         .options.input = "rising";
   }
   // Sums overflow in few rows, whose warps tell others of it where m follows for several at once.
-  // In more tiles than rings hold, what is used once more then may be gone.
-  Probe& large = square(of_keys("large scores", rounded_up(64, br_), 6), 3 * side_);
+  Probe& large = square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_);
   large.options.input = "large";
   large.checked = true;
   // A maximum that starts at 0 stays there.
@@ -127,6 +126,12 @@ void Planner::add_usual() {
   // A number of tiles that none divides: who gives out so many to each of several leaves some.
   square(of_keys("more tiles than rings of buffers hold", rows_, 11), rounded_up(11 * bc_, br_))
       .checked = true;
+  // What is used once more where sums overflow may be gone by then.
+  Probe& late =
+      square(of_keys("large scores, more tiles than rings of buffers hold", rounded_up(64, br_), 6),
+             rounded_up(6 * bc_, br_));
+  late.options.input = "large";
+  late.checked = true;
   add_causal("causal, the maximum rises in every tile", length_text(2 * side_ + 1, 2 * side_ + 1))
       .options.input = "rising";
   // What blocks of several heads and rows leave each other, where keys are given out to several;

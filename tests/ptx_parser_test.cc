@@ -210,7 +210,9 @@ TEST_CASE("ptx: a register of 128 bits is one of 64 beside another", "[ptx]") {
     CHECK(data[4 * lane + 2] == (lane < 2 ? 2 * lane + 2 : 0));
     CHECK(data[4 * lane + 3] == (lane < 2 ? 2 * lane + 1 : 0));
   }
-  CHECK_THROWS_WITH(PtxKernel(ptx_module(".reg .b128 %q<2>; .reg .b64 %rd<2>;\n"
-                                         "mov.b128 %q0, %rd0; ret;")),
-                    ContainsSubstring("two halves"));
+  for (const std::string operands : {"", " %q0", " %q0, %rd0", " %q0, [%rd0]"}) {
+    CHECK_THAT(
+        error_of(ptx_module(".reg .b128 %q<2>; .reg .b64 %rd<2>;\nmov.b128" + operands + "; ret;")),
+        ContainsSubstring("two halves"));
+  }
 }

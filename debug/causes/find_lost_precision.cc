@@ -31,7 +31,7 @@ bool is_sum_wrong(const Scene& scene) {
   const DumpInfo& info = scene.info();
   const Dump& dump = scene.dump();
   const Tensor* const lse = dump.find("lse");
-  if (!lse || !scene.judge().owes_lse()) return false;
+  if (!lse || !owes_lse(scene.dump())) return false;
   bool wrong = false;
   const std::int64_t row_tile = scene.block() / info.splits;
   const std::int64_t from = info.first_q_row(info.place(row_tile * info.splits));

@@ -218,7 +218,7 @@ bool FlawContest::are_others(const std::vector<PlannedRow>& one,
         return true;
       }
     }
-    if (stored_lse(dump_) && one[row].lse != other[row].lse &&
+    if (owes_lse(dump_) && one[row].lse != other[row].lse &&
         is_other(one[row].lse, other[row].lse, 0x1p-6 * (1 + std::abs(other[row].lse)))) {
       return true;
     }

@@ -191,9 +191,8 @@ void add_lengths(const DumpInfo& info, Flaws& flaws) {
                          (whole ? ", and has no more of them: others are zeros" : ""),
                      whole, [=](RowPlan& plan) {
                        // Of the last tile, what is masked is read as well.
-                       const std::int64_t rounded =
-                           (p.len_kv + plan.tile - 1) / plan.tile * plan.tile;
-                       const std::int64_t read = whole ? std::min(p.len_q, rounded) : p.len_kv;
+                       const std::int64_t read =
+                           whole ? std::min(p.len_q, rounded_up(p.len_kv, plan.tile)) : p.len_kv;
                        const auto move = [&](std::int64_t& first) {
                          first = first / p.len_kv * p.len_q;
                          plan.beyond = plan.beyond || first + read > p.keys();

@@ -104,15 +104,10 @@ double tolerance_of_lse(const OutputValue& value, double predicted, double score
 
 bool OutputValue::wrong() const { return unwritten || !compare(got, want, bound).holds; }
 
-const Tensor* stored_lse(const Dump& dump) {
-  const bool is_stored = !dump.find_site("o_final") || dump.find_site("lse");
-  return is_stored ? dump.find("lse") : nullptr;
-}
-
 std::vector<OutputRow> output_rows(const Scene& scene, std::optional<SiteId> site, Rows which) {
   const DumpInfo& info = scene.info();
   const Tensor* const o = scene.dump().find("o_final");
-  const Tensor* const lse = stored_lse(scene.dump());
+  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
   std::vector<OutputRow> rows;
   for (const std::int64_t tile : row_tiles(scene, which)) {
     std::optional<reference::Bounded> want_o, want_lse;

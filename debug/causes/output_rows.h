@@ -29,9 +29,6 @@ struct OutputRow {
   static constexpr int fewest_decisive = 8;
 };
 
-/// The log-sum-exps of a dump; null where the kernel has none.
-const Tensor* stored_lse(const Dump& dump);
-
 /// Rows of some blocks, the one that failed first among them, or of all, wrong ones first. `site`:
 /// of this output alone; none: of both.
 enum class Rows : std::uint8_t { some, all };

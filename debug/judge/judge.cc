@@ -130,10 +130,11 @@ reference::OnlineBlock Judge::reference_of(std::int64_t block) const {
 }
 
 bool Judge::lacks_outputs() const {
-  return stores_outputs(gate_) && !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse()));
+  return stores_outputs(gate_) &&
+         !(dump_.find("o_final") && (dump_.find("lse") || !owes_lse(dump_)));
 }
 
-bool Judge::owes_lse() const { return !dump_.find_site("o_final") || dump_.find_site("lse"); }
+bool owes_lse(const Dump& dump) { return !dump.find_site("o_final") || dump.find_site("lse"); }
 
 const SiteSlots* Judge::slots(SiteId id) const {
   const std::optional<SiteSlots>& found = slots_[static_cast<std::size_t>(id)];

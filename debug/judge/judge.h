@@ -20,6 +20,9 @@ struct RowTileVerdict {
   std::vector<RowError> rows;             ///< of the gate's result, every query row
 };
 
+/// Whether the kernel of a dump writes a log-sum-exp: one that writes none says so in its table.
+bool owes_lse(const Dump& dump);
+
 /// What the judges of all blocks share: how the dump's gate, kernel and types are to be judged.
 class Judge {
  public:
@@ -55,8 +58,6 @@ class Judge {
   const std::vector<SiteId>& foreign_sites() const { return foreign_sites_; }
   /// Whether the gate owes outputs and the dump lacks one.
   bool lacks_outputs() const;
-  /// Whether the kernel writes a log-sum-exp: one that writes none says so in its table.
-  bool owes_lse() const;
   /// The stage that makes the outputs.
   Stage last_stage() const { return last_stage_; }
 

@@ -98,10 +98,11 @@ void Parser::read_statement() {
 /// mov.b128, of registers or {lower, upper} half.
 void Parser::add_halves(Statement statement) {
   const std::vector<Operand> operands = std::move(statement.operands);
-  for (const Operand& operand : operands) {
-    if (operands.size() != 2 || operand.parts.size() != 2) {
-      lexer_.fail("mov.b128 takes two operands of two halves each");
-    }
+  const auto has_halves = [](const Operand& operand) {
+    return operand.kind == Operand::Kind::vector && operand.parts.size() == 2;
+  };
+  if (operands.size() != 2 || !std::ranges::all_of(operands, has_halves)) {
+    lexer_.fail("mov.b128 takes two operands of two halves each");
   }
   statement.opcode = "mov.b64";
   for (const std::size_t half : {0, 1}) {

@@ -182,10 +182,10 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
              fits(tile.taken_as(layout));
     });
     if (swizzle != layouts.end()) {
-      const bool by_reader = is_writer_wrong(tile, kind, *swizzle) == false;
-      tell(kind, !by_reader, Cause::permuted,
+      const bool by_writer = is_writer_wrong(tile, kind, *swizzle).value_or(true);
+      tell(kind, by_writer, Cause::permuted,
            " is stored with " + text_of(tile) + ", and taken as if another swizzle had been");
-      if (!by_reader) fault.or_stage = readers[kind];
+      if (by_writer) fault.or_stage = readers[kind];
       return true;
     }
     for (int other = 0; other < 3 && kind < 3; ++other) {

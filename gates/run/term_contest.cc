@@ -65,8 +65,7 @@ bool are_alike(Cause a, Cause b) {
 
 namespace {
 
-/// What terms say of a kernel, against what was found of it before. Terms say which numbers are put
-/// together, and not whether the numbers are right.
+/// contest_terms, step by step.
 class Contest {
  public:
   Contest(const TermFault& fault, bool is_whole, const TermsElsewhere& elsewhere,

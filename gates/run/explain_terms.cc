@@ -39,24 +39,7 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       return;
     }
     case Conflict::key_twice:
-      if (skips_keys(found)) {
-        fault.cause = Cause::stale_operand;
-        fault.stage = Stage::load;
-        fault.operand = 1;
-        what = "keys count again in the place of others, whose scores were never made";
-        return;
-      }
-      // A tile that comes twice is in O twice as well.
-      fault.cause = adds_itself(found) && !found.output_keys_twice ? Cause::incomplete_reduction
-                                                                   : Cause::contribution_repeated;
-      fault.stage = Stage::softmax;
-      what = "weights of keys that l has in it are added to it again";
-      // Numbers that are none are as far above themselves as a maximum.
-      fault.of_nothing = most_of(found.samples, [](const Term& x, const Term& y) {
-        return (x.kind == "weight" && x.a == x.b) != (y.kind == "weight" && y.a == y.b);
-      });
-      if (fault.of_nothing) what = "a weight of 1, that of the maximum, is added to l again";
-      return;
+      return explain_repeated_keys(found, fault, what);
     case Conflict::output_of_other_row: {
       const bool carried = most_of(found.samples, [&](const Term& x, const Term& y) {
         return std::max(count(x.set), count(y.set)) >= 4 * std::min(count(x.set), count(y.set));
@@ -88,42 +71,8 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       fault.stage = is_output(found) ? Stage::pv : Stage::softmax;
       what = "a row is rescaled by the factor of another";
       return;
-    case Conflict::inverse_of_other_row: {
-      // Who is in its place: what is stored as this row, or l.
-      bool weights = true;
-      for (const std::int64_t row : found.rows) {
-        each_output(row, [&](const Provenance::Output& output, bool lse) {
-          weights = weights && (lse || output.term.row != row);
-        });
-      }
-      // Or in some of its columns alone.
-      const auto mixed = std::count_if(found.rows.begin(), found.rows.end(), [&](std::int64_t row) {
-        std::set<bool> own;
-        each_output(row, [&](const Provenance::Output& output, bool lse) {
-          if (!lse && output.term.kind == "output") own.insert(output.term.row == row);
-        });
-        return own.size() == 2;
-      });
-      if (2 * mixed > std::ssize(found.rows)) {
-        fault.cause = Cause::permuted;
-        fault.stage = Stage::epilogue;
-        what = "columns of another row's P·V stand among this one's, and are divided by its l";
-        return;
-      }
-      // Where the log-sum-exp has the other l as well, l is wrong before both.
-      bool sums = false;
-      for (const std::int64_t row : found.rows) {
-        each_output(row, [&](const Provenance::Output& output, bool lse) {
-          sums = sums || (lse && (!output.meetings.empty() || output.term.row != row));
-        });
-      }
-      fault.cause = Cause::operand_of_other_row;
-      fault.stage = weights ? Stage::pv : sums ? Stage::softmax : Stage::epilogue;
-      what = weights
-                 ? "the weights of another row are summed up with V, and divided by this one's l"
-                 : "a row is divided by the l of another";
-      return;
-    }
+    case Conflict::inverse_of_other_row:
+      return explain_rows_of_inverses(found, fault, what);
     case Conflict::divided_twice:
       fault.cause = Cause::normalised_twice;
       fault.stage = Stage::epilogue;
@@ -150,6 +99,65 @@ void TermJudging::explain(const Found& found, TermFault& fault, std::string& wha
       fault.share = 0;
       return;
   }
+}
+
+/// Of weights whose keys l has in it already.
+void TermJudging::explain_repeated_keys(const Found& found, TermFault& fault,
+                                        std::string& what) const {
+  if (skips_keys(found)) {
+    fault.cause = Cause::stale_operand;
+    fault.stage = Stage::load;
+    fault.operand = 1;
+    what = "keys count again in the place of others, whose scores were never made";
+    return;
+  }
+  // A tile that comes twice is in O twice as well.
+  fault.cause = adds_itself(found) && !found.output_keys_twice ? Cause::incomplete_reduction
+                                                               : Cause::contribution_repeated;
+  fault.stage = Stage::softmax;
+  what = "weights of keys that l has in it are added to it again";
+  // Numbers that are none are as far above themselves as a maximum.
+  fault.of_nothing = most_of(found.samples, [](const Term& x, const Term& y) {
+    return (x.kind == "weight" && x.a == x.b) != (y.kind == "weight" && y.a == y.b);
+  });
+  if (fault.of_nothing) what = "a weight of 1, that of the maximum, is added to l again";
+}
+
+/// Of a row that is divided by the l of another.
+void TermJudging::explain_rows_of_inverses(const Found& found, TermFault& fault,
+                                           std::string& what) const {
+  // Who is in its place: what is stored as this row, or l.
+  bool weights = true;
+  for (const std::int64_t row : found.rows) {
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      weights = weights && (lse || output.term.row != row);
+    });
+  }
+  // Or in some of its columns alone.
+  const auto mixed = std::count_if(found.rows.begin(), found.rows.end(), [&](std::int64_t row) {
+    std::set<bool> own;
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      if (!lse && output.term.kind == "output") own.insert(output.term.row == row);
+    });
+    return own.size() == 2;
+  });
+  if (2 * mixed > std::ssize(found.rows)) {
+    fault.cause = Cause::permuted;
+    fault.stage = Stage::epilogue;
+    what = "columns of another row's P·V stand among this one's, and are divided by its l";
+    return;
+  }
+  // Where the log-sum-exp has the other l as well, l is wrong before both.
+  bool sums = false;
+  for (const std::int64_t row : found.rows) {
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      sums = sums || (lse && (!output.meetings.empty() || output.term.row != row));
+    });
+  }
+  fault.cause = Cause::operand_of_other_row;
+  fault.stage = weights ? Stage::pv : sums ? Stage::softmax : Stage::epilogue;
+  what = weights ? "the weights of another row are summed up with V, and divided by this one's l"
+                 : "a row is divided by the l of another";
 }
 
 /// Of scores, maxima and sums of different rows.

@@ -4,31 +4,41 @@
 
 namespace lanescope {
 
+Probe& Planner::square(Probe& probe, std::int64_t length) {
+  probe.other_shapes.push_back(shape_text(length_text(length, length)));
+  return probe;
+}
+
+void Planner::one_query(Probe& probe, int keys) {
+  for (const char* const heads : {"h=8,", ""}) {
+    probe.other_shapes.push_back(shape_text(heads + length_text(1, keys)));
+  }
+}
+
+void Planner::decoding(Probe& probe, int rows, int keys) {
+  if (probe.options.causal) rows = std::max(rows, 4);
+  if (rows > 1) probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
+  if (!probe.options.causal) one_query(probe, keys);
+}
+
+Probe& Planner::of_keys(const std::string& about, int rows, int tiles) {
+  Probe& probe = add(about, length_text(rows, tiles * bc_));
+  if (rows != br_ && br_ > 1) {
+    probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
+  }
+  one_query(probe, tiles * bc_);
+  return probe;
+}
+
 void Planner::add_usual() {
-  const auto square = [&](Probe& probe, std::int64_t length) -> Probe& {
-    probe.other_shapes.push_back(shape_text(length_text(length, length)));
-    return probe;
-  };
-  // One query, which sees all keys: of several heads, for a single row fits many an explanation.
-  const auto one_query = [&](Probe& probe, int keys) {
-    for (const char* const heads : {"h=8,", ""}) {
-      probe.other_shapes.push_back(shape_text(heads + length_text(1, keys)));
-    }
-  };
-  const auto of_keys = [&](const std::string& about, int rows, int tiles) -> Probe& {
-    Probe& probe = add(about, length_text(rows, tiles * bc_));
-    if (rows != br_ && br_ > 1) {
-      probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
-    }
-    one_query(probe, tiles * bc_);
-    return probe;
-  };
-  // Who decodes takes few queries, or one.
-  const auto decoding = [&](Probe& probe, int rows, int keys) {
-    if (probe.options.causal) rows = std::max(rows, 4);
-    if (rows > 1) probe.other_shapes.push_back(shape_text(length_text(rows, keys)));
-    if (!probe.options.causal) one_query(probe, keys);
-  };
+  add_tiles();
+  add_masks();
+  add_heads();
+  add_scores();
+  add_many_tiles();
+}
+
+void Planner::add_tiles() {
   square(of_keys("a single tile", rows_, 1), side_);
   Probe& several = square(of_keys("several tiles", rows_, 3), 3 * side_);
   for (const int length : {256, 384, 512, 1024}) square(several, length);
@@ -54,6 +64,9 @@ void Planner::add_usual() {
   if (br_ > 1) {
     square(add("a tile and a half", length_text(br_ + br_ / 2, bc_ + bc_ / 2)), side_ + side_ / 2);
   }
+}
+
+void Planner::add_masks() {
   decoding(add_causal("causal", length_text(side_, side_)), br_, side_);
   Probe& ragged =
       add_causal("causal, ragged, several tiles", length_text(2 * side_ + 1, 2 * side_ + 1));
@@ -72,6 +85,9 @@ void Planner::add_usual() {
   keyless.broad = keyless.checked = true;
   add_causal("causal, rows that see no key of a tile that others see",
              length_text(side_ + br_ + br_ / 2, side_));
+}
+
+void Planner::add_heads() {
   // Heads of Q are as far apart as they have rows, those of K and V as they have keys; so are
   // batches, with twice the heads of Q.
   int keys = 2 * bc_;
@@ -102,6 +118,9 @@ void Planner::add_usual() {
                "h=3,hkv=1," + length_text(br_ + 1, keys))
         .options.input = "rising";
   }
+}
+
+void Planner::add_scores() {
   // Sums overflow in few rows, whose warps tell others of it where m follows for several at once.
   Probe& large = square(of_keys("large scores", rounded_up(64, br_), 2), 2 * side_);
   large.options.input = "large";
@@ -123,6 +142,9 @@ void Planner::add_usual() {
     square(of_keys("a key far above all others", rows_, 7), 4 * side_).options.input = "lone";
     add_strangers();
   }
+}
+
+void Planner::add_many_tiles() {
   // A number of tiles that none divides: who gives out so many to each of several leaves some.
   square(of_keys("more tiles than rings of buffers hold", rows_, 11), rounded_up(11 * bc_, br_))
       .checked = true;

@@ -46,6 +46,14 @@ class Planner {
   void add_other_modules(bool combines);
 
  private:
+  // What shows faults of any kernel, in the order in which it is run.
+
+  void add_tiles();
+  void add_masks();
+  void add_heads();
+  /// Inputs whose scores rise, are far apart or large.
+  void add_scores();
+  void add_many_tiles();
   /// Of kernels of which nothing is known but what they take.
   void add_strangers();
 
@@ -77,6 +85,18 @@ class Planner {
     probe.options.causal = true;
     return probe;
   }
+
+  // Other shapes, for kernels that do not take a probe's own.
+
+  /// As many keys as queries.
+  Probe& square(Probe& probe, std::int64_t length);
+  /// One query, which sees all keys: of several heads, for a single row fits many an explanation.
+  void one_query(Probe& probe, int keys);
+  /// Who decodes takes few queries, or one.
+  void decoding(Probe& probe, int rows, int keys);
+  /// A probe of so many tiles of keys, with the others that decoders take.
+  Probe& of_keys(const std::string& about, int rows, int tiles);
+
   static void set_d(Probe& probe, int d) {
     const auto set = [d](std::string& shape) {
       shape.replace(shape.rfind('=') + 1, std::string::npos, std::to_string(d));

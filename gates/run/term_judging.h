@@ -58,8 +58,19 @@ class TermJudging : public TermRows {
   bool goes_on_behind_own(const Found& found) const;
   void explain_heads(const Found& found, TermFault& fault, std::string& what) const;
   void explain_rows(const Found& all, TermFault& fault, std::string& what) const;
+  void explain_repeated_keys(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_rows_of_inverses(const Found& found, TermFault& fault, std::string& what) const;
+
   void explain_values(const Found& found, TermFault& fault, std::string& what) const;
+  bool explain_strided_heads(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_heads_of_values(const Found& found, TermFault& fault, std::string& what) const;
+  bool explain_order_of_values(const Found& found, TermFault& fault, std::string& what) const;
+
   void explain_units(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_keys_of_inverses(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_inverses(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_factors(const Found& found, TermFault& fault, std::string& what) const;
+  void explain_sums_of_units(const Found& found, TermFault& fault, std::string& what) const;
 
   // Where tiles lie, and as what they are taken.
 

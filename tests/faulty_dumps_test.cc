@@ -124,6 +124,20 @@ TEST_CASE("locate: slots that were never written, and zeros") {
   dump = synthetic_dump({.problem = three_tiles});
   change(dump, SiteId::p, 0, 1, [](int, int) { return 0; });
   CHECK(named(diagnosis_of(dump)) == "softmax p written_zero?");
+
+  // O of some columns, to which no tile adds anything; and of others that a later tile sets to 0.
+  dump = synthetic_dump({.problem = three_tiles});
+  const auto hide_columns = [](Dump& dump, std::int64_t tile) {
+    const reference::Array o = held(dump, SiteId::o, 0, tile, 32);
+    change(dump, SiteId::o, 0, tile, [&](int row, int col) { return col < 20 ? o(row, col) : 0; });
+  };
+  for (const std::int64_t tile : {0, 1, 2}) hide_columns(dump, tile);
+  const Diagnosis stays = diagnosis_of(dump);
+  CHECK(named(stays) == "pv o never_updated?");
+  CHECK_THAT(joined(stays.evidence), Catch::Matchers::ContainsSubstring("columns 20..31"));
+  dump = synthetic_dump({.problem = three_tiles});
+  hide_columns(dump, 1);
+  CHECK(named(diagnosis_of(dump)) == "pv o written_zero?");
 }
 
 TEST_CASE("locate: one lane of a row that disagrees") {
@@ -189,6 +203,12 @@ TEST_CASE("locate: a maximum that is held in an integer, or starts at 0") {
   Dump dump = synthetic_dump({.problem = three_tiles});
   change(dump, SiteId::m_prev, 0, 0, [](int, int) { return 0; });
   CHECK(named(diagnosis_of(dump)) == "softmax m_prev clamped");
+  // l starts at 1 beside it: an attention sink.
+  const reference::Array m = held(dump, SiteId::m, 0, 0, 32), l = held(dump, SiteId::l, 0, 0, 32);
+  change(dump, SiteId::l, 0, 0, [&](int row, int) { return l(row, 0) + std::exp2(-m(row, 0)); });
+  const Diagnosis sink = diagnosis_of(dump);
+  CHECK(named(sink) == "softmax m_prev wrong_formula");
+  CHECK_THAT(joined(sink.evidence), Catch::Matchers::ContainsSubstring("and l at 1"));
 }
 
 TEST_CASE("locate: a formula that fits the first tile alone is none") {

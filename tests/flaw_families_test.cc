@@ -42,7 +42,7 @@ TEST_CASE("known flaws: a cap of scores is named with its number and base", "[ca
       const Diagnosis diagnosis = diagnosis_of(dump);
       INFO(bug << ", " << name_of(dtype) << ": " << joined(diagnosis.evidence));
       CHECK(diagnosis.certain);
-      CHECK(diagnosis.cause == Cause::wrong_formula);
+      CHECK(diagnosis.cause == Cause::clamped);
       const std::string base = bug == std::string("soft_cap") ? "" : " in base 2";
       CHECK_THAT(diagnosis.evidence.at(0),
                  ContainsSubstring("scores s" + base + " are capped: c tanh(s / c) with c = 20"));

@@ -46,16 +46,19 @@ struct Case {
   bool as_given;  ///< it holds what was given for it
 };
 
-bool fits_all(const std::vector<Case>& cases, const Extent& extent) {
-  const std::size_t allowed = cases.size() / 50;
+/// How many cases are exceptions to the extent; nothing where they are more than `allowed`, or it
+/// is none.
+std::optional<std::size_t> exceptions_to(const Extent& extent, const std::vector<Case>& cases,
+                                         std::size_t allowed) {
   std::size_t exceptions = 0, inside = 0;
   for (const Case& c : cases) {
     const bool holds = extent.holds(*c.element);
     inside += holds;
     exceptions += holds ? !c.as_given : c.element->wrong;
-    if (exceptions > allowed) return false;
+    if (exceptions > allowed) return std::nullopt;
   }
-  return inside > 0 && inside < cases.size();
+  if (inside == 0 || inside == cases.size()) return std::nullopt;
+  return exceptions;
 }
 
 }  // namespace
@@ -69,14 +72,20 @@ std::optional<Extent> extent_of(const Scene& scene, const std::vector<double>& v
     cases.push_back({&e, !e.unwritten && scene.fits(e.row, e.col, e.got, values[i])});
   }
   if (cases.size() < 8) return std::nullopt;
+  std::optional<Extent> best;
+  std::size_t allowed = cases.size() / 50;
   for (const Axis& axis : axes) {
     int count = 0;
     for (const Case& c : cases) count = std::max(count, axis.number(*c.element) + 1);
     for (Extent& extent : extents_of(axis, count)) {
-      if (fits_all(cases, extent)) return std::move(extent);
+      const auto exceptions = exceptions_to(extent, cases, allowed);
+      if (!exceptions) continue;
+      best = std::move(extent);
+      if (*exceptions == 0) return best;
+      allowed = *exceptions - 1;
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 }  // namespace lanescope

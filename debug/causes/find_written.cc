@@ -46,6 +46,15 @@ std::string extent_text(const Scene& scene, const Pick& pick) {
   return text;
 }
 
+/// Whether l or O held zeros before the tile where it is wrongly zero: nothing was added.
+bool stays_zero(const Scene& scene) {
+  if (scene.at_end() || (scene.site() != SiteId::l && scene.site() != SiteId::o)) return false;
+  const auto before = scene.before(scene.site(), scene.tile());
+  return before && std::ranges::all_of(scene.elements(), [&](const Element& e) {
+           return !e.wrong || e.unwritten || e.got != 0 || (*before)(e.row, e.col) == 0;
+         });
+}
+
 void find_zeros(const Scene& scene, Findings& findings) {
   int zeros = 0, telling = 0;
   const auto is_zero = [&](const Element& e) { return e.wrong && !e.unwritten && e.got == 0; };
@@ -55,9 +64,11 @@ void find_zeros(const Scene& scene, Findings& findings) {
   }
   if (telling == 0 || 2 * zeros < telling) return;
   // How they are wrong, not why: never certain, so that other problems are asked.
-  Finding finding{Cause::written_zero, 0.9 * zeros / telling};
-  finding.evidence = {share_text(zeros, telling) +
-                      " wrong values are zero: " + extent_text(scene, is_zero)};
+  const bool stays = stays_zero(scene);
+  Finding finding{stays ? Cause::never_updated : Cause::written_zero, 0.9 * zeros / telling};
+  finding.evidence = {share_text(zeros, telling) + " wrong values are " +
+                      (stays ? "still 0, what they start from: " : "zero: ") +
+                      extent_text(scene, is_zero)};
   if (scene.first().stage == Stage::load) {
     finding.evidence.push_back("zeros also lie beyond the end: other places may have been loaded");
   }

@@ -76,12 +76,15 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
     add(Cause::tail_mask_missing, "whose keys end with len_q", 0, p.len_q);
   }
   for (const int which : {0, 1, 2}) {
-    if (p.len_q >= p.len_kv) break;
+    if (p.len_q == p.len_kv) break;
     const char* const tensors[] = {"K and V", "K", "V"};
     flaws.push_back({Cause::written_zero, Stage::load,
                      std::string("in which the rows of ") + tensors[which] +
                          " from len_q on are zeros: they are copied up to the length of Q",
                      0, [=](RowPlan& plan) {
+                       // Of the last tile, what is masked is copied as well.
+                       const std::int64_t end = std::min(p.len_q, rounded_up(p.len_kv, plan.tile));
+                       plan.beyond = (which == 2 ? plan.v_first : plan.k_first) + end > p.keys();
                        for (Term& term : plan.terms) {
                          if (term.key < p.len_q) continue;
                          if (which != 1) term.value = -1;

@@ -82,8 +82,19 @@ class Formulas {
   Findings& findings_;
 };
 
-/// The formulas near that of S, and of O.
+/// Scores, or maxima of them, with another factor than the one that the softmax owes them.
+struct ScaledScores {
+  std::string what;
+  Scene::Array s;
+};
+std::vector<ScaledScores> wrongly_scaled(const Scene& scene);
+
+/// The formulas near that of S, near those of the softmax, of them near those of m, and near that
+/// of O.
 void try_formulas_of_scores(const Scene& scene, const Formulas& fits);
+void try_formulas_of_softmax(const Scene& scene, const Formulas& fits);
+void try_formulas_of_maxima(const Scene& scene, const Formulas& fits, const Scene::Array& s,
+                            const Scene::Array& m_prev);
 /// At the first tile of a block: l or O of the rows that the same threads had before.
 void try_left_over(const Scene& scene, const Formulas& fits);
 void try_formulas_of_output(const Scene& scene, const Formulas& fits);

@@ -37,7 +37,7 @@ void add_scales(const DumpInfo& info, Flaws& flaws) {
   for (const double cap : {5., 10., 15., 20., 30., 50., 100.}) {
     for (const bool base_2 : {false, true}) {
       flaws.push_back(
-          {Cause::wrong_formula, Stage::qk,
+          {Cause::clamped, Stage::qk,
            std::string("whose scores s") + (base_2 ? " in base 2" : "") +
                " are capped: c tanh(s / c) with c = " + std::to_string(static_cast<int>(cap)),
            2 + base_2, [=](RowPlan& plan) { plan.cap = base_2 ? cap * std::numbers::ln2 : cap; }});

@@ -148,6 +148,7 @@ class PlanInputs {
  private:
   struct Walk;
   struct Sums;
+  class VisitSums;
   using Rows = std::vector<std::vector<double>>;
   /// Those of all heads, and behind the last zeros; empty ones are not read yet.
   Rows& rows_of(const Tensor& tensor, ElementType type, bool exchanged);

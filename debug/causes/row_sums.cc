@@ -5,53 +5,11 @@
 #include <numeric>
 #include <utility>
 
+#include "debug/causes/visit_sums.h"
 #include "reference/rescale_rule.h"
 
 namespace lanescope {
-namespace {
-
 using reference::infinity;
-
-/// What a sum has of before is multiplied by, at a visit.
-double carried(Rescale rule, double power, double alpha, double before, double next,
-               double to_peak) {
-  switch (rule) {
-    case Rescale::power:
-    case Rescale::in_parts:
-      return power == 0 ? 1 : std::pow(alpha, power);
-    case Rescale::doubled:
-      return 2 * alpha;
-    case Rescale::fourfold:
-      return 4 * alpha;
-    case Rescale::swapped:
-      return 1;
-    case Rescale::restart:
-      return 0;
-    case Rescale::late:
-      return before;
-    case Rescale::early:
-      return next;
-    case Rescale::to_peak:
-      return to_peak;
-    default:
-      return alpha;
-  }
-}
-
-/// What a score of a visit adds; `share` relative to the running maximum.
-double added(Rescale rule, double share, double score, double peak, double alpha) {
-  switch (rule) {
-    case Rescale::all:
-    case Rescale::swapped:
-      return share * alpha;
-    case Rescale::own_peak:
-      return weight(score, peak);
-    default:
-      return share;
-  }
-}
-
-}  // namespace
 
 PlanInputs::Walk PlanInputs::walk(const RowPlan& plan) {
   Walk walk;
@@ -152,142 +110,30 @@ PlanInputs::Sums PlanInputs::sums_anew(const RowPlan& plan) {
 PlanInputs::Sums PlanInputs::sums_of(const RowPlan& plan) {
   if (plan.weights_anew != 0) return sums_anew(plan);
   const Walk own = walk(plan);
-  const std::vector<double>& scores = own.scores;
-  const std::int64_t in_tile = plan.query % info().br;
   Sums sums;
   sums.m = own.m;
   sums.largest_score = own.largest_score;
-  std::vector<double> alphas(own.tiles);
-  for (std::size_t visited = 0; visited < own.tiles; ++visited)
-    alphas[visited] = own.alpha(visited);
-  const auto rule_at = [&](Rescale rule, std::size_t visited) {
-    return plan.holds_in(static_cast<std::int64_t>(own.visit(visited))) ? rule : Rescale::right;
-  };
-  // By what a visit's share is brought to the last one's maximum.
-  const auto carried_by = [&](Rescale rule) {
-    std::vector<double> factors(own.tiles, 1);
-    for (std::size_t visited = own.tiles; visited-- > 1;) {
-      const double next = visited + 1 < own.tiles ? alphas[visited + 1] : 1;
-      // What comes from before the first tile is nothing, whatever alpha is.
-      const double before = visited > 1 ? alphas[visited - 1] : 1;
-      factors[visited - 1] =
-          factors[visited] * carried(rule_at(rule, visited), plan.alpha_power, alphas[visited],
-                                     before, next, weight(own.before(visited), own.peak[visited]));
-    }
-    return factors;
-  };
-  const std::vector<double> o_carried = carried_by(plan.o_rescale),
-                            l_carried = carried_by(plan.l_rescale);
-  // The rules of each visit.
-  std::vector<Rescale> o_rules, l_rules;
-  for (std::size_t visited = 0; visited < own.tiles; ++visited) {
-    o_rules.push_back(rule_at(plan.o_rescale, visited));
-    l_rules.push_back(rule_at(plan.l_rescale, visited));
+  VisitSums visits(*this, plan, own);
+  sums.in_o.reserve(own.scores.size());
+  sums.in_l.reserve(own.scores.size());
+  for (std::size_t i = 0; i < own.scores.size(); ++i) {
+    const auto [in_o, in_l] = visits.shares_of(i);
+    sums.in_o.push_back(plan.terms[i].in_o * in_o);
+    sums.in_l.push_back(plan.terms[i].in_l * in_l);
   }
-  const auto by = [&](const std::vector<Rescale>& rules, const std::vector<double>& factors,
-                      double share, std::size_t term) {
-    const std::size_t visited = own.tile_of[term];
-    double sum = added(rules[visited], share, scores[term], own.peak[visited], alphas[visited]);
-    if (rules[visited] == Rescale::in_parts) {
-      const auto parts = static_cast<std::size_t>(plan.alpha_power);
-      const std::size_t part = term % own.width * parts / own.width;
-      sum *= std::pow(alphas[visited], static_cast<double>(parts - 1 - part));
-    }
-    return sum == 0 ? 0 : sum * factors[visited];
-  };
-  std::map<std::int64_t, Walk> others;  // by row of the block
-  const auto row = [&](std::int64_t number) -> const Walk& {
-    const auto known = others.find(number);
-    if (known != others.end()) return known->second;
-    return others.emplace(number, walk_of_row(plan, number)).first->second;
-  };
-  sums.in_o.reserve(scores.size());
-  sums.in_l.reserve(scores.size());
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    const RowPlan::Term& term = plan.terms[i];
-    const std::size_t visited = own.tile_of[i];
-    const double one = weight(scores[i], own.running[visited]);
-    const double share = plan.exponent == 1 ? one : std::pow(one, plan.exponent);
-    double in_o = by(o_rules, o_carried, share, i);
-    if (plan.alpha_row > 0) {
-      const Walk& other = row(in_tile ^ plan.alpha_row);
-      in_o = weight(scores[i], own.running[visited]) *
-             weight(other.running_at(visited), other.running_at(own.tiles - 1));
-    }
-    if (plan.p_from && plan.holds_in(static_cast<std::int64_t>(own.visit(visited)))) {
-      const ElementPlace from = plan.p_from(in_tile, static_cast<std::int64_t>(i % own.width));
-      const Walk& other = row(from.row);
-      const std::size_t key = i / own.width * own.width + static_cast<std::size_t>(from.col);
-      in_o = key < other.scores.size() && from.col >= 0
-                 ? weight(other.scores[key], other.running_at(visited)) *
-                       weight(own.running[visited], own.m)
-                 : 0;
-    }
-    double in_l = plan.sums_kept ? 0 : by(l_rules, l_carried, share, i);
-    if (plan.alpha_row_of_l > 0) {
-      const Walk& other = row(in_tile ^ plan.alpha_row_of_l);
-      in_l = weight(scores[i], own.running[visited]) *
-             weight(other.running_at(visited), other.running_at(own.tiles - 1));
-    }
-    if (plan.by_key != ByKey::nothing) {
-      const Walk& other = row(static_cast<std::int64_t>(i % own.width) % info().br);
-      const double brought = weight(own.running[visited], own.m);
-      if (plan.by_key == ByKey::maximum) {
-        in_o = in_l = std::exp(scores[i] - other.running_at(visited)) * brought;
-      } else {
-        in_o /= other.whole_sum();
-      }
-    }
-    if (plan.p_type != inputs_.type()) {
-      const double p = weight(scores[i], own.running[visited]);
-      in_o = value_of(plan.v_type, round_to(plan.p_type, p)) * weight(own.running[visited], own.m);
-    }
-    if (plan.p_kept) {
-      in_o = plan.p_kept(share) * weight(own.running[visited], own.m);
-    }
-    sums.in_o.push_back(term.in_o * in_o);
-    sums.in_l.push_back(term.in_l * (plan.sums_kept ? in_o : in_l));
-  }
-  for (std::int64_t bits = plan.sum_rows; bits > 0; bits = (bits - 1) & plan.sum_rows) {
-    if ((in_tile ^ bits) >= info().br) continue;
-    const Walk& other = row(in_tile ^ bits);
-    for (std::size_t i = 0; i < other.scores.size(); ++i) {
-      const std::size_t visited = other.tile_of[i];
-      if (visited >= own.tiles) continue;
-      if (plan.sums_rows_at_end) {
-        sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.m);
-        continue;
-      }
-      sums.l_besides += plan.sum_rows_times * weight(other.scores[i], other.running_at(visited)) *
-                        weight(own.running[visited], own.m);
-    }
-  }
+  sums.l_besides += visits.l_of_other_rows();
   if (plan.sums_columns) {
     std::fill(sums.in_l.begin(), sums.in_l.end(), 0);
-    for (std::int64_t number = 0; number < info().br; ++number) {
-      const Walk& other = row(number);
-      for (std::size_t visited = 0; visited < own.tiles; ++visited) {
-        const std::size_t key = own.visit(visited) * own.width + static_cast<std::size_t>(in_tile);
-        if (key >= other.scores.size()) continue;
-        sums.l_besides += weight(other.scores[key], other.running_at(visited)) *
-                          weight(own.running[visited], own.m);
-      }
-    }
+    sums.l_besides += visits.l_of_column();
   }
   for (std::size_t tile = 0; tile < own.tiles; ++tile) {
-    sums.brought.push_back(weight(own.running[own.visit(tile)], own.m));
+    sums.brought.push_back(own.brought(own.visit(tile)));
   }
   divide(plan, own, sums);
-  if (!plan.part_rules.right()) sums.weigh_apart(plan, scores);
-  if (plan.combine != Combine::right) {
-    sums.combine_by(plan.combine, plan.part_keys, scores);
-  }
-  if (!plan.part_lanes.right()) {
-    sums.reduce_by(plan.part_lanes, plan.part_keys);
-  }
-  if (!plan.part_powers.right()) {
-    sums.bring_by(plan.part_powers, plan.part_keys, scores);
-  }
+  if (!plan.part_rules.right()) sums.weigh_apart(plan, own.scores);
+  if (plan.combine != Combine::right) sums.combine_by(plan.combine, plan.part_keys, own.scores);
+  if (!plan.part_lanes.right()) sums.reduce_by(plan.part_lanes, plan.part_keys);
+  if (!plan.part_powers.right()) sums.bring_by(plan.part_powers, plan.part_keys, own.scores);
   return sums;
 }
 

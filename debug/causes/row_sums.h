@@ -40,6 +40,8 @@ struct PlanInputs::Walk {
     return weight(visited > 0 && !held.empty() ? held[visited - 1] : before(visited),
                   running[visited]);
   }
+  /// What takes a visit's sums to the last maximum.
+  double brought(std::size_t visited) const { return weight(running[visited], m); }
   /// l, at the last maximum.
   double whole_sum() const {
     double sum = 0;

@@ -174,9 +174,11 @@ void TermJudging::explain_rows(const Found& all, TermFault& fault, std::string& 
     return x.key >= 0 && x.key == y.key && x.row != y.row;
   });
   if (turned) {
+    const bool summed = !maximum && !found.outputs_too;
     fault.cause = Cause::transposed;
-    fault.stage = Stage::qk;
-    what = "scores of a column stand in a row";
+    if (!summed) fault.stage = Stage::qk;
+    what = summed ? "weights of a column are summed up, where those of a row should be"
+                  : "scores of a column stand in a row";
     return;
   }
   // From tile to tile of keys, both go on.

@@ -98,6 +98,7 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
     const bool of_end =
         -2 <= limit && limit < 0 && extra.empty() && limits_.size() <= 1 && !of_tile;
     fault.cause = of_end ? Cause::mask_off_by_one : Cause::tile_skipped;
+    fault.lacks_scores = true;
     if (!of_end) fault.operand = 1;
     return of_end ? "the last keys of a row are left out, whose scores were never made"
                   : "keys are left out, whose scores were never made";

@@ -24,6 +24,7 @@ struct TermFault {
   bool of_outputs = false;     ///< all terms go together: outputs lack some, or have others
   bool meets_zeros = false;    ///< weights are multiplied by zeros, where V should be
   bool loses_weights = false;  ///< keys are in no sum whose weights were made
+  bool lacks_scores = false;   ///< keys are left out that the row has no scores with
   bool of_nothing = false;     ///< what a sum has too much is a one
   bool of_place = false;       ///< a tile lies in another way than it is taken
   bool of_columns = false;     ///< columns of Q and K are multiplied that are not the same

@@ -30,16 +30,6 @@ bool moves_numbers(Cause cause) {
          cause == Cause::transposed || cause == Cause::misplaced || takes_other_rows(cause);
 }
 
-/// Which stage takes what a flaw says of rows that were all read: none where it is of several
-/// inputs.
-std::optional<Stage> taker_of(const std::string& flaw) {
-  const bool q = flaw.find('Q') != flaw.npos, k = flaw.find('K') != flaw.npos,
-             v = flaw.find('V') != flaw.npos;
-  if (v && !q && !k) return Stage::pv;
-  if (v || q == k) return std::nullopt;
-  return Stage::qk;
-}
-
 /// Causes by which keys are left out that a row sees.
 bool loses_keys(Cause cause) {
   return cause == Cause::tile_skipped || cause == Cause::contribution_missing;
@@ -111,6 +101,14 @@ std::optional<Sightings> look_in(const std::vector<RunOptions>& failed) {
 
 }  // namespace
 
+std::optional<Stage> taker_of(const std::string& flaw) {
+  const bool q = flaw.find('Q') != flaw.npos, k = flaw.find('K') != flaw.npos,
+             v = flaw.find('V') != flaw.npos;
+  if (v && !q && !k) return Stage::pv;
+  if (v || q == k) return std::nullopt;
+  return Stage::qk;
+}
+
 SeenWays tell_numbers(const std::vector<RunOptions>& failed, Location& location) {
   const std::optional<Sightings> seen = look_in(failed);
   if (!seen) return {};
@@ -122,9 +120,9 @@ SeenWays tell_numbers(const std::vector<RunOptions>& failed, Location& location)
     name_flaw_in(diagnosis, *other);
   }
   for (const std::string& line : seen->text()) diagnosis.evidence.push_back(line);
-  if (!tells) return {false, seen->combines};
+  if (!tells) return {.combines = seen->combines};
   settle_stage(*seen, diagnosis);
-  return {seen->lacks_rows(), seen->combines};
+  return {seen->lacks_rows(), seen->combines, seen->scores.incomplete()};
 }
 
 }  // namespace lanescope

@@ -68,9 +68,13 @@ namespace {
 /// contest_terms, step by step.
 class Contest {
  public:
-  Contest(const TermFault& fault, bool is_whole, const TermsElsewhere& elsewhere,
-          Location& location)
-      : fault_(fault), is_whole_(is_whole), elsewhere_(elsewhere), location_(location) {}
+  Contest(const TermFault& fault, bool is_whole, const SeenWays& seen,
+          const TermsElsewhere& elsewhere, Location& location)
+      : fault_(fault),
+        is_whole_(is_whole),
+        seen_(seen),
+        elsewhere_(elsewhere),
+        location_(location) {}
 
   void settle() {
     if (fault_.share < (is_mere_symptom() ? 0.2 : 0.5)) return;
@@ -83,7 +87,7 @@ class Contest {
     const Finding* const flaw = named_flaw(standing_);
     const bool composed = flaw && flaw->other_cause;
     if (composed) standing_.certain = false;
-    if (never_meets_zeros()) return take(fault_.cause);
+    if (never_meets_zeros() || needs_scores()) return take(fault_.cause);
     if (is_refuted_by_numbers()) return take(standing_.cause);
     if (comes_before_flaw() || reads_twice()) return take(fault_.cause);
     const bool sure = standing_.sure() && !of_memory;
@@ -115,6 +119,18 @@ class Contest {
     return standing_.cause == Cause::written_zero && named_flaw(standing_) &&
            standing_.memory.empty() && fault_.of_outputs && !fault_.meets_zeros &&
            fault_.cause == Cause::contribution_missing;
+  }
+
+  /// Whether a flaw is of what is done with weights of all keys, and some have not even scores.
+  bool needs_scores() const {
+    const Finding* const flaw = named_flaw(standing_);
+    if (!flaw || !standing_.memory.empty()) return false;
+    if (fault_.lacks_scores && flaw->stage > Stage::softmax) {
+      return !says_what_lacks(standing_.cause);
+    }
+    // Or of V alone, and scores are others.
+    return seen_.lacks_scores && fault_.stage <= Stage::qk && fault_.operand != 2 &&
+           taker_of(flaw->flaw) == Stage::pv;
   }
 
   /// Whether a flaw is of a stage whose numbers are right: the first that are wrong are a merge's.
@@ -276,6 +292,7 @@ class Contest {
 
   const TermFault& fault_;
   bool is_whole_;
+  const SeenWays& seen_;
   const TermsElsewhere& elsewhere_;
   Location& location_;
   Diagnosis& standing_ = *location_.diagnosis;
@@ -284,9 +301,9 @@ class Contest {
 
 }  // namespace
 
-void contest_terms(const TermFault& fault, bool is_whole, const TermsElsewhere& elsewhere,
-                   Location& location) {
-  Contest(fault, is_whole, elsewhere, location).settle();
+void contest_terms(const TermFault& fault, bool is_whole, const SeenWays& seen,
+                   const TermsElsewhere& elsewhere, Location& location) {
+  Contest(fault, is_whole, seen, elsewhere, location).settle();
 }
 
 }  // namespace lanescope

@@ -15,7 +15,7 @@ bool are_alike(Cause a, Cause b);
 /// Weighs a fault of terms against what was found of a kernel before, and takes it over where that
 /// is less. Terms say which numbers are put together, and not whether the numbers are right;
 /// `is_whole`: all that are put together belong together.
-void contest_terms(const TermFault& fault, bool is_whole, const TermsElsewhere& elsewhere,
-                   Location& location);
+void contest_terms(const TermFault& fault, bool is_whole, const SeenWays& seen,
+                   const TermsElsewhere& elsewhere, Location& location);
 
 }  // namespace lanescope

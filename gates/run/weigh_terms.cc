@@ -53,7 +53,7 @@ void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsE
   // A merge makes no scores.
   if (fault.stage <= Stage::qk && is_of_unwritten_parts(fault, diagnosis)) return;
   for (const std::string& line : fault.evidence) diagnosis.evidence.push_back(line);
-  contest_terms(fault, judged.is_whole, elsewhere, location);
+  contest_terms(fault, judged.is_whole, seen, elsewhere, location);
 }
 
 }  // namespace lanescope

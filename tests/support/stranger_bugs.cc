@@ -36,7 +36,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"scale_of_padded_d", "wrong_scale"},
       {"log2e_missing", "wrong_base"},
       {"log2e_twice", "wrong_base"},
-      {"soft_cap", "wrong_formula"},
+      {"soft_cap", "clamped"},
       {"sink", "wrong_formula"},
       {"kv_head_modulo", "wrong_head"},
       {"kv_head_zero", "wrong_head"},
@@ -263,7 +263,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"v_zero_from_len_q", "written_zero"},
       {"window_by_pages", "sliding_window"},
       {"maximum_not_kept", "never_updated"},
-      {"soft_cap_base_two", "wrong_formula"},
+      {"soft_cap_base_two", "clamped"},
       {"parts_of_none", "reduction_too_wide"},
   };
   return bugs;

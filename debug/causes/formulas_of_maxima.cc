@@ -1,0 +1,173 @@
+// What m is instead of the maximum of the scores so far.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "debug/causes/formulas.h"
+#include "reference/elementary.h"
+
+namespace lanescope {
+namespace {
+
+using Array = Scene::Array;
+
+using reference::infinity, reference::log2_e;
+
+/// Where m follows some rises alone, it has two values to choose from, that of before and the
+/// maximum: in the wrong rows, the other one than it should.
+void try_other_choice(const Scene& scene, const Formulas& fits, const Array& m_prev,
+                      const Array& top) {
+  Array m = scene.raised(m_prev, *scene.scores(scene.tile()), top);
+  std::set<reference::Index> rises, stays;
+  bool any_rises = false, any_stays = false;  // of right rows, in which scores rise
+  for (const Element& e : scene.elements()) {
+    const bool rose = m(e.row) != m_prev(e.row);
+    if (e.wrong) (rose ? stays : rises).insert(e.row);
+    if (!e.wrong && top(e.row) > m_prev(e.row)) (rose ? any_rises : any_stays) = true;
+  }
+  // A rule of all rows tells it, unless some keep to it.
+  if ((rises.empty() && !any_rises) || (stays.empty() && !any_stays)) return;
+  for (const reference::Index row : rises) m(row) = top(row);
+  for (const reference::Index row : stays) m(row) = m_prev(row);
+  if (rises.empty() || stays.empty()) {
+    const bool rise = stays.empty();
+    fits(Cause::wrong_formula,
+         "m " + std::string(rise ? "follows" : "stays m_prev") + " in " +
+             std::to_string(std::max(rises.size(), stays.size())) + " rows where it " +
+             (rise ? "need not" : "must rise") + ", and in others it " +
+             (rise ? "does not" : "does rise") + ": as if " + (rise ? "smaller" : "larger") +
+             " rises counted",
+         m);
+    return;
+  }
+  fits(Cause::wrong_formula,
+       "m takes the other one of m_prev and the maximum: it rises in " +
+           std::to_string(rises.size()) + " rows where it need not, and stays in " +
+           std::to_string(stays.size()) +
+           " where it must rise, as if other rows decided whether it follows",
+       m);
+}
+
+/// A block of threads that goes through several blocks of rows starts each anew.
+void try_other_item(const Scene& scene, const Formulas& fits) {
+  const Range blocks = scene.info().blocks;
+  for (std::int64_t other = blocks.begin; other < blocks.end; ++other) {
+    if (other == scene.block()) continue;
+    const auto m = scene.end_of(other, SiteId::m);
+    if (!m || m->rows() != scene.rows() || !(*m == scene.got()).all()) continue;
+    fits(Cause::accumulator_not_cleared,
+         "m_prev is m that the rows of block " + std::to_string(other) +
+             " ended with: it is not set back to -inf before the next rows",
+         *m);
+    return;
+  }
+}
+
+/// What l has before the first tile, whose scores are `s`, where m starts at `start` and rows
+/// agree.
+std::optional<double> sum_at_start(const Scene& scene, const Array& s, double start) {
+  const auto m = scene.held(SiteId::m, scene.tile()), l = scene.held(SiteId::l, scene.tile());
+  if (!m || !l || m->rows() != s.rows() || l->rows() != s.rows()) return std::nullopt;
+  std::vector<double> sums;
+  for (reference::Index row = 0; row < s.rows(); ++row) {
+    const double factor = std::exp2(start - (*m)(row));
+    double sum = 0;
+    for (reference::Index col = 0; col < s.cols(); ++col) sum += std::exp2(s(row, col) - (*m)(row));
+    const double share = ((*l)(row)-sum) / factor;
+    // Of less, the rounding of the sum leaves nothing.
+    constexpr double least = 1.0 / 64;
+    if (factor > least * sum && std::isfinite(share)) sums.push_back(share);
+  }
+  if (sums.empty()) return std::nullopt;
+  const auto [low, high] = std::ranges::minmax(sums);
+  if (!(low > 0.5) || high - low > 0.01 * high) return std::nullopt;
+  return (low + high) / 2;
+}
+
+/// m starts at another number than -inf; l may have something to go with it.
+void try_start(const Scene& scene, const Formulas& fits, const Array& s) {
+  const auto wrong = std::ranges::find_if(
+      scene.elements(), [](const Element& e) { return e.wrong && std::isfinite(e.got); });
+  if (wrong == scene.elements().end()) return;
+  const Array start = Array::Constant(scene.rows(), 1, wrong->got);
+  const std::string at = "m starts at " + value_text(wrong->got);
+  if (const std::optional<double> sum = sum_at_start(scene, s, wrong->got)) {
+    fits(Cause::wrong_formula,
+         at + " and l at " + number_text(*sum, 3) +
+             ", not at -inf and 0: as if there were a key more with that score (an attention sink)",
+         start);
+    return;
+  }
+  fits(Cause::clamped, at + ", not at -inf: it never falls below", start);
+}
+
+/// What m_prev is, where it is not m of the tile before.
+void try_maximum_of_before(const Scene& scene, const Formulas& fits, const Array& s) {
+  const std::int64_t tile = scene.tile();
+  fits(Cause::stale_value, "m_prev equals the maximum of this tile's scores", s.row_maxima());
+  fits(Cause::accumulator_lost,
+       "m_prev is -inf, what m starts from: what earlier tiles gave is gone",
+       Array::Constant(scene.rows(), 1, -infinity));
+  if (scene.earlier(tile) < 0) {
+    try_other_item(scene, fits);
+    try_start(scene, fits, s);
+  }
+  if (scene.earlier(tile, 2) >= 0) {
+    if (const auto older = scene.held(SiteId::m, scene.earlier(tile, 2))) {
+      fits(Cause::stale_value, "m_prev is m of two tiles before", *older);
+    }
+  }
+}
+
+void try_maximum(const Scene& scene, const Formulas& fits, const Array& s, const Array& m_prev) {
+  fits(Cause::never_updated, "m equals m_prev although larger scores exist", m_prev);
+  fits(Cause::accumulator_lost, "m is the maximum of this tile alone, m_prev is left out",
+       s.row_maxima());
+  for (const auto& [what, scores] : wrongly_scaled(scene)) {
+    fits(Cause::wrong_scale, "m is the maximum of the scores " + what,
+         scene.raised(m_prev, scores, scores.row_maxima()));
+  }
+  if (const RescaleRule& rule = scene.info().rescale; rule.above > 0) {
+    const std::string limit = std::to_string(rule.above);
+    fits(Cause::wrong_formula,
+         "m follows every rise, not only those " +
+             (rule.by_sums ? "that take a lane's sum of p over 2^" + limit
+                           : "by more than " + limit),
+         m_prev.max(s.row_maxima()));
+    try_other_choice(scene, fits, m_prev, m_prev.max(s.row_maxima()));
+  }
+  fits(Cause::wrong_formula, "m is the minimum of the scores", s.row_minima());
+  fits(Cause::wrong_formula, "m is a maximum with 0",
+       scene.raised(m_prev, s, s.row_maxima().max(0)).max(0));
+  fits(Cause::wrong_formula, "m is the minimum of m_prev and the maximum of the scores",
+       m_prev.min(s.row_maxima()));
+  fits(Cause::wrong_formula, "m is the maximum of the magnitudes",
+       scene.raised(m_prev, s, s.map([](double x) {
+                                  return std::isfinite(x) ? std::abs(x) : x;
+                                }).row_maxima()));
+}
+
+}  // namespace
+
+std::vector<ScaledScores> wrongly_scaled(const Scene& scene) {
+  const auto s = scene.held(SiteId::s, scene.tile());
+  const double factor = scene.reference().softmax_factor().value;
+  const double scale = reference::softmax_scale(scene.info().problem);
+  if (!s || scene.reference().softmax_factor().none()) return {};
+  return {{"without any factor", *s},
+          {"without the factor log2(e)", *s * (factor / log2_e)},
+          {"without the factor 1/sqrt(d)", *s * (factor / scale)},
+          {"with their factor twice", *s * (factor * factor)}};
+}
+
+void try_formulas_of_maxima(const Scene& scene, const Formulas& fits, const Array& s,
+                            const Array& m_prev) {
+  if (scene.site() == SiteId::m_prev) return try_maximum_of_before(scene, fits, s);
+  try_maximum(scene, fits, s, m_prev);
+}
+
+}  // namespace lanescope

@@ -261,6 +261,7 @@ void BlockRunner::note_exchange(std::uint32_t mask) {
 
 void BlockRunner::fail_without_unwinding(const std::string& what) {
   error_ = lane_of_warp(running_) + ": " + what;
+  Sitting::note_broken_rule(block_, running_);
   lane().unwindable = false;
   suspend();
   std::abort();
@@ -268,6 +269,7 @@ void BlockRunner::fail_without_unwinding(const std::string& what) {
 
 void BlockRunner::fail(const char* name, Here here, const std::string& what) {
   error_ = lane_of_warp(running_) + ", " + name + " at " + describe(here) + ": " + what;
+  Sitting::note_broken_rule(block_, running_);
   suspend();
   std::abort();  // a failed lane is never resumed, only unwound
 }

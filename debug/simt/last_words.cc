@@ -190,6 +190,14 @@ void Sitting::end_block() {
   ++last_words->blocks_ended;
 }
 
+void Sitting::note_broken_rule(std::int64_t block, int thread) {
+  if (!last_words) return;
+  const std::int64_t own = block * 1024 + thread;
+  std::int64_t known = -1;
+  while (!last_words->broke_rule.compare_exchange_weak(known, own) && own < known) {
+  }
+}
+
 bool Sitting::must_stop() { return last_words && last_words->stop; }
 
 bool Sitting::is_asked() { return last_words && last_words->asks && !last_words->tells; }

@@ -43,6 +43,8 @@ struct LastWords {
   std::atomic<bool> tells{false};          ///< a thread has begun to write it to `places`
   std::atomic<bool> told{false};           ///< it is there
   char places[4096] = "";                  ///< a line per place of a block's lanes
+  /// What broke a rule of the machine: the lowest block that one did, * 1024 + its lane; −1: none.
+  std::atomic<std::int64_t> broke_rule{-1};
   Seat seats[seat_count];
 };
 
@@ -72,6 +74,8 @@ class Sitting {
     if (seat_) seat_->lane.store(thread, std::memory_order_relaxed);
   }
   void end_block();
+  /// Lane `thread` of block `block` broke a rule of the machine, which ends the run.
+  static void note_broken_rule(std::int64_t block, int thread);
   /// Whether another thread has faulted.
   static bool must_stop();
   /// Whether the parent asks where lanes are, and nobody has begun to say.

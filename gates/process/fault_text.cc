@@ -171,4 +171,14 @@ Fault hang_of(const Module& module, const LastWords& words, double seconds) {
   return fault;
 }
 
+Stop stop_of_rule(const Module& module, const simt::LastWords& words) {
+  Stop stop{.kind = Stop::Kind::rule, .combining = combines(module, words)};
+  const std::int64_t broke = words.broke_rule;
+  if (broke < 0) return stop;
+  stop.block = broke / 1024;
+  stop.warp = broke % 1024 / 32;
+  stop.lane = broke % 32;
+  return stop;
+}
+
 }  // namespace lanescope

@@ -24,4 +24,7 @@ bool is_in_kernel(const Module& module, const simt::Seat& seat);
 /// Of one that has had `seconds`, and was asked where it is.
 Fault hang_of(const Module& module, const simt::LastWords& words, double seconds);
 
+/// Of a kernel that broke a rule of the machine: which lane did, where that is one.
+Stop stop_of_rule(const Module& module, const simt::LastWords& words);
+
 }  // namespace lanescope

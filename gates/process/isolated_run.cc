@@ -202,7 +202,7 @@ RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& reco
     end = fail(end_of(record), fault);
   } else {
     end = end_of(record);
-    if (end.status == ModuleStatus::kernel_fault) end.stop.kind = Stop::Kind::rule;
+    if (end.status == ModuleStatus::kernel_fault) end.stop = stop_of_rule(module, record.words);
     if (wish.checker) wish.checker->load(findings);
   }
   printed.pass_on();

@@ -57,6 +57,14 @@ TEST_CASE("rows of a tile that nobody wrote, while others are read by nobody, ar
   CHECK(diagnose(report).cause == Cause::uninitialised_read);
   item.finding.unread = 2048;
   CHECK((diagnose(report).cause == Cause::wrong_source && !diagnose(report).certain));
+  // A few of them are the padding of rows.
+  item.finding.count = 8320;
+  item.finding.bytes = 4;
+  CHECK(diagnose(report).cause == Cause::wrong_source);
+  item.finding.unread = 12;
+  CHECK((diagnose(report).cause == Cause::uninitialised_read && is_left_out(item)));
+  item.finding.unread = 2048;
+  CHECK_FALSE(is_left_out(item));
   // A merge of splits takes all of them.
   item.stage = Stage::combine;
   CHECK(diagnose(report).cause == Cause::uninitialised_read);

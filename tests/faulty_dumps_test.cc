@@ -138,6 +138,15 @@ TEST_CASE("locate: slots that were never written, and zeros") {
   dump = synthetic_dump({.problem = three_tiles});
   hide_columns(dump, 1);
   CHECK(named(diagnosis_of(dump)) == "pv o written_zero?");
+
+  // A log-sum-exp that is never below 0, and one that is 0 whatever it should be.
+  for (const char* const input : {"low", "random"}) {
+    dump = synthetic_dump({.problem = three_tiles, .input = input});
+    Tensor& lse = tensor_of(dump, SiteId::lse);
+    for (std::int64_t i = 0; i < lse.size(); ++i) lse.set(i, 0);
+    CHECK(named(diagnosis_of(dump)) ==
+          (input == std::string("low") ? "epilogue lse clamped?" : "epilogue lse written_zero?"));
+  }
 }
 
 TEST_CASE("locate: one lane of a row that disagrees") {

@@ -81,6 +81,32 @@ TEST_CASE("judge terms: what wrong rows alone have is the fault", "[terms]") {
   CHECK(met(Conflict::key_twice, one).judged().fault.value().of_nothing);
 }
 
+TEST_CASE("judge terms: scores that begin with weights are wrong, however little that is",
+          "[terms]") {
+  const auto run_with = [](const std::string& kind) {
+    Followed run;
+    run.meet(Conflict::partial_of_other, 0, 128, [&](Row row) {
+      Said score = part("score", row, {{0, 7}}, 1);
+      score.key = 70;
+      Said before = kind == "weight" ? weight(row, 6, 1) : part(kind, row, {{0, 7}}, 1);
+      return Pair{score, before};
+    });
+    run.are_wrong(0, 48);
+    return run;
+  };
+  CHECK(run_with("weight").is(Cause::accumulator_not_cleared, Stage::qk));
+  // What right rows have as well is none else.
+  CHECK_FALSE(run_with("score").judged().fault.has_value());
+}
+
+TEST_CASE("judge terms: keys that a mask takes others for", "[terms]") {
+  const auto more = [](Followed& run, Row row) { run.put(row, row, run.seen(row, 1)); };
+  CHECK(done(true, more).judged().sees_others);
+  const auto own = [](Followed& run, Row row) { run.put(row, row, run.seen(row)); };
+  CHECK_FALSE(done(true, own).judged().sees_others);
+  CHECK_FALSE(done(false, more).judged().sees_others);
+}
+
 TEST_CASE("judge terms: what half of the wrong rows have comes before what more meet later",
           "[terms]") {
   const auto other_row = [](Row row) { return Pair{weight(row, 1, 1), weight(row + 1, 2, 2)}; };

@@ -264,6 +264,19 @@ TEST_CASE("number stages: a maximum that is stored is softmax's where tiles foll
   CHECK(stages_of("NEXT:" + tile + store + "@%p1 bra NEXT;", {"st"}) == "epilogue softmax");
 }
 
+TEST_CASE("number stages: scores of another kernel whose maximum is taken in shared memory") {
+  const std::string read = "ld.global.f32 %f1, [%rd1]; st.shared.f32 [%r1], %f1;";
+  const std::string maximum =
+      "ld.global.f32 %f1, [%rd1]; max.f32 %f2, %f1, %f2; st.shared.f32 [%r1], %f2;";
+  const std::string rest =
+      "ld.global.f32 %f3, [%rd1+4]; ld.shared.f32 %f4, [%r1]; sub.f32 %f5, %f3, %f4;"
+      "ex2.approx.f32 %f6, %f5; st.global.f32 [%rd1+4], %f6;"
+      "ld.global.f32 %f8, [%rd1+4]; ld.global.u16 %h1, [%rd1+8]; cvt.f32.f16 %f7, %h1;"
+      "fma.rn.f32 %f9, %f8, %f7, %f9; st.global.f32 [%rd1], %f9;";
+  CHECK(stages_of(maximum + rest, {"ld.global"}) == "softmax softmax pv pv");
+  CHECK(stages_of(read + rest, {"ld.global"}) == "load softmax pv pv");
+}
+
 TEST_CASE("number stages: an input that is stored as it was read is kept for later") {
   const std::string tile =
       "ld.global.f32 %f2, [%rd1]; ld.shared.f32 %f3, [%r1]; mul.f32 %f4, %f2, %f3;"

@@ -185,6 +185,19 @@ TEST_CASE("splits: partials that are stored from elsewhere, or of more keys than
   }
   CHECK(diagnose(odd, diff_against_reference(odd)).cause == Cause::permuted);
 
+  // Each part at the place of the next one of its row tile, and of the other row tile.
+  for (const std::int64_t parts : {1, 3}) {
+    Dump moved = decoding();
+    for (const char* const name : {"o_partial", "m_partial", "l_partial"}) {
+      const Tensor from = tensor_of(moved, name);
+      Tensor& to = tensor_of(moved, name);
+      for (std::int64_t i = 0; i < to.size(); ++i) {
+        to.set(i, from.at((i + parts * (to.size() / 6)) % to.size()));
+      }
+    }
+    CHECK(diagnose(moved, diff_against_reference(moved)).cause == Cause::misplaced);
+  }
+
   // The first of three splits goes on to the last key: it holds all of them.
   Dump whole = decoding();
   const auto o = partials(whole, SiteId::o_partial), m = partials(whole, SiteId::m_partial),

@@ -369,6 +369,39 @@ TEST_CASE("weigh terms: rows of V that no weight meets are left out, not zeros")
   CHECK(weighed(zeros, lacks) == "load written_zero");
 }
 
+TEST_CASE("weigh terms: a flaw of what is done with all keys needs their scores") {
+  const auto of_flaw = [](Cause cause, Stage stage, const char* text = "") {
+    Location location = by_flaw(cause, stage);
+    location.diagnosis->flaws.front().stage = stage;
+    location.diagnosis->flaws.front().flaw = text;
+    return location;
+  };
+  TermJudgement lacks = fault(Cause::tile_skipped, Stage::qk);
+  CHECK(weighed(of_flaw(Cause::wrong_source, Stage::combine), lacks) == "combine wrong_source");
+  lacks.fault->lacks_scores = true;
+  CHECK(weighed(of_flaw(Cause::wrong_source, Stage::combine), lacks) == "qk tile_skipped?");
+  CHECK(weighed(of_flaw(Cause::wrong_source, Stage::load), lacks) == "load wrong_source");
+  CHECK(weighed(of_flaw(Cause::contribution_missing, Stage::pv), lacks) ==
+        "pv contribution_missing");
+  // Scores that were not made are not those that rows of V would meet.
+  const TermJudgement others = fault(Cause::stale_operand, Stage::load);
+  const Location of_v = of_flaw(Cause::wrong_source, Stage::load, "tiles of V are others");
+  CHECK(weighed(of_v, others) == "load wrong_source");
+  CHECK(weighed(of_v, others, {.lacks_scores = true}) == "load stale_operand?");
+  const Location of_k = of_flaw(Cause::wrong_source, Stage::load, "tiles of K are others");
+  CHECK(weighed(of_k, others, {.lacks_scores = true}) == "load wrong_source");
+}
+
+TEST_CASE("weigh terms: who reads where another tensor lies meets those who write it") {
+  Location race = by_access(Cause::race, simt::Kind::race, Stage::load);
+  race.diagnosis->memory.front().finding.access.write = true;
+  race.diagnosis->memory.front().finding.earlier.place = 1;
+  TermJudgement judged = fault(Cause::wrong_source, Stage::load);
+  CHECK(weighed(race, judged) == "load race");
+  judged.fault->of_tensors = true;
+  CHECK(weighed(race, judged) == "load race?");
+}
+
 TEST_CASE("weigh terms: what values say of rows and places is kept") {
   Location other_row = by_flaw(Cause::operand_of_other_row, Stage::epilogue);
   other_row.diagnosis->certain = false;

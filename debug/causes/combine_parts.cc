@@ -178,16 +178,20 @@ void try_other_splits(const Scene& scene, Findings& findings) {
   const SiteId site = scene.site();
   if (site != SiteId::o_partial && site != SiteId::m_partial && site != SiteId::l_partial) return;
   const Formulas fits(scene, findings);
-  scene.judge().judge(scene.block() / scene.info().splits, [&](SiteId id, std::int64_t block,
-                                                               std::int64_t, Judgement judgement,
-                                                               const reference::Bounded& want) {
-    if (id != site || block == scene.block()) return;
-    if (judgement != scene.first().judgement) return;
-    fits(Cause::misplaced,
-         "the part is that of split " + std::to_string(block % scene.info().splits) +
-             ": it is stored at the place of another",
-         want.value);
-  });
+  const std::int64_t splits = scene.info().splits, own = scene.block() / splits;
+  constexpr std::int64_t most = 16;  // row tiles
+  for (std::int64_t tile = 0; tile < std::min(most, scene.info().row_tiles()); ++tile) {
+    scene.judge().judge(tile, [&](SiteId id, std::int64_t block, std::int64_t, Judgement judgement,
+                                  const reference::Bounded& want) {
+      if (id != site || block == scene.block()) return;
+      if (judgement != scene.first().judgement) return;
+      fits(Cause::misplaced,
+           "the part is that of split " + std::to_string(block % splits) +
+               (tile == own ? "" : " of row tile " + std::to_string(tile)) +
+               ": it is stored at the place of another",
+           want.value);
+    });
+  }
 }
 
 }  // namespace lanescope

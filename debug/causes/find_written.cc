@@ -65,10 +65,19 @@ void find_zeros(const Scene& scene, Findings& findings) {
   if (telling == 0 || 2 * zeros < telling) return;
   // How they are wrong, not why: never certain, so that other problems are asked.
   const bool stays = stays_zero(scene);
-  Finding finding{stays ? Cause::never_updated : Cause::written_zero, 0.9 * zeros / telling};
+  // Who writes zeros does it whatever the sign.
+  const bool is_limit =
+      scene.site() == SiteId::lse && std::ranges::all_of(scene.elements(), [&](const Element& e) {
+        return is_zero(e) ? e.want < 0 : !(e.want < 0);
+      });
+  Finding finding{stays      ? Cause::never_updated
+                  : is_limit ? Cause::clamped
+                             : Cause::written_zero,
+                  0.9 * zeros / telling};
   finding.evidence = {share_text(zeros, telling) + " wrong values are " +
                       (stays ? "still 0, what they start from: " : "zero: ") +
                       extent_text(scene, is_zero)};
+  if (is_limit) finding.evidence.emplace_back("all of them should be below 0, and no others");
   if (scene.first().stage == Stage::load) {
     finding.evidence.push_back("zeros also lie beyond the end: other places may have been loaded");
   }

@@ -131,8 +131,25 @@ class Stages {
     if ((goals & NumberRoles::kept_weighed) != 0) return bit_of(Stage::pv);
     if (is_shared && (goals & NumberRoles::result) != 0) return bit_of(Stage::epilogue);
     const bool is_global = statement.opcode.find(".global") != std::string_view::npos;
-    if (is_global && goals == NumberRoles::kept) return bit_of(Stage::load);
+    if (is_global && goals == NumberRoles::kept) {
+      return bit_of(goes_into_maximum(results_of(statement)) ? Stage::softmax : Stage::load);
+    }
     return of_kept_product(at, goals);
+  }
+
+  /// Whether a maximum is taken of what a register holds: scores that another kernel left.
+  bool goes_into_maximum(const std::vector<int>& registers) const {
+    return std::ranges::any_of(function_.statements, [&](const Statement& statement) {
+      if (is_marker(statement) || statement.operands.empty() || base_of(statement) != "max" ||
+          !is_real(statement.opcode)) {
+        return false;
+      }
+      std::vector<int> taken;
+      for (std::size_t i = 1; i < statement.operands.size(); ++i) {
+        add_registers(statement.operands[i], taken);
+      }
+      return std::ranges::find_first_of(taken, registers) != taken.end();
+    });
   }
 
   unsigned origins_at(std::size_t at, const std::vector<int>& registers) const {

@@ -152,8 +152,15 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
     // Weights that take the place of their scores lie as those do.
     const Placement scores = placement(3);
     const bool in_place = kind == 4 && scores.is_known() && scores.lies_as(placement(4));
+    // Who takes scores of other rows is wrong before those who take weights.
+    const bool mixes_rows = std::ranges::any_of(all_.meetings, [](const auto& meeting) {
+      return meeting.second.fresh > 0 &&
+             (meeting.second.conflict == Conflict::maximum_of_other_row ||
+              meeting.second.conflict == Conflict::sum_of_other_row);
+    });
+    if (in_place && (by_writer || mixes_rows)) kind = 3;
     fault.cause = cause;
-    fault.stage = by_writer ? writers[in_place ? 3 : kind] : readers[kind];
+    fault.stage = by_writer ? writers[kind] : readers[kind];
     fault.or_stage.reset();
     fault.stage_is_told = true;
     fault.operand = kind < 3 ? std::optional(kind) : std::nullopt;

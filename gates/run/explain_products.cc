@@ -89,6 +89,7 @@ void TermJudging::explain_products(const Found& found, TermFault& fault, std::st
     case Conflict::wrong_factor:
       fault.cause = Cause::wrong_source;
       fault.stage = Stage::load;
+      fault.of_tensors = true;
       what = "numbers are multiplied that are not of Q and K, or of P and V";
       return;
     case Conflict::column_of_other: {

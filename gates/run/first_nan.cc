@@ -19,9 +19,14 @@ bool may_have_empty_rows(const RunOptions& options) {
   return problem.visible_keys(0) == 0;
 }
 
-/// The stage that makes the first infinity, where that is a sum or a product of finite numbers
-/// behind the scores: masked ones may be as large as numbers get.
-std::optional<Stage> stage_of_overflow(const std::vector<std::string>& notes) {
+struct Overflow {
+  Stage stage;
+  std::string line;  ///< of the source; empty: it has none
+};
+
+/// What makes the first infinity, where that is a sum or a product of finite numbers behind the
+/// scores: masked ones may be as large as numbers get.
+std::optional<Overflow> first_overflow(const std::vector<std::string>& notes) {
   const std::string begin = "first infinity: ";
   for (const std::string& note : notes) {
     if (!note.starts_with(begin)) continue;
@@ -31,7 +36,12 @@ std::optional<Stage> stage_of_overflow(const std::vector<std::string>& notes) {
     const bool finite = operands != note.npos && note.find("inf", operands) == note.npos &&
                         note.find("nan", operands) == note.npos;
     const std::optional<Stage> stage = stage_named_in(note);
-    if (adds && finite && stage && *stage >= Stage::softmax) return stage;
+    if (!adds || !finite || !stage || *stage < Stage::softmax) continue;
+    const std::string words = " at ";
+    const std::size_t at = note.find(words);
+    const auto place =
+        at == note.npos ? std::nullopt : place_in_source(note.substr(at + words.size()));
+    return Overflow{*stage, place ? place->first + ":" + std::to_string(place->second) : ""};
   }
   return std::nullopt;
 }
@@ -73,21 +83,31 @@ void name_by_origin(const simt::NanOrigin& nan, bool empty_rows, Diagnosis& valu
   values.certain = false;  // others may follow
 }
 
-/// Where the first NaN is made of an infinity, what that was made of.
-void name_by_infinity(const Location& location, Diagnosis& values) {
-  if (values.cause != Cause::non_finite || !values.first) return;
-  const std::optional<Stage> stage = stage_of_overflow(location.first_nan);
-  if (!stage) return;
-  values.cause = Cause::overflow;
-  values.first->stage = *stage;
-  values.certain = false;
+/// Whether an output is 0 as what is divided by an infinity is.
+bool is_zero(const Diagnosis& values) {
+  return values.first && is_output(values.first->site) && !values.first->unwritten &&
+         values.first->got == 0 && values.cause == Cause::written_zero;
 }
 
-/// Where values are NaN and nobody has asked the checker for it, which sees how they are made.
+/// Where the first NaN is made of an infinity, or zeros may be, what that was made of.
+void name_by_infinity(Location& location, Diagnosis& values) {
+  if (!values.first || (values.cause != Cause::non_finite && !is_zero(values))) return;
+  const std::optional<Overflow> overflow = first_overflow(location.first_nan);
+  if (!overflow) return;
+  values.cause = Cause::overflow;
+  values.first->stage = overflow->stage;
+  values.certain = false;
+  if (!overflow->line.empty()) location.source = {overflow->line};
+}
+
+/// Where values are NaN, or 0, and nobody has asked the checker for it, which sees how they are
+/// made.
 void look_for_nan(RunOptions options, Location& location) {
   const Diagnosis& values = *location.diagnosis;
   const bool is_nan = values.first && !values.first->unwritten && std::isnan(values.first->got);
-  if (!is_nan || !location.nan.line.empty() || !values.memory.empty()) return;
+  if ((!is_nan && (values.sure() || !is_zero(values))) || !location.nan.line.empty() ||
+      !values.memory.empty())
+    return;
   options.backend = "sim";
   try {
     const CheckReport report = check_kernel(options);

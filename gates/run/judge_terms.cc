@@ -15,6 +15,7 @@ TermJudgement TermJudging::judge() {
   judgement.lines = stage_lines();
   judgement.weighs =
       std::ranges::all_of(wrong_, [this](std::int64_t row) { return all_.weighed.contains(row); });
+  judgement.sees_others = sees_others();
   const auto found = first_conflict();
   if (found && found->conflict != Conflict::odd) {
     judgement.fault = of_conflict(*found);
@@ -32,11 +33,33 @@ TermJudgement TermJudging::judge() {
   return judgement;
 }
 
+/// Whether most wrong rows that do not see all keys have others in O.
+bool TermJudging::sees_others() const {
+  std::int64_t rows = 0, others = 0;
+  for (const std::int64_t row : wrong_) {
+    if (count(visible(row)) == p_.len_kv) continue;
+    bool extra = false;
+    each_output(row, [&](const Provenance::Output& output, bool lse) {
+      extra = extra || (!lse && !without(output.term.set, visible(row)).empty());
+    });
+    ++rows;
+    others += extra;
+  }
+  return 2 * others > rows;
+}
+
+/// Whether products of a score go into what is no score: as large as a weight at most, it may be
+/// within what outputs may be off by.
+bool TermJudging::adds_to_weights(const Provenance::Meeting& meeting) {
+  return meeting.conflict == Conflict::partial_of_other &&
+         most_of(meeting.samples, [](const Term& x, const Term& y) { return x.kind != y.kind; });
+}
+
 std::optional<TermJudging::Found> TermJudging::first_conflict() const {
   std::map<Conflict, std::set<std::int64_t>> rows;  // that have it
   std::map<Conflict, std::set<std::int64_t>> which;
   std::set<std::int64_t> known;
-  bool sums_too = false;
+  bool sums_too = false, weights_too = false;
   for (const auto* site : {&all_.o, &all_.lse}) {
     for (const auto& [row, outputs] : *site) {
       for (const Provenance::Output& output : outputs) {
@@ -46,6 +69,7 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
         for (const std::int64_t meeting : output.meetings) {
           const Conflict conflict = all_.meetings.at(meeting).conflict;
           sums_too = sums_too || conflict == Conflict::sum_of_other_row;
+          weights_too = weights_too || adds_to_weights(all_.meetings.at(meeting));
           // Others come of another.
           if (all_.meetings.at(meeting).fresh == 0) continue;
           if (conflict != Conflict::odd) known.insert(row);
@@ -68,7 +92,8 @@ std::optional<TermJudging::Found> TermJudging::first_conflict() const {
     // those of other rows, too: but where rows share a maximum, nobody takes one from another.
     const bool by_chance =
         conflict == Conflict::factor_of_other_row && !rows.contains(Conflict::maximum_of_other_row);
-    const bool tell = right > 0.1 * all_wrong && !by_chance;
+    const bool is_small = conflict == Conflict::partial_of_other && weights_too;
+    const bool tell = right > 0.1 * all_wrong && !by_chance && !is_small;
     if (share < 0.1 || (tell && of_right / right > 0.5 * share)) continue;
     // What half of the wrong rows have does not come of what they meet later.
     if (best && (best->share >= 0.5 || share < 1.5 * best->share)) continue;

@@ -27,6 +27,7 @@ struct TermFault {
   bool lacks_scores = false;   ///< keys are left out that the row has no scores with
   bool of_nothing = false;     ///< what a sum has too much is a one
   bool of_place = false;       ///< a tile lies in another way than it is taken
+  bool of_tensors = false;     ///< an operand is one of another tensor
   bool of_columns = false;     ///< columns of Q and K are multiplied that are not the same
   double share = 0;            ///< of the wrong rows that have it
   std::optional<int>
@@ -42,6 +43,8 @@ struct TermJudgement {
   bool is_whole = false;
   /// Of each wrong row some weight was made that did not vanish.
   bool weighs = false;
+  /// Rows have keys that they do not see: a mask took others for them.
+  bool sees_others = false;
   Provenance::Outline outline;
   /// By stage: lines that do what it does, those of wrong outputs of the epilogue.
   std::map<Stage, std::vector<std::string>> lines;

@@ -52,10 +52,19 @@ std::optional<TermJudgement> follow_in(const RunOptions& options, Precision how)
   return judged;
 }
 
+/// Whether a mask tells more: of rows that are stored elsewhere or made of others' Q, and of
+/// weights that are out of order, maybe since they were scores.
+bool is_told_by_mask(const TermJudgement& judged) {
+  if (!judged.fault) return false;
+  const Cause cause = judged.fault->cause;
+  return cause == Cause::misplaced ||
+         (cause == Cause::permuted && judged.fault->stage == Stage::softmax);
+}
+
 /// The first problem that tells; where none does, what the first one shows.
 std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, Precision how) {
   constexpr int most = 4;
-  std::optional<TermJudgement> whole, misplaced, first;
+  std::optional<TermJudgement> whole, open, first;
   int followed = 0;
   std::vector<const RunOptions*> known;
   for (const RunOptions& options : failed) {
@@ -64,17 +73,23 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
              other->input == options.input && other->dtype == options.dtype;
     });
     const bool tells_less = whole && options.input != "random";
-    if (again || tells_less || (misplaced && !options.causal)) continue;
+    if (again || tells_less || (open && !options.causal)) continue;
     known.push_back(&options);
     try {
       const std::optional<TermJudgement> judged = follow_in(options, how);
       if (!judged) continue;
-      // Whether rows are stored elsewhere or made of others' Q, the mask tells.
-      const bool open = judged->fault && judged->fault->cause == Cause::misplaced &&
-                        !options.causal && !misplaced;
-      if (open) {
-        misplaced = judged;
+      if (!open && !options.causal && is_told_by_mask(*judged)) {
+        open = judged;
         continue;
+      }
+      if (open && open->fault->cause == Cause::permuted) {
+        // The mask takes scores for those of other keys: they are out of order before it.
+        if (judged->sees_others) {
+          open->fault->stage = Stage::qk;
+          open->fault->evidence.emplace_back(
+              "under the mask rows have keys that they do not see: their scores are out of order");
+        }
+        return open;
       }
       if (judged->fault && !judged->is_whole) return judged;
       if (judged->is_whole && !(whole && whole->fault)) whole = judged;
@@ -86,7 +101,7 @@ std::optional<TermJudgement> follow_any(const std::vector<RunOptions>& failed, P
     }
     if (followed == most) break;
   }
-  return misplaced ? misplaced : whole ? whole : first;
+  return open ? open : whole ? whole : first;
 }
 
 /// The problem with the most keys of those that may be followed, be it right or wrong; one that is

@@ -81,6 +81,10 @@ class Contest {
     if (makes_infinity(standing_.cause) && !overflows_by_numbers() && !comes_of_operands()) return;
     const bool of_memory = !standing_.memory.empty();
     if (of_memory && !is_whole_ && writes_over_itself(standing_)) standing_.certain = false;
+    // Who reads where another tensor lies meets those who write that.
+    if (of_memory && fault_.of_tensors && reads_what_is_written(standing_)) {
+      standing_.certain = false;
+    }
     if (of_memory && !stage_) take_stage();  // that alone is not known
     if (of_memory && !is_consequence()) return;
     // Of two flaws at once one may stand for anything: what the terms say is one.

@@ -48,6 +48,8 @@ class TermJudging : public TermRows {
 
   /// The first on the way that wrong rows have and right ones do not.
   std::optional<Found> first_conflict() const;
+  bool sees_others() const;
+  static bool adds_to_weights(const Provenance::Meeting& meeting);
   void add(const Provenance::Meeting& meeting, Found& found) const;
   TermFault of_conflict(const Found& found) const;
 

@@ -34,6 +34,7 @@ enum class Bug {
   tile_released_early,
   tile_released_twice,
   one_warp_releases_for_all,  // right: a product is complete for its whole warpgroup
+  rows_of_two_heads,          // right: the rows of a box follow each other, whatever they are of
   descriptor_swizzle,
   descriptor_stride,
   descriptor_goes_on,
@@ -88,7 +89,11 @@ struct Pipeline {
 
   void produce(Memory& smem) const {
     device::mbarrier_arrive_expect_tx(smem.a_full, Tile::bytes);
-    device::tensor_load(smem.a.x, a, {0, 0}, smem.a_full);
+    if (has(Bug::rows_of_two_heads)) {
+      device::tensor_load(smem.a.x, a, {0, 0, 0}, smem.a_full);
+    } else {
+      device::tensor_load(smem.a.x, a, {0, 0}, smem.a_full);
+    }
     for (int tile = 0; tile < tiles; ++tile) {
       const int slot = tile % ring, round = tile / ring;
       const int parity = has(Bug::wrong_parity)        ? round % 2
@@ -230,15 +235,20 @@ struct Pipeline {
 };
 
 struct Run {
-  Global<f16> a{rows * cols}, b{tiles * rows * cols}, out{rows * cols};
+  Global<f16> a{2 * rows * cols}, b{tiles * rows * cols}, out{rows * cols};
   std::unique_ptr<Result> result;
 
   explicit Run(Bug bug, std::uint64_t schedule = 0) {
-    for (int i = 0; i < rows * cols; ++i) a.data()[i] = device::narrow<f16>(float(i % 3));
+    for (int i = 0; i < 2 * rows * cols; ++i) a.data()[i] = device::narrow<f16>(float(i % 3));
     for (int i = 0; i < tiles * rows * cols; ++i) {
       b.data()[i] = device::narrow<f16>(float(i % 5 - 2));
     }
     Pipeline pipeline{bug, map(a, rows), map(b, tiles * rows), map(out, rows)};
+    if (bug == Bug::rows_of_two_heads) {
+      REQUIRE(device::make_tensor_map<f16>(pipeline.a, a.data(), {cols, rows, 2},
+                                           {cols * 2, rows * cols * 2}, {cols, rows / 2, 2},
+                                           device::Swizzle::b128) == nullptr);
+    }
     result = check(
         pipeline,
         {a.region("a", Use::input), b.region("b", Use::input), out.region("out", Use::output_once)},
@@ -279,6 +289,13 @@ TEST_CASE("async checker: a right pipeline is clean, whatever the schedule") {
       }
     }
   }
+}
+
+TEST_CASE("async checker: a tile of the rows of two heads lies as it was copied") {
+  const Run run(Bug::rows_of_two_heads);
+  INFO(run.result->fault);
+  CHECK(run.result->fault.empty());
+  CHECK(run.result->kinds().empty());
 }
 
 TEST_CASE("async checker: one thing wrong is found, and called by its name") {

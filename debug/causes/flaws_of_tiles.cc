@@ -99,6 +99,10 @@ void add_other_types(const DumpInfo& info, Flaws& flaws) {
   add("Q", 0, [=](RowPlan& plan) { plan.q_type = other; });
   add("K", 0, [=](RowPlan& plan) { plan.k_type = other; });
   add("V", 0, [=](RowPlan& plan) { plan.v_type = other; });
+  flaws.push_back({Cause::wrong_type, Stage::pv, "with P's and V" + bits, 0, [=](RowPlan& plan) {
+                     plan.v_type = other;
+                     plan.p_misread = true;
+                   }});
   flaws.push_back({Cause::wrong_type, Stage::softmax,
                    std::string("whose P is rounded to ") +
                        (other == ElementType::f16 ? "f16" : "bf16") + " and goes into O as if it " +

@@ -63,6 +63,7 @@ struct RowPlan {
   TileMap q_from;          ///< in the block's rows of Q: (query, column)
   TileMap p_from;          ///< in a tile of P: (query, key)
   ElementType p_type{};    ///< as which P is rounded; its bits go into O as `v_type`'s
+  bool p_misread = false;  ///< they do so where it is rounded as the inputs are, too
   /// What is kept of Q's elements, scores (of base e), P and O after each tile; empty: all of it.
   std::function<double(double)> q_kept, score_kept, p_kept, o_kept;
   bool sums_kept = false;  ///< l sums what is kept of P

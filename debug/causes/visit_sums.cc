@@ -125,7 +125,7 @@ PlanInputs::VisitSums::Shares PlanInputs::VisitSums::shares_of(std::size_t term)
       in_o /= other.whole_sum();
     }
   }
-  if (plan_.p_type != inputs_.inputs_.type()) {
+  if (plan_.p_type != inputs_.inputs_.type() || plan_.p_misread) {
     in_o = value_of(plan_.v_type, round_to(plan_.p_type, p)) * brought;
   }
   if (plan_.p_kept) in_o = plan_.p_kept(share) * brought;

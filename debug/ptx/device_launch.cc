@@ -22,6 +22,16 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+/// The grid, or one of a block per item (RunSettings::items), of whole clusters.
+std::array<std::uint32_t, 3> blocks_of_items(const RunSettings& settings,
+                                             std::array<std::uint32_t, 3> blocks,
+                                             const std::array<std::uint32_t, 3>& cluster) {
+  if (blocks[1] != 1 || blocks[2] != 1 || settings.items <= blocks[0]) return blocks;
+  const std::int64_t side = std::max(cluster[0], 1U);
+  blocks[0] = static_cast<std::uint32_t>((settings.items + side - 1) / side * side);
+  return blocks;
+}
+
 /// Takes a launch into the record; returns the first block of it that is run.
 std::array<std::uint32_t, 3> note_launch(const RunSettings& settings,
                                          const std::array<std::uint32_t, 3>& blocks) {
@@ -90,9 +100,9 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   simt::Checker of_session;
   simt::Checker* checker = session_ ? &of_session : settings.checker;
   Grid grid;
-  grid.blocks = blocks;
-  grid.threads = threads;
   grid.cluster = program.cluster[0] != 0 ? program.cluster : manner.cluster;
+  grid.blocks = blocks_of_items(settings, blocks, grid.cluster);
+  grid.threads = threads;
   grid.dynamic_shared = dynamic_shared;
   if (manner.cooperative) grid.workspace = grid_workspace();
   grid.parameters = parameters.data();
@@ -103,7 +113,7 @@ Device::Outcome Device::launch(Kernel& kernel, const std::array<std::uint32_t, 3
   grid.tensor_core = settings.tensor_core;
   grid.timeout_seconds = settings.timeout_seconds;
   grid.markers = settings.markers;
-  if (settings.launched) grid.first_block = note_launch(settings, blocks);
+  if (settings.launched) grid.first_block = note_launch(settings, grid.blocks);
   NumbersMade numbers;
   Tally tally;
   if (checker) grid.numbers = &numbers;

@@ -55,6 +55,9 @@ struct RunSettings {
   /// Of each launch the last blocks alone are run, along each dimension as many as the launch here
   /// has; needs `launched`.
   const LaunchedGrids* ends_of = nullptr;
+  /// A grid along x alone that has fewer blocks, which take items by turns, has one for each of so
+  /// many items; 0: as it is launched.
+  std::int64_t items = 0;
   const Lookout* lookout = nullptr;  ///< numbers that are looked for (ptx/recognise.h)
 };
 

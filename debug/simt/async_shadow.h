@@ -14,6 +14,7 @@ struct Origin {
   std::uint32_t copy = 0;  ///< counted from 1; 0: no copy brought it
   Swizzle swizzle{};
   std::int64_t row = 0, col = 0;  ///< in the tensor: dimensions 1 and up as one number, and 0
+  std::int64_t line = 0;          ///< which row of the copy's box, dimensions 1 and up as one
   std::int64_t address = 0;       ///< bytes from where the tensor begins, also outside of it
   /// Bytes from element to element along dimensions 1 and 2, where that are more than dimension 0
   /// has, else 0: either may be the rows of a tensor whose columns a map takes apart.

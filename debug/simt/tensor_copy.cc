@@ -152,9 +152,12 @@ void AsyncBlock::load(std::size_t to, const TensorMap& map, const std::int64_t* 
     });
     // What is copied as bytes has no rows that a matrix descriptor must agree with.
     const std::uint32_t copy = rank > 1 ? checker->async().next_copy() : 0;
+    std::size_t bytes_before = 0;
     box.for_each_chunk([&](std::size_t offset, const void*, std::size_t, const auto& c) {
       Origin& origin = checker->async().origin(offset);
-      origin = {copy, map.swizzle, 0, c[0], c[0] * map.element_bytes, {}, map.base};
+      const auto line = static_cast<std::int64_t>(bytes_before / box.row_bytes());
+      bytes_before += AsyncShadow::chunk;
+      origin = {copy, map.swizzle, 0, c[0], line, c[0] * map.element_bytes, {}, map.base};
       for (int i = rank - 1; i >= 1; --i) {
         origin.row = origin.row * map.size[i] + c[i];
         origin.address += c[i] * map.stride[i];

@@ -17,7 +17,8 @@ namespace {
 int element_of(const Product& what, int k) { return 2 * k / bytes_of(what.a_type); }
 
 /// Whether elements that are neighbours in an operand are so in the tensor that a copy brought them
-/// of: by the coordinates of its map, or in memory, where the map takes rows apart in panels.
+/// of: by the coordinates of its map, or in memory, where the map takes rows apart in panels; or in
+/// the boxes of copies, whose rows may be those of several heads.
 class Neighbours {
  public:
   explicit Neighbours(const Product& what) : bytes_(bytes_of(what.a_type)) {}
@@ -32,13 +33,15 @@ class Neighbours {
     down -= down_;
     right -= right_;
     ways_[0] = ways_[0] && origin.row == first_->row + down && origin.col == first_->col + right;
+    ways_[3] = ways_[3] && origin.line == first_->line + down && origin.col == first_->col + right;
     for (int i = 0; i < 2; ++i) {
       const std::int64_t pitch = first_->pitch[i];
       ways_[i + 1] = ways_[i + 1] && pitch > 0 && origin.address >= 0 &&
                      origin.address / pitch == first_->address / pitch + down &&
                      origin.address % pitch == first_->address % pitch + right * bytes_;
     }
-    return (ways_[0] || ways_[1] || ways_[2]) && origin.tensor == first_->tensor;
+    const bool holds = std::ranges::any_of(ways_, [](bool way) { return way; });
+    return holds && origin.tensor == first_->tensor;
   }
   bool any() const { return first_ != nullptr; }
   /// Whether `origin` is where its element would have to come from, by the coordinates of the map.
@@ -51,7 +54,7 @@ class Neighbours {
   std::int64_t bytes_;
   const Origin* first_ = nullptr;
   int down_ = 0, right_ = 0;
-  bool ways_[3] = {true, true, true};
+  bool ways_[4] = {true, true, true, true};
 };
 
 /// Whether an element that an operand lacks, `down` rows and `right` columns on in the tile that

@@ -98,7 +98,7 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
     run.surviving = 1;  // what was written before a fault is kept
     runtime->begin({run.workers, run.schedule, run.checker, run.rules->tensor_core, 0, wish.markers,
                     module.marked_ptx, wish.slice, wish.slice_bytes, wish.slice_file,
-                    &record.launched, wish.ends_of, wish.lookout},
+                    &record.launched, wish.ends_of, wish.items, wish.lookout},
                    record.words);
   }
   run_in_this_process(module, run, record);

@@ -39,6 +39,7 @@ struct IsolatedRun {
   const ptx::Lookout* lookout = nullptr;  ///< numbers that the SIMT machine looks for in it
   /// Of each launch of PTX on the SIMT machine the last blocks alone, as many as in these.
   const ptx::LaunchedGrids* ends_of = nullptr;
+  std::int64_t items = 0;  ///< RunSettings::items
 };
 
 /// How it ended.

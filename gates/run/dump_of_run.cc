@@ -68,11 +68,15 @@ DumpInfo info_of(const Module& module, const std::string& module_name, const Run
   return info;
 }
 
-/// Rounds once, as does a kernel that multiplies by ln 2 itself: the bounds hold.
-void make_natural(Tensor& lse) {
-  for (std::int64_t i = 0; i < lse.size(); ++i) {
-    if (!is_unwritten(lse, i)) lse.set(i, reference::ln_2 * lse.at(i));
+Tensor take_lse(const Module& module, ElementType type, const std::vector<std::int64_t>& dims,
+                const std::byte* lse) {
+  Tensor natural = take_rows(type, dims, static_cast<int>(dims.back()), lse);
+  if (!module.lse_base_2) return natural;
+  // Rounds once, as does a kernel that multiplies by ln 2 itself: the bounds hold.
+  for (std::int64_t i = 0; i < natural.size(); ++i) {
+    if (!is_unwritten(natural, i)) natural.set(i, reference::ln_2 * natural.at(i));
   }
+  return natural;
 }
 
 void add_sites(const Module& module, std::span<const FilledSlots> buffers, const std::byte* o,
@@ -93,11 +97,9 @@ void add_sites(const Module& module, std::span<const FilledSlots> buffers, const
     if (!stores_outputs(module.gate) || !is_output(site.id)) continue;
     info.sites.push_back(describe(module, site));
     dump.tensors.push_back(
-        {name,
-         site.axes == Axes::query
-             ? take_rows(site.type, {p.batch, p.heads, p.len_q}, static_cast<int>(p.len_q), lse)
-             : take_rows(site.type, {p.batch, p.heads, p.len_q, p.d}, module.head_dim, o)});
-    if (site.id == SiteId::lse && module.lse_base_2) make_natural(dump.tensors.back().tensor);
+        {name, site.axes == Axes::query
+                   ? take_lse(module, site.type, {p.batch, p.heads, p.len_q}, lse)
+                   : take_rows(site.type, {p.batch, p.heads, p.len_q, p.d}, module.head_dim, o)});
   }
 }
 

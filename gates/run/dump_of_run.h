@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gates/run/launch.h"
 #include "gates/run/slot_layout.h"
@@ -18,6 +20,10 @@ struct FilledSlots {
   const SlotLayout& layout;
   const std::byte* bytes;
 };
+
+/// Log-sum-exps [batch, heads, len_q] that a run left in `lse`, natural ones.
+Tensor take_lse(const Module& module, ElementType type, const std::vector<std::int64_t>& dims,
+                const std::byte* lse);
 
 /// Adds to `dump`, whose info is complete but for the sites, what a run left in `buffers`: every
 /// site with its description, in the order of the module's table, and the outputs where the gate

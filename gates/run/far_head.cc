@@ -9,6 +9,7 @@
 #include "debug/ptx/recognise.h"
 #include "gates/process/isolated_run.h"
 #include "gates/process/shared_file.h"
+#include "gates/run/dump_of_run.h"
 #include "gates/run/far_buffers.h"
 #include "gates/run/launch.h"
 #include "gates/run/seen_numbers.h"
@@ -96,11 +97,17 @@ void compare(const Tensor& got, const Tensor& want, std::int64_t first, SiteId s
   }
 }
 
+/// How many blocks a kernel in PTX has that takes items by turns.
+enum class Turns : std::uint8_t {
+  as_launched,
+  item_per_block  ///< as many as there are items
+};
+
 /// The last block of `problem` alone, whose last rows are those of `alone`, which `run` made; of a
 /// kernel in PTX as many of each launch as in `ends_of`, and the lines that come to those rows.
 std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
                                       const Problem& problem, const ptx::LaunchedGrids* ends_of,
-                                      ptx::RowLines* lines = nullptr) {
+                                      Turns turns, ptx::RowLines* lines = nullptr) {
   const Module& module = *run.module;
   const Problem& one = run.request.problem;
   FarHead head;
@@ -137,6 +144,7 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     constexpr double seconds = 4;
     IsolatedRun isolated{far, buffers.memory(), std::min(run.request.timeout_seconds, seconds)};
     isolated.ends_of = ends_of;
+    if (turns == Turns::item_per_block) isolated.items = blocks;
     const SharedFile seen("lookout");
     const auto last = [&](std::size_t buffer, std::int64_t bytes) {
       const auto all = static_cast<std::size_t>(bytes);
@@ -167,9 +175,8 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     head.weighs_values = head.weighs_values && head.fault.empty();
     if (lse) {
       const std::int64_t differing = head.differing;
-      compare(take_rows(lse->type, lse->dims, static_cast<int>(one.len_q),
-                        buffers.last(4, one.queries() * 4)),
-              *lse, row, SiteId::lse, head);
+      compare(take_lse(module, lse->type, lse->dims, buffers.last(4, one.queries() * 4)), *lse, row,
+              SiteId::lse, head);
       head.sums_hold = head.fault.empty() && head.differing == differing;
     }
   } catch (const EnvironmentError&) {
@@ -189,9 +196,8 @@ ptx::RowLines lost_lines(const ptx::RowLines& near, const ptx::RowLines& far) {
   return lost;
 }
 
-}  // namespace
-
-std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
+/// run_far_head, with blocks that have so many turns.
+std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSide side) {
   RunOptions near = options;
   near.splits.reset();
   near.where.clear();
@@ -225,37 +231,45 @@ std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
   ptx::LaunchedGrids launched;
   if (is_plain) {  // whether each grid's last blocks have the last rows
     constexpr ptx::LaunchedGrids none{ptx::LaunchedGrids::most, {}};
-    const std::optional<FarHead> grids = run_last_block(*run, alone, one, &none);
+    const std::optional<FarHead> grids = run_last_block(*run, alone, one, &none, turns);
     if (!grids || grids->too_long) return grids;
     if (grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
     launched = grids->launched;
     // Rows of a head go to blocks in the same order as there.
     const std::optional<FarHead> last =
-        run_last_block(*run, alone, few_heads(one, module, side, 1), &launched);
+        run_last_block(*run, alone, few_heads(one, module, side, 1), &launched, turns);
     if (last && last->too_long) return last;
     if (!last || !last->right()) return std::nullopt;
   }
   const auto run_far = [&](std::int64_t batches) {
     const Problem problem = far_problem(one, module, side, batches);
     const ptx::LaunchedGrids* ends = is_plain ? &launched : nullptr;
-    std::optional<FarHead> head = run_last_block(*run, alone, problem, ends);
+    std::optional<FarHead> head = run_last_block(*run, alone, problem, ends, turns);
     const ptx::LaunchedGrids more = with_blocks_before(launched);
     if (is_plain && head && head->unwritten > 0 && head->unwritten == head->compared) {
       ends = &more;
-      head = run_last_block(*run, alone, problem, ends);
+      head = run_last_block(*run, alone, problem, ends, turns);
     }
     if (!is_plain || !head || head->right() || head->too_long || !head->fault.empty()) return head;
     ptx::RowLines near, far;
-    run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, &near);
-    run_last_block(*run, alone, problem, ends, &far);
+    run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, turns, &near);
+    run_last_block(*run, alone, problem, ends, turns, &far);
     head->lost = lost_lines(near, far);
     return head;
   };
   std::optional<FarHead> far = run_far(1);
   if (far || !is_plain) return far;
   const std::optional<FarHead> last =
-      run_last_block(*run, alone, few_heads(one, module, side, 2), &launched);
+      run_last_block(*run, alone, few_heads(one, module, side, 2), &launched, turns);
   return last && last->right() ? run_far(batches_of_heads) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side) {
+  std::optional<FarHead> far = run_far_by(Turns::as_launched, options, side);
+  if (far && far->too_long) far = run_far_by(Turns::item_per_block, options, side);
+  return far;
 }
 
 }  // namespace lanescope

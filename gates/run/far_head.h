@@ -43,7 +43,7 @@ struct FarHead {
 /// same rows as the only ones: what differs comes of indices. On sim: what lies before them is
 /// zeros that take no memory. `options`: of a fused run on sim. Nothing where the kernel does not
 /// take such a problem or does not run the last block alone, or where the machine has no such
-/// memory; `too_long` where blocks that are as many as the machine has places go through all of it.
+/// memory; `too_long` where few blocks go through all of it, also where there are as many as items.
 std::optional<FarHead> run_far_head(const RunOptions& options, FarSide side);
 
 }  // namespace lanescope

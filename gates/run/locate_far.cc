@@ -101,8 +101,8 @@ struct FarRun {
 };
 
 /// Each side that the kernel takes, where the SIMT machine runs it; of a kernel of the tree up to
-/// the first that is wrong.
-std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend) {
+/// the first that is wrong. `too_long`: a block goes through all items.
+std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend, bool& too_long) {
   const bool has_ptx = is_module_path(given.kernel);
   if (backend != "sim" && !has_ptx) return {};
   RunOptions options = given;
@@ -111,7 +111,8 @@ std::vector<FarRun> far_runs(const RunOptions& given, const std::string& backend
   for (const FarSide side : sides_of(given)) {
     try {
       if (std::optional<FarHead> far = run_far_head(options, side)) {
-        if (far->too_long) break;  // so does the other side
+        too_long = far->too_long;
+        if (too_long) break;  // so does the other side
         runs.push_back({side, options_text(options, far->problem), std::move(*far)});
         if (!runs.back().far.right() && !has_ptx) break;
       }
@@ -139,9 +140,11 @@ bool is_narrow_throughout(const std::vector<FarRun>& runs) {
 }  // namespace
 
 void check_far_head(const RunOptions& given, Location& location) {
-  const std::vector<FarRun> runs = far_runs(given, location.backend);
+  bool too_long = false;
+  const std::vector<FarRun> runs = far_runs(given, location.backend, too_long);
   if (runs.empty()) {
-    location.not_tried.push_back("tensors of more than 2^31 elements");
+    location.not_tried.push_back(std::string("tensors of more than 2^31 elements") +
+                                 (too_long ? ": few blocks go through all of them" : ""));
     return;
   }
   const bool is_limit = is_module_path(given.kernel) && !given.strict && is_narrow_throughout(runs);

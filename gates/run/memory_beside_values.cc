@@ -94,8 +94,10 @@ void blame_descriptor(const Location& location, Diagnosis& memory) {
 
 bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckReport& report,
                   const std::function<bool()>& depends_on_order) {
-  // Of what values do not settle, a race says more, wherever it shows.
+  // Of what values do not settle, a race says more, wherever it shows. A rule may be broken far
+  // from the bytes that it is about.
   const bool upstream = !memory.first || !have_place(values) ||
+                        values.cause == Cause::machine_rule ||
                         feeds(memory.first->site, values.first->site) ||
                         (memory.cause == Cause::race && !values.sure());
   // What is read in the wrong place may be what nobody wrote: that follows from it.

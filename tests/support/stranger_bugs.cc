@@ -265,6 +265,7 @@ const std::vector<StrangerBug>& stranger_bugs() {
       {"maximum_not_kept", "never_updated"},
       {"soft_cap_base_two", "clamped"},
       {"parts_of_none", "reduction_too_wide"},
+      {"p_and_v_bits", "wrong_type"},
   };
   return bugs;
 }

@@ -123,7 +123,8 @@ struct Kernel {
   }
   ElementType type_of(BugName name) const {
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
-    return is(name) || is("qkv_bits") ? other : in.type();
+    const bool of_product = name.hash == BugName("v_bits").hash && is("p_and_v_bits");
+    return is(name) || is("qkv_bits") || of_product ? other : in.type();
   }
 
   float scale() const {
@@ -700,8 +701,11 @@ struct Kernel {
     if (is("p_divided_by_l")) x /= l[static_cast<std::size_t>(r)];
     if (is("pass_unscaled")) return x;  // f16 would not hold it
     if (is("p_truncated") || is("p_and_l_without_low_bits")) return truncated(in.type(), x);
-    if (!is("p_bits")) return rounded(in.type(), x);
+    if (!is("p_bits") && !is("p_and_v_bits")) return rounded(in.type(), x);
     const ElementType other = in.type() == ElementType::f16 ? ElementType::bf16 : ElementType::f16;
+    if (is("p_and_v_bits")) {
+      return static_cast<float>(value_of(other, round_to(in.type(), x)));
+    }
     return static_cast<float>(value_of(in.type(), round_to(other, x)));
   }
 

@@ -118,8 +118,12 @@ void note_clean(const Probe& probe, Location& location) {
 }
 
 bool check_memory(const Probe& probe, Location& location) {
-  const std::optional<CheckReport> report = ask_checker(probe, location);
+  std::optional<CheckReport> report = ask_checker(probe, location);
   if (!report) return false;
+  if (!location.diagnosis) {
+    std::erase_if(report->items,
+                  [](const CheckReport::Item& item) { return is_of_layout(item.finding.kind); });
+  }
   const std::string text = options_text(probe.options, report->problem);
   note(probe, text, report->clean(), location);
   if (location.nan.line.empty() && !report->nan.line.empty()) {

@@ -33,10 +33,8 @@ bool have_place(const Diagnosis& values) {
 
 /// Whether the checker's first finding is about how a product takes a tile.
 bool is_of_descriptor(const Diagnosis& memory) {
-  if (memory.memory.empty()) return false;
-  const simt::Kind kind = memory.memory.front().finding.kind;
-  return kind == simt::Kind::layout_disagrees || kind == simt::Kind::fits_k_major ||
-         kind == simt::Kind::fits_mn_major || kind == simt::Kind::wrong_start;
+  return !memory.memory.empty() && is_of_layout(memory.memory.front().finding.kind) &&
+         memory.memory.front().finding.kind != simt::Kind::parts_differ;
 }
 
 /// Whether what is wrong with values may be why a place is read that nobody wrote. What a kernel
@@ -54,6 +52,12 @@ bool may_come_of_zero(Cause cause) {
 }
 
 }  // namespace
+
+bool is_of_layout(simt::Kind kind) {
+  return kind == simt::Kind::layout_disagrees || kind == simt::Kind::fits_k_major ||
+         kind == simt::Kind::fits_mn_major || kind == simt::Kind::wrong_start ||
+         kind == simt::Kind::parts_differ;
+}
 
 void blame_reader(const Location& location, Diagnosis& memory) {
   const std::optional<Divergence>& wrong = location.diagnosis->first;

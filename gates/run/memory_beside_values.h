@@ -8,6 +8,10 @@
 // the two is the cause, and what one says of the other.
 namespace lanescope {
 
+/// Whether a finding is of how tiles lie, and how they are read. The machine multiplies what lies
+/// there: where values are right, it is no fault.
+bool is_of_layout(simt::Kind kind);
+
 /// Nobody wrote what is read of a tile; yet the tile was whole where the stage got it: it reads
 /// another one.
 void blame_reader(const Location& location, Diagnosis& memory);

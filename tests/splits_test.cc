@@ -259,6 +259,9 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
           "combine o_final contribution_missing");
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i == 2 ? 2 : 1)); }) ==
           "combine o_final contribution_repeated");
+    const Array sum_of_two = l[0] * weight(0, 2) + l[1] * weight(1, 2) + l[0] * weight(2, 2);
+    CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (sum / sum_of_two)); }) ==
+          "combine o_final wrong_source");
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i == 2)); }) ==
           "combine o_final accumulator_lost");
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * sum); }) ==

@@ -120,7 +120,8 @@ void try_output(const Scene& scene, const Parts& parts, Findings& findings) {
 void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
   const Formulas fits(scene, findings);
   const std::size_t count = parts.count(), before = findings.size();
-  const Array l = sum_of_parts(parts.l, [&](std::size_t i) { return parts.weight[i]; });
+  const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
+  const Array l = sum_of_parts(parts.l, weight), own_o = sum_of_parts(parts.o, weight);
   const auto attempt = [&](const std::string& which, const auto& other) {
     Array o = 0 * parts.o[0], own_l = 0 * l;
     for (std::size_t i = 0; i < count; ++i) {
@@ -130,6 +131,7 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
     fits(Cause::wrong_source, "O_i is that of split " + which, o * (l == 0).select(0, 1 / l));
     fits(Cause::wrong_source, "the weight is that of another split: O_i and l_i are of " + which,
          o * (own_l == 0).select(0, 1 / own_l));
+    fits(Cause::wrong_source, "l_i is that of split " + which, divided(own_o, own_l));
   };
   // l_i, or O_i, is the same split's for all.
   for (std::size_t split = 0; count > 1 && split < count; ++split) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ class Formulas {
     };
     const std::vector<double> values = by_element(value);
     const Fit fit = error.size() == 0 ? scene_.fit(values) : scene_.fit(values, by_element(error));
-    if (fit.explained < 0.5 || agrees_near_zero_alone(values)) return;
+    if (fit.explained < 0.5 || agrees_near_zero_alone(values) || is_off_by_ratio(values)) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
     finding.bits += free_numbers * free_number_bits;
     if (cause == Cause::wrong_formula) finding.bits += other_formula_bits;
@@ -76,6 +77,34 @@ class Formulas {
       others += is_small && std::abs(e.got - values[i]) > 0.1 * larger;
     }
     return 2 * others > fitting;
+  }
+
+  /// Whether the rows that a combine puts together are off by a factor each: a formula that is near
+  /// one number per row is not it, for sums of single precision leave no more than the rounding of
+  /// the output, which is none of a whole row.
+  bool is_off_by_ratio(const std::vector<double>& values) const {
+    if (scene_.first().stage != Stage::combine || !scene_.at_end()) return false;
+    struct Row {
+      double product = 0, square = 0;
+      int count = 0;
+    };
+    std::map<int, Row> rows;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Element& e = scene_.elements()[i];
+      if (!e.wrong || !std::isfinite(e.got) || !std::isfinite(values[i])) continue;
+      Row& row = rows[e.row];
+      row.product += e.got * values[i];
+      row.square += values[i] * values[i];
+      ++row.count;
+    }
+    constexpr int fewest_columns = 16;
+    int off = 0, all = 0;
+    for (const auto& [number, row] : rows) {
+      if (row.count < fewest_columns || row.square == 0) continue;
+      ++all;
+      off += std::abs(row.product / row.square - 1) > 0x1p-10;
+    }
+    return 2 * off > all;
   }
 
   const Scene& scene_;

@@ -100,7 +100,7 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
     if (!before) continue;
     const std::string name = name_of(id);
     // The scores of the tile before are those of its keys, which was tried above.
-    if (id == SiteId::p) fits(Cause::never_updated, "s equals p of the tile before", *before);
+    if (id == SiteId::p) fits(Cause::stale_value, "s equals p of the tile before", *before);
     const Array finite = before->map([](double x) { return std::isfinite(x) ? x : 0; });
     fits(Cause::accumulator_not_cleared,
          "s = Q.K + " + name + " of the tile before: the accumulator was not cleared",

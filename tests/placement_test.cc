@@ -76,8 +76,8 @@ TEST_CASE("placement: rows, columns and swizzles are seen", "[terms]") {
   CHECK((padded.is_known() && padded.is_regular() && !padded.is_swizzled() && !padded.is_plain()));
   CHECK((padded.steps().row_step == 40 && padded.steps().column_step == 1));
   CHECK((padded.rows() == rows && padded.columns() == columns && padded.room() == rows * 40));
-  CHECK(padded.lies_as(Layout{40}));
-  CHECK_FALSE(padded.lies_as(Layout{32}));
+  CHECK(padded.lies_as(ElementLayout{40}));
+  CHECK_FALSE(padded.lies_as(ElementLayout{32}));
   CHECK(padded.at(padded.in_tile(64 + rows + 3, 5)) == 3 * 40 + 5);
   CHECK(Placement(placed(at_steps(32))).is_plain());
   const Placement turned(placed(at_steps(1, 17)));
@@ -85,7 +85,7 @@ TEST_CASE("placement: rows, columns and swizzles are seen", "[terms]") {
   CHECK(turned.steps().text() == "columns 17 elements apart");
   const Placement mixed(placed(swizzled(32)));
   CHECK((mixed.is_regular() && mixed.is_swizzled() && !mixed.is_plain()));
-  CHECK(mixed.lies_as(Layout{32, 1, 8, 0, 3}));
+  CHECK(mixed.lies_as(ElementLayout{32, 1, 8, 0, 3}));
   CHECK(mixed.lies_as(Placement(placed(swizzled(32), 0, 0))));
   CHECK_FALSE(mixed.lies_as(Placement(placed(at_steps(32)))));
   // Rows, or columns, that change places are no layout.

@@ -40,7 +40,7 @@ std::string text_of(const Placement& tile) {
 }
 
 /// What makes two layouts different; of equal steps it is a swizzle.
-Cause difference(const Layout& a, const Layout& b) {
+Cause difference(const ElementLayout& a, const ElementLayout& b) {
   if (a.by_rows() != b.by_rows()) return Cause::transposed;
   const bool same = a.row_step == b.row_step && a.column_step == b.column_step;
   return same ? Cause::permuted : Cause::wrong_stride;
@@ -113,10 +113,10 @@ std::optional<bool> TermJudging::agrees(const Found& found, const std::pair<Term
 /// Which of those who put a tile there and those who take it is wrong, where it is taken as
 /// `layout` would have it: nothing where neither is more likely.
 std::optional<bool> TermJudging::is_writer_wrong(const Placement& tile, int kind,
-                                                 const Layout& layout) const {
-  const Layout own = tile.steps();
+                                                 const ElementLayout& layout) const {
+  const ElementLayout own = tile.steps();
   // The one that fills its room.
-  const auto fills = [&](const Layout& as) {
+  const auto fills = [&](const ElementLayout& as) {
     const std::int64_t span =
         as.by_rows() ? tile.rows() * as.row_step : tile.columns() * as.column_step;
     const std::int64_t all =
@@ -181,10 +181,10 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
       return all >= 8 && 20 * good >= 19 * all && 2 * all >= std::ssize(found.samples);
     };
     if (fits(tile.taken_as(tile))) continue;  // it goes together as it is
-    const std::vector<Layout> layouts =
-        tile.is_regular() ? layouts_for(tile) : std::vector<Layout>{};
+    const std::vector<ElementLayout> layouts =
+        tile.is_regular() ? layouts_for(tile) : std::vector<ElementLayout>{};
     // In its own rows, with another swizzle: nothing else is to be chosen.
-    const auto swizzle = std::ranges::find_if(layouts, [&](const Layout& layout) {
+    const auto swizzle = std::ranges::find_if(layouts, [&](const ElementLayout& layout) {
       return layout.mask > 0 && tile.is_swizzled() && !tile.lies_as(layout) &&
              fits(tile.taken_as(layout));
     });
@@ -215,7 +215,7 @@ bool TermJudging::explain_place(const Found& found, TermFault& fault, std::strin
                                      "it lay as ") +
                              names[other] + " does");
     }
-    for (const Layout& layout : layouts) {
+    for (const ElementLayout& layout : layouts) {
       if (tile.lies_as(layout) || !fits(tile.taken_as(layout))) continue;
       const auto by_writer = is_writer_wrong(tile, kind, layout);
       if (!by_writer) return false;

@@ -6,7 +6,7 @@
 
 namespace lanescope {
 
-std::string Layout::text() const {
+std::string ElementLayout::text() const {
   const bool rows = by_rows();
   std::string text = std::string(rows ? "rows " : "columns ") +
                      std::to_string(rows ? row_step : column_step) + " elements apart";
@@ -100,7 +100,7 @@ bool Placement::lies_as(const Placement& other) const {
   return both >= 64 && same == both;
 }
 
-bool Placement::lies_as(const Layout& layout) const {
+bool Placement::lies_as(const ElementLayout& layout) const {
   return std::all_of(at_.begin(), at_.end(), [&](const auto& known) {
     return layout.at(known.first.first, known.first.second) == known.second;
   });
@@ -117,13 +117,13 @@ std::int64_t Placement::panel_step() const {
 
 bool Placement::is_plain() const { return !is_swizzled_ && is_plain(steps_); }
 
-bool Placement::is_plain(const Layout& layout) const {
+bool Placement::is_plain(const ElementLayout& layout) const {
   const bool swizzles = layout.group > 0 && layout.mask > 0;
   if (swizzles) return false;
   return layout.by_rows() ? layout.row_step <= columns_ : layout.column_step <= rows_;
 }
 
-Placement::Taken Placement::taken_as(const Layout& layout) const {
+Placement::Taken Placement::taken_as(const ElementLayout& layout) const {
   Taken taken;
   for (std::int64_t row = 0; row < rows_; ++row) {
     for (std::int64_t column = 0; column < columns_; ++column) {
@@ -139,9 +139,9 @@ Placement::Taken Placement::taken_as(const Placement& other) const {
   return taken;
 }
 
-std::vector<Layout> layouts_for(const Placement& tile) {
-  std::vector<Layout> layouts;
-  const Layout own = tile.steps();
+std::vector<ElementLayout> layouts_for(const Placement& tile) {
+  std::vector<ElementLayout> layouts;
+  const ElementLayout own = tile.steps();
   const std::int64_t group = 16 / tile.element_bytes();
   // Of its rows as they are, others swizzles, or none.
   if (own.column_step == 1 && own.row_step >= 4 * group) {

@@ -15,7 +15,7 @@ namespace lanescope {
 /// A way in which the elements of a tile may lie in memory, in elements from its first one on: rows
 /// and columns at a distance, and of swizzled ones groups of 16 bytes that change places within a
 /// row, by the row's number.
-struct Layout {
+struct ElementLayout {
   std::int64_t row_step = 0, column_step = 1;
   std::int64_t group = 0;            ///< elements that stay together; 0: it is not swizzled
   std::int64_t shift = 0, mask = 0;  ///< group g of row r lies where g ^ (r >> shift & mask) would
@@ -55,9 +55,9 @@ class Placement {
   bool is_swizzled() const { return is_swizzled_; }
   /// As `other`, as far as both have the same rows and columns.
   bool lies_as(const Placement& other) const;
-  bool lies_as(const Layout& layout) const;
+  bool lies_as(const ElementLayout& layout) const;
   /// Of one that is regular: but for swizzles.
-  Layout steps() const { return steps_; }
+  ElementLayout steps() const { return steps_; }
   /// Of one whose rows are cut into panels, as tensor copies leave wide ones: from one to the next;
   /// 0: they are not.
   std::int64_t panel_step() const;
@@ -65,10 +65,10 @@ class Placement {
   bool is_dense() const { return panel_step() == rows_ * steps_.row_step; }
   /// Neither swizzled, nor with elements left free between rows.
   bool is_plain() const;
-  bool is_plain(const Layout& layout) const;
+  bool is_plain(const ElementLayout& layout) const;
 
   /// Elements by where they would lie in `layout`, or as those of `other`.
-  Taken taken_as(const Layout& layout) const;
+  Taken taken_as(const ElementLayout& layout) const;
   Taken taken_as(const Placement& other) const;
 
  private:
@@ -79,11 +79,11 @@ class Placement {
   Element first_{};
   std::int64_t rows_ = 0, columns_ = 0;
   std::map<Element, std::int64_t> at_;
-  Layout steps_;
+  ElementLayout steps_;
   bool is_regular_ = false, is_swizzled_ = false;
 };
 
 /// Layouts that kernels give a tile of such a size, those of the fewest words first.
-std::vector<Layout> layouts_for(const Placement& tile);
+std::vector<ElementLayout> layouts_for(const Placement& tile);
 
 }  // namespace lanescope

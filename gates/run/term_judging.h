@@ -80,7 +80,8 @@ class TermJudging : public TermRows {
   bool explain_place(const Found& found, TermFault& fault, std::string& what) const;
   std::optional<bool> agrees(const Found& found, const std::pair<Term, Term>& sample, int kind,
                              const Placement& tile, const Placement::Taken& taken) const;
-  std::optional<bool> is_writer_wrong(const Placement& tile, int kind, const Layout& layout) const;
+  std::optional<bool> is_writer_wrong(const Placement& tile, int kind,
+                                      const ElementLayout& layout) const;
   bool is_odd(int kind, int other) const;
   bool is_disordered(int kind) const;
   std::optional<TermFault> of_places() const;

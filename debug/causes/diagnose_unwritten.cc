@@ -21,19 +21,23 @@ bool stores_for_nobody(const simt::Finding& finding) {
   return finding.unread > 0 && readers * finding.unread >= finding.count * finding.bytes;
 }
 
+/// A read of what nobody wrote in memory of the kernel's own, where no site lies; no update of it.
+bool is_of_memory_of_its_own(const CheckReport::Item& item) {
+  return item.finding.kind == simt::Kind::uninitialised_read && item.region_bytes > 0 &&
+         !item.site && !item.finding.updates;
+}
+
 }  // namespace
 
 bool is_left_out(const CheckReport::Item& item) {
-  return item.finding.kind == simt::Kind::uninitialised_read && item.finding.unread >= 0 &&
-         !stores_for_nobody(item.finding) && item.region_bytes > 0 && !item.site &&
-         !item.finding.updates;
+  return is_of_memory_of_its_own(item) && item.finding.unread >= 0 &&
+         !stores_for_nobody(item.finding);
 }
 
 bool takes_other_place(const CheckReport::Item& item) {
   const bool of_tile =
       item.stage == Stage::load || item.stage == Stage::qk || item.stage == Stage::pv;
-  return item.finding.kind == simt::Kind::uninitialised_read && stores_for_nobody(item.finding) &&
-         item.region_bytes > 0 && !item.site && !item.finding.updates && of_tile;
+  return is_of_memory_of_its_own(item) && of_tile && stores_for_nobody(item.finding);
 }
 
 bool may_be_unfilled(const Diagnosis& memory) {

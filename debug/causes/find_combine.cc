@@ -128,9 +128,9 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
       o += parts.o[other(i)] * parts.weight[i];
       own_l += parts.l[other(i)] * parts.weight[i];
     }
-    fits(Cause::wrong_source, "O_i is that of split " + which, o * (l == 0).select(0, 1 / l));
+    fits(Cause::wrong_source, "O_i is that of split " + which, divided(o, l));
     fits(Cause::wrong_source, "the weight is that of another split: O_i and l_i are of " + which,
-         o * (own_l == 0).select(0, 1 / own_l));
+         divided(o, own_l));
     fits(Cause::wrong_source, "l_i is that of split " + which, divided(own_o, own_l));
   };
   // l_i, or O_i, is the same split's for all.
@@ -183,8 +183,7 @@ void try_carried(const Scene& scene, const Parts& parts, Findings& findings) {
       const std::string text = std::string(with_maximum ? "m and l go" : "l goes") +
                                " on from row i - " + std::to_string(step) +
                                " to row i: what was reduced was not cleared from row to row";
-      const Array value =
-          scene.site() == SiteId::lse ? (top + log2(l)) * ln_2 : o * (l == 0).select(0, 1 / l);
+      const Array value = scene.site() == SiteId::lse ? (top + log2(l)) * ln_2 : divided(o, l);
       fits(Cause::reduction_too_wide, text, value);
     }
   }

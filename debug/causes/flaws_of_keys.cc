@@ -84,7 +84,8 @@ void add_tails(const DumpInfo& info, Flaws& flaws) {
                      0, [=](RowPlan& plan) {
                        // Of the last tile, what is masked is copied as well.
                        const std::int64_t end = std::min(p.len_q, rounded_up(p.len_kv, plan.tile));
-                       plan.beyond = (which == 2 ? plan.v_first : plan.k_first) + end > p.keys();
+                       const std::int64_t first = which == 2 ? plan.v_first : plan.k_first;
+                       plan.beyond = plan.beyond || first + end > p.keys();
                        for (Term& term : plan.terms) {
                          if (term.key < p.len_q) continue;
                          if (which != 1) term.value = -1;

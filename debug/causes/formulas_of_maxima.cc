@@ -77,7 +77,7 @@ std::optional<double> sum_at_start(const Scene& scene, const Array& s, double st
     const double factor = std::exp2(start - (*m)(row));
     double sum = 0;
     for (reference::Index col = 0; col < s.cols(); ++col) sum += std::exp2(s(row, col) - (*m)(row));
-    const double share = ((*l)(row)-sum) / factor;
+    const double held = (*l)(row), share = (held - sum) / factor;
     // Of less, the rounding of the sum leaves nothing.
     constexpr double least = 1.0 / 64;
     if (factor > least * sum && std::isfinite(share)) sums.push_back(share);

@@ -192,7 +192,7 @@ void Sitting::end_block() {
 
 void Sitting::note_broken_rule(std::int64_t block, int thread) {
   if (!last_words) return;
-  const std::int64_t own = block * 1024 + thread;
+  const std::int64_t own = block * LastWords::most_threads + thread;
   std::int64_t known = -1;
   while (!last_words->broke_rule.compare_exchange_weak(known, own) && own < known) {
   }

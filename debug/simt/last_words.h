@@ -32,6 +32,7 @@ struct Seat {
 /// that it shares with its parent; starts as zeroes, then is constructed in place.
 struct LastWords {
   static constexpr int seat_count = 256;
+  static constexpr int most_threads = 1024;  ///< of a block
 
   std::atomic<int> passes{0};  ///< grids that were launched
   std::atomic<std::int64_t> blocks_ended{0};
@@ -43,7 +44,8 @@ struct LastWords {
   std::atomic<bool> tells{false};          ///< a thread has begun to write it to `places`
   std::atomic<bool> told{false};           ///< it is there
   char places[4096] = "";                  ///< a line per place of a block's lanes
-  /// What broke a rule of the machine: the lowest block that one did, * 1024 + its lane; −1: none.
+  /// The lane that broke a rule of the machine, of the lowest block: block * most_threads + thread;
+  /// −1: none did.
   std::atomic<std::int64_t> broke_rule{-1};
   Seat seats[seat_count];
 };

@@ -55,14 +55,19 @@ std::string lane_text(const Seat& seat, bool combining) {
          std::to_string(seat.lane / 32);
 }
 
-Stop stop_at(Stop::Kind kind, const Seat& seat, bool combining) {
+/// At a thread of a block; of either, −1: it is not known.
+Stop stop_at(Stop::Kind kind, std::int64_t block, int thread, bool combining) {
   Stop stop{.kind = kind, .combining = combining};
-  if (seat.block >= 0) stop.block = seat.block;
-  if (seat.block >= 0 && seat.lane >= 0) {
-    stop.warp = seat.lane / 32;
-    stop.lane = seat.lane % 32;
+  if (block >= 0) stop.block = block;
+  if (block >= 0 && thread >= 0) {
+    stop.warp = thread / 32;
+    stop.lane = thread % 32;
   }
   return stop;
+}
+
+Stop stop_at(Stop::Kind kind, const Seat& seat, bool combining) {
+  return stop_at(kind, seat.block, seat.lane, combining);
 }
 
 std::string cause_text(const LastWords& words, const Seat& seat) {
@@ -172,13 +177,10 @@ Fault hang_of(const Module& module, const LastWords& words, double seconds) {
 }
 
 Stop stop_of_rule(const Module& module, const simt::LastWords& words) {
-  Stop stop{.kind = Stop::Kind::rule, .combining = combines(module, words)};
   const std::int64_t broke = words.broke_rule;
-  if (broke < 0) return stop;
-  stop.block = broke / 1024;
-  stop.warp = broke % 1024 / 32;
-  stop.lane = broke % 32;
-  return stop;
+  const std::int64_t block = broke < 0 ? -1 : broke / LastWords::most_threads;
+  const auto thread = static_cast<int>(broke % LastWords::most_threads);
+  return stop_at(Stop::Kind::rule, block, thread, combines(module, words));
 }
 
 }  // namespace lanescope

@@ -54,6 +54,14 @@ TEST_CASE(
   CHECK(with(false) == "epilogue o_final wrong_scale");
 }
 
+TEST_CASE("locate: a maximum that stays while weights are NaN may have dropped NaN") {
+  Dump dump = synthetic_dump({.problem = single_tile});
+  change(dump, SiteId::m, 0, 0, [](int, int) { return -reference::infinity; });
+  CHECK(named(diagnosis_of(dump)) == "softmax m never_updated");
+  change(dump, SiteId::p, 0, 0, [](int, int) { return std::nan(""); });
+  CHECK(named(diagnosis_of(dump)) == "softmax m non_finite?");
+}
+
 TEST_CASE("locate: log-sum-exps that stand at the rows of others, some of them twice") {
   Dump dump = synthetic_dump({.problem = single_tile});
   Tensor& lse = tensor_of(dump, SiteId::lse);

@@ -362,5 +362,16 @@ TEST_CASE("locate's plan: kernels that take few queries, or one, get problems of
   }
 }
 
+TEST_CASE("locate's plan: rising scores in every type, and from split to split") {
+  const std::vector<Probe> probes = plan_of("splitk", 16, 32, true);
+  const Probe* const types = find(probes, "inputs of bf16, the maximum rises in every tile");
+  REQUIRE(types);
+  CHECK((types->options.dtype == "bf16" && types->options.input == "rising"));
+  const Probe* const splits = find(probes, "splits that are far above those before");
+  REQUIRE(splits);
+  CHECK((splits->options.splits == 3 && splits->options.input == "steep"));
+  CHECK(problem_of(*splits).len_kv > 3 * 32);
+}
+
 }  // namespace
 }  // namespace lanescope

@@ -31,6 +31,8 @@ reference::Array sum_of_parts(const std::vector<reference::Array>& x, const Fact
 
 /// The right sum, of parts that were taken from another place than they should be, `right`.
 void try_other_parts(const Scene& scene, const Parts& right, Findings& findings);
+/// Weights relative to another number than the largest maximum, as single precision holds them.
+void try_other_references(const Scene& scene, const Parts& parts, Findings& findings);
 /// A split left its part at the place of another.
 void try_other_splits(const Scene& scene, Findings& findings);
 

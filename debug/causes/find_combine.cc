@@ -280,6 +280,7 @@ void find_combine(const Scene& scene, Findings& findings) {
   try_swapped(scene, *parts, findings);
   try_lane_sums(scene, *parts, findings);
   try_other_parts(scene, *parts, findings);
+  try_other_references(scene, *parts, findings);
   if (scene.site() == SiteId::lse) try_lse(scene, *parts, findings);
 }
 

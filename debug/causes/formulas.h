@@ -33,6 +33,16 @@ class Formulas {
   /// may be off by, beyond the rounding of the site.
   void operator()(Cause cause, const std::string& text, const Scene::Array& value,
                   int free_numbers = 0, const Scene::Array& error = {}) const {
+    attempt(cause, text, value, free_numbers, error, 1);
+  }
+  /// Of a cause that is not certain, though the formula gives all wrong values.
+  void doubtful(Cause cause, const std::string& text, const Scene::Array& value) const {
+    attempt(cause, text, value, 0, {}, 0.95);
+  }
+
+ private:
+  void attempt(Cause cause, const std::string& text, const Scene::Array& value, int free_numbers,
+               const Scene::Array& error, double share) const {
     if (value.rows() != scene_.rows()) return;
     const auto by_element = [&](const Scene::Array& x) {
       return scene_.by_element(x.cols() == 1 ? x : x.left_cols(scene_.cols()));
@@ -58,10 +68,10 @@ class Formulas {
                                  value_text(values[i]));
       break;
     }
+    finding.explained *= share;
     findings_.push_back(finding);
   }
 
- private:
   /// Whether most of what fits does so because what is held and what the formula gives are next to
   /// nothing, beside what should be there, though they are different numbers.
   bool agrees_near_zero_alone(const std::vector<double>& values) const {

@@ -123,7 +123,27 @@ void try_maximum_of_before(const Scene& scene, const Formulas& fits, const Array
   }
 }
 
+/// Whether every wrong row is of numbers as scores, and of NaN as weights.
+bool makes_nan_of(const Scene& scene, const Array& s) {
+  const auto p = scene.held(SiteId::p, scene.tile());
+  if (!p || p->rows() != s.rows() || p->cols() != s.cols()) return false;
+  return std::ranges::all_of(scene.elements(), [&](const Element& e) {
+    bool is_nan = true;
+    for (reference::Index col = 0; e.wrong && col < s.cols(); ++col) {
+      is_nan = is_nan && (!std::isfinite(s(e.row, col)) || std::isnan((*p)(e.row, col)));
+    }
+    return is_nan;
+  });
+}
+
 void try_maximum(const Scene& scene, const Formulas& fits, const Array& s, const Array& m_prev) {
+  if (makes_nan_of(scene, s)) {
+    fits.doubtful(Cause::non_finite,
+                  "m equals m_prev and P of the same rows is NaN: a maximum drops NaN, so what the "
+                  "scores are multiplied by may be none",
+                  m_prev);
+    return;
+  }
   fits(Cause::never_updated, "m equals m_prev although larger scores exist", m_prev);
   fits(Cause::accumulator_lost, "m is the maximum of this tile alone, m_prev is left out",
        s.row_maxima());

@@ -177,6 +177,7 @@ void tell_low_scores(const std::vector<RunTraits>& runs, bool traced, Diagnosis&
     return run.match || run.options.find(" --input low") != std::string::npos;
   });
   if (!alone || runs.size() < 2 || diagnosis.sure() || !diagnosis.memory.empty()) return;
+  if (traced && diagnosis.first && diagnosis.first->stage == Stage::combine) return;
   diagnosis.cause = Cause::wrong_formula;
   if (diagnosis.first && !traced) diagnosis.first->stage = Stage::softmax;
   diagnosis.evidence.emplace_back(

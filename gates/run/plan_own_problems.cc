@@ -16,6 +16,12 @@ void Planner::add_items() {
                     "h=" + std::to_string(heads) + "," + length_text(br_, bc_));
   set_d(wide, wider.front());
   wide.large = true;
+  // Who orders items by what the L2 holds takes these heads two at a time, and leaves one.
+  constexpr int most_keys = (16 << 20) / 2 / 2048;  // of two heads of 256 columns, K and V
+  Probe& apart = add_causal("causal, heads whose K and V an L2 does not hold together",
+                            "h=3," + length_text(br_ + 1, most_keys + bc_));
+  set_d(apart, wider.back());
+  apart.large = true;
   const std::vector<std::string> types = other_types(given_);
   if (std::ranges::find(types, "e4m3") == types.end()) return;
   wide.options.dtype = "e4m3";
@@ -32,6 +38,8 @@ void Planner::add_splits() {
   several.checked = several.broad = true;
   with_splits(3, add("large scores in several splits", length_text(br_, 6 * bc_))).options.input =
       "large";
+  with_splits(3, add("splits that are far above those before", length_text(br_, 6 * bc_)))
+      .options.input = "steep";
   with_splits(4, add("more splits than tiles", length_text(br_, 2 * bc_)));
   with_splits(most_tiles,
               add("more splits than a warp has lanes", length_text(1, most_tiles * bc_)));
@@ -59,6 +67,11 @@ void Planner::add_other_modules(bool combines) {
     Probe& probe = add("inputs of " + type, heads + length_text(br_, 6 * bc_));
     probe.checked = true;
     probe.options.dtype = type;
+    // A maximum may lag behind as far as the type of P allows.
+    Probe& rising =
+        add("inputs of " + type + ", the maximum rises in every tile", length_text(br_, 3 * bc_));
+    rising.options.dtype = type;
+    rising.options.input = "rising";
   }
   for (const int d : any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{}) {
     set_d(add_causal("a head dimension of " + std::to_string(d),

@@ -1,0 +1,68 @@
+// What the weights of a combine are relative to, where that is not the largest of the maxima.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "debug/causes/combine_parts.h"
+#include "debug/causes/formulas.h"
+#include "reference/elementary.h"
+
+namespace lanescope {
+namespace {
+
+using Array = reference::Array;
+
+using reference::infinity, reference::ln_2;
+
+/// 2^x as f32 holds it: infinite from 128 on, 0 below its subnormal numbers.
+Array exp2_of_float(const Array& x) {
+  return x.map([](double y) { return y >= 128 ? infinity : y < -150 ? 0 : std::exp2(y); });
+}
+
+/// Of a formula that gives NaN or infinities: whether the wrong values are none but these, and the
+/// right ones others.
+Fit fit_of_nan(const Scene& scene, const Array& value) {
+  FitCount count;
+  const std::vector<double> values = scene.by_element(value);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Element& e = scene.elements()[i];
+    const bool is_number = std::isfinite(values[i]);
+    count.add(e.wrong,
+              e.wrong ? !is_number && !e.unwritten && std::isnan(e.got) == std::isnan(values[i])
+                      : is_number);
+  }
+  return count.fit();
+}
+
+}  // namespace
+
+void try_other_references(const Scene& scene, const Parts& parts, Findings& findings) {
+  const bool of_lse = scene.site() == SiteId::lse;
+  const Array zero = 0 * parts.top;
+  /// `beside`: what parts that there are none of, of m = 0, l = 0 and O = 0, weigh.
+  const auto attempt = [&](Cause cause, const std::string& text, const Array& m,
+                           const Array& beside) {
+    const Factors weight = [&](std::size_t i) { return exp2_of_float(parts.m[i] - m); };
+    const Array l = sum_of_parts(parts.l, weight) + 0 * beside;
+    const Array value = of_lse ? (m + log2(l)) * ln_2 : sum_of_parts(parts.o, weight) / l;
+    const Fit fit = fit_of_nan(scene, value);
+    if (fit.explained < 0.5 || fit.consistent < 0.98) return;
+    Finding finding{cause, fit.explained, fit.consistent, true};
+    finding.evidence = {text};
+    findings.push_back(finding);
+  };
+  for (std::size_t split = 0; split < parts.count(); ++split) {
+    attempt(Cause::overflow,
+            "the weights are relative to m of split " + std::to_string(split) +
+                ", not to the largest: 2^x of a split that is far above it is infinite",
+            parts.m[split], zero);
+  }
+  attempt(Cause::clamped, "m starts at 0, not at -inf: where all splits are far below, 2^x is 0",
+          parts.top.max(0), zero);
+  attempt(Cause::reduction_too_wide,
+          "parts that there are none of are taken in, with m = 0: where all splits are far below, "
+          "2^x of that is infinite, and 0 times it NaN",
+          parts.top, exp2_of_float(-parts.top));
+}
+
+}  // namespace lanescope

@@ -390,6 +390,8 @@ TEST_CASE("locate: who waits for mbarriers alone waits for tiles") {
   };
   CHECK(stage_of("mbarrier.try_wait.parity.shared.b64") == Stage::load);
   CHECK(stage_of("barrier_sync") == Stage::softmax);
+  CHECK(stage_of("barrier_sync for c; nobody waited for its last 2 phases: more arrive") ==
+        Stage::load);
 }
 
 TEST_CASE("locate: lanes wait in vain for those that wait where few have come") {

@@ -272,5 +272,37 @@ TEST_CASE("a threshold is settled where it was seen from both sides and P fits")
   CHECK_FALSE(rows.agrees(more));
 }
 
+TEST_CASE("P.V of given weights may visit the tiles from the last to the first") {
+  for (const bool causal : {false, true}) {
+    testing::Setup setup{.problem = {1, 1, 1, 40, 96, 32, causal}, .gate = "pv_only"};
+    Dump dump = testing::synthetic_dump(setup);
+    for (std::int64_t block = 0; block < 2; ++block) {
+      reference::Array o = reference::Array::Zero(32, 32);
+      for (std::int64_t tile = 3; tile-- > 0;) {
+        const SiteSlots weights(dump, *dump.find_site("p"));
+        if (weights.untouched(block, tile)) continue;
+        const auto of = [&](SiteId id) { return testing::held(dump, id, block, tile, 32); };
+        const reference::Array p = of(SiteId::p), v = of(SiteId::v_smem), alpha = of(SiteId::alpha);
+        for (int row = 0; row < 32; ++row) {
+          for (int col = 0; col < 32; ++col) {
+            double sum = alpha(row) * o(row, col);
+            for (int key = 0; key < 32; ++key) sum += p(row, key) * v(key, col);
+            o(row, col) = sum;
+          }
+        }
+        testing::change(dump, SiteId::o, block, tile,
+                        [&](int row, int col) { return o(row, col); });
+      }
+    }
+    const DiffReport report = diff_against_reference(dump);
+    REQUIRE(report.recurrence);
+    CHECK(report.recurrence->order.front() == 2);
+    // Not where a tile is wrong.
+    const reference::Array o = testing::held(dump, SiteId::o, 0, 1, 32);
+    testing::change(dump, SiteId::o, 0, 1, [&](int row, int col) { return o(row, col) + 1; });
+    CHECK_FALSE(diff_against_reference(dump).recurrence);
+  }
+}
+
 }  // namespace
 }  // namespace lanescope

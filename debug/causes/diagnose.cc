@@ -126,6 +126,12 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
          diagnosis.evidence.end();
 }
 
+/// Of how a run ended: whether it is about the mbarriers of tiles that come and go.
+bool is_of_ring(Cause cause) {
+  return cause == Cause::operand_overwritten || cause == Cause::wrong_expect_tx ||
+         cause == Cause::wrong_phase || cause == Cause::double_arrival;
+}
+
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
@@ -163,8 +169,8 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
     }
     if (!diagnosis.first) {
       diagnosis.first = place_behind_last_site(dump, report.last_sites);
-      const bool waits = waits_for_tiles(dump.info.incomplete);
-      if (diagnosis.first && waits) diagnosis.first->stage = Stage::load;
+      const bool of_tiles = is_of_ring(diagnosis.cause) || waits_for_tiles(dump.info.incomplete);
+      if (diagnosis.first && of_tiles) diagnosis.first->stage = Stage::load;
     }
     return diagnosis;
   }

@@ -105,6 +105,7 @@ void BlockJudge::judge_scores(std::int64_t tile, const TileState& truth) {
 
 void BlockJudge::judge_softmax(std::int64_t tile, const TileState& truth) {
   if (takes(judge_.gate(), SiteId::p)) {
+    if (!judge_.by_reference()) return;  // they come from a walk upwards, whatever the order
     judge(SiteId::alpha, tile, Judgement::local, truth.alpha);
     judge(SiteId::p, tile, Judgement::local, truth.p);
     return;

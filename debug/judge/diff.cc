@@ -70,6 +70,20 @@ void look_behind_softmax(const Dump& dump, const std::vector<std::int64_t>& row_
   report.softmax = softmax;
 }
 
+/// Of a gate that is given P and alpha: whether O follows from them with the tiles visited from the
+/// last to the first.
+std::optional<Recurrence> visits_downwards(const Dump& dump,
+                                           const std::vector<std::int64_t>& row_tiles,
+                                           int threads) {
+  const DumpInfo& info = dump.info;
+  const bool whole = info.tiles == Range{0, info.kv_tiles()} && info.incomplete.empty();
+  if (info.gate != name_of(Gate::pv_only) || !whole || info.kv_tiles() < 2) return std::nullopt;
+  Recurrence downwards;
+  for (std::int64_t tile = info.kv_tiles(); tile-- > 0;) downwards.order.push_back(tile);
+  if (!diff_row_tiles(dump, row_tiles, threads, {}, &downwards).match) return std::nullopt;
+  return downwards;
+}
+
 }  // namespace
 
 DiffReport diff_against_reference(const Dump& dump, int threads) {
@@ -80,6 +94,7 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   add_remarks(dump, report);
   if (report.first && report.contradictions.empty() && !report.rounded) {
     report.recurrence = find_recurrence(dump, report);
+    if (!report.recurrence) report.recurrence = visits_downwards(dump, row_tiles, threads);
     if (!report.recurrence) look_behind_softmax(dump, row_tiles, threads, report);
   }
   return report;

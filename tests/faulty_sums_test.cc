@@ -62,6 +62,27 @@ TEST_CASE("locate: a maximum that stays while weights are NaN may have dropped N
   CHECK(named(diagnosis_of(dump)) == "softmax m non_finite?");
 }
 
+TEST_CASE("locate: a maximum of keys that the mask hides, and rows that change places") {
+  Dump causal = synthetic_dump({.problem = {1, 1, 1, 32, 32, 32, true}});
+  const reference::Array q = held(causal, SiteId::q_smem, 0, 0, 32),
+                         k = held(causal, SiteId::k_smem, 0, 0, 32);
+  change(causal, SiteId::m, 0, 0, [&](int row, int) {
+    double top = -reference::infinity;
+    for (int key = 0; key < 32; ++key) {
+      double sum = 0;
+      for (int col = 0; col < 32; ++col) sum += q(row, col) * k(key, col);
+      top = std::fmax(top, sum * reference::log2_e / std::sqrt(32.0));
+    }
+    return top;
+  });
+  CHECK(named(diagnosis_of(causal)) == "softmax m causal_mask_missing");
+  Dump dump = synthetic_dump({.problem = single_tile});
+  Tensor& o = tensor_of(dump, SiteId::o_final);
+  const Tensor right = o;
+  for (int i = 0; i < 32 * 32; ++i) o.set(i, right.at(i / 32 * 7 % 32 * 32 + i % 32));
+  CHECK(named(diagnosis_of(dump)) == "epilogue o_final misplaced");
+}
+
 TEST_CASE("locate: log-sum-exps that stand at the rows of others, some of them twice") {
   Dump dump = synthetic_dump({.problem = single_tile});
   Tensor& lse = tensor_of(dump, SiteId::lse);

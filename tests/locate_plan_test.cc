@@ -11,7 +11,7 @@ namespace {
 std::vector<Probe> plan_of(const std::string& kernel, int br, int bc, bool combines = false) {
   RunOptions given;
   given.kernel = kernel;
-  return plan(given, br, bc, 64, combines, false);
+  return plan(given, br, bc, 64, combines, 0);
 }
 
 const Probe* find(const std::vector<Probe>& probes, const std::string& about) {

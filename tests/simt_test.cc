@@ -90,6 +90,23 @@ TEST_CASE("simt: every block runs once, whatever the number of workers") {
   for (const auto& runs : counts.runs) CHECK(runs == 1);
 }
 
+TEST_CASE("simt: tickets go to the blocks by turns, once each") {
+  constexpr int items = 10, blocks = 4;
+  std::vector<int> block_of(items, -1);
+  simt::launch(
+      {blocks, 32, 0, 3},
+      [](const void* of) {
+        auto& taken = const_cast<std::vector<int>&>(*static_cast<const std::vector<int>*>(of));
+        const int block = static_cast<int>(device::block());
+        if (device::thread() > 0) return;
+        for (int item = block; item < items; item = blocks + device::next_ticket(items)) {
+          taken[static_cast<std::size_t>(item)] = block;
+        }
+      },
+      &block_of);
+  CHECK(block_of == std::vector{0, 1, 2, 3, 0, 1, 2, 3, 0, 1});
+}
+
 TEST_CASE("simt: lanes at different barriers are an error that names both lines") {
   const auto kernel = [] {
     if (device::lane() < 8) {

@@ -241,12 +241,15 @@ std::optional<Finding> try_elements(const Scene& scene) {
                            : std::min(0.97, static_cast<double>(one_source) / wrong);
   if (share < 0.8 || one_source < 4) return std::nullopt;
   // Who changes places leaves its own: what is right there too, was read from there.
-  const bool of_rows = scene.at_end() && displaced < 0.1 * one_source &&
-                       std::all_of(offsets.begin(), offsets.end(),
-                                   [](const auto& entry) { return entry.first.second == 0; });
-  Finding finding{of_rows ? Cause::operand_of_other_row : Cause::permuted, share,
-                  is_exchange || is_copied ? 1.0 : 0.9};
-  if (of_rows && !scene.info().is_traced()) finding.stage = Stage::pv;
+  const bool of_rows =
+      scene.at_end() && std::all_of(offsets.begin(), offsets.end(),
+                                    [](const auto& entry) { return entry.first.second == 0; });
+  const bool stay = displaced < 0.1 * one_source;
+  Finding finding{of_rows && stay               ? Cause::operand_of_other_row
+                  : of_rows && scene.cols() > 1 ? Cause::misplaced
+                                                : Cause::permuted,
+                  share, is_exchange || is_copied ? 1.0 : 0.9};
+  if (of_rows && stay && !scene.info().is_traced()) finding.stage = Stage::pv;
   finding.evidence = examples;
   finding.evidence.push_back("the source less the place, as (rows, columns): " +
                              offsets_text(offsets));

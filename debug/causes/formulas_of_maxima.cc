@@ -35,7 +35,7 @@ void try_other_choice(const Scene& scene, const Formulas& fits, const Array& m_p
   for (const reference::Index row : stays) m(row) = m_prev(row);
   if (rises.empty() || stays.empty()) {
     const bool rise = stays.empty();
-    fits(Cause::wrong_formula,
+    fits(rise ? Cause::wrong_formula : Cause::never_updated,
          "m " + std::string(rise ? "follows" : "stays m_prev") + " in " +
              std::to_string(std::max(rises.size(), stays.size())) + " rows where it " +
              (rise ? "need not" : "must rise") + ", and in others it " +
@@ -136,6 +136,32 @@ bool makes_nan_of(const Scene& scene, const Array& s) {
   });
 }
 
+/// m of the scores of all keys of the tile, those too that the causal mask hides.
+void try_unmasked(const Scene& scene, const Formulas& fits, const Array& s, const Array& m_prev) {
+  if (!scene.info().problem.causal) return;
+  const reference::OnlineBlock& reference = scene.reference();
+  const Array q = reference.q_tile(), k = reference.k_tile(scene.tile());
+  const double factor = reference.score_factor().value * reference.softmax_factor().value;
+  const Array usual = scene.raised(m_prev, s, s.row_maxima());
+  Array m = m_prev, error = Array::Zero(s.rows(), 1);
+  for (reference::Index row = 0; row < s.rows(); ++row) {
+    if (usual(row) == m_prev(row) && scene.info().rescale.above > 0) continue;
+    for (reference::Index key = 0; key < k.rows(); ++key) {
+      double sum = 0, size = 0;
+      for (reference::Index col = 0; col < k.cols(); ++col) {
+        sum += q(row, col) * k(key, col);
+        size += std::abs(q(row, col) * k(key, col));
+      }
+      m(row) = std::max(m(row), sum * factor);
+      // Products of a tensor core lose no more than that of a sum (of an e4m3, 2^-13).
+      error(row) = std::max(error(row), size * factor * 0x1p-12);
+    }
+  }
+  fits(Cause::causal_mask_missing,
+       "m is the maximum of the scores of all keys of the tile, those too that the mask hides", m,
+       0, error);
+}
+
 void try_maximum(const Scene& scene, const Formulas& fits, const Array& s, const Array& m_prev) {
   if (makes_nan_of(scene, s)) {
     fits.doubtful(Cause::non_finite,
@@ -147,6 +173,7 @@ void try_maximum(const Scene& scene, const Formulas& fits, const Array& s, const
   fits(Cause::never_updated, "m equals m_prev although larger scores exist", m_prev);
   fits(Cause::accumulator_lost, "m is the maximum of this tile alone, m_prev is left out",
        s.row_maxima());
+  try_unmasked(scene, fits, s, m_prev);
   for (const auto& [what, scores] : wrongly_scaled(scene)) {
     fits(Cause::wrong_scale, "m is the maximum of the scores " + what,
          scene.raised(m_prev, scores, scores.row_maxima()));

@@ -265,8 +265,10 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
     }
     return false;
   }
+  // The first wait for a place that nobody has used ends at once, as it should.
+  const bool is_fresh = barrier.phase == 0 && !barrier.heeded.contains(caller.thread);
   const std::uint32_t before = std::exchange(barrier.heeded[caller.thread], barrier.phase);
-  waited_in_vain_[static_cast<std::size_t>(caller.thread)] = before == barrier.phase;
+  waited_in_vain_[static_cast<std::size_t>(caller.thread)] = before == barrier.phase && !is_fresh;
   if (BlockChecker* checker = host_.checker()) {
     learn_phase(barrier, parity, caller);
     checker->note_wait_at(barrier.agent, caller.thread, place_of(caller), before == barrier.phase,

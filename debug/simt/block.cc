@@ -29,8 +29,8 @@ std::string lane_of_warp(int thread) {
 
 constinit thread_local BlockRunner* BlockRunner::current_ = nullptr;
 
-BlockRunner::BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting, StackPools& stacks)
-    : grid_(grid),
+BlockRunner::BlockRunner(const Launch& launch, Sitting& sitting, StackPools& stacks)
+    : blocks_(launch.blocks),
       sitting_(sitting),
       stacks_(stacks),
       lanes_(static_cast<std::size_t>(launch.threads)),
@@ -52,6 +52,7 @@ BlockRunner::~BlockRunner() = default;
 
 void BlockRunner::run(std::int64_t block, void (*kernel)(const void*), const void* arguments) {
   block_ = block;
+  tickets_ = 0;
   at_barrier_ = exited_ = 0;
   order_.seed(schedule_ + static_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15u);
   if (checker_) checker_->begin(block);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -58,17 +57,11 @@ struct Warp {
   std::vector<Meeting> meetings;  ///< under way
 };
 
-/// What the blocks of a launch share.
-struct Grid {
-  std::int64_t blocks;
-  std::atomic<int> tickets{0};  ///< given
-};
-
 /// Runs the blocks of a grid, one after the other, on the calling thread.
 class BlockRunner final : public AsyncHost {
  public:
   /// Runs blocks of this launch on the thread that sits here.
-  BlockRunner(const Launch& launch, Grid& grid, Sitting& sitting, StackPools& stacks);
+  BlockRunner(const Launch& launch, Sitting& sitting, StackPools& stacks);
   ~BlockRunner();
 
   /// Throws Fault.
@@ -79,7 +72,8 @@ class BlockRunner final : public AsyncHost {
 
   int thread_index() const { return running_; }
   std::int64_t block_index() const { return block_; }
-  Grid& grid() const { return grid_; }
+  std::int64_t block_count() const { return blocks_; }
+  int next_ticket(int all) { return static_cast<int>((block_ + blocks_ * tickets_++) % all); }
   std::byte* shared_memory() const override { return shared_; }
   std::size_t shared_bytes() const override { return shared_bytes_; }
   std::size_t shared_address() const override { return 0; }
@@ -127,7 +121,7 @@ class BlockRunner final : public AsyncHost {
 
   static constinit thread_local BlockRunner* current_;
 
-  Grid& grid_;
+  const std::int64_t blocks_;  ///< of the launch
   Sitting& sitting_;
   StackPools::Loan stacks_;  ///< outlives the lanes, whose stacks come back to it
   std::vector<Lane> lanes_;
@@ -144,6 +138,7 @@ class BlockRunner final : public AsyncHost {
   std::mt19937_64 order_;
   boost::context::fiber scheduler_;
   std::int64_t block_ = 0;
+  std::int64_t tickets_ = 0;         ///< that it has had
   const void* stack_end_ = nullptr;  ///< of the running lane
   int running_ = 0;
   int at_barrier_ = 0;

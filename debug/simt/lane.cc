@@ -147,8 +147,8 @@ void check_aligned(const char* name, const void* address, Here here) {
 
 int thread_index() { return BlockRunner::current()->thread_index(); }
 std::int64_t block_index() { return BlockRunner::current()->block_index(); }
-std::int64_t block_count() { return BlockRunner::current()->grid().blocks; }
-int next_ticket(int all) { return BlockRunner::current()->grid().tickets++ % all; }
+std::int64_t block_count() { return BlockRunner::current()->block_count(); }
+int next_ticket(int all) { return BlockRunner::current()->next_ticket(all); }
 void pass_site(SiteId site, int tile, std::int64_t item, const void* value, std::size_t bytes) {
   BlockRunner& runner = *BlockRunner::current();
   if (!runner.checker()) return;

@@ -25,7 +25,8 @@ struct Here {
 int thread_index();
 std::int64_t block_index();
 std::int64_t block_count();
-/// 0, 1, ... in the order in which lanes of the launch ask; behind the `all`-th 0 again.
+/// 0, 1, ... once each, to the blocks of the launch by turns, however fast each of them is; behind
+/// the `all`-th 0 again.
 int next_ticket(int all);
 /// The block's shared memory, aligned to 1024 bytes.
 std::byte* shared_memory();

@@ -76,10 +76,9 @@ void launch(const Launch& launch, void (*kernel)(const void*), const void* argum
   }
   static thread_local StackPools of_this_thread;
   StackPools& stacks = of_this_thread;  // the workers' own would be others
-  Grid grid{launch.blocks};
   const std::optional<Fault> first =
       run_blocks(launch.first_block, launch.blocks, launch.workers, [&](Sitting& sitting) {
-        auto runner = std::make_shared<BlockRunner>(launch, grid, sitting, stacks);
+        auto runner = std::make_shared<BlockRunner>(launch, sitting, stacks);
         return [=](std::int64_t block) { runner->run(block, kernel, arguments); };
       });
   if (launch.checker) {

@@ -16,7 +16,7 @@ struct RuleSet;
 }  // namespace simt
 
 /// Changes whenever anything in this file does.
-inline constexpr int module_abi = 14;
+inline constexpr int module_abi = 15;
 
 /// What a device can do at best, as its driver says.
 struct ModuleDevice {
@@ -147,8 +147,9 @@ struct Module {
   /// The file of the PTX whose markers are its sites (gates/build/marked_module.h); nullptr: it has
   /// none.
   const char* marked_ptx = nullptr;
-  /// A block may compute several items: there are no more blocks than the device has room for.
-  bool persistent = false;
+  /// Of a kernel whose blocks take several items each: in how many blocks, as many as the largest
+  /// device has room for; 0: each item has a block.
+  int resident_blocks = 0;
   /// Its lse is in base 2: in dumps it is natural.
   bool lse_base_2 = false;
 };

@@ -50,6 +50,19 @@ inline constexpr bool is_persistent = requires {
   K::is_persistent;
 };
 
+/// How many blocks of a persistent kernel K there are at most. sim: few, so that they take several
+/// items of small problems, and enough for the threads of a machine; cuda: no device has room for
+/// more (an H200, on its 132 multiprocessors).
+template <class K>
+constexpr int resident_blocks() {
+  if constexpr (!is_persistent<K>) return 0;
+#ifdef __CUDACC__
+  return 132 * K::blocks_per_multiprocessor;
+#else
+  return 16;
+#endif
+}
+
 inline constexpr Gate gate = Gate::LANESCOPE_GATE;
 inline constexpr int head_dim = LANESCOPE_D;
 inline constexpr int br = LANESCOPE_BR, bc = LANESCOPE_BC;
@@ -264,7 +277,7 @@ inline const Module module_description = {
     run_module,
     describe_passes,
     nullptr,
-    is_persistent<Kernel>,
+    resident_blocks<Kernel>(),
 };
 
 }  // namespace lanescope

@@ -60,10 +60,6 @@ bool locate_shared(std::int64_t offset, const char** tile, int* row, int* col) {
 
 namespace {
 
-/// For persistent blocks. As many as an H200 has, so that blocks take up several items in problems
-/// where they do so there, and enough for any number of OS threads.
-constexpr std::int64_t multiprocessors = 132;
-
 /// Both passes, as far as the gate has them and the first one ends well. Whether all did; else
 /// `run.message` says why not.
 template <class K>
@@ -78,9 +74,10 @@ bool launch_passes(const ModuleRun& run) {
                       .shared_element = locate_shared};
   if constexpr (launches_first<K, gate>) {
     // A block of its own for each item, where not all are run.
-    const bool fewer = is_persistent<K> && multiprocessors < run.blocks && run.first_block == 0;
+    constexpr int resident = resident_blocks<K>();
+    const bool fewer = is_persistent<K> && resident < run.blocks && run.first_block == 0;
     launch.first_block = run.first_block;
-    launch.blocks = fewer ? multiprocessors : run.blocks;
+    launch.blocks = fewer ? resident : run.blocks;
     launch.threads = K::threads;
     launch.shared_bytes = sizeof(typename K::SharedMemory);
     launch.is_last = !launches_second<K, gate>;

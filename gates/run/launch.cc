@@ -31,12 +31,8 @@ ModuleRun module_run_of(const Module& module, const RunPlan& plan, const RunRequ
   buffers.give_to(run);
   run.all = plan.all;
   run.window = plan.window;
-  // Text of blocks that run side by side would mix within a line. Which item a persistent block
-  // takes next is a matter of time, and the memory checker names it.
-  constexpr std::int64_t multiprocessors = 132;  // an H200's: so many blocks take all items
-  const bool takes_turns =
-      request.checker && module.persistent && plan.info.block_count() > multiprocessors;
-  run.workers = prints(module) || takes_turns ? 1 : request.threads;
+  // Text of blocks that run side by side would mix within a line.
+  run.workers = prints(module) ? 1 : request.threads;
   run.schedule = request.schedule;
   run.checker = request.checker;
   run.rules = request.rules;

@@ -42,7 +42,7 @@ class Search {
     const Tile tile = tile_of_module();
     combines_ = tile.combines;
     std::vector<Probe> probes =
-        plan(given_, tile.br, tile.bc, tile.head_dim, tile.combines, tile.persistent);
+        plan(given_, tile.br, tile.bc, tile.head_dim, tile.combines, tile.resident_blocks);
     const auto to_check = std::count_if(probes.begin(), probes.end(),
                                         [](const Probe& probe) { return probe.checked; });
     const auto problems = std::ssize(probes) + to_check;
@@ -115,7 +115,8 @@ class Search {
 
   struct Tile {
     int br, bc, head_dim;
-    bool combines, persistent;
+    bool combines;
+    int resident_blocks;
   };
   Tile tile_of_module() const {
     RunOptions options = given_;
@@ -127,7 +128,7 @@ class Search {
       throw UsageError("locate: it needs the traced values. " + run.trace_note);
     partition_of(*run.module, run.request.problem, given_.splits);  // throws where it has none
     return {run.module->br, run.module->bc, run.module->head_dim, run.module->combines,
-            run.module->persistent};
+            run.module->resident_blocks};
   }
 
   bool is_right() const { return !location_.diagnosis && !location_.recurrence; }

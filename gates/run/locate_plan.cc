@@ -219,10 +219,10 @@ bool is_given(const RunOptions& options) {
 }
 
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
-                        bool persistent) {
+                        int resident_blocks) {
   Planner planner(given, br, bc, head_dim);
   planner.add_usual();
-  if (persistent) planner.add_items();
+  if (resident_blocks > 0) planner.add_items(resident_blocks);
   if (combines) planner.add_splits();
   planner.add_other_modules(combines);
   return planner.take();

@@ -30,10 +30,10 @@ inline constexpr const char* as_given = "as given";
 bool is_given(const RunOptions& options);
 
 /// The problems of `locate`, cheapest first, for tiles of br queries and bc keys, as wide as
-/// head_dim where no width is given, with several
-/// splits where the kernel combines them; at last, the other types of inputs that it takes. The
-/// first is the one that is given, if any.
+/// head_dim where no width is given, with several splits where the kernel combines them, and
+/// several items for each of resident_blocks (0: there is one); at last, the other types of inputs
+/// that it takes. The first is the one that is given, if any.
 std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, bool combines,
-                        bool persistent);
+                        int resident_blocks);
 
 }  // namespace lanescope

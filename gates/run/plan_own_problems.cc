@@ -3,11 +3,20 @@
 
 namespace lanescope {
 
-void Planner::add_items() {
-  constexpr int heads = 136;  // more than the 132 blocks of an H200
+void Planner::add_items(int resident_blocks) {
+  // Three for each block, four for some; of many blocks, which take long to judge, two for some.
+  constexpr int many = 64;
+  const int heads = std::min(3 * resident_blocks, std::max(resident_blocks, many)) + 4;
   Probe& items = add("several items per block",
                      "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
   items.checked = items.large = true;
+  // Who has no rows of an item, or no keys, takes part in what others wait for all the same.
+  add("several items per block, of few rows",
+      "h=" + std::to_string(heads) + "," + length_text(br_ / 2, bc_))
+      .large = true;
+  add_causal("several items per block, causal, rows that see no key",
+             "h=" + std::to_string(heads) + "," + length_text(2 * br_, bc_ / 2))
+      .large = true;
   std::vector<int> wider = any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{};
   std::erase_if(wider, [&](int d) { return d < head_dim_; });
   if (wider.empty()) return;

@@ -38,8 +38,8 @@ class Planner {
   /// What shows faults of any kernel. Many take no other number of keys than of queries, one query
   /// alone, or no heads that share keys.
   void add_usual();
-  /// Of a kernel whose blocks go through several items.
-  void add_items();
+  /// Of a kernel whose blocks, so many of them, go through several items.
+  void add_items(int resident_blocks);
   /// Of a kernel that combines splits of the keys.
   void add_splits();
   /// Other head dimensions, types and tiles that the kernel is built for.

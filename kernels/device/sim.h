@@ -146,7 +146,7 @@ LANESCOPE_DEVICE void atomic_add(float& to, float x) {
 LANESCOPE_DEVICE void store_relaxed(std::uint32_t& to, std::uint32_t x) {
   __atomic_store_n(&to, x, __ATOMIC_RELAXED);
 }
-/// 0, 1, ... in the order in which lanes of the whole grid ask, once each: `all` times in a launch.
+/// 0, 1, ... once each, `all` times in a launch: to the blocks by turns.
 LANESCOPE_DEVICE int next_ticket(int all) { return simt::next_ticket(all); }
 /// 2^x (PTX ISA, ex2.approx.ftz.f32).
 LANESCOPE_DEVICE float ex2(float x) { return simt::ex2(x); }

@@ -351,6 +351,7 @@ TEST_CASE("async checker: one thing wrong is found, and called by its name") {
 
 TEST_CASE("async checker: whether a wait was in vain, the mbarrier of the copy tells") {
   // A tile comes twice; the lane waits for the first one once more, then for something else.
+  constexpr int none = -2;
   const auto again = [](const device::TensorMap& map, int first, int second) {
     Memory& smem = *reinterpret_cast<Memory*>(simt::shared_memory());
     if (device::thread() != 0) return;
@@ -359,12 +360,14 @@ TEST_CASE("async checker: whether a wait was in vain, the mbarrier of the copy t
     }
     device::fence_mbarrier_init();
     for (const int parity : {first, second}) {
+      if (parity == none) continue;
       device::mbarrier_arrive_expect_tx(smem.full[0], Tile::bytes);
       device::tensor_load(smem.b[0].x, map, {0, 0}, smem.full[0]);
       if (parity >= 0) device::mbarrier_wait(smem.full[0], parity);
     }
     device::mbarrier_arrive(smem.a_full);
     device::mbarrier_wait(smem.a_full, 0);
+    if (first < 0) device::mbarrier_wait(smem.a_full, 0);
     use(device::widen(smem.b[0].at(0, 0)) > 0);
   };
   Global<f16> b{tiles * rows * cols};
@@ -380,6 +383,9 @@ TEST_CASE("async checker: whether a wait was in vain, the mbarrier of the copy t
   };
   CHECK(has(kinds(0, 0), Kind::wrong_phase));
   CHECK(has(kinds(0, -1), Kind::missing_wait));
+  // In vain, and for something else alone.
+  CHECK(has(kinds(-1, none), Kind::missing_wait));
+  CHECK_FALSE(has(kinds(-1, none), Kind::wrong_phase));
 }
 
 TEST_CASE("async checker: who waits for each copy finds the next one too early") {

@@ -11,10 +11,12 @@ namespace lanescope::simt {
 bool BlockChecker::add_under_way(Finding& finding) {
   const Party &access = finding.access, &copy = finding.earlier;
   auto wait = waits_.find({access.thread, copy.agent});
-  if (wait == waits_.end()) wait = waits_.find({access.thread, any_agent});
+  // Who has waited elsewhere alone waits for another copy, whatever its phase.
+  const bool is_own = wait != waits_.end();
+  if (!is_own) wait = waits_.find({access.thread, any_agent});
   if (wait != waits_.end()) {
     finding.waited = {false, wait->second.place, block_, access.thread};
-    if (wait->second.in_vain) finding.kind = Kind::wrong_phase;
+    if (is_own && wait->second.in_vain) finding.kind = Kind::wrong_phase;
     const auto issued = issued_.find(copy.agent);
     const bool is_later = issued != issued_.end() && issued->second > wait->second.phases;
     const bool may_be_early =

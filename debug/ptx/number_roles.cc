@@ -63,6 +63,15 @@ bool multiplies_matrices(const Statement& statement) {
   return base_of(statement) == "mma" || statement.opcode.find(".mma") != statement.opcode.npos;
 }
 
+bool computes(const Statement& statement) {
+  return multiplies_matrices(statement) ||
+         (is_real(statement.opcode) && base_of(statement) != "mov");
+}
+
+bool takes_operands(const Statement& statement) {
+  return !is_marker(statement) && !statement.operands.empty();
+}
+
 bool reads_memory(const Statement& statement) {
   const std::string_view opcode = statement.opcode;
   if (opcode.starts_with("ldmatrix") || opcode.starts_with("wmma.load")) return true;

@@ -16,6 +16,10 @@ bool makes_exponent(const Statement& statement);
 /// Of an opcode: it computes with floats.
 bool is_real(std::string_view opcode);
 bool multiplies_matrices(const Statement& statement);
+/// It computes a number, or a matrix of them, from others.
+bool computes(const Statement& statement);
+/// It is an instruction that takes operands, and no marker.
+bool takes_operands(const Statement& statement);
 bool reads_memory(const Statement& statement);
 bool stores_to_shared(const Statement& statement);
 /// To another block of the cluster, as it completes on an mbarrier there.

@@ -9,6 +9,7 @@
 #include "debug/ptx/marker.h"
 #include "debug/ptx/number_part.h"
 #include "debug/ptx/number_roles.h"
+#include "debug/ptx/stage_order.h"
 #include "reference/site.h"
 
 namespace lanescope::ptx {
@@ -82,8 +83,8 @@ class Stages {
         if (of_[i] == 0 && part_ == Part::attention) of_[i] = of_kept_product(i, goals);
       }
     });
-    give_by_order();
-    give_to_barriers();
+    if (part_ == Part::attention) give_by_order(function_, of_);
+    give_to_barriers(function_, of_);
     return std::move(of_);
   }
 
@@ -91,8 +92,7 @@ class Stages {
   template <class Do>
   void for_each(const Do& what) const {
     for (std::size_t i = 0; i < function_.statements.size(); ++i) {
-      const Statement& statement = function_.statements[i];
-      if (!is_marker(statement) && !statement.operands.empty()) what(i, statement);
+      if (takes_operands(function_.statements[i])) what(i, function_.statements[i]);
     }
   }
   static std::vector<int> results_of(const Statement& statement) {
@@ -100,11 +100,6 @@ class Stages {
     add_registers(statement.operands.front(), results);
     return results;
   }
-  static bool computes(const Statement& statement) {
-    return multiplies_matrices(statement) ||
-           (is_real(statement.opcode) && base_of(statement) != "mov");
-  }
-
   /// Of a product that goes into shared memory before any power of two: a score.
   std::uint8_t of_kept_product(std::size_t at, unsigned goals) const {
     const bool is_kept = (goals & NumberRoles::kept_of_product) != 0;
@@ -140,10 +135,8 @@ class Stages {
   /// Whether a maximum is taken of what a register holds: scores that another kernel left.
   bool goes_into_maximum(const std::vector<int>& registers) const {
     return std::ranges::any_of(function_.statements, [&](const Statement& statement) {
-      if (is_marker(statement) || statement.operands.empty() || base_of(statement) != "max" ||
-          !is_real(statement.opcode)) {
-        return false;
-      }
+      const bool is_maximum = base_of(statement) == "max" && is_real(statement.opcode);
+      if (!is_maximum || !takes_operands(statement)) return false;
       std::vector<int> taken;
       for (std::size_t i = 1; i < statement.operands.size(); ++i) {
         add_registers(statement.operands[i], taken);
@@ -254,69 +247,6 @@ class Stages {
       if (2 * leads > std::ssize(registers)) goals |= goal;
     }
     return goals;
-  }
-
-  /// Where S, P and O go through shared memory, the registers of no matrix product say what it is:
-  /// those that stand before all powers of two are qk, those behind all of them pv, with the
-  /// matrices that they load and store. Between the powers and the last product, what is read and
-  /// computed otherwise is pv, too: O on its way to the next maximum.
-  void give_by_order() {
-    std::size_t first = 0, last = 0, last_product = 0;
-    bool is_known = part_ != Part::attention;
-    for_each([&](std::size_t i, const Statement& statement) {
-      if (base_of(statement) == "ex2") {
-        if (last == 0) first = i;
-        last = i;
-      }
-      if (!multiplies_matrices(statement)) return;
-      last_product = i;
-      is_known = is_known || of_[i] != 0;
-    });
-    if (is_known || last == 0) return;
-    for_each([&](std::size_t i, const Statement& statement) {
-      if (of_[i] != 0) return;
-      if (base_of(statement) == "wmma") {
-        of_[i] =
-            static_cast<std::uint8_t>(bit_if(i < first, Stage::qk) | bit_if(i > last, Stage::pv));
-      } else if (i > last && i < last_product) {
-        const bool is_number =
-            reads_memory(statement) || computes(statement) || stores_to_shared(statement);
-        of_[i] = bit_if(is_number, Stage::pv);
-      }
-    });
-  }
-
-  /// A barrier of the block stands behind what it completes; where no way leads there from what
-  /// stands before it, before what it lets begin. So does one of some threads behind a wait at an
-  /// mbarrier, by which warpgroups take turns at their products: the wait is complete by itself.
-  void give_to_barriers() {
-    std::uint8_t before = 0;
-    std::vector<std::size_t> open, turns;
-    bool waited = false;
-    for (std::size_t i = 0; i < function_.statements.size(); ++i) {
-      const Statement& statement = function_.statements[i];
-      const std::string_view base = base_of(statement);
-      if (is_one_of(base, {"ret", "exit", "bra"}) && statement.guard < 0) {
-        before = 0;
-        open.clear();
-        turns.clear();
-        waited = false;
-      } else if ((base == "bar" || base == "barrier") && !statement.operands.empty()) {
-        of_[i] = before;
-        if (before == 0) open.push_back(i);
-        if (waited && statement.operands.size() > 1) turns.push_back(i);
-      } else if (of_[i] != 0) {
-        // What gives a place back is over: a barrier behind it lets something else begin.
-        const bool releases =
-            base == "mbarrier" && statement.opcode.find(".arrive") != std::string::npos;
-        before = releases ? 0 : of_[i];
-        waited = base == "mbarrier" && statement.opcode.find("wait") != std::string::npos;
-        if (of_[i] != bit_of(Stage::load)) {
-          for (const std::size_t turn : std::exchange(turns, {})) of_[turn] = of_[i];
-        }
-        for (const std::size_t barrier : std::exchange(open, {})) of_[barrier] = of_[i];
-      }
-    }
   }
 
   const Function& function_;

@@ -22,11 +22,13 @@ void Planner::add_items(int resident_blocks) {
   if (wider.empty()) return;
   // Wide rows leave less room for items to wait in; of e4m3 each head has scales of its own.
   Probe& wide = add("several items per block, a head dimension of " + std::to_string(wider.front()),
-                    "h=" + std::to_string(heads) + "," + length_text(br_, bc_));
+                    "h=" + std::to_string(heads) + ",hkv=" + std::to_string(heads / 2) + "," +
+                        length_text(br_, bc_));
   set_d(wide, wider.front());
   wide.large = true;
-  // Who orders items by what the L2 holds takes these heads two at a time, and leaves one.
-  constexpr int most_keys = (16 << 20) / 2 / 2048;  // of two heads of 256 columns, K and V
+  // Who orders items by the heads whose K and V the L2 holds, of an H200's 16 MiB for wide rows,
+  // takes these two at a time, since four do not fit, and leaves one.
+  constexpr int most_keys = (16 << 20) / (4 * 2 * 256 * 2);
   Probe& apart = add_causal("causal, heads whose K and V an L2 does not hold together",
                             "h=3," + length_text(br_ + 1, most_keys + bc_));
   set_d(apart, wider.back());

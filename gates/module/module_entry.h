@@ -55,12 +55,14 @@ inline constexpr bool is_persistent = requires {
 /// more (an H200, on its 132 multiprocessors).
 template <class K>
 constexpr int resident_blocks() {
-  if constexpr (!is_persistent<K>) return 0;
+  if constexpr (is_persistent<K>) {
 #ifdef __CUDACC__
-  return 132 * K::blocks_per_multiprocessor;
+    return 132 * K::blocks_per_multiprocessor;
 #else
-  return 16;
+    return 16;
 #endif
+  }
+  return 0;
 }
 
 inline constexpr Gate gate = Gate::LANESCOPE_GATE;

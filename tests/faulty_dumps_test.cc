@@ -392,6 +392,7 @@ TEST_CASE("locate: who waits for mbarriers alone waits for tiles") {
   CHECK(stage_of("barrier_sync") == Stage::softmax);
   CHECK(stage_of("barrier_sync for c; nobody waited for its last 2 phases: more arrive") ==
         Stage::load);
+  CHECK(*diagnosis_of(dump).end_stage == Stage::load);
 }
 
 TEST_CASE("locate: lanes wait in vain for those that wait where few have come") {

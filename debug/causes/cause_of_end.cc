@@ -64,6 +64,11 @@ bool waits_for_tiles(const std::string& fault) {
   return any;
 }
 
+bool is_of_ring(Cause cause) {
+  return cause == Cause::operand_overwritten || cause == Cause::wrong_expect_tx ||
+         cause == Cause::wrong_phase || cause == Cause::double_arrival;
+}
+
 bool may_be_of_other_wait(const std::string& fault) {
   return fault.find("one arrival too many") != fault.npos;
 }

@@ -126,12 +126,6 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
          diagnosis.evidence.end();
 }
 
-/// Of how a run ended: whether it is about the mbarriers of tiles that come and go.
-bool is_of_ring(Cause cause) {
-  return cause == Cause::operand_overwritten || cause == Cause::wrong_expect_tx ||
-         cause == Cause::wrong_phase || cause == Cause::double_arrival;
-}
-
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
@@ -158,7 +152,8 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
   if (!dump.info.incomplete.empty()) {
     diagnosis.cause = cause_of_end(dump.info.stop.kind, dump.info.incomplete);
     diagnosis.by_end = true;
-    diagnosis.end_stage = stage_of_end(dump.info.incomplete);
+    diagnosis.end_stage =
+        is_of_ring(diagnosis.cause) ? Stage::load : stage_of_end(dump.info.incomplete);
     diagnosis.certain = !may_be_of_other_wait(dump.info.incomplete);
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);

@@ -47,6 +47,9 @@ struct Diagnosis {
 /// The cause where a run did not end; `why`: what is said of that.
 Cause cause_of_end(Stop::Kind kind, const std::string& why);
 
+/// Of how a run ended: whether the cause is about the mbarriers of tiles that come and go.
+bool is_of_ring(Cause cause);
+
 /// The stage that the story of how a run ended names first, or where lanes miss some of their warp.
 std::optional<Stage> stage_of_end(const std::string& fault);
 /// Of a line of such a story, where a warp came before that is waited for and has exited; empty:

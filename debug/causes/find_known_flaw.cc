@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "debug/causes/carried_rows.h"
 #include "debug/causes/detectors.h"
 #include "debug/causes/flaw_families.h"
 #include "debug/causes/flaw_trial.h"
@@ -78,7 +79,7 @@ class FlawSearch {
       if (fitting_.empty() && !traced_) attempt_on_variant(composed);
     }
     if (fitting_.empty() && !traced_) attempt(learned_flaws(inputs_, rows_));
-    if (fitting_.empty() && !traced_) {
+    if (fitting_.empty() && !traced_ && !take(carried_over(dump_, inputs_, rows_), findings)) {
       take(nearest_rounding(flaws, 0.6, inputs_, rows_), findings);
       take(other_sum(inputs_, rows_, info_.splits), findings);
     }

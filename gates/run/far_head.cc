@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "debug/causes/diagnose.h"
 #include "debug/dump/site_slots.h"
 #include "debug/ptx/recognise.h"
 #include "gates/process/isolated_run.h"
@@ -161,6 +162,8 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     // What does not know that it should run one block runs them all.
     head.too_long = end.stop.kind == Stop::Kind::hang && *module.source_hash == 0;
     if (head.too_long) return head;
+    // Its grid has no places for so many heads or rows.
+    if (cause_of_end(end.stop.kind, end.message) == Cause::launch_refused) return std::nullopt;
     if (end.status == ModuleStatus::kernel_fault) head.fault = end.message;
     if (end.status != ModuleStatus::ok && head.fault.empty()) return std::nullopt;
     head.unwritten_partials = buffers.unwritten_partials(head.block);

@@ -202,6 +202,13 @@ void Planner::add_strangers() {
     rows.other_shapes.push_back(shape_text(length_text(count, bc_)));
     rows.other_shapes.push_back(shape_text(length_text(count, count)));
   }
+  // Persistent blocks, as many as an H200 has multiprocessors, go on to a second item.
+  const std::string heads = "h=136,";
+  Probe& items = add("more items than a GPU has multiprocessors", heads + length_text(br_, bc_));
+  for (const int rows : {side_, 1}) {
+    items.other_shapes.push_back(shape_text(heads + length_text(rows, rows == 1 ? bc_ : side_)));
+  }
+  items.checked = items.large = true;
   // One key more than so many ranges of 64 have alike: where there are as many splits, they leave
   // it to none of them, or have one more.
   for (const int ranges : {3, 6}) {

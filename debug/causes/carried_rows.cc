@@ -1,0 +1,98 @@
+#include "debug/causes/carried_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "debug/judge/compare.h"
+
+namespace lanescope {
+namespace {
+
+/// What goes on: with m, l alone, O alone, or both.
+struct Carried {
+  const char* what;
+  bool sum, output;
+};
+constexpr Carried all_carried[] = {
+    {"m and l", true, false}, {"m and O", false, true}, {"m, l and O", true, true}};
+
+class CarriedRows {
+ public:
+  CarriedRows(const Dump& dump, PlanInputs& inputs, const std::vector<OutputRow>& rows)
+      : problem_(dump.info.problem),
+        o_(*dump.find("o_final")),
+        lse_(dump.find("lse")),
+        inputs_(inputs) {
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(wrong_),
+                 [](const OutputRow& row) { return row.wrong() && row.lse && !row.o.empty(); });
+  }
+
+  std::optional<Finding> find() {
+    constexpr std::size_t fewest_rows = 8;
+    if (!lse_ || wrong_.size() < fewest_rows) return std::nullopt;
+    for (const OutputRow& row : wrong_) {
+      right_.push_back(inputs_.carry_out(inputs_.right_plan(row.batch, row.head, row.query)));
+    }
+    for (const Carried& carried : all_carried) {
+      for (std::int64_t before = 1; before <= index_of(wrong_[0]); ++before) {
+        if (!all_follow(carried, before)) continue;
+        Finding finding{Cause::accumulator_not_cleared, 1};
+        finding.formula = true;
+        finding.stage = Stage::softmax;
+        finding.evidence = {"of all " + std::to_string(wrong_.size()) + " wrong rows, " +
+                            carried.what + " go on from the row " + std::to_string(before) +
+                            " before: they are not set anew for the next item of the block"};
+        return finding;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::int64_t index_of(const OutputRow& row) const {
+    return (row.batch * problem_.heads + row.head) * problem_.len_q + row.query;
+  }
+
+  bool all_follow(const Carried& carried, std::int64_t before) const {
+    for (std::size_t i = 0; i < wrong_.size(); ++i) {
+      const std::int64_t from = index_of(wrong_[i]) - before;
+      if (from < 0 || !follows(carried, wrong_[i], right_[i], from)) return false;
+    }
+    return true;
+  }
+
+  /// The row from which it goes on has, as stored, the sum that its own went on from.
+  bool follows(const Carried& carried, const OutputRow& row, const PlannedRow& right,
+               std::int64_t from) const {
+    const double top = std::max(right.lse, lse_->at(from));
+    const double own = std::exp(right.lse - top), other = std::exp(lse_->at(from) - top);
+    const double sum = own + (carried.sum ? other : 0);
+    const double lse = top + std::log(sum);
+    if (!compare(row.lse->got, lse, 2 * row.lse->bound).holds) return false;
+    for (std::size_t col = 0; col < row.o.size(); ++col) {
+      const double before = o_.at(from * problem_.d + static_cast<std::int64_t>(col));
+      const double o = (own * right.o[col] + (carried.output ? other * before : 0)) / sum;
+      const double grows = std::max(1.0, (own + other) / sum);
+      if (!compare(row.o[col].got, o, 4 * grows * row.o[col].bound).holds) return false;
+    }
+    return true;
+  }
+
+  const Problem& problem_;
+  const Tensor& o_;
+  const Tensor* lse_;
+  PlanInputs& inputs_;
+  std::vector<OutputRow> wrong_;
+  std::vector<PlannedRow> right_;
+};
+
+}  // namespace
+
+std::optional<Finding> carried_over(const Dump& dump, PlanInputs& inputs,
+                                    const std::vector<OutputRow>& rows) {
+  return CarriedRows(dump, inputs, rows).find();
+}
+
+}  // namespace lanescope

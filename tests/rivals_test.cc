@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "debug/causes/mask_rules.h"
 #include "reference/elementary.h"
@@ -341,17 +342,22 @@ TEST_CASE("maxima that stay, or follow, in some rows are those of another limit"
   const auto with_limit = [](double limit) {
     Dump dump = synthetic_dump({.problem = three_tiles});
     dump.info.rescale.above = 1;
-    const Array before = held(dump, SiteId::m, 0, 0, 32), s = held(dump, SiteId::s, 0, 1, 32);
-    change(dump, SiteId::m, 0, 1, [&](int row, int) {
-      const double top = s.row_maxima()(row);
-      return top > before(row) + limit ? top : before(row);
-    });
+    for (const int tile : {1, 2}) {
+      const Array before = held(dump, SiteId::m, 0, tile - 1, 32),
+                  s = held(dump, SiteId::s, 0, tile, 32);
+      change(dump, SiteId::m_prev, 0, tile, [&](int row, int) { return before(row); });
+      change(dump, SiteId::m, 0, tile, [&](int row, int) {
+        const double top = s.row_maxima()(row);
+        return top > before(row) + limit ? top : before(row);
+      });
+    }
     return diagnosis_of(dump);
   };
-  for (const auto& [limit, words] : {std::pair{1.5, "stays m_prev"}, {0.5, "follows"}}) {
+  for (const auto& [limit, words, cause] : {std::tuple{1.5, "stays m_prev", Cause::never_updated},
+                                            {0.5, "follows", Cause::wrong_formula}}) {
     const Diagnosis diagnosis = with_limit(limit);
     INFO(told(diagnosis));
-    CHECK(diagnosis.cause == Cause::wrong_formula);
+    CHECK(diagnosis.cause == cause);
     CHECK_THAT(told(diagnosis), ContainsSubstring(std::string("m ") + words + " in "));
   }
 }

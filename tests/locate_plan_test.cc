@@ -369,8 +369,8 @@ TEST_CASE("locate's plan: rising scores in every type, and from split to split")
   CHECK((types->options.dtype == "bf16" && types->options.input == "rising"));
   const Probe* const splits = find(probes, "splits that are far above those before");
   REQUIRE(splits);
-  CHECK((splits->options.splits == 3 && splits->options.input == "steep"));
-  CHECK(problem_of(*splits).len_kv > 3 * 32);
+  CHECK((splits->options.splits == 9 && splits->options.input == "steep"));
+  CHECK(problem_of(*splits).len_kv == 9 * 32);
 }
 
 }  // namespace

@@ -304,5 +304,21 @@ TEST_CASE("P.V of given weights may visit the tiles from the last to the first")
   }
 }
 
+TEST_CASE("a kernel that declares when m follows may start it far below all scores") {
+  const auto starting_at = [](double start, bool spoils_output) {
+    Dump dump = testing::synthetic_dump({.problem = {1, 1, 1, 64, 32, 32, true}});
+    dump.info.rescale.above = 1;
+    // The rows of block 0 see no key.
+    testing::change(dump, SiteId::m_prev, 1, 0, [&](int, int) { return start; });
+    if (spoils_output) testing::tensor_of(dump, SiteId::o_final).set(40 * 32, 9);
+    return diff_against_reference(dump).recurrence;
+  };
+  const auto found = starting_at(-1e30, false);
+  REQUIRE(found);
+  CHECK(found->start == static_cast<double>(-1e30f));
+  CHECK_FALSE(starting_at(-5, false));
+  CHECK_FALSE(starting_at(-1e30, true));
+}
+
 }  // namespace
 }  // namespace lanescope

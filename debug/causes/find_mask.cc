@@ -152,12 +152,20 @@ void find_mask(const Scene& scene, Findings& findings) {
               " are masked and should not be";
   }
   const std::string example_line = "e.g. " + example_text(scene, *example);
-  if (lost == 0 && leaked > 1 && same_value == leaked && !is_product(scene, *example)) {
-    Finding finding{Cause::mask_value, static_cast<double>(leaked) / scene.wrong_count()};
-    finding.evidence = {"all " + std::to_string(leaked) + " masked scores that are wrong hold " +
-                        value_text(value)};
-    findings.push_back(finding);
-    return;
+  if (lost == 0 && leaked > 1 && same_value == leaked) {
+    // Keys beyond the end that are zeros have scores of 0 as well: other masks tell.
+    const bool may_be_product = is_product(scene, *example);
+    if (!may_be_product || value == 0) {
+      Finding finding{Cause::mask_value, static_cast<double>(leaked) / scene.wrong_count()};
+      finding.evidence = {"all " + std::to_string(leaked) + " masked scores that are wrong hold " +
+                          value_text(value)};
+      finding.formula = may_be_product;
+      finding.shows = [](const DumpInfo& info) {
+        return info.problem.causal || info.problem.len_kv % info.bc != 0;
+      };
+      findings.push_back(finding);
+    }
+    if (!may_be_product) return;
   }
   const auto attempt = [&](const MaskRule& rule, double bits) {
     const std::optional<double> explained = explained_by(scene, rule);

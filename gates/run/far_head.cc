@@ -243,6 +243,11 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
         run_last_block(*run, alone, few_heads(one, module, side, 1), &launched, turns);
     if (last && last->too_long) return last;
     if (!last || !last->right()) return std::nullopt;
+  } else {  // whether the last block has the last rows
+    Problem few = one;
+    few.heads = few.heads_kv = 3;
+    const std::optional<FarHead> last = run_last_block(*run, alone, few, nullptr, turns);
+    if (!last || !last->right()) return std::nullopt;
   }
   const auto run_far = [&](std::int64_t batches) {
     const Problem problem = far_problem(one, module, side, batches);

@@ -49,7 +49,8 @@ void Planner::add_splits() {
   several.checked = several.broad = true;
   with_splits(3, add("large scores in several splits", length_text(br_, 6 * bc_))).options.input =
       "large";
-  with_splits(3, add("splits that are far above those before", length_text(br_, 6 * bc_)))
+  // More than a pass over them takes at once, as a rule.
+  with_splits(9, add("splits that are far above those before", length_text(br_, 9 * bc_)))
       .options.input = "steep";
   with_splits(4, add("more splits than tiles", length_text(br_, 2 * bc_)));
   with_splits(most_tiles,

@@ -149,6 +149,17 @@ std::vector<std::pair<Order, Site>> order_of_sites(const DumpInfo& info) {
   return all;
 }
 
+/// Whether a warp holds some of a site, or no site says who holds it.
+bool holds_some(const Dump& dump, const Site& site, std::int64_t warp) {
+  const DumpSite* const entry = dump.find_site(name_of(site.id));
+  if (!entry || is_output(site.id) || site.space == Space::global || warp < 0) return true;
+  const SiteSlots slots(dump, *entry);
+  for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+    if (slots.holder(slot).warp == warp) return true;
+  }
+  return false;
+}
+
 std::string numbered_text(const char* what, std::int64_t first, std::int64_t last) {
   if (first == last) return std::string(what) + " " + std::to_string(first);
   return std::string(what) + "s " + std::to_string(first) + ".." + std::to_string(last);
@@ -253,7 +264,8 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
     if (stop.block >= 0 ? !named : !last.site) continue;
     const DumpSite* reached = last.site ? dump.find_site(name_of(*last.site)) : nullptr;
     const auto next = std::find_if(order.begin(), order.end(), [&](const auto& entry) {
-      return !reached || entry.first > order_of(reached->site, last.tile);
+      const bool is_later = !reached || entry.first > order_of(reached->site, last.tile);
+      return is_later && holds_some(dump, entry.second, last.warp);
     });
     if (next == order.end() || (earliest && *earliest <= next->first)) continue;
     earliest = next->first;

@@ -17,7 +17,7 @@ std::vector<LastSite> last_sites(const Dump& dump);
 /// that counts the rest: "block 1: warp 0: k_smem of tile 1; warp 1: m of tile 1".
 std::vector<std::string> last_site_lines(const std::vector<LastSite>& sites, std::size_t most = 8);
 
-/// Where a run that broke off was: the site after the last one that the lane named in
+/// Where a run that broke off was: the site of its warp's after the last one that the lane named in
 /// dump.info.stop reached; where none is named, after the earliest of those that warps reached
 /// which had begun; where none had, the first of all. Nothing where all had ended.
 std::optional<Divergence> place_behind_last_site(const Dump& dump,

@@ -101,6 +101,17 @@ TEST_CASE("locate: outputs that go on from those of an item before") {
   }
 }
 
+TEST_CASE("locate: that m stays says nothing of which keys it covers") {
+  Dump dump = synthetic_dump({.problem = {1, 1, 1, 32, 64, 32, false}, .input = "large"});
+  const reference::Array before = held(dump, SiteId::m, 0, 0, 32);
+  change(dump, SiteId::m, 0, 1, [&](int row, int) { return before(row); });
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  CHECK(diagnosis.cause != Cause::incomplete_reduction);
+  for (const Finding& suspect : diagnosis.suspects) {
+    CHECK_FALSE((suspect.cause == Cause::incomplete_reduction && suspect.certain()));
+  }
+}
+
 TEST_CASE("locate: log-sum-exps that stand at the rows of others, some of them twice") {
   Dump dump = synthetic_dump({.problem = single_tile});
   Tensor& lse = tensor_of(dump, SiteId::lse);

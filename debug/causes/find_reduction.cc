@@ -14,11 +14,24 @@ namespace {
 using Array = Scene::Array;
 using reference::Index;
 
+/// That m stays what it was follows from any part of the row whose scores are below it.
+bool stays_alone(const Scene& scene, const std::vector<double>& values) {
+  if (scene.site() != SiteId::m || scene.tile() < 0) return false;
+  const std::optional<Array> before = scene.before(SiteId::m, scene.tile());
+  if (!before) return false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Element& e = scene.elements()[i];
+    if (e.wrong && values[i] != (*before)(e.row)) return false;
+  }
+  return true;
+}
+
 void keep_if_good(const Scene& scene, const std::vector<double>& values, const std::string& text,
                   std::optional<Finding>& best) {
   const Fit fit = scene.fit(values);
   if (fit.explained < 0.5 || fit.decisive == 0) return;
   if (best && best->explained + best->consistent >= fit.explained + fit.consistent) return;
+  if (stays_alone(scene, values)) return;
   best = Finding{Cause::incomplete_reduction, fit.explained, fit.consistent};
   best->evidence = {text};
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -4,9 +4,9 @@
 namespace lanescope {
 
 void Planner::add_items(int resident_blocks) {
-  // Three for each block, four for some; of many blocks, which take long to judge, two for some.
+  // Two for each block, three for some; of many blocks, which take long to judge, two for some.
   constexpr int many = 64;
-  const int heads = std::min(3 * resident_blocks, std::max(resident_blocks, many)) + 4;
+  const int heads = std::min(2 * resident_blocks, std::max(resident_blocks, many)) + 4;
   Probe& items = add("several items per block",
                      "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
   items.checked = items.large = true;
@@ -33,6 +33,7 @@ void Planner::add_items(int resident_blocks) {
                             "h=3," + length_text(br_ + 1, most_keys + bc_));
   set_d(apart, wider.back());
   apart.large = true;
+  apart.options.where = "tile=0";  // of so many tiles; that an item is another one, outputs tell
   const std::vector<std::string> types = other_types(given_);
   if (std::ranges::find(types, "e4m3") == types.end()) return;
   wide.options.dtype = "e4m3";

@@ -1,8 +1,8 @@
 #include "debug/causes/carried_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "debug/judge/compare.h"

@@ -69,6 +69,10 @@ bool is_of_ring(Cause cause) {
          cause == Cause::wrong_phase || cause == Cause::double_arrival;
 }
 
+std::optional<Stage> stage_of_end(Cause cause, const std::string& fault) {
+  return is_of_ring(cause) ? Stage::load : stage_of_end(fault);
+}
+
 bool may_be_of_other_wait(const std::string& fault) {
   return fault.find("one arrival too many") != fault.npos;
 }

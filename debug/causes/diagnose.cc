@@ -152,8 +152,7 @@ Diagnosis diagnose(const Dump& dump, const DiffReport& report, Breadth breadth) 
   if (!dump.info.incomplete.empty()) {
     diagnosis.cause = cause_of_end(dump.info.stop.kind, dump.info.incomplete);
     diagnosis.by_end = true;
-    diagnosis.end_stage =
-        is_of_ring(diagnosis.cause) ? Stage::load : stage_of_end(dump.info.incomplete);
+    diagnosis.end_stage = stage_of_end(diagnosis.cause, dump.info.incomplete);
     diagnosis.certain = !may_be_of_other_wait(dump.info.incomplete);
     std::istringstream lines(dump.info.incomplete);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);

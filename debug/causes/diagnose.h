@@ -52,6 +52,8 @@ bool is_of_ring(Cause cause);
 
 /// The stage that the story of how a run ended names first, or where lanes miss some of their warp.
 std::optional<Stage> stage_of_end(const std::string& fault);
+/// That of a cause about the mbarriers of tiles is `load`, whoever waits.
+std::optional<Stage> stage_of_end(Cause cause, const std::string& fault);
 /// Of a line of such a story, where a warp came before that is waited for and has exited; empty:
 /// there is none.
 std::string place_of_absent(const std::string& line);

@@ -241,7 +241,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     diagnosis.cause = of_end;
     diagnosis.by_end = true;
     diagnosis.certain = !may_be_of_other_wait(report.fault);
-    diagnosis.end_stage = is_of_ring(of_end) ? Stage::load : stage_of_end(report.fault);
+    diagnosis.end_stage = stage_of_end(of_end, report.fault);
     std::istringstream lines(report.fault);
     for (std::string line; std::getline(lines, line);) diagnosis.evidence.push_back(line);
     return diagnosis;

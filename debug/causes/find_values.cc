@@ -266,8 +266,7 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     finding.evidence.push_back(value_at(SiteId::m, 0) == -infinity
                                    ? "the row has seen no key so far: -inf - (-inf) is NaN"
                                    : "the row sees no key of this tile: -inf - (-inf) is NaN");
-    // Relative to a maximum, or to what splits before have left, -inf is no more than a weight of
-    // 0.
+    // Relative to a maximum, or to what splits before have left, -inf is a weight of 0.
     if (!meets_none) finding.explained *= 0.88;
   }
   findings.push_back(finding);

@@ -1,16 +1,15 @@
 #include "debug/judge/diff.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "debug/dump/dump_check.h"
-#include "debug/dump/site_slots.h"
 #include "debug/judge/compare.h"
 #include "debug/judge/find_recurrence.h"
 #include "debug/judge/judge.h"
+#include "debug/judge/judge_by_recurrences.h"
 #include "debug/judge/last_sites.h"
 #include "debug/text/progress.h"
 #include "reference/error.h"
@@ -72,51 +71,6 @@ void look_behind_softmax(const Dump& dump, const std::vector<std::int64_t>& row_
   report.softmax = softmax;
 }
 
-/// Of a gate that is given P and alpha: whether O follows from them with the tiles visited from the
-/// last to the first.
-std::optional<Recurrence> visits_downwards(const Dump& dump,
-                                           const std::vector<std::int64_t>& row_tiles,
-                                           int threads) {
-  const DumpInfo& info = dump.info;
-  const bool whole = info.tiles == Range{0, info.kv_tiles()} && info.incomplete.empty();
-  if (info.gate != name_of(Gate::pv_only) || !whole || info.kv_tiles() < 2) return std::nullopt;
-  Recurrence downwards;
-  for (std::int64_t tile = info.kv_tiles(); tile-- > 0;) downwards.order.push_back(tile);
-  if (!diff_row_tiles(dump, row_tiles, threads, {}, &downwards).match) return std::nullopt;
-  return downwards;
-}
-
-/// Of a kernel that declares when m follows: whether all is right but that m starts at another
-/// number than -inf, far below all scores.
-std::optional<Recurrence> starts_elsewhere(const Dump& dump,
-                                           const std::vector<std::int64_t>& row_tiles, int threads,
-                                           const DiffReport& report) {
-  const DumpInfo& info = dump.info;
-  const DumpSite* const m_prev = dump.find_site(name_of(SiteId::m_prev));
-  const bool whole = info.tiles == Range{0, info.kv_tiles()} && info.incomplete.empty();
-  const auto is_wrong_output = [](const SiteReport& site) {
-    return is_output(site.site) && site.failed > 0;
-  };
-  if (info.rescale.above == 0 || !m_prev || !whole || info.blocks.count() == 0 ||
-      std::ranges::any_of(report.sites, is_wrong_output)) {
-    return std::nullopt;
-  }
-  constexpr double highest = -1e4;  // of those that are usual: the lowest f16 is -65504
-  Recurrence other;
-  const SiteSlots slots(dump, *m_prev);
-  std::int64_t block = info.blocks.begin;  // the first that comes to a tile
-  while (block < info.blocks.end && slots.untouched(block, 0)) ++block;
-  if (block == info.blocks.end) return std::nullopt;
-  other.start = slots.elements(block, 0, 1)(0);
-  other.of_maxima = true;
-  if (!std::isfinite(other.start) || other.start > highest) return std::nullopt;
-  // Of rows that see no key, bounds may say nothing from there.
-  const DiffReport rest = diff_row_tiles(dump, row_tiles, threads, {}, &other);
-  if (!rest.match && !rest.unsettled) return std::nullopt;
-  other.of_maxima = false;
-  return other;
-}
-
 }  // namespace
 
 DiffReport diff_against_reference(const Dump& dump, int threads) {
@@ -127,10 +81,8 @@ DiffReport diff_against_reference(const Dump& dump, int threads) {
   add_remarks(dump, report);
   if (report.first && report.contradictions.empty() && !report.rounded) {
     report.recurrence = find_recurrence(dump, report);
-    if (!report.recurrence) report.recurrence = visits_downwards(dump, row_tiles, threads);
-    if (!report.recurrence) {
-      report.recurrence = starts_elsewhere(dump, row_tiles, threads, report);
-    }
+    if (!report.recurrence)
+      report.recurrence = judge_by_recurrences(dump, report, row_tiles, threads);
     if (!report.recurrence) look_behind_softmax(dump, row_tiles, threads, report);
   }
   return report;

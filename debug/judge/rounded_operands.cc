@@ -7,6 +7,7 @@
 
 #include "debug/judge/rounded_row.h"
 #include "debug/text/text.h"
+#include "reference/gate.h"
 
 namespace lanescope {
 namespace {

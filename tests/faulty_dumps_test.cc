@@ -185,6 +185,27 @@ TEST_CASE("locate: O that is NaN of operands that are numbers started from what 
   CHECK(diagnosis_of(dump).cause == Cause::non_finite);
 }
 
+TEST_CASE("locate: registers that nobody sets before the first tile") {
+  // l, of rows that see no key too, where NaN could come from -inf - (-inf).
+  Dump dump = synthetic_dump({.problem = {1, 1, 1, 64, 32, 32, true}, .br = 64});
+  change(dump, SiteId::l, 0, 0, [](int, int) { return std::nan(""); });
+  CHECK(named(diagnosis_of(dump)) == "softmax l accumulator_not_cleared");
+  // m, which goes to m_prev as it is: a site that no tile writes is another fault.
+  const auto without_start = [](const Problem& problem, std::int64_t tiles) {
+    Dump dump = synthetic_dump({.problem = problem});
+    const SiteSlots slots(dump, *dump.find_site("m_prev"));
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+        poison(tensor_of(dump, SiteId::m_prev), slots.first(0, tile) + slot);
+      }
+    }
+    return named(diagnosis_of(dump));
+  };
+  CHECK(without_start(three_tiles, 1) == "softmax m_prev uninitialised_register");
+  CHECK(without_start(three_tiles, 3) == "softmax m_prev never_written");
+  CHECK(without_start({1, 1, 1, 32, 32, 32, false}, 1) == "softmax m_prev never_written?");
+}
+
 TEST_CASE("locate: a row of O that is NaN in part was not divided by zero") {
   Dump dump = synthetic_dump({.problem = {1, 1, 1, 64, 32, 32, true}, .br = 64});
   Tensor& o = tensor_of(dump, SiteId::o_final);

@@ -84,11 +84,12 @@ TEST_CASE("locate: a maximum of keys that the mask hides, and rows that change p
 }
 
 TEST_CASE("locate: outputs that go on from those of an item before") {
-  for (const bool with_output : {false, true}) {
+  // With O; l alone; and l in each of the four lanes that add up a row.
+  for (const auto& [with_output, lanes] : {std::pair(true, 1), {false, 1}, {false, 4}}) {
     Dump dump = synthetic_dump({.problem = {1, 4, 4, 16, 32, 32, false}, .traced = false});
     Tensor &o = tensor_of(dump, SiteId::o_final), &lse = tensor_of(dump, SiteId::lse);
     for (int row = 2 * 16; row < 4 * 16; ++row) {  // a block has heads 0 and 2, another 1 and 3
-      const double own = std::exp(lse.at(row)), before = std::exp(lse.at(row - 32));
+      const double own = std::exp(lse.at(row)), before = lanes * std::exp(lse.at(row - 32));
       for (int col = 0; col < 32; ++col) {
         const double more = with_output ? before * o.at((row - 32) * 32 + col) : 0;
         o.set(row * 32 + col, (own * o.at(row * 32 + col) + more) / (own + before));

@@ -36,15 +36,11 @@ class CarriedRows {
       right_.push_back(inputs_.carry_out(inputs_.right_plan(row.batch, row.head, row.query)));
     }
     for (const Carried& carried : all_carried) {
-      for (std::int64_t before = 1; before <= index_of(wrong_[0]); ++before) {
-        if (!all_follow(carried, before)) continue;
-        Finding finding{Cause::accumulator_not_cleared, 1};
-        finding.formula = true;
-        finding.stage = Stage::softmax;
-        finding.evidence = {"of all " + std::to_string(wrong_.size()) + " wrong rows, " +
-                            carried.what + " go on from the row " + std::to_string(before) +
-                            " before: they are not set anew for the next item of the block"};
-        return finding;
+      for (const int lanes : {1, 4, 2, 8, 16, 32}) {
+        if (lanes > 1 && !carried.sum) break;
+        if (const auto before = distance_of(carried, lanes)) {
+          return finding_of(carried, lanes, *before);
+        }
       }
     }
     return std::nullopt;
@@ -55,20 +51,42 @@ class CarriedRows {
     return (row.batch * problem_.heads + row.head) * problem_.len_q + row.query;
   }
 
-  bool all_follow(const Carried& carried, std::int64_t before) const {
+  Finding finding_of(const Carried& carried, int lanes, std::int64_t before) const {
+    Finding finding{Cause::accumulator_not_cleared, 1};
+    finding.formula = true;
+    finding.stage = Stage::softmax;
+    finding.evidence = {
+        "of all " + std::to_string(wrong_.size()) + " wrong rows, " + carried.what +
+        " go on from the row " + std::to_string(before) + " before" +
+        (lanes > 1 ? ", l in each of the " + std::to_string(lanes) + " lanes that add up a row"
+                   : "") +
+        ": they are not set anew for the next item of the block"};
+    return finding;
+  }
+
+  /// How many rows before are those from which all wrong ones go on.
+  std::optional<std::int64_t> distance_of(const Carried& carried, int lanes) const {
+    for (std::int64_t before = 1; before <= index_of(wrong_[0]); ++before) {
+      if (all_follow(carried, lanes, before)) return before;
+    }
+    return std::nullopt;
+  }
+
+  bool all_follow(const Carried& carried, int lanes, std::int64_t before) const {
     for (std::size_t i = 0; i < wrong_.size(); ++i) {
       const std::int64_t from = index_of(wrong_[i]) - before;
-      if (from < 0 || !follows(carried, wrong_[i], right_[i], from)) return false;
+      if (from < 0 || !follows(carried, lanes, wrong_[i], right_[i], from)) return false;
     }
     return true;
   }
 
-  /// The row from which it goes on has, as stored, the sum that its own went on from.
-  bool follows(const Carried& carried, const OutputRow& row, const PlannedRow& right,
+  /// The row from which it goes on has, as stored, the sum that its own went on from, in each of
+  /// `lanes` lanes whose sums are put together.
+  bool follows(const Carried& carried, int lanes, const OutputRow& row, const PlannedRow& right,
                std::int64_t from) const {
     const double top = std::max(right.lse, lse_->at(from));
     const double own = std::exp(right.lse - top), other = std::exp(lse_->at(from) - top);
-    const double sum = own + (carried.sum ? other : 0);
+    const double sum = own + (carried.sum ? lanes * other : 0);
     const double lse = top + std::log(sum);
     if (!compare(row.lse->got, lse, 2 * row.lse->bound).holds) return false;
     for (std::size_t col = 0; col < row.o.size(); ++col) {

@@ -146,7 +146,7 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::write_to_input, "write_to_input", "the kernel writes where it may only read"},
     {Cause::uninitialised_read, "uninitialised_read", "bytes that nobody wrote are read"},
     {Cause::uninitialised_register, "uninitialised_register",
-     "a value that was never assigned goes to other lanes"},
+     "a register is used that nothing was assigned to"},
     {Cause::tile_skipped, "tile_skipped",
      "nothing of the tile was written: the loop over the tiles left it out", true},
     {Cause::never_written, "never_written", "slots were never written", true},

@@ -148,21 +148,32 @@ void find_scale(const Scene& scene, Findings& findings) {
   }
 }
 
-/// NaN in O after the first tile, of finite operands: what O was before is NaN, and 0 times that is
-/// no 0. Of a tile that is read beside what was written of it, the memory checker knows.
-void find_uncleared(const Scene& scene, Findings& findings) {
-  if (scene.site() != SiteId::o || scene.tile() != 0) return;
-  for (const Element& e : scene.elements()) {
-    if (e.unwritten) return;
+/// Whether l or O is no number after the first tile, though all that goes into it is: what it was
+/// before is NaN, and 0 times that is no 0. Of a tile that is read beside what was written of it,
+/// the memory checker knows.
+bool is_uncleared(const Scene& scene) {
+  const bool of_sum = scene.site() == SiteId::l;
+  if ((!of_sum && scene.site() != SiteId::o) || scene.tile() != 0) return false;
+  if (std::ranges::any_of(scene.elements(), [](const Element& e) { return e.unwritten; })) {
+    return false;
   }
   for (const SiteId id : {SiteId::alpha, SiteId::p, SiteId::v_smem}) {
+    if (of_sum && id == SiteId::v_smem) continue;
     const auto operand = scene.held(id, 0);
-    if (!operand || !operand->is_finite().all()) return;
+    if (!operand || !operand->is_finite().all()) return false;
   }
-  Finding finding{Cause::accumulator_not_cleared, 0.91};  // after padding, before the symptom
-  finding.evidence = {
-      "alpha, P and V are numbers and O is none: O starts from what was in "
-      "its registers or its tile, which alpha = 0 does not clear"};
+  return true;
+}
+
+void add_uncleared(const Scene& scene, Findings& findings) {
+  const bool of_sum = scene.site() == SiteId::l;
+  // O after padding of V, before the symptom.
+  Finding finding{Cause::accumulator_not_cleared, of_sum ? 1 : 0.91};
+  finding.evidence = {of_sum
+                          ? "alpha and P are numbers and l is none: l, or the sum that is added "
+                            "to it, starts from what was in its register"
+                          : "alpha, P and V are numbers and O is none: O starts from what was in "
+                            "its registers or its tile, which alpha = 0 does not clear"};
   findings.push_back(finding);
 }
 
@@ -176,7 +187,8 @@ void find_non_finite(const Scene& scene, Findings& findings) {
   };
   const auto first = std::find_if(all.begin(), all.end(), strange);
   if (first == all.end()) return;
-  find_uncleared(scene, findings);
+  const bool uncleared = is_uncleared(scene);
+  if (uncleared) add_uncleared(scene, findings);
   const double share =
       static_cast<double>(std::count_if(all.begin(), all.end(), strange)) / scene.wrong_count();
   const bool at_end = scene.at_end();
@@ -249,11 +261,11 @@ void find_non_finite(const Scene& scene, Findings& findings) {
     unseen = splits_without_keys > 0;
     no_sum = no_sum && !unseen;
   }
-  const Cause cause =
-      no_sum ? Cause::divided_by_zero
-      : (stage == Stage::softmax || stage == Stage::combine) && unseen && std::isnan(first->got)
-          ? Cause::masked_row_unguarded
-          : Cause::non_finite;
+  const Cause cause = no_sum ? Cause::divided_by_zero
+                      : (stage == Stage::softmax || stage == Stage::combine) && unseen &&
+                              !uncleared && std::isnan(first->got)
+                          ? Cause::masked_row_unguarded
+                          : Cause::non_finite;
   Finding finding{cause, share};
   finding.evidence = {"the first: " + example_text(scene, *first)};
   if (!operands.empty()) finding.evidence.push_back("its operands: " + operands);

@@ -1,5 +1,7 @@
 // What conflicts of numbers that are relative to different maxima are called.
 
+#include <array>
+
 #include "gates/run/term_judging.h"
 
 namespace lanescope {
@@ -118,22 +120,37 @@ void TermJudging::explain_sums_of_units(const Found& found, TermFault& fault,
     return;
   }
   // Keys side by side that are relative to different maxima: lanes have theirs of their own.
+  const auto span = [](const Term& term) {
+    if (term.set.empty()) return std::pair(term.key, term.key);
+    return std::pair(term.set.front().first, term.set.back().second);
+  };
   const bool interleaved = most_of(found.samples, [&](const Term& x, const Term& y) {
-    const auto spans = [](const Term& term) {
-      if (term.set.empty()) return std::pair(term.key, term.key);
-      return std::pair(term.set.front().first, term.set.back().second);
-    };
-    const auto a = spans(x), b = spans(y);
+    const auto a = span(x), b = span(y);
     const bool single = a.first == a.second && b.first == b.second;
     if (single && tile_of(a.first) == tile_of(b.first)) return true;
     return a.first <= b.second && b.first <= a.second;
   });
+  // A maximum that goes on from part to part is that of a key between the first and the last. One
+  // of a key beyond is known before, of some parts alone where two differ.
+  const auto is_beyond = [&](const auto& sample) {
+    const auto& [x, y] = sample;
+    const auto a = span(x), b = span(y);
+    const auto first = std::min(a.first, b.first), last = std::max(a.second, b.second);
+    return std::ranges::any_of(std::array{x, y}, [&](const Term& term) {
+      return term.b.kind == Unit::Kind::score && (term.b.key < first || term.b.key > last);
+    });
+  };
+  const bool known_before =
+      !all_.outline.merges.empty() &&
+      5 * std::ranges::count_if(found.samples, is_beyond) >= std::ssize(found.samples);
   // Where only their sums meet, each is right by itself.
   const bool sums_alone = found.conflict == Conflict::sum_of_other_unit && !found.outputs_too;
-  fault.cause = interleaved && !sums_alone ? Cause::incomplete_reduction : Cause::not_rescaled;
+  fault.cause = known_before || (interleaved && !sums_alone) ? Cause::incomplete_reduction
+                                                             : Cause::not_rescaled;
   if (interleaved) fault.stage = Stage::softmax;
-  what = interleaved ? "parts of a row are relative to different maxima"
-                     : "what was summed up before is not rescaled to the new maximum";
+  what = interleaved    ? "parts of a row are relative to different maxima"
+         : known_before ? "parts are relative to the maxima of some of them alone"
+                        : "what was summed up before is not rescaled to the new maximum";
 }
 
 /// Of what is relative to different maxima.

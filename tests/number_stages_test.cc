@@ -106,6 +106,18 @@ TEST_CASE("number stages: what becomes of a number that is read", "[ptx]") {
   // What weighs sums and multiplies no inputs is a combine pass, all of it.
   const int combine = 1 << static_cast<int>(Stage::combine);
   CHECK(reads_of("ld.global.f32 %f3, [%rd1];" + power + weigh) == std::vector{combine, combine});
+  // Its weights may go through shared memory, and the log-sum-exps that they are made of; sums of
+  // them alone are a softmax, and where scores lie in local memory, it is attention.
+  const std::string keep_weight =
+      power + "st.shared.f32 [%r1], %f5; ld.shared.f32 %f6, [%r1]; ld.global.f32 %f7, [%rd1];";
+  const std::string weigh_it = "fma.rn.f32 %f8, %f6, %f7, %f8; st.global.f32 [%rd1], %f8;";
+  CHECK(reads_of("ld.global.f32 %f3, [%rd1];" + keep_weight + weigh_it) ==
+        std::vector{combine, combine, combine});
+  CHECK(reads_of("ld.shared.f32 %f3, [%r1];" + keep_weight + weigh_it) ==
+        std::vector{combine, combine, combine});
+  CHECK(reads_of("ld.global.f32 %f3, [%rd1];" + keep_weight +
+                 "add.f32 %f8, %f6, %f8; st.global.f32 [%rd1], %f8;")[0] == (softmax | combine));
+  CHECK(reads_of("ld.local.f32 %f3, [%rd1];" + keep_weight + weigh_it)[0] == softmax);
   // Scores and weights may come through shared memory.
   CHECK(reads_of(q + k +
                  "mul.f32 %f10, %f1, %f2; st.shared.f32 [%r1], %f10; ld.shared.f32 %f3, [%r1];" +

@@ -219,7 +219,7 @@ bool NumberRoles::spread_backwards() {
     const int behind_product = (behind & products) | (behind & kept ? kept_of_product : 0) |
                                (behind & exponential ? exponential_of_product : 0) |
                                (behind & result ? result_of_product : 0);
-    const int weighed = behind & (kept | kept_weighed) ? kept_weighed : 0;
+    const int weighed = behind & (kept | kept_weighed | kept_locally) ? kept_weighed : 0;
     // The last operand of a product of matrices is added to it.
     const auto is_weighed = [&](std::size_t i) {
       for (std::size_t other = 0; other < step.from.size(); ++other) {
@@ -232,6 +232,7 @@ bool NumberRoles::spread_backwards() {
       return false;
     };
     const bool stores_shared = stores_to_shared(statement);
+    const bool stores_local = statement.opcode.starts_with("st.local");
     for (const int reg : step.from_address) lead(reg, address);
     const int index = passes_indices(statement) ? behind & address : 0;
     for (std::size_t i = 0; i < step.from.size(); ++i) {
@@ -239,6 +240,7 @@ bool NumberRoles::spread_backwards() {
       if (base == "ex2") lead(reg, exponential);
       if (stores_result(statement)) lead(reg, result);
       if (stores_shared) lead(reg, kept);
+      if (stores_local) lead(reg, kept_locally);
       if (passes_numbers(statement)) lead(reg, behind);
       lead(reg, index);
       if (multiplies_matrices(statement)) {

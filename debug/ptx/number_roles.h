@@ -45,10 +45,11 @@ class NumberRoles {
     result_of_product = 8,
     divisor = 16,       ///< divides, or its logarithm is taken
     kept = 32,          ///< goes into shared memory
-    kept_weighed = 64,  ///< likewise, after a product with a power of two
+    kept_weighed = 64,  ///< there or into local memory, after a product with a power of two
     address = 128,      ///< an integer: says where global memory is read, or copied from
     kept_of_product =
         256,  ///< goes into shared memory after a product with another number from memory
+    kept_locally = 512,  ///< goes into local memory
   };
 
   explicit NumberRoles(const Function& function);

@@ -265,11 +265,20 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
     head->lost = lost_lines(near, far);
     return head;
   };
+  const auto run_in = [&](std::int64_t batches) -> std::optional<FarHead> {
+    const std::optional<FarHead> last =
+        run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, turns);
+    return last && last->right() ? run_far(batches) : std::nullopt;
+  };
   std::optional<FarHead> far = run_far(1);
-  if (far || !is_plain) return far;
-  const std::optional<FarHead> last =
-      run_last_block(*run, alone, few_heads(one, module, side, 2), &launched, turns);
-  return last && last->right() ? run_far(batches_of_heads) : std::nullopt;
+  if (!is_plain) return far;
+  if (!far) return run_in(batches_of_heads);
+  // Numbers of heads that are multiplied by each other, as in which keys a head shares, pass 2^31
+  // with so many of both: that is no index.
+  if (side == FarSide::keys && !far->right() && !far->too_long) {
+    if (const auto of_two = run_in(2); of_two && of_two->right()) return of_two;
+  }
+  return far;
 }
 
 }  // namespace

@@ -55,6 +55,14 @@ std::string TermJudging::other_keys(std::int64_t row, const Set& keys, TermFault
       return "of the keys of the first tile the last alone is left in O, as where alpha is applied "
              "with every key";
     }
+    // Problems without a mask come first: in those l has its last keys.
+    const bool of_mask = *one && p_.causal && missing.size() == 1 && count(missing) <= 2 &&
+                         missing[0].second == want[0].second;
+    if (of_mask) {
+      fault.cause = Cause::mask_off_by_one;
+      fault.stage = Stage::softmax;
+      return "the last keys that the mask lets a row see are left out of l, whose weights O has";
+    }
     return *one ? "keys are left out of l, whose weights O has"
                 : "keys are left out of P·V that l has";
   }

@@ -262,6 +262,10 @@ class StrangersTest(ProgramTest):
         self.assertRegex(found["source"][0], r"\.cu:17$")
         right, alone = (self.json_of("locate", self.compile_cuda(), "--backend", "sim", "--threads", threads) for threads in "21")
         self.assertEqual((right["verdict"], right["not_tried"], right), ("clean", [], alone))
+        # So many heads, multiplied by each other, pass 2^31, and are no index.
+        shared = self.compile_cuda("shared_cuda", *[(f"{x} += blockIdx.y / group *", f"{x} += int(blockIdx.y) * heads_kv / heads *") for x in "kv"],
+                                   ("int group", "int heads, int heads_kv"), ("r.heads / r.heads_kv", "r.heads, r.heads_kv"))
+        self.assertEqual(self.json_of("locate", shared, "--backend", "sim")["verdict"], "clean")
         # The last block has the last rows of two tiles, and not those of more.
         in_turns = self.compile_cuda("turns_cuda", ("const int row = blockIdx.x * blockDim.x", "const int half = blockIdx.x / 2;"
             "const int row = (blockIdx.x % 2 ? gridDim.x - 1 - half : half) * blockDim.x"))

@@ -133,13 +133,14 @@ Provenance::Outline outline_of(const std::vector<RunOptions>& problems) {
   }
 }
 
-/// Whether the same lines put the same numbers together in one of these problems, in which outputs
-/// are right.
-bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
+/// Judges the terms of all rows of these problems, in which outputs are right, until `is_enough` of
+/// what one of them shows; false where none is.
+template <class IsEnough>
+bool follow_right(const std::vector<RunOptions>& right, const IsEnough& is_enough) {
   constexpr int most = 2;
   int followed = 0;
   for (RunOptions options : right) {
-    if (followed == most || fault.lines.empty()) break;
+    if (followed == most) break;
     options.backend = "sim";
     try {
       PreparedRun run = prepare(options);
@@ -151,17 +152,34 @@ bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
       std::iota(rows.begin(), rows.end(), 0);
       const int bc = run.module->bc;
       ++followed;
-      const TermJudgement judged = judge_terms(follow_provenance(run), problem, bc, rows);
-      // In a few rows it may weigh too little to show.
-      const bool same = judged.fault && judged.fault->cause == fault.cause &&
-                        judged.fault->share >= fault.share / 2 && !judged.fault->lines.empty() &&
-                        judged.fault->lines.front() == fault.lines.front();
-      if (same) return true;
+      if (is_enough(judge_terms(follow_provenance(run), problem, bc, rows))) return true;
     } catch (const Error&) {
       continue;
     }
   }
   return false;
+}
+
+/// Whether the same lines put the same numbers together in a right problem.
+bool is_found_in(const std::vector<RunOptions>& right, const TermFault& fault) {
+  if (fault.lines.empty()) return false;
+  return follow_right(right, [&](const TermJudgement& judged) {
+    // In a few rows it may weigh too little to show.
+    return judged.fault && judged.fault->cause == fault.cause &&
+           judged.fault->share >= fault.share / 2 && !judged.fault->lines.empty() &&
+           judged.fault->lines.front() == fault.lines.front();
+  });
+}
+
+/// Where a stage is done in a right problem.
+std::vector<std::string> lines_of_stage(const std::vector<RunOptions>& right, Stage stage) {
+  std::vector<std::string> lines;
+  follow_right(right, [&](const TermJudgement& judged) {
+    const auto found = judged.lines.find(stage);
+    if (found != judged.lines.end()) lines = found->second;
+    return !lines.empty();
+  });
+  return lines;
 }
 
 }  // namespace
@@ -185,12 +203,12 @@ void tell_terms(const std::vector<RunOptions>& failed, const std::vector<RunOpti
                                  },
                                  [&](const TermFault& fault) { return is_found_in(right, fault); }};
   weigh_terms(judged.value_or(TermJudgement{}), seen, elsewhere, location);
-  if (!judged) return;
   const bool is_told = !location.source.empty() || !location.diagnosis->memory.empty();
-  if (is_told || !location.diagnosis->stage()) return;
+  const std::optional<Stage> stage = location.diagnosis->stage();
+  if (is_told || !stage) return;
   // Where the stage is done at all.
-  const auto lines = judged->lines.find(*location.diagnosis->stage());
-  if (lines != judged->lines.end()) location.source = lines->second;
+  const bool is_known = judged && judged->lines.contains(*stage);
+  location.source = is_known ? judged->lines.at(*stage) : lines_of_stage(right, *stage);
 }
 
 }  // namespace lanescope

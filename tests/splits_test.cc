@@ -1,6 +1,7 @@
 // Kernels in two passes: how the problem is cut, what dumps and reports say of it, and how the
 // combine pass is judged.
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -275,6 +276,23 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) + 0.3 * double(i)); }) ==
           "combine o_final unexplained?");
   }
+}
+
+TEST_CASE("splits: NaN of a part without keys is -inf - (-inf) where nothing goes before it alone") {
+  const auto named = [](const std::string& shape, std::int64_t without) {
+    RunOptions options = options_for("splitk", Gate::fused, shape);
+    options.splits = 2;
+    options.causal = true;
+    Dump dump = dump_of(options);
+    Tensor& o = tensor_of(dump, "o_final");
+    for (std::int64_t i = 0; i < without * 64; ++i) o.set(i, std::nan(""));
+    const Diagnosis diagnosis = diagnose(dump, diff_against_reference(dump));
+    return name_of(diagnosis.cause) + std::string(diagnosis.certain ? "" : "?");
+  };
+  // Rows that see no key; and such that see none of the second split: relative to its maximum, the
+  // weight of the first is infinite.
+  CHECK(named("h=1,s=96,skv=64,d=64", 16) == "masked_row_unguarded");
+  CHECK(named("h=1,s=64,d=64", 16) == "overflow");
 }
 
 TEST_CASE("splits: a loop over them that ends early, or begins anew") {

@@ -61,12 +61,15 @@ Problem few_heads(const Problem& one, const Module& module, FarSide side, std::i
   return few;
 }
 
-/// Of blocks that take items by turns, one of the last ones has the last item: so many more of each
-/// grid.
-ptx::LaunchedGrids with_blocks_before(ptx::LaunchedGrids grids) {
-  constexpr std::uint32_t turns = 8;
-  for (auto& blocks : grids.blocks) blocks[0] += turns;
-  return grids;
+constexpr ptx::LaunchedGrids no_blocks{ptx::LaunchedGrids::most, {}};
+
+/// Whether blocks take items by turns: they are far fewer than those, even of kernels that take
+/// several heads at a time. The last of them would go through many.
+bool takes_turns(const FarHead& head) {
+  constexpr std::int64_t heads_at_a_time = 64;
+  std::int64_t blocks = 0;
+  for (const auto& [x, y, z] : head.launched.blocks) blocks += std::int64_t{x} * y * z;
+  return heads_at_a_time * blocks <= head.block;
 }
 
 /// The problem of the rows as the only ones. `square`: as many queries as keys.
@@ -233,11 +236,16 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
   const Problem& one = run->request.problem;
   ptx::LaunchedGrids launched;
   if (is_plain) {  // whether each grid's last blocks have the last rows
-    constexpr ptx::LaunchedGrids none{ptx::LaunchedGrids::most, {}};
-    const std::optional<FarHead> grids = run_last_block(*run, alone, one, &none, turns);
+    const std::optional<FarHead> grids = run_last_block(*run, alone, one, &no_blocks, turns);
     if (!grids || grids->too_long) return grids;
     if (grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
     launched = grids->launched;
+    std::optional<FarHead> none =
+        run_last_block(*run, alone, far_problem(one, module, side, 1), &no_blocks, turns);
+    if (none && takes_turns(*none)) {
+      none->too_long = true;
+      return none;
+    }
     // Rows of a head go to blocks in the same order as there.
     const std::optional<FarHead> last =
         run_last_block(*run, alone, few_heads(one, module, side, 1), &launched, turns);
@@ -253,11 +261,6 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
     const Problem problem = far_problem(one, module, side, batches);
     const ptx::LaunchedGrids* ends = is_plain ? &launched : nullptr;
     std::optional<FarHead> head = run_last_block(*run, alone, problem, ends, turns);
-    const ptx::LaunchedGrids more = with_blocks_before(launched);
-    if (is_plain && head && head->unwritten > 0 && head->unwritten == head->compared) {
-      ends = &more;
-      head = run_last_block(*run, alone, problem, ends, turns);
-    }
     if (!is_plain || !head || head->right() || head->too_long || !head->fault.empty()) return head;
     ptx::RowLines near, far;
     run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, turns, &near);

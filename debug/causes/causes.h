@@ -127,7 +127,7 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::register_in_flight, "register_in_flight",
      "a register of a wgmma that was not waited for is accessed"},
     {Cause::operand_overwritten, "operand_overwritten",
-     "bytes that a wgmma or copy may still read are overwritten"},
+     "bytes that others, a wgmma or a copy may still read are overwritten"},
     {Cause::missing_proxy_fence, "missing_proxy_fence",
      "a copy or wgmma reads what a lane wrote, or overwrites what it wrote or read, without a "
      "fence.proxy.async"},

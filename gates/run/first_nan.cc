@@ -25,18 +25,20 @@ struct Overflow {
 };
 
 /// What makes the first infinity, where that is a sum or a product of finite numbers behind the
-/// scores: masked ones may be as large as numbers get.
+/// scores, or one of them in a narrower type: masked ones may be as large as numbers get.
 std::optional<Overflow> first_overflow(const std::vector<std::string>& notes) {
   const std::string begin = "first infinity: ";
   for (const std::string& note : notes) {
     if (!note.starts_with(begin)) continue;
     const std::string opcode = note.substr(begin.size(), 3);
+    const bool narrows = opcode == "cvt";
     const bool adds = opcode == "mul" || opcode == "fma" || opcode == "add" || opcode == "sub";
     const std::size_t operands = note.rfind(" of ");
     const bool finite = operands != note.npos && note.find("inf", operands) == note.npos &&
                         note.find("nan", operands) == note.npos;
-    const std::optional<Stage> stage = stage_named_in(note);
-    if (!adds || !finite || !stage || *stage < Stage::softmax) continue;
+    std::optional<Stage> stage = stage_named_in(note);
+    if (narrows && stage == Stage::pv) stage = Stage::softmax;  // weights, on their way there
+    if ((!adds && !narrows) || !finite || !stage || *stage < Stage::softmax) continue;
     const std::string words = " at ";
     const std::size_t at = note.find(words);
     const auto place =
@@ -104,8 +106,9 @@ void name_by_infinity(Location& location, Diagnosis& values) {
 /// made.
 void look_for_nan(RunOptions options, Location& location) {
   const Diagnosis& values = *location.diagnosis;
-  const bool is_nan = values.first && !values.first->unwritten && std::isnan(values.first->got);
-  if ((!is_nan && (values.sure() || !is_zero(values))) || !location.nan.line.empty() ||
+  const bool is_none =
+      values.first && !values.first->unwritten && !std::isfinite(values.first->got);
+  if ((!is_none && (values.sure() || !is_zero(values))) || !location.first_nan.empty() ||
       !values.memory.empty())
     return;
   options.backend = "sim";

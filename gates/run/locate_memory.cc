@@ -126,7 +126,8 @@ bool check_memory(const Probe& probe, Location& location) {
   }
   const std::string text = options_text(probe.options, report->problem);
   note(probe, text, report->clean(), location);
-  if (location.nan.line.empty() && !report->nan.line.empty()) {
+  // What is no number where all is right is nothing's cause.
+  if (location.diagnosis && location.first_nan.empty()) {
     location.first_nan = report->notes;
     location.nan = report->nan;
   }

@@ -141,4 +141,26 @@ TEST_CASE("ptx atomic: blocks that meet come in their order, however many worker
   }
 }
 
+TEST_CASE("ptx atomic: blocks that take items as they come take them by turns", "[ptx]") {
+  constexpr std::uint32_t items = 7, blocks = 16;
+  // An item takes more than a turn; who takes it leaves its own number there.
+  const std::string body =
+      ".reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;\n"
+      "ld.param.u64 %rd0, [p0]; ld.param.u64 %rd1, [p1]; mov.u32 %r0, %ctaid.x;\n"
+      "L: atom.global.add.u32 %r2, [%rd1], 1; setp.ge.u32 %p0, %r2, 7; @%p0 bra E; mov.u32 %r1, "
+      "0;\n"
+      "W: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 1000; @%p1 bra W;\n"
+      "mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd0, %rd2; st.global.u32 [%rd2], %r0; bra L;\n"
+      "E: ret;";
+  Words memory(items + 1);
+  PtxKernel kernel(ptx_module(body, 2));
+  kernel.use(memory);
+  kernel.grid.threads[0] = 1;
+  kernel.grid.blocks[0] = blocks;
+  kernel.grid.workers = 8;
+  kernel.run({address(memory.data()), address(memory.data() + items)});
+  memory.pop_back();
+  CHECK(memory == Words{0, 1, 2, 0, 1, 2, 0});
+}
+
 }  // namespace lanescope::ptx_hopper::atomic_test

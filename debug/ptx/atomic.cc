@@ -9,6 +9,7 @@
 
 #include "debug/ptx/block.h"
 #include "debug/ptx/decoder.h"
+#include "debug/ptx/program_builder.h"
 #include "debug/ptx/warp.h"
 #include "debug/simt/numerics.h"
 #include "debug/simt/rounding.h"
@@ -242,6 +243,8 @@ void decode_update(Decoder& d, bool returns) {
   const std::size_t count = (returns ? 1u : 0u) + (chosen == Update::compare ? 3 : 2);
   d.demand_operands(count, count + (hinted ? 1 : 0));
   if (returns) d.in.d = d.result(at++, type);
+  const bool draws = returns && !is_float(type) && d.in.space != Space::shared;
+  if (draws) d.program().program().draws = true;
   d.address(d.operand(at++));
   d.in.s[1] = d.source(at++, type);
   d.in.s[2] = chosen == Update::compare ? d.source(at++, type) : d.in.s[1];

@@ -112,7 +112,8 @@ bool Block::run_ready() {
   if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
   for (Warp* warp : ready) {
     sitting_.run_lane(warp->index() * 32);
-    if (warp->ready()) warp->run(grid_.is_cooperative() ? turns_with_others : turns_at_once);
+    const bool with_others = grid_.is_cooperative() || program_.draws;
+    if (warp->ready()) warp->run(with_others ? turns_with_others : turns_at_once);
     if (simt::Sitting::is_asked()) {
       simt::Sitting::tell_places("block " + std::to_string(block_) + ":" + describe_places());
     }

@@ -68,17 +68,6 @@ void demand_row_tiles(const Grid& grid, const Program& program) {
                    "which of them a block computes");
 }
 
-/// Runs clusters by turns until none goes on: those of a cooperative grid may wait for each other.
-void run_by_turns(const std::vector<std::shared_ptr<Cluster>>& clusters, std::int64_t first) {
-  for (const auto& cluster : clusters) cluster->begin(first++);
-  bool goes_on = true;
-  while (goes_on) {
-    goes_on = false;
-    for (const auto& cluster : clusters) goes_on = cluster->go_on() || goes_on;
-  }
-  for (const auto& cluster : clusters) cluster->end();
-}
-
 /// Whether blocks update memory that others see: which of them comes first decides who takes what,
 /// and in which order sums are added up.
 bool blocks_meet(const Program& program) {
@@ -107,6 +96,34 @@ bool is_run(const Grid& grid, std::int64_t cluster) {
   return true;
 }
 
+/// Runs clusters from `first` on by turns until none goes on, as many as the grid has of them:
+/// those of a cooperative grid may wait for each other.
+void run_by_turns(const Grid& grid, const std::vector<std::shared_ptr<Cluster>>& all,
+                  std::int64_t first) {
+  std::vector<Cluster*> clusters;
+  const std::int64_t count = grid.block_count() / grid.blocks_of_cluster();
+  for (std::int64_t i = 0; i < std::ssize(all) && first + i < count; ++i) {
+    if (!grid.is_cooperative() && !is_run(grid, first + i)) continue;
+    clusters.push_back(all[static_cast<std::size_t>(i)].get());
+    clusters.back()->begin(first + i);
+  }
+  bool goes_on = true;
+  while (goes_on) {
+    goes_on = false;
+    for (Cluster* cluster : clusters) goes_on = cluster->go_on() || goes_on;
+  }
+  for (Cluster* cluster : clusters) cluster->end();
+}
+
+/// How many clusters run by turns: of blocks that take items as they come, one alone would take
+/// them all.
+std::int64_t clusters_at_once(const Grid& grid, const Program& program) {
+  constexpr std::int64_t some = 3;
+  const std::int64_t all = grid.block_count() / grid.blocks_of_cluster();
+  if (grid.is_cooperative()) return all;
+  return program.draws ? std::min(some, all) : 1;
+}
+
 }  // namespace
 
 std::int64_t launch(const Grid& grid, const Program& program) {
@@ -118,7 +135,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   std::mutex mutex;
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
-  const std::int64_t at_once = grid.is_cooperative() ? clusters : 1;
+  const std::int64_t at_once = clusters_at_once(grid, program);
   const auto [x, y, z] = first_cluster(grid);
   const std::int64_t along_y = grid.blocks[1] / grid.cluster[1];
   const std::int64_t along_x = grid.blocks[0] / grid.cluster[0];
@@ -126,17 +143,15 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   // What is recorded, or who takes which part of the work, is so block by block: the same each
   // time.
   const int workers = grid.history || blocks_meet(program) ? 1 : grid.workers;
-  const std::optional<simt::Fault> first =
-      simt::run_blocks(begin / at_once, clusters / at_once, workers, [&](simt::Sitting& sitting) {
+  const std::optional<simt::Fault> first = simt::run_blocks(
+      begin / at_once, (clusters + at_once - 1) / at_once, workers, [&](simt::Sitting& sitting) {
         std::vector<std::shared_ptr<Cluster>> own;
         for (std::int64_t i = 0; i < at_once; ++i) {
           own.push_back(std::make_shared<Cluster>(grid, program, sitting, order));
         }
         const std::lock_guard lock(mutex);
         runners.insert(runners.end(), own.begin(), own.end());
-        return [=, &grid](std::int64_t turn) {
-          if (grid.is_cooperative() || is_run(grid, turn)) run_by_turns(own, turn * at_once);
-        };
+        return [=, &grid](std::int64_t turn) { run_by_turns(grid, own, turn * at_once); };
       });
   std::vector<Block*> blocks;
   for (const auto& runner : runners) {

@@ -162,6 +162,7 @@ struct Program {
   int architecture = 0;                              ///< that the PTX is for: 90 of sm_90a
   /// Triton has made it, so that no barrier or fence of it is its author's.
   bool of_triton = false;
+  bool draws = false;            ///< it takes integers from memory that other blocks update
   bool traces = false;           ///< there are markers that do
   bool names_row_tiles = false;  ///< there are markers that do
   bool injects = false;          ///< its markers may replace values

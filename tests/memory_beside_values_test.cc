@@ -170,6 +170,22 @@ TEST_CASE("a stage that takes another buffer does so in any order; else it races
   CHECK_FALSE(adds_nothing(values, memory, report, [] { return true; }));
 }
 
+TEST_CASE(
+    "what a product reads that nobody wrote is left out of the tile that is wrong before it") {
+  const auto stage_of = [](Stage reader, Stage wrong, bool sure) {
+    Diagnosis memory = found(Cause::uninitialised_read, at(reader, SiteId::o));
+    memory.memory.emplace_back();
+    Diagnosis values = found(Cause::unexplained, at(wrong, SiteId::v_smem));
+    values.certain = sure;
+    take_as_left_out(values, memory);
+    return memory.first->stage;
+  };
+  CHECK(stage_of(Stage::pv, Stage::load, false) == Stage::load);
+  CHECK(stage_of(Stage::pv, Stage::load, true) == Stage::pv);
+  CHECK(stage_of(Stage::pv, Stage::softmax, false) == Stage::pv);
+  CHECK(stage_of(Stage::epilogue, Stage::load, false) == Stage::epilogue);
+}
+
 TEST_CASE("a loaded tile that looks unfinished was traced early, or filled with no values") {
   const auto judged = [](Cause cause, Stage stage, bool outputs_right, bool clean,
                          bool lanes_skip = false) {

@@ -278,7 +278,8 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
   }
 }
 
-TEST_CASE("splits: NaN of a part without keys is -inf - (-inf) where nothing goes before it alone") {
+TEST_CASE(
+    "splits: NaN of a part without keys is -inf - (-inf) where nothing goes before it alone") {
   const auto named = [](const std::string& shape, std::int64_t without) {
     RunOptions options = options_for("splitk", Gate::fused, shape);
     options.splits = 2;
@@ -316,20 +317,25 @@ TEST_CASE("splits: a loop over them that ends early, or begins anew") {
     return name_of(diagnosis.cause) + std::string(diagnosis.certain ? "" : "?");
   };
   CHECK(named({0, 1}) == "contribution_missing");
-  // Two at a time, O by its number among these.
-  Dump some = clean;
-  Array of_some = Array::Zero(12, 64), whole = Array::Zero(12, 1);
-  for (std::size_t i = 0; i < 4; ++i) {
-    const Array weight = (m[i] - top).map([](double x) { return std::exp2(x); });
-    of_some += o[i % 2] * weight;
-    whole += l[i] * weight;
-  }
-  for (int row = 0; row < 12; ++row) {
-    for (int col = 0; col < 64; ++col) {
-      tensor_of(some, "o_final").set(row * 64 + col, of_some(row, col) / whole(row));
+  // Two at a time, O or m by its number among these.
+  const auto by_number = [&](bool of_weight) {
+    Dump dump = clean;
+    Array out = Array::Zero(12, 64), sum = Array::Zero(12, 1);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Array weight =
+          (m[of_weight ? i % 2 : i] - top).map([](double x) { return std::exp2(x); });
+      out += o[of_weight ? i : i % 2] * weight;
+      sum += l[i] * weight;
     }
-  }
-  CHECK(diagnose(some, diff_against_reference(some)).cause == Cause::wrong_source);
+    for (int row = 0; row < 12; ++row) {
+      for (int col = 0; col < 64; ++col) {
+        tensor_of(dump, "o_final").set(row * 64 + col, out(row, col) / sum(row));
+      }
+    }
+    return diagnose(dump, diff_against_reference(dump)).cause;
+  };
+  CHECK(by_number(false) == Cause::wrong_source);
+  CHECK(by_number(true) == Cause::wrong_source);
   // A lane per split: those without bit 1 sum up splits 0 and 1, the others 2 and 3.
   Dump butterfly = clean;
   Array out = Array::Zero(12, 64), sums[2] = {Array::Zero(12, 1), Array::Zero(12, 1)};

@@ -145,9 +145,13 @@ void try_exchange(const Scene& scene, const Parts& parts, Findings& findings) {
     fits(Cause::wrong_source, "it takes l" + of, divided(o, sum));
     fits(Cause::wrong_source, "it takes O" + of, divided(of_o, l));
   }
-  // Splits that are taken some at a time, O_i by its number among these.
+  // Splits that are taken some at a time, O_i or m_i by its number among these.
   for (std::size_t some = 2; some < count; some *= 2) {
-    attempt("i % " + std::to_string(some), [=](std::size_t i) { return i % some; });
+    const std::string which = "i % " + std::to_string(some);
+    attempt(which, [=](std::size_t i) { return i % some; });
+    const Factors other = [&](std::size_t i) { return parts.weight[i % some]; };
+    fits(Cause::wrong_source, "the weight of O_i and l_i is that of split " + which,
+         divided(sum_of_parts(parts.o, other), sum_of_parts(parts.l, other)));
   }
   attempt("i xor 1", [=](std::size_t i) { return (i ^ 1) % count; });
   for (std::size_t by = 1; by < count; ++by) {

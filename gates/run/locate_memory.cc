@@ -155,6 +155,7 @@ bool check_memory(const Probe& probe, Location& location) {
       doubt_unwritten_read(values_on_machine(probe.options), memory);
     }
     take_as_unwritten(values, memory);
+    take_as_left_out(values, memory);
     // A GPU says no more than that it was a crash, or a hang.
     const bool on_gpu = location.backend == "cuda";
     // Of a kernel with gates, they tell which stage strays; a misaligned access crashes where it

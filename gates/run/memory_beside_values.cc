@@ -140,6 +140,13 @@ void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
   memory.evidence.push_back("what is written twice is right: nothing stands in its place");
 }
 
+void take_as_left_out(const Diagnosis& values, Diagnosis& memory) {
+  const std::optional<Stage> reader = memory.stage();
+  const bool is_read = memory.cause == Cause::uninitialised_read && !memory.memory.empty() &&
+                       !memory.memory.front().site && (reader == Stage::qk || reader == Stage::pv);
+  if (is_read && !values.sure() && values.stage() == Stage::load) memory.first = values.first;
+}
+
 bool confirm_unwritten(const Diagnosis& values, Diagnosis& memory) {
   const bool confirms = memory.cause == Cause::uninitialised_read && !memory.memory.empty() &&
                         values.cause == Cause::written_zero && values.sure() &&

@@ -30,6 +30,10 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
 /// in nobody else's place.
 void take_as_unwritten(const Diagnosis& values, Diagnosis& memory);
 
+/// A product reads what nobody wrote, and a tile is wrong before it in a way that says no more: it
+/// is that tile's fault.
+void take_as_left_out(const Diagnosis& values, Diagnosis& memory);
+
 /// Values show as zeros what the checker says that nobody wrote: on a GPU, memory is often zero.
 /// Then `memory` is certain, by what they show; else nothing happens.
 bool confirm_unwritten(const Diagnosis& values, Diagnosis& memory);

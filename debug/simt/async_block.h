@@ -283,6 +283,8 @@ class AsyncBlock {
   bool has_rank_in(std::uint64_t descriptor, bool transposed, int first_row, int rows) const;
   bool fits_from_elsewhere(const Product& what, std::uint64_t descriptor, bool transposed,
                            int first_row, int rows) const;
+  bool fits_by_other_offset(const Product& what, std::uint64_t descriptor, bool transposed,
+                            int first_row, int rows) const;
   Kind kind_of_disagreement(const Product& what, std::uint64_t descriptor, bool transposed,
                             int first_row, int rows) const;
   std::shared_ptr<Accumulators> accumulators_of(int warp, const RegisterArray& d,

@@ -142,6 +142,24 @@ bool AsyncBlock::fits_from_elsewhere(const Product& what, std::uint64_t descript
   return false;
 }
 
+/// Whether the descriptor would agree with another leading or stride byte offset: a power of two
+/// times its own, as where elements, or units of 16 bytes, are taken for bytes.
+bool AsyncBlock::fits_by_other_offset(const Product& what, std::uint64_t descriptor,
+                                      bool transposed, int first_row, int rows) const {
+  constexpr std::uint64_t field = 0x3fff;
+  for (const int place : {16, 32}) {
+    const std::uint64_t own = descriptor >> place & field;
+    for (int shift = 1; shift <= 4; ++shift) {
+      for (const std::uint64_t other : {own << shift, own >> shift}) {
+        if (other == 0 || other > field) continue;
+        const std::uint64_t changed = (descriptor & ~(field << place)) | other << place;
+        if (is_as_copied(what, changed, transposed, first_row, rows)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 /// What is wrong with a descriptor that disagrees with the tile: another one that would not.
 Kind AsyncBlock::kind_of_disagreement(const Product& what, std::uint64_t descriptor,
                                       bool transposed, int first_row, int rows) const {
@@ -149,9 +167,10 @@ Kind AsyncBlock::kind_of_disagreement(const Product& what, std::uint64_t descrip
   if (has_sides && is_as_copied(what, descriptor, !transposed, first_row, rows)) {
     return transposed ? Kind::fits_k_major : Kind::fits_mn_major;
   }
-  return fits_from_elsewhere(what, descriptor, transposed, first_row, rows)
-             ? Kind::wrong_start
-             : Kind::layout_disagrees;
+  const bool starts_elsewhere =
+      !fits_by_other_offset(what, descriptor, transposed, first_row, rows) &&
+      fits_from_elsewhere(what, descriptor, transposed, first_row, rows);
+  return starts_elsewhere ? Kind::wrong_start : Kind::layout_disagrees;
 }
 
 /// Whether a descriptor has the rank of its block behind the 14 bits of its start address, so that
@@ -230,7 +249,9 @@ void AsyncBlock::check_operand(const Product& what, std::uint64_t descriptor, bo
     parts_agree = parts_agree && (is_sent || !is_elsewhere(host_, neighbours, down, right));
   });
   if (!strays_at || disagrees) return;
-  if (!parts_agree) return add_disagreement(*strays_at);
+  if (!parts_agree || fits_by_other_offset(what, descriptor, transposed, first_row, rows)) {
+    return add_disagreement(*strays_at);
+  }
   checker.add_shared(Kind::parts_differ, work, false, checker.writer_of(*strays_at), *strays_at,
                      16);
 }

@@ -177,7 +177,7 @@ class Search {
     if (!by_flaw) taken_.failed_runs().doubt(diagnosis);
     tell_unwritten_read(location_);
     tell_hidden_race(location_);
-    tell_unfenced_read(failed, location_);
+    tell_gpu_alone(failed, location_);
     tell_origin(failed, location_);
     if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
     tell_low_scores(runs_.traits(), taken_.is_traced(), diagnosis);

@@ -224,10 +224,20 @@ void tell_hidden_race(Location& location) {
   values = std::move(race);
 }
 
-void tell_unfenced_read(const RunOptions& failed, Location& location) {
+void tell_gpu_alone(const RunOptions& failed, Location& location) {
   Diagnosis& values = *location.diagnosis;
-  const bool open = location.backend == "cuda" && !values.sure() && values.memory.empty();
-  if (!open || !location.unfenced_read || values_on_machine(failed).first) return;
+  const bool of_values = values.memory.empty() && !values.by_end;
+  if (location.backend != "cuda" || !of_values) return;
+  try {
+    if (values_on_machine(failed).first) return;
+  } catch (const Error&) {
+    return;  // a kernel that the machine does not take
+  }
+  values.evidence.emplace_back(
+      "the SIMT machine, which runs the kernel's PTX, is right here: the GPU alone is wrong, by "
+      "what "
+      "runs at once there or by the machine code that ptxas makes (cuobjdump -sass)");
+  if (values.sure() || !location.unfenced_read) return;
   const CheckReport::Item& read = *location.unfenced_read;
   values.cause = Cause::missing_proxy_fence;
   values.certain = false;
@@ -235,7 +245,7 @@ void tell_unfenced_read(const RunOptions& failed, Location& location) {
   values.memory = {read};
   values.evidence.insert(
       values.evidence.begin(),
-      {"on the SIMT machine, where a copy comes behind all reads before it, the values are right",
+      {"the SIMT machine lets a copy come behind all reads before it",
        std::string(explanation_of(read.finding)),
        "the copy is at " + read.access_line + ", the read at " + read.earlier_line});
 }

@@ -19,8 +19,8 @@ void tell_unwritten_read(Location& location);
 /// values alone say nothing, else it is evidence.
 void tell_hidden_race(Location& location);
 
-/// Where values are wrong on the GPU alone: a copy that no fence keeps behind a read may be why.
-/// `failed`: the run that was diagnosed.
-void tell_unfenced_read(const RunOptions& failed, Location& location);
+/// Says so where values are wrong on the GPU alone: a copy that no fence keeps behind a read may be
+/// why, or the machine code. `failed`: the run that was diagnosed.
+void tell_gpu_alone(const RunOptions& failed, Location& location);
 
 }  // namespace lanescope

@@ -148,6 +148,16 @@ TEST_CASE("weigh terms: lines between those of a merge are its own") {
   }
 }
 
+TEST_CASE("weigh terms: splits that nothing puts together are the keys of lanes") {
+  TermJudgement judged;
+  judged.outline.reads = {{"k.cu:10", Stage::qk}};
+  CHECK(weighed(by_flaw(Cause::incomplete_reduction, Stage::combine), judged) ==
+        "softmax incomplete_reduction");
+  judged.outline.merges.lines = {"k.cu:30"};
+  CHECK(weighed(by_flaw(Cause::incomplete_reduction, Stage::combine), judged) ==
+        "combine incomplete_reduction");
+}
+
 TEST_CASE("weigh terms: weights that vanish as parts are put together are the merge's") {
   Location low;
   Diagnosis& diagnosis = low.diagnosis.emplace();

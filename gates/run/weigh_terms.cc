@@ -17,7 +17,9 @@ void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsE
                          is_behind_scores(judged.fault->stage);
   const bool may_be_merge = (stage ? is_behind_scores(stage) : !diagnosis.memory.empty()) ||
                             of_others || (judged.fault && judged.fault->loses_weights);
-  const bool lacks_merges = outline.merges.empty() && may_be_merge;
+  // Splits may be the keys of lanes, whose sums and maxima are a row's reductions.
+  const bool may_be_lanes = stage == Stage::combine && diagnosis.memory.empty() && !seen.combines;
+  const bool lacks_merges = outline.merges.empty() && (may_be_merge || may_be_lanes);
   if (lacks_merges || (outline.shared.stored.empty() && reads_unwritten_shared(diagnosis))) {
     Provenance::Outline other = elsewhere.outline();
     if (lacks_merges) outline.merges = std::move(other.merges);
@@ -25,6 +27,9 @@ void weigh_terms(const TermJudgement& judged, const SeenWays& seen, const TermsE
     if (outline.reads.empty()) outline.reads = std::move(other.reads);
   }
   place_by_outline(outline, location);
+  if (may_be_lanes && outline.merges.empty() && !outline.empty()) {
+    set_stage(Stage::softmax, diagnosis);
+  }
   if (judged.is_whole) {
     diagnosis.evidence.push_back(
         "O and the log-sum-exps are put together of the right scores, weights and values: numbers "

@@ -10,6 +10,15 @@ void Planner::add_items(int resident_blocks) {
   Probe& items = add("several items per block",
                      "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
   items.checked = items.large = true;
+  const std::vector<std::string> types = other_types(given_);
+  const bool has_e4m3 = std::ranges::find(types, "e4m3") != types.end();
+  if (has_e4m3) {  // whose tiles of V are made ready by warps of their own
+    Probe& e4m3 = add("several items per block, inputs of e4m3",
+                      "h=" + std::to_string(heads) + ",hkv=" + std::to_string(heads / 2) + "," +
+                          length_text(br_, bc_));
+    e4m3.options.dtype = "e4m3";
+    e4m3.checked = e4m3.large = true;
+  }
   // Who has no rows of an item, or no keys, takes part in what others wait for all the same.
   add("several items per block, of few rows",
       "h=" + std::to_string(heads) + "," + length_text(br_ / 2, bc_))
@@ -34,8 +43,7 @@ void Planner::add_items(int resident_blocks) {
   set_d(apart, wider.back());
   apart.large = true;
   apart.options.where = "tile=0";  // of so many tiles; that an item is another one, outputs tell
-  const std::vector<std::string> types = other_types(given_);
-  if (std::ranges::find(types, "e4m3") == types.end()) return;
+  if (!has_e4m3) return;
   wide.options.dtype = "e4m3";
   // The widest rows have the shortest rings of tiles.
   Probe& widest = add("inputs of e4m3, a head dimension of " + std::to_string(wider.back()),

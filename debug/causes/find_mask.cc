@@ -19,6 +19,9 @@ constexpr double shift_bits = 4;
 /// What it takes to say that a rule holds in some tiles alone.
 constexpr double one_tile_bits = 6;
 
+/// What it takes to say in which rows a mask is left out.
+constexpr double rows_bits = 8;
+
 /// What it takes to say how wide a window is.
 constexpr double width_bits = 6;
 
@@ -94,6 +97,13 @@ bool masks_in_part(const Scene& scene) {
     (e.got == -infinity ? masked : leaking).insert(e.row);
   }
   return std::any_of(leaking.begin(), leaking.end(), [&](int row) { return masked.contains(row); });
+}
+
+/// Whether there are scores that should be masked and are.
+bool masks_some(const Scene& scene) {
+  return std::ranges::any_of(scene.elements(), [](const Element& e) {
+    return !e.unwritten && e.want == -infinity && e.got == -infinity;
+  });
 }
 
 /// Rows whose scores are masked, all of them, in a tile of which they see at least three keys: they
@@ -201,7 +211,7 @@ void find_mask(const Scene& scene, Findings& findings) {
                       : beyond_end == 0                ? Cause::causal_mask_missing
                                                        : Cause::mask_wrong;
   Finding finding{cause, static_cast<double>(leaked + lost) / scene.wrong_count()};
-  finding.bits = 1.5 * (leaked + lost);
+  finding.bits = 1.5 * (leaked + lost) + (masks_some(scene) ? rows_bits : 0);
   finding.evidence = {counts, example_line};
   findings.push_back(finding);
 }

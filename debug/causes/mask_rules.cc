@@ -84,6 +84,12 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
         "the query is counted from the first row of all heads of the tile, not of its own",
         [](const DumpInfo&, auto row) { return row; });
     add(Cause::mask_misaligned,
+        "the queries of a tile are counted on from its first row, beyond the end of that row's "
+        "head",
+        [](const DumpInfo& info, auto row) {
+          return own_query(info, row / info.br * info.br) + row % info.br;
+        });
+    add(Cause::mask_misaligned,
         "the rows of a tile are taken for those of its heads by turns; they lie head by head",
         [](const DumpInfo& info, auto row) { return row / info.heads_per_tile; });
   }

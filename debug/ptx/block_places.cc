@@ -27,9 +27,13 @@ std::string Block::describe_absent(const Barrier& barrier) const {
 
 /// What the lanes of a split do, and of what they wait for how far it has come.
 std::string Block::describe_split(const Split& split) const {
+  const bool runs = split.state == Split::State::ready;
   std::string text = " lanes " + simt::describe_lanes(split.mask) +
-                     (split.state == Split::State::ready ? " run in " : " wait in ") +
-                     program_.describe(split.pc);
+                     (runs ? " run in " : " wait in ") + program_.describe(split.pc);
+  // A loop's branch, or a count of it, is of the stage that stands before.
+  std::uint32_t at = split.pc;
+  while (runs && at > 0 && program_.stage_of(at).empty()) --at;
+  if (at != split.pc) text += program_.stage_of(at);
   if (split.state == Split::State::polls && split.waits_for) {
     text += " for " + split.waits_for->story();
   }

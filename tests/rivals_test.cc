@@ -338,7 +338,7 @@ TEST_CASE("maxima that follow some rises alone follow those of other rows") {
   REQUIRE(stays > 0);
   const Diagnosis diagnosis = diagnosis_of(dump);
   INFO(told(diagnosis));
-  CHECK(diagnosis.cause == Cause::wrong_formula);
+  CHECK(diagnosis.cause == Cause::operand_of_other_row);
   CHECK_THAT(told(diagnosis), ContainsSubstring("the other one of m_prev and the maximum"));
 }
 

@@ -1,5 +1,4 @@
 // What the weights of a combine are relative to, where that is not the largest of the maxima.
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -40,8 +39,6 @@ Fit fit_of_nan(const Scene& scene, const Array& value) {
 void try_other_references(const Scene& scene, const Parts& parts, Findings& findings) {
   const bool of_lse = scene.site() == SiteId::lse;
   const Array zero = 0 * parts.top;
-  const bool any_right =
-      std::ranges::any_of(scene.elements(), [](const Element& e) { return !e.wrong; });
   /// `beside`: what parts that there are none of, of m = 0, l = 0 and O = 0, weigh.
   const auto attempt = [&](Cause cause, const std::string& text, const Array& m,
                            const Array& beside) {
@@ -51,8 +48,8 @@ void try_other_references(const Scene& scene, const Parts& parts, Findings& find
     const Fit fit = fit_of_nan(scene, value);
     if (fit.explained < 0.5 || fit.consistent < 0.98) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
-    // Whatever gives NaN gives it to all: rows that are right tell.
-    if (!any_right) finding.explained *= 0.9;
+    // Whatever gives NaN gives it to the one row that there is.
+    if (scene.rows() == 1) finding.explained *= 0.9;
     finding.evidence = {text};
     findings.push_back(finding);
   };

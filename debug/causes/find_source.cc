@@ -231,14 +231,12 @@ void find_other_sites(const Scene& scene, Findings& findings) {
   if (explained < 3 || share < 0.5) return;
   Finding finding{Cause::stale_value, share};
   finding.bits = symptom_bits * explained;  // which of them each holds is open
-  // The maximum of any scores is one of them.
-  const auto of_scores = sites.find({SiteId::s, last});
-  if (scene.site() == SiteId::m && of_scores != sites.end() && of_scores->second == explained) {
-    finding.explained *= 0.9;
-  }
-  // A maximum that is that of before has a name of its own.
-  const auto before = sites.find({SiteId::m_prev, last});
-  if (scene.site() == SiteId::m && before != sites.end() && before->second == explained) {
+  // A maximum is one of some scores, or that of before, whatever made it so.
+  const auto count_of = [&](SiteId id) {
+    const auto found = sites.find({id, last});
+    return found == sites.end() ? 0 : found->second;
+  };
+  if (scene.site() == SiteId::m && count_of(SiteId::s) + count_of(SiteId::m_prev) == explained) {
     finding.explained *= 0.9;
   }
   for (const auto& [site, count] : sites) {

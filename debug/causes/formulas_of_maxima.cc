@@ -44,7 +44,7 @@ void try_other_choice(const Scene& scene, const Formulas& fits, const Array& m_p
          m);
     return;
   }
-  fits(Cause::wrong_formula,
+  fits(Cause::operand_of_other_row,
        "m takes the other one of m_prev and the maximum: it rises in " +
            std::to_string(rises.size()) + " rows where it need not, and stays in " +
            std::to_string(stays.size()) +

@@ -226,6 +226,19 @@ TEST_CASE("two lanes of a block store to one place, and a place is left out: ind
   CHECK(diagnose(report).cause == Cause::race);
 }
 
+TEST_CASE("a row of a part that its block cannot have is taken for one that there is") {
+  CheckReport report;
+  report.problem = {1, 4, 2, 3, 200, 64, false};
+  report.items = {item_of(simt::Kind::uninitialised_read, SiteId::m_partial)};
+  report.items[0].row = 6;  // of two heads with three queries each
+  CHECK(diagnose(report).cause == Cause::operand_of_other_row);
+  report.items[0].row = 5;
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+  report.items[0].row = 6;
+  report.items[0].site = SiteId::k_smem;
+  CHECK(diagnose(report).cause == Cause::uninitialised_read);
+}
+
 TEST_CASE("few bytes that nobody wrote between others: a row's padding") {
   CheckReport report;
   report.items = {item_of(simt::Kind::uninitialised_read, std::nullopt)};

@@ -83,9 +83,9 @@ bool updates_unwritten(const Diagnosis& memory);
 /// well: who stores there leaves them out, or stores in another's place.
 bool is_left_out(const CheckReport::Item& item);
 
-/// Whether rows of a tile are read in global memory where nobody wrote any, and some that were
-/// stored there are not: who reads goes elsewhere.
-bool takes_other_place(const CheckReport::Item& item);
+/// Where bytes of global memory that nobody wrote are read because who reads them takes another
+/// place than the one it needs, of which `diagnosis` says no more: names that.
+void settle_place(const CheckReport& report, Diagnosis& diagnosis);
 
 /// Whether a stage reads bytes of shared memory that nobody wrote, of a kernel that does not say
 /// what lies there: who fills a tile may leave them out, or the stage reads beside it.

@@ -285,13 +285,7 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     diagnosis.evidence.emplace_back(
         "not certain: who brings the parts may go through other tiles than who uses them");
   }
-  if (takes_other_place(first)) {
-    diagnosis.cause = Cause::wrong_source;
-    diagnosis.certain = false;
-    diagnosis.evidence.push_back(
-        std::to_string(first.finding.unread) + " bytes of " + first.region +
-        " are stored and read by nobody: who reads takes another place than the one it needs");
-  }
+  settle_place(report, diagnosis);
   if (misplaced) {
     diagnosis.evidence.push_back("as many bytes of " + first.region +
                                  " are never written: what belongs there is stored in their place");

@@ -27,6 +27,22 @@ bool is_of_memory_of_its_own(const CheckReport::Item& item) {
          !item.site && !item.finding.updates;
 }
 
+/// Rows of a tile are read in global memory where nobody wrote any, and some that were stored there
+/// are not.
+bool takes_other_place(const CheckReport::Item& item) {
+  const bool of_tile =
+      item.stage == Stage::load || item.stage == Stage::qk || item.stage == Stage::pv;
+  return is_of_memory_of_its_own(item) && of_tile && stores_for_nobody(item.finding);
+}
+
+/// A read of a partial's row that the block cannot have, however many heads share its tile: it
+/// takes the place of another one.
+bool reads_row_beyond(const CheckReport& report, const CheckReport::Item& item) {
+  const Problem& p = report.problem;
+  return item.finding.kind == simt::Kind::uninitialised_read && item.site &&
+         is_partial(*item.site) && item.row >= p.len_q * (p.heads / p.heads_kv);
+}
+
 }  // namespace
 
 bool is_left_out(const CheckReport::Item& item) {
@@ -34,10 +50,20 @@ bool is_left_out(const CheckReport::Item& item) {
          !stores_for_nobody(item.finding);
 }
 
-bool takes_other_place(const CheckReport::Item& item) {
-  const bool of_tile =
-      item.stage == Stage::load || item.stage == Stage::qk || item.stage == Stage::pv;
-  return is_of_memory_of_its_own(item) && of_tile && stores_for_nobody(item.finding);
+void settle_place(const CheckReport& report, Diagnosis& diagnosis) {
+  const CheckReport::Item& first = diagnosis.memory.front();
+  if (takes_other_place(first)) {
+    diagnosis.cause = Cause::wrong_source;
+    diagnosis.certain = false;
+    diagnosis.evidence.push_back(
+        std::to_string(first.finding.unread) + " bytes of " + first.region +
+        " are stored and read by nobody: who reads takes another place than the one it needs");
+  }
+  if (reads_row_beyond(report, first)) {
+    diagnosis.cause = Cause::operand_of_other_row;
+    diagnosis.evidence.push_back("there is no row " + std::to_string(first.row) +
+                                 " of a part: who reads it takes it for one that there is");
+  }
 }
 
 bool may_be_unfilled(const Diagnosis& memory) {

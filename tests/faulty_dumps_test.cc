@@ -149,6 +149,29 @@ TEST_CASE("locate: slots that were never written, and zeros") {
   }
 }
 
+TEST_CASE("locate: a loop that comes to a tile twice and leaves another out; scores that stay") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  const reference::Array m = held(dump, SiteId::m, 0, 1, 32);
+  change(dump, SiteId::m_prev, 0, 1, [&](int row, int) { return m(row); });
+  CHECK(diagnosis_of(dump).cause != Cause::tile_skipped);
+  for (const DumpSite& entry : dump.info.sites) {
+    if (!entry.site.per_tile) continue;
+    const SiteSlots slots(dump, entry);
+    for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+      poison(tensor_of(dump, entry.site.id), slots.first(0, 2) + slot);
+    }
+  }
+  CHECK(named(diagnosis_of(dump)) == "load m_prev tile_skipped");
+
+  // Rows of a warp that sees no key of the tile hold the scores of the tile before.
+  dump = synthetic_dump({.problem = {1, 1, 1, 32, 96, 32, true}, .br = 32});
+  const reference::Array s = held(dump, SiteId::s, 0, 2, 32),
+                         before = held(dump, SiteId::s, 0, 1, 32);
+  change(dump, SiteId::s, 0, 2,
+         [&](int row, int col) { return row < 16 ? before(row, col) : s(row, col); });
+  CHECK(named(diagnosis_of(dump)) == "qk s stale_value");
+}
+
 TEST_CASE("locate: one lane of a row that disagrees") {
   Dump dump = synthetic_dump({.problem = three_tiles});
   tensor_of(dump, SiteId::m).set(slot_index(dump, SiteId::m, 0, 0, 5, 0, 2), 17.25);

@@ -249,7 +249,7 @@ void find_other_sites(const Scene& scene, Findings& findings) {
   findings.push_back(finding);
 }
 
-/// Rows of a loaded tile that are still those of a tile before.
+/// Rows of a loaded tile, or of its scores or weights, that are still those of a tile before.
 void find_old_rows(const Scene& scene, Findings& findings) {
   for (const std::int64_t age : {1, 2, 3}) {
     const std::int64_t tile = scene.earlier(scene.tile(), age);
@@ -281,6 +281,7 @@ void find_source(const Scene& scene, Findings& findings) {
     find_loaded_stride(scene, findings);
     find_loaded_chunks(scene, findings);
   } else {
+    if (scene.site() == SiteId::s || scene.site() == SiteId::p) find_old_rows(scene, findings);
     find_other_sites(scene, findings);
   }
 }

@@ -38,6 +38,26 @@ std::optional<bool> is_unset_start(const Scene& scene) {
   return !slots->untouched(scene.block(), 1);
 }
 
+/// A loop that comes to a tile twice, where it leaves another one out: m_prev is that tile's own m.
+void find_tile_twice(const Scene& scene, Findings& findings) {
+  if (scene.site() != SiteId::m_prev) return;
+  const auto m = scene.held(SiteId::m, scene.tile());
+  if (!m) return;
+  const bool is_own = std::ranges::all_of(
+      scene.elements(), [&](const Element& e) { return !e.wrong || e.got == (*m)(e.row, 0); });
+  for (std::int64_t tile = 0; is_own && tile <= scene.last_tile(); ++tile) {
+    if (!is_untouched(scene, tile)) continue;
+    Finding finding{Cause::tile_skipped, 1, 1, true};
+    finding.stage = Stage::load;
+    finding.evidence = {"no site of tile " + std::to_string(tile) + " of block " +
+                        std::to_string(scene.block()) + " was written, and tile " +
+                        std::to_string(scene.tile()) +
+                        " comes twice: its m_prev is the m that it had before"};
+    findings.push_back(finding);
+    return;
+  }
+}
+
 /// "rows 3..7, columns 0..63", of the elements that `pick` picks.
 template <class Pick>
 std::string extent_text(const Scene& scene, const Pick& pick) {
@@ -97,6 +117,7 @@ void find_zeros(const Scene& scene, Findings& findings) {
 
 void find_unwritten(const Scene& scene, Findings& findings) {
   find_zeros(scene, findings);
+  find_tile_twice(scene, findings);
   const auto unwritten = [](const Element& e) { return e.unwritten; };
   const auto count = std::count_if(scene.elements().begin(), scene.elements().end(), unwritten);
   if (count == 0) return;

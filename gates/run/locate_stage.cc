@@ -134,6 +134,8 @@ void look_for_others(const RunOptions& failed, const std::vector<Probe>& probes,
                      Location& location) {
   const std::optional<Divergence>& first = location.diagnosis->first;
   if (!first || first->unwritten || !std::isfinite(first->got)) return;
+  // Whatever a loop skips is missing, or repeated, in all stages.
+  if (location.diagnosis->cause == Cause::tile_skipped) return;
   const auto look = [&](const RunOptions& options) {
     try {
       const PreparedRun run = prepare(options);

@@ -169,7 +169,10 @@ void tell_where_values_differ(const Diagnosis& values, const CheckReport& report
       ", on; by values alone: " + name_of(values.cause) + (values.sure() ? "" : " (not certain)"));
   // Where a kernel shows its outputs alone, they say nothing of the stage that spoiled them.
   const bool shows_stage = !memory.memory.empty() && memory.memory.front().stage.has_value();
-  if (memory.first || (!report.shows_stages() && !shows_stage)) return;
+  // A register that nothing was assigned to is of the stage whose values show it.
+  const bool of_register = memory.cause == Cause::uninitialised_register && memory.first &&
+                           values.first->site > memory.first->site;
+  if (!of_register && (memory.first || (!report.shows_stages() && !shows_stage))) return;
   memory.first = values.first;
   // Where the kernel's own code says which stage the accesses belong to.
   if (shows_stage) {

@@ -1,6 +1,7 @@
 // What is said of faults that are put into dumps.
 #include <cmath>
 
+#include "debug/judge/last_sites.h"
 #include "tests/support/catch.h"
 #include "tests/support/diagnosed.h"
 
@@ -411,6 +412,22 @@ TEST_CASE("locate: a place that is filled before all are done with it, by how th
   CHECK(cause_of("0 of 1 arrivals have come; nobody waited for its phase 7, which is over") ==
         Cause::wrong_phase);
   CHECK(cause_of("0 of 1 arrivals have come") == Cause::machine_rule);
+}
+
+TEST_CASE("locate: lanes that have written all of an item are on their way to the next") {
+  const Dump done = synthetic_dump({.problem = three_tiles});
+  const auto next = place_behind_last_site(done, last_sites(done));
+  REQUIRE(next);
+  CHECK((next->site == SiteId::s && next->stage == Stage::qk));
+  // Of the last tile, O is not there yet.
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  const SiteSlots slots(dump, *dump.find_site("o"));
+  for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+    poison(tensor_of(dump, SiteId::o), slots.first(0, 2) + slot);
+  }
+  const auto before = place_behind_last_site(dump, last_sites(dump));
+  REQUIRE(before);
+  CHECK((before->site == SiteId::o && before->tile == 2));
 }
 
 TEST_CASE("locate: who waits for mbarriers alone waits for tiles") {

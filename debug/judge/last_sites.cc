@@ -149,15 +149,21 @@ std::vector<std::pair<Order, Site>> order_of_sites(const DumpInfo& info) {
   return all;
 }
 
-/// Whether a warp holds some of a site, or no site says who holds it.
-bool holds_some(const Dump& dump, const Site& site, std::int64_t warp) {
-  const DumpSite* const entry = dump.find_site(name_of(site.id));
-  if (!entry || is_output(site.id) || site.space == Space::global || warp < 0) return true;
+/// Whether a warp holds some of a site; nothing where that is in global memory, or not traced.
+std::optional<bool> holds(const Dump& dump, SiteId site, std::int64_t warp) {
+  const DumpSite* const entry = dump.find_site(name_of(site));
+  if (!entry || is_output(site) || entry->site.space == Space::global) return std::nullopt;
   const SiteSlots slots(dump, *entry);
   for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
     if (slots.holder(slot).warp == warp) return true;
   }
   return false;
+}
+
+/// The same where it is not known: it may. Outputs are stored by who holds O.
+bool may_hold(const Dump& dump, const Site& site, std::int64_t warp) {
+  if (warp < 0) return true;
+  return holds(dump, is_output(site.id) ? SiteId::o : site.id, warp).value_or(true);
 }
 
 std::string numbered_text(const char* what, std::int64_t first, std::int64_t last) {
@@ -265,11 +271,20 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
     const DumpSite* reached = last.site ? dump.find_site(name_of(*last.site)) : nullptr;
     const auto next = std::find_if(order.begin(), order.end(), [&](const auto& entry) {
       const bool is_later = !reached || entry.first > order_of(reached->site, last.tile);
-      return is_later && holds_some(dump, entry.second, last.warp);
+      return is_later && may_hold(dump, entry.second, last.warp);
     });
     if (next == order.end() || (earliest && *earliest <= next->first)) continue;
     earliest = next->first;
     place = place_at(next->first, next->second, last.block, last.warp);
+  }
+  // Where all that warps hold was written, they are on their way to the next item.
+  for (const LastSite& last : sites) {
+    if (place || stop.block >= 0 || !last.site) continue;
+    const auto next = std::find_if(order.begin(), order.end(), [&](const auto& entry) {
+      const Site& site = entry.second;
+      return site.space == Space::registers && may_hold(dump, site, last.warp);
+    });
+    if (next != order.end()) place = place_at(next->first, next->second, last.block, last.warp);
   }
   const bool none_began = std::none_of(sites.begin(), sites.end(),
                                        [](const LastSite& last) { return last.site.has_value(); });

@@ -352,6 +352,24 @@ TEST_CASE("splits: a loop over them that ends early, or begins anew") {
   const Diagnosis of_lanes = diagnose(butterfly, diff_against_reference(butterfly));
   CHECK((of_lanes.cause == Cause::incomplete_reduction && of_lanes.certain));
   CHECK(named({0, 1, 2, 0}) == "contribution_repeated");
+  // Of five, four at a time, three are still there in the last round.
+  const Dump odd = decoding(Gate::fused, 5);
+  Dump again = odd;
+  const auto o5 = partials(odd, SiteId::o_partial), m5 = partials(odd, SiteId::m_partial),
+             l5 = partials(odd, SiteId::l_partial);
+  Array out5 = Array::Zero(12, 64), sum5 = Array::Zero(12, 1);
+  for (const std::size_t i : {0, 1, 2, 3, 4, 1, 2, 3}) {
+    const Array weight = (m5[i] - m5[0]).map([](double x) { return std::exp2(x); });
+    out5 += o5[i] * weight;
+    sum5 += l5[i] * weight;
+  }
+  for (int row = 0; row < 12; ++row) {
+    for (int col = 0; col < 64; ++col) {
+      tensor_of(again, "o_final").set(row * 64 + col, out5(row, col) / sum5(row));
+    }
+  }
+  const Diagnosis of_round = diagnose(again, diff_against_reference(again));
+  CHECK((of_round.cause == Cause::contribution_repeated && of_round.certain));
   // All that are taken count twice, which O does not tell.
   CHECK(named({0, 1, 0, 1}) == "contribution_missing");
 }

@@ -77,6 +77,17 @@ std::vector<Mistake> mistakes(const Parts& parts) {
                      return (risen[i] == -infinity).select(1, exp2(top - risen[i]));
                    }});
   }
+  // Splits that are taken some at a time: in the last round places hold those of the one before.
+  for (std::size_t some = 2; some < parts.count(); some *= 2) {
+    const std::size_t left = parts.count() % some, end = parts.count() - left;
+    if (left == 0) continue;
+    all.push_back(
+        {Cause::contribution_repeated,
+         "2 for splits " + std::to_string(end - some + left) + " to " + std::to_string(end - 1) +
+             ": of " + std::to_string(some) +
+             " that are taken at a time, they count again in the last round",
+         [=](std::size_t i) { return i >= end - some + left && i < end ? 2 * one : one; }});
+  }
   for (std::size_t split = 0; parts.count() > 1 && split < parts.count(); ++split) {
     const std::string name = "split " + std::to_string(split);
     all.push_back({Cause::contribution_missing, "0 for " + name + ": it is missing",

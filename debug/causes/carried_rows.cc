@@ -6,17 +6,20 @@
 #include <string>
 
 #include "debug/judge/compare.h"
+#include "reference/elementary.h"
 
 namespace lanescope {
 namespace {
 
-/// What goes on: with m, l alone, O alone, or both.
+/// What goes on: with m, l alone, O alone, or both; in rows that see no key, what was there.
 struct Carried {
   const char* what;
-  bool sum, output;
+  bool sum, output, keyless = false;
 };
-constexpr Carried all_carried[] = {
-    {"m and l", true, false}, {"m and O", false, true}, {"m, l and O", true, true}};
+constexpr Carried all_carried[] = {{"m and l", true, false},
+                                   {"m and O", false, true},
+                                   {"m, l and O", true, true},
+                                   {"l and O, of rows that see no key,", false, true, true}};
 
 class CarriedRows {
  public:
@@ -84,6 +87,7 @@ class CarriedRows {
   /// `lanes` lanes whose sums are put together.
   bool follows(const Carried& carried, int lanes, const OutputRow& row, const PlannedRow& right,
                std::int64_t from) const {
+    if (carried.keyless) return right.lse == -reference::infinity && holds_output_of(from, row);
     const double top = std::max(right.lse, lse_->at(from));
     const double own = std::exp(right.lse - top), other = std::exp(lse_->at(from) - top);
     const double sum = own + (carried.sum ? lanes * other : 0);
@@ -94,6 +98,25 @@ class CarriedRows {
       const double o = (own * right.o[col] + (carried.output ? other * before : 0)) / sum;
       const double grows = std::max(1.0, (own + other) / sum);
       if (!compare(row.o[col].got, o, 4 * grows * row.o[col].bound).holds) return false;
+    }
+    return true;
+  }
+
+  /// Whether a row is another one as it was stored, times a factor: it may have been divided again.
+  bool holds_output_of(std::int64_t other, const OutputRow& row) const {
+    constexpr double rounding = 0x1p-6;  // of both, in bf16, and twice as much
+    const auto before = [&](std::size_t col) {
+      return o_.at(other * problem_.d + static_cast<std::int64_t>(col));
+    };
+    double product = 0, square = 0;
+    for (std::size_t col = 0; col < row.o.size(); ++col) {
+      product += row.o[col].got * before(col);
+      square += before(col) * before(col);
+    }
+    if (!(std::isfinite(product) && square > 0 && product != 0)) return false;
+    for (std::size_t col = 0; col < row.o.size(); ++col) {
+      const double want = product / square * before(col);
+      if (!(std::abs(row.o[col].got - want) <= rounding * std::abs(want))) return false;
     }
     return true;
   }

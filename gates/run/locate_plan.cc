@@ -178,10 +178,13 @@ void Planner::add_many_tiles() {
   ends.large = true;
   // Where fewer warps have rows, fewer wait for each other. One key more than any usual number of
   // splits has alike.
+  // A module may take more keys at a time than it says, and more of them to a split.
+  constexpr int widest_range = 128;
+  const int range = is_module_path(given_.kernel) ? std::max(bc_, widest_range) : bc_;
   Probe& lone = add("one query, more tiles than a warp has lanes",
-                    length_text(1, (most_tiles - 1) * bc_ + 1));
-  one_query(lone, rounded_up((most_tiles - 1) * bc_ + 1, 64));
-  one_query(lone, (most_tiles - 1) * bc_);
+                    length_text(1, (most_tiles - 1) * range + 1));
+  one_query(lone, rounded_up((most_tiles - 1) * range + 1, 64));
+  one_query(lone, (most_tiles - 1) * range);
   lone.checked = lone.large = true;
   if (!is_module_path(given_.kernel)) return;
   Probe rising = lone;
@@ -209,6 +212,10 @@ void Planner::add_strangers() {
     items.other_shapes.push_back(shape_text(heads + length_text(rows, rows == 1 ? bc_ : side_)));
   }
   items.checked = items.large = true;
+  // Of five tiles of rows, four see no key: of some blocks, items that do are followed by such.
+  add_causal("more items than a GPU has multiprocessors, causal, rows that see no key",
+             "h=28," + length_text(5 * br_, br_))
+      .large = true;
   // One key more than so many ranges of 64 have alike: where there are as many splits, they leave
   // it to none of them, or have one more.
   for (const int ranges : {3, 6}) {

@@ -105,14 +105,16 @@ TEST_CASE("locate: outputs that go on from those of an item before") {
 TEST_CASE("locate: rows that see no key hold what an item before left, divided again") {
   Dump dump = synthetic_dump({.problem = {1, 4, 4, 64, 32, 32, true}, .traced = false});
   Tensor& o = tensor_of(dump, SiteId::o_final);
-  for (int row = 128; row < 144; ++row) {  // of head 2, after the last ones of head 0
-    for (int col = 0; col < 32; ++col) {
-      o.set(row * 32 + col, o.at((row - 80) * 32 + col) / (row % 5 + 2));
+  for (const int head : {2, 3}) {  // after the last rows of head 0, or 1
+    for (int row = 64 * head; row < 64 * head + 32; ++row) {
+      for (int col = 0; col < 32; ++col) {
+        o.set(row * 32 + col, o.at((row - 96) * 32 + col) / (row % 5 + 2));
+      }
     }
   }
   const Diagnosis diagnosis = diagnosis_of(dump);
   CHECK(named(diagnosis) == "softmax o_final accumulator_not_cleared");
-  CHECK_THAT(joined(diagnosis.evidence), Catch::Matchers::ContainsSubstring("80 before"));
+  CHECK_THAT(joined(diagnosis.evidence), Catch::Matchers::ContainsSubstring("96 before"));
 }
 
 TEST_CASE("locate: that m stays says nothing of which keys it covers") {

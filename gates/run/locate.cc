@@ -175,6 +175,7 @@ class Search {
                          taken_.rivals().settle(probes, location_);
     if (!is_sure()) diagnosis.certain = false;
     if (!by_flaw) taken_.failed_runs().doubt(diagnosis);
+    ask_checker_after_all(failed);
     tell_unwritten_read(location_);
     tell_hidden_race(location_);
     tell_gpu_alone(failed, location_);
@@ -203,6 +204,17 @@ class Search {
     }
     if (location_.source.empty()) location_.source = accessing_lines(diagnosis);
     location_.warnings = warnings_of_module(runs_.module_name());
+  }
+
+  /// What values leave open, though they seemed sure at first, the memory checker may know.
+  void ask_checker_after_all(const RunOptions& failed) {
+    const Diagnosis& diagnosis = *location_.diagnosis;
+    const bool was_asked = std::ranges::any_of(location_.runs, &LocateRun::checked);
+    if (is_sure() || was_asked || diagnosis.by_end || !diagnosis.memory.empty()) return;
+    Probe probe;
+    probe.options = failed;
+    probe.about = "what fails";
+    check_memory(probe, location_);
   }
 
   /// Of a kernel that runs as it is, without markers.

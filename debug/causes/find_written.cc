@@ -95,8 +95,9 @@ void find_zeros(const Scene& scene, Findings& findings) {
   // How they are wrong, not why: never certain, so that other problems are asked.
   const bool stays = stays_zero(scene);
   // Who writes zeros does it whatever the sign.
+  const bool may_be_limit = scene.site() == SiteId::lse || is_maximum(scene.site());
   const bool is_limit =
-      scene.site() == SiteId::lse && std::ranges::all_of(scene.elements(), [&](const Element& e) {
+      may_be_limit && std::ranges::all_of(scene.elements(), [&](const Element& e) {
         return is_zero(e) ? e.want < 0 : !(e.want < 0);
       });
   Finding finding{stays      ? Cause::never_updated

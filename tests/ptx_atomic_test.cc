@@ -119,6 +119,20 @@ TEST_CASE("ptx atomic: what is wrong with a vector is said", "[ptx]") {
             .found(Kind::race));
 }
 
+/// So many words that a kernel of one thread in each of `blocks` leaves at [p0]; a word that it may
+/// count in is at [p1].
+Words left_by(const std::string& body, std::uint32_t blocks, std::uint32_t words) {
+  Words memory(words + 1);
+  PtxKernel kernel(ptx_module(body, 2));
+  kernel.use(memory);
+  kernel.grid.threads[0] = 1;
+  kernel.grid.blocks[0] = blocks;
+  kernel.grid.workers = 8;
+  kernel.run({address(memory.data()), address(memory.data() + words)});
+  memory.pop_back();
+  return memory;
+}
+
 TEST_CASE("ptx atomic: blocks that meet come in their order, however many workers there are",
           "[ptx]") {
   constexpr std::uint32_t blocks = 64, tickets = 100;
@@ -129,13 +143,7 @@ TEST_CASE("ptx atomic: blocks that meet come in their order, however many worker
       "L: atom.global.add.u32 %r2, [%rd1], 1; add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 100;\n"
       "@%p0 bra L; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd2, %rd0, %rd2;\n"
       "st.global.u32 [%rd2], %r2;\nret;";
-  Words memory(blocks + 1);
-  PtxKernel kernel(ptx_module(body, 2));
-  kernel.use(memory);
-  kernel.grid.threads[0] = 1;
-  kernel.grid.blocks[0] = blocks;
-  kernel.grid.workers = 8;
-  kernel.run({address(memory.data()), address(memory.data() + blocks)});
+  const Words memory = left_by(body, blocks, blocks);
   for (std::uint32_t block = 0; block < blocks; ++block) {
     CHECK(memory[block] == (block + 1) * tickets - 1);
   }
@@ -152,15 +160,7 @@ TEST_CASE("ptx atomic: blocks that take items as they come take them by turns", 
       "W: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 1000; @%p1 bra W;\n"
       "mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd0, %rd2; st.global.u32 [%rd2], %r0; bra L;\n"
       "E: ret;";
-  Words memory(items + 1);
-  PtxKernel kernel(ptx_module(body, 2));
-  kernel.use(memory);
-  kernel.grid.threads[0] = 1;
-  kernel.grid.blocks[0] = blocks;
-  kernel.grid.workers = 8;
-  kernel.run({address(memory.data()), address(memory.data() + items)});
-  memory.pop_back();
-  CHECK(memory == Words{0, 1, 2, 0, 1, 2, 0});
+  CHECK(left_by(body, blocks, items) == Words{0, 1, 2, 0, 1, 2, 0});
 }
 
 }  // namespace lanescope::ptx_hopper::atomic_test

@@ -139,8 +139,7 @@ void find_unwritten(const Scene& scene, Findings& findings) {
   if (unset.value_or(false)) {
     finding.cause = Cause::uninitialised_register;
     finding.evidence = {
-        "m_prev is written from the second tile on: nothing is assigned to m before "
-        "the first"};
+        "m_prev is written from the second tile on: nothing is assigned to m before the first"};
   }
   if (scene.at_end()) {
     const Tensor& tensor = *scene.dump().find(name);

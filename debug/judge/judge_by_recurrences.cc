@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "debug/judge/compare.h"
 #include "debug/judge/judge.h"
 #include "debug/judge/recurrence_parts.h"
 #include "debug/judge/visits.h"

@@ -149,21 +149,17 @@ std::vector<std::pair<Order, Site>> order_of_sites(const DumpInfo& info) {
   return all;
 }
 
-/// Whether a warp holds some of a site; nothing where that is in global memory, or not traced.
-std::optional<bool> holds(const Dump& dump, SiteId site, std::int64_t warp) {
-  const DumpSite* const entry = dump.find_site(name_of(site));
-  if (!entry || is_output(site) || entry->site.space == Space::global) return std::nullopt;
+/// Whether a warp holds some of a site, as far as that is known: of what is in global memory, or
+/// not traced, it may. Outputs are stored by who holds O.
+bool may_hold(const Dump& dump, const Site& site, std::int64_t warp) {
+  const SiteId held = is_output(site.id) ? SiteId::o : site.id;
+  const DumpSite* const entry = dump.find_site(name_of(held));
+  if (!entry || entry->site.space == Space::global || warp < 0) return true;
   const SiteSlots slots(dump, *entry);
   for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
     if (slots.holder(slot).warp == warp) return true;
   }
   return false;
-}
-
-/// The same where it is not known: it may. Outputs are stored by who holds O.
-bool may_hold(const Dump& dump, const Site& site, std::int64_t warp) {
-  if (warp < 0) return true;
-  return holds(dump, is_output(site.id) ? SiteId::o : site.id, warp).value_or(true);
 }
 
 std::string numbered_text(const char* what, std::int64_t first, std::int64_t last) {

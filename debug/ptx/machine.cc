@@ -96,13 +96,16 @@ bool is_run(const Grid& grid, std::int64_t cluster) {
   return true;
 }
 
+std::int64_t cluster_count(const Grid& grid) {
+  return grid.block_count() / grid.blocks_of_cluster();
+}
+
 /// Runs clusters from `first` on by turns until none goes on, as many as the grid has of them:
 /// those of a cooperative grid may wait for each other.
 void run_by_turns(const Grid& grid, const std::vector<std::shared_ptr<Cluster>>& all,
                   std::int64_t first) {
   std::vector<Cluster*> clusters;
-  const std::int64_t count = grid.block_count() / grid.blocks_of_cluster();
-  for (std::int64_t i = 0; i < std::ssize(all) && first + i < count; ++i) {
+  for (std::int64_t i = 0; i < std::ssize(all) && first + i < cluster_count(grid); ++i) {
     if (!grid.is_cooperative() && !is_run(grid, first + i)) continue;
     clusters.push_back(all[static_cast<std::size_t>(i)].get());
     clusters.back()->begin(first + i);
@@ -119,7 +122,7 @@ void run_by_turns(const Grid& grid, const std::vector<std::shared_ptr<Cluster>>&
 /// them all.
 std::int64_t clusters_at_once(const Grid& grid, const Program& program) {
   constexpr std::int64_t some = 3;
-  const std::int64_t all = grid.block_count() / grid.blocks_of_cluster();
+  const std::int64_t all = cluster_count(grid);
   if (grid.is_cooperative()) return all;
   return program.draws ? std::min(some, all) : 1;
 }
@@ -134,7 +137,7 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   GridOrder order;
   std::mutex mutex;
   std::vector<std::shared_ptr<Cluster>> runners;
-  const std::int64_t clusters = grid.block_count() / grid.blocks_of_cluster();
+  const std::int64_t clusters = cluster_count(grid);
   const std::int64_t at_once = clusters_at_once(grid, program);
   const auto [x, y, z] = first_cluster(grid);
   const std::int64_t along_y = grid.blocks[1] / grid.cluster[1];

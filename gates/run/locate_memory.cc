@@ -234,9 +234,9 @@ void tell_gpu_alone(const RunOptions& failed, Location& location) {
     return;  // a kernel that the machine does not take
   }
   values.evidence.emplace_back(
-      "the SIMT machine, which runs the kernel's PTX, is right here: the GPU alone is wrong, by "
-      "what "
-      "runs at once there or by the machine code that ptxas makes (cuobjdump -sass)");
+      "the SIMT machine is right here: the GPU alone is wrong, by what runs at once there or by "
+      "the "
+      "machine code that ptxas makes (cuobjdump -sass)");
   if (values.sure() || !location.unfenced_read) return;
   const CheckReport::Item& read = *location.unfenced_read;
   values.cause = Cause::missing_proxy_fence;

@@ -423,6 +423,53 @@ TEST_CASE("async checker: who waits for each copy finds the next one too early")
   CHECK(kinds(false) == std::set{Kind::race_with_read, Kind::missing_wait, Kind::unfinished_copy});
 }
 
+TEST_CASE("async checker: an offset between boxes that is twice too large is the descriptor's") {
+  // Two tiles of two boxes each, one behind the other; the map takes the columns apart in panels.
+  // Who goes on two boxes further reads a whole box of each tile.
+  using Wide = device::TensorTile<f16, rows, 2 * cols>;
+  struct TwoTiles {
+    Wide tiles[2];
+    device::Mbarrier full;
+  };
+  const auto kernel = [](const device::TensorMap& map, int boxes_on, int second_panel) {
+    auto& [smem, full] = *reinterpret_cast<TwoTiles*>(simt::shared_memory());
+    if (device::thread() == 0) {
+      device::mbarrier_init(full, 1);
+      device::fence_mbarrier_init();
+      device::mbarrier_arrive_expect_tx(full, 2 * Wide::bytes);
+      for (int tile = 0; tile < 2; ++tile) {
+        device::tensor_load(smem[tile].x[0], map, {0, tile * rows, 0}, full);
+        device::tensor_load(smem[tile].x[1], map, {0, tile * rows, second_panel}, full);
+      }
+    }
+    device::block_sync();
+    device::mbarrier_wait(full, 0);
+    const std::uint32_t fragment[4] = {};
+    device::Accumulator<1, 2 * cols / 8> o;
+    o.fill(0.0f);
+    device::wgmma_fence();
+    const auto b =
+        device::matrix_descriptor(device::shared_address(&smem[0].x[0][0][0]),
+                                  boxes_on * Wide::box_bytes, 1024, device::Swizzle::b128);
+    device::wgmma<f16, Major::col>(o.x, fragment, b, true);
+    device::wgmma_commit();
+    device::wgmma_wait<0>();
+  };
+  Global<f16> b{4 * rows * cols};
+  device::TensorMap map;
+  REQUIRE(device::make_tensor_map<f16>(map, b.data(), {cols, 2 * rows, 2}, {2 * cols * 2, cols * 2},
+                                       {cols, rows, 1}, device::Swizzle::b128) == nullptr);
+  const auto kinds = [&](int boxes_on, int second_panel) {
+    return check([&] { kernel(map, boxes_on, second_panel); }, {b.region("b", Use::input)}, 1, 0, 1,
+                 128, sizeof(TwoTiles))
+        ->kinds();
+  };
+  CHECK(kinds(1, 1).empty());
+  CHECK(kinds(2, 1) == std::vector{Kind::layout_disagrees});
+  // No other offset would help where the second box is of the first's panel.
+  CHECK(kinds(1, 0) == std::vector{Kind::parts_differ});
+}
+
 TEST_CASE("async checker: what stops a pipeline is told") {
   const struct {
     Bug bug;

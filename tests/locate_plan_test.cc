@@ -118,6 +118,30 @@ TEST_CASE("locate's plan: each head dimension, and the shortest rings of tiles")
   CHECK(problem_of(*widest).len_kv >= 6 * 128);
 }
 
+TEST_CASE("locate's plan: blocks come to places for two items for the third time, in each type") {
+  constexpr int blocks = 16;
+  RunOptions given;
+  given.kernel = "wgmma";
+  const std::vector<Probe> probes = plan(given, 128, 128, 64, false, blocks);
+  const Probe* const few = find(probes, "several items per block, of few rows, inputs of e4m3");
+  REQUIRE(few);
+  CHECK((few->checked && few->options.dtype == "e4m3"));
+  const Problem problem = problem_of(*few);
+  CHECK(problem.heads >= 5 * blocks);
+  CHECK(problem.len_q < 128);
+}
+
+TEST_CASE("locate's plan: each type has a causal problem that fills no tile") {
+  const std::vector<Probe> probes = plan_of("wgmma", 128, 128);
+  for (const std::string type : {"bf16", "e4m3"}) {
+    const Probe* const probe = find(probes, "inputs of " + type + ", causal, ragged");
+    REQUIRE(probe);
+    const Problem problem = problem_of(*probe);
+    CHECK((problem.causal && problem.len_q % 128 != 0 && problem.len_kv % 128 != 0));
+    CHECK((problem.batch > 1 && problem.heads > problem.heads_kv));
+  }
+}
+
 TEST_CASE("locate's plan: the last row of a block sees the first key of a tile, and no more") {
   for (const int br : {8, 16, 64, 128}) {
     for (const int bc : {16, 32, 64, 128}) {

@@ -19,10 +19,17 @@ void Planner::add_items(int resident_blocks) {
     e4m3.options.dtype = "e4m3";
     e4m3.checked = e4m3.large = true;
   }
-  // Who has no rows of an item, or no keys, takes part in what others wait for all the same.
-  add("several items per block, of few rows",
-      "h=" + std::to_string(heads) + "," + length_text(br_ / 2, bc_))
-      .large = true;
+  // Who has no rows of an item, or no keys, takes part in what others wait for all the same. Five
+  // for each block come to a place of two for the third time: counts that drift show late.
+  const int short_heads = std::min(5 * resident_blocks, std::max(heads, 2 * many));
+  const std::string few_rows =
+      "h=" + std::to_string(short_heads) + "," + length_text(br_ / 2, bc_);
+  add("several items per block, of few rows", few_rows).large = true;
+  if (has_e4m3) {
+    Probe& few = add("several items per block, of few rows, inputs of e4m3", few_rows);
+    few.options.dtype = "e4m3";
+    few.checked = few.large = true;
+  }
   add_causal("several items per block, causal, rows that see no key",
              "h=" + std::to_string(heads) + "," + length_text(2 * br_, bc_ / 2))
       .large = true;
@@ -93,6 +100,11 @@ void Planner::add_other_modules(bool combines) {
         add("inputs of " + type + ", the maximum rises in every tile", length_text(br_, 3 * bc_));
     rising.options.dtype = type;
     rising.options.input = "rising";
+    // What is beyond the end, or is masked, is made in each type, too.
+    Probe& ragged = add_causal("inputs of " + type + ", causal, ragged",
+                               heads + length_text(br_ + br_ / 2 + 3, 2 * bc_ + 5));
+    for (const int more : {8, 0}) square(ragged, 2 * side_ + more);
+    ragged.options.dtype = type;
   }
   for (const int d : any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{}) {
     set_d(add_causal("a head dimension of " + std::to_string(d),

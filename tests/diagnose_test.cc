@@ -462,6 +462,10 @@ TEST_CASE("maxima that a softmax keeps in global memory are no results of splits
   CHECK(diagnose(report).stage() == Stage::combine);
   item.earlier_line = "k.cu:81 in softmax";
   CHECK(diagnose(report).stage() == Stage::softmax);
+  // Whatever the lines make of it, what another block stored is merged.
+  item.finding.access.block = 2;
+  item.finding.earlier.block = 1;
+  CHECK(diagnose(report).stage() == Stage::combine);
 }
 
 TEST_CASE("major-ness and start address of an operand do not go together: which is wrong") {

@@ -345,6 +345,24 @@ TEST_CASE("locate: right values in wrong places") {
   check(diagnosis_of(dump), "epilogue o_final misplaced", "row 0 holds what belongs to row 5");
 }
 
+TEST_CASE("locate: lanes that count their registers wrongly, of narrow types, too") {
+  // A lane holds four columns of a row of the upper half and of one of the lower half: register
+  // 4 h + c, taken for register 2 h + c.
+  const Problem wide{1, 1, 1, 32, 32, 64, false};
+  for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
+    Dump dump = synthetic_dump({.problem = wide, .dtype = dtype});
+    const Tensor right = *dump.find("o_final");
+    Tensor& o = tensor_of(dump, SiteId::o_final);
+    for (int i = 0; i < o.size(); ++i) {
+      const int row = i / 64, col = i % 64, reg = row / 16 * 2 + col % 4;
+      o.set(i, right.at((row % 16 + reg / 4 * 16) * 64 + col / 4 * 4 + reg % 4));
+    }
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    INFO(name_of(dtype) << " " << joined(diagnosis.evidence));
+    CHECK(named(diagnosis) == "epilogue o_final permuted");
+  }
+}
+
 TEST_CASE("locate: no detector explains noise") {
   for (const SiteId id :
        {SiteId::k_smem, SiteId::s, SiteId::m, SiteId::alpha, SiteId::p, SiteId::l, SiteId::o}) {

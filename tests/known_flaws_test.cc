@@ -384,6 +384,36 @@ TEST_CASE("known flaws: a maximum that falls overflows where it forgets the tile
         std::string::npos);
 }
 
+TEST_CASE("known flaws: a maximum is kept where powers pass beyond what P holds", "[causes]") {
+  const Problem problem{1, 1, 1, 256, 256, 64, false};
+  Dump dump = stranger_dump(problem, ElementType::f16, "large", 0, 64, 64, "");
+  PlanInputs inputs(dump);
+  Tensor& o = const_cast<Tensor&>(*dump.find("o_final"));
+  constexpr double threshold = 24 * std::numbers::ln2;
+  int lost = 0, taken = 0;
+  for (int row = 0; row < 256; ++row) {
+    const std::vector<double> scores = inputs.scores_of(inputs.right_plan(0, 0, row));
+    double m = *std::max_element(scores.begin(), scores.begin() + 64);
+    bool is_lost = false;
+    for (auto tile = scores.begin() + 64; tile != scores.end(); tile += 64) {
+      const double rise = *std::max_element(tile, tile + 64) - m;
+      taken += rise > threshold;
+      if (rise > threshold) {
+        m += rise;
+      } else if (rise > std::log(65520.0)) {
+        is_lost = true;
+      }
+    }
+    lost += is_lost;
+    for (int col = 0; is_lost && col < 64; ++col) o.set(row * 64 + col, std::nan(""));
+  }
+  REQUIRE((lost > 8 && taken > 8));
+  const Diagnosis diagnosis = diagnosis_of(dump);
+  CHECK((diagnosis.sure() && diagnosis.cause == Cause::overflow));
+  CHECK(diagnosis.first->stage == Stage::softmax);
+  CHECK(diagnosis.evidence.at(0).find("rise by more than 24 in base 2") != std::string::npos);
+}
+
 TEST_CASE("known flaws: registers of an operand of tf32 that are exchanged", "[causes]") {
   const Dump dump = stranger_dump(problems[0], ElementType::f32, "random", 9, 32, 32,
                                   "q_registers_of_tf32_exchanged");

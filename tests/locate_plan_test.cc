@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gates/run/plan_modules.h"
 #include "tests/support/catch.h"
 
 namespace lanescope {
@@ -140,6 +141,32 @@ TEST_CASE("locate's plan: each type has a causal problem that fills no tile") {
     CHECK((problem.causal && problem.len_q % 128 != 0 && problem.len_kv % 128 != 0));
     CHECK((problem.batch > 1 && problem.heads > problem.heads_kv));
   }
+}
+
+TEST_CASE("locate's plan: each type meets each head dimension, and tiles that have others") {
+  const auto modules = [](const std::string& kernel, int br, int bc, const std::string& dtype) {
+    RunOptions given;
+    given.kernel = kernel;
+    given.backend = "sim";
+    given.dtype = dtype;
+    return modules_of(plan(given, br, bc, 64, kernel == "splitk", 0));
+  };
+  const auto has = [](const std::vector<std::string>& all, const std::string& name) {
+    return std::ranges::find(all, name) != all.end();
+  };
+  const std::vector<std::string> wgmma = modules("wgmma", 128, 128, "");
+  for (const std::string type : {"f16", "bf16", "e4m3"}) {
+    for (const std::string width : {"d64", "d128", "d256"}) {
+      INFO(type << " " << width);
+      CHECK(std::ranges::any_of(wgmma, [&](const std::string& name) {
+        return name.find("." + type + "." + width + ".") != std::string::npos;
+      }));
+    }
+  }
+  CHECK(has(wgmma, "wgmma.fused.bf16.d128.128x192.sim"));
+  CHECK(has(modules("splitk", 16, 32, ""), "splitk.fused.bf16.d128.64x64.sim"));
+  // Who asks for a type has no other.
+  CHECK_FALSE(has(modules("splitk", 16, 32, "f16"), "splitk.fused.bf16.d128.64x64.sim"));
 }
 
 TEST_CASE("locate's plan: the last row of a block sees the first key of a tile, and no more") {

@@ -47,6 +47,8 @@ void find_input_scale(const Scene& scene, Findings& findings);
 void find_scale(const Scene& scene, Findings& findings);
 /// Right values in wrong places of the tile.
 void find_permutation(const Scene& scene, Findings& findings);
+/// The same, by offsets that all of a row have whose columns are alike in fragments.
+void find_offsets(const Scene& scene, Findings& findings);
 /// Values of the inputs, of other sites and of earlier tiles.
 void find_source(const Scene& scene, Findings& findings);
 /// Outputs that are those of attention with a bug that kernels are known to have. Of a kernel that

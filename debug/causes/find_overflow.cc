@@ -2,6 +2,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Subtracted {
   int choices;
   std::function<bool(std::int64_t key)> covers;
   bool forgets = false;  ///< of the keys before those whose powers are taken
+  double keeps = 0;      ///< until a maximum is above it by more than that
 };
 
 std::vector<Subtracted> subtracted(const DumpInfo& info) {
@@ -50,6 +52,20 @@ std::vector<Subtracted> subtracted(const DumpInfo& info) {
   return all;
 }
 
+/// m that is kept until it would rise by more than a threshold, which lets powers be beyond
+/// `limit`, in base e: whole numbers in base 2.
+std::vector<Subtracted> kept(double limit) {
+  std::vector<Subtracted> all;
+  const double first = std::ceil(limit / std::numbers::ln2);
+  for (double threshold = first; threshold <= 4 * first; ++threshold) {
+    all.push_back(
+        {Cause::overflow,
+         "m is kept until it would rise by more than " + number_text(threshold, 3) + " in base 2",
+         1, [](std::int64_t) { return true; }, false, threshold * std::numbers::ln2});
+  }
+  return all;
+}
+
 /// By how much scores of a row are above what is subtracted from them, at most: after the whole
 /// row, or after each `step` keys, whose powers are taken then. What was summed up before goes down
 /// with a maximum that falls.
@@ -58,12 +74,14 @@ double excess(const Subtracted& rule, const std::vector<double>& scores, std::si
   for (std::size_t first = 0; first < scores.size(); first += step) {
     const std::size_t end = std::min(first + step, scores.size());
     (rule.forgets ? taken : top) = -infinity;
+    double risen = taken;
     for (std::size_t key = first; key < end; ++key) {
       top = std::max(top, scores[key]);
       if (rule.covers && rule.covers(static_cast<std::int64_t>(key))) {
-        taken = std::max(taken, scores[key]);
+        risen = std::max(risen, scores[key]);
       }
     }
+    if (!(risen - taken <= rule.keeps)) taken = risen;
     if (top > -infinity) most = std::max(most, top - taken);
   }
   return most;
@@ -118,19 +136,23 @@ void find_overflow(const Scene& scene, Findings& findings) {
   std::vector<Limit> limits = {{"88.7, beyond f32", std::log(std::numeric_limits<float>::max())}};
   if (info.dtype == ElementType::f16) limits.push_back({"11.1, beyond f16", std::log(65520.0)});
   const auto whole = static_cast<std::size_t>(std::max<std::int64_t>(1, info.problem.len_kv));
+  const auto tile = static_cast<std::size_t>(info.bc);
   for (const Limit& limit : limits) {
-    for (const Subtracted& rule : subtracted(info)) {
-      const bool at_once = explains(rule, limit.at, whole, rows);
-      if (!at_once && !explains(rule, limit.at, static_cast<std::size_t>(info.bc), rows)) continue;
-      Finding finding{rule.cause, 1};
+    const auto add_first = [&](const std::vector<Subtracted>& rules) {
+      const auto rule = std::ranges::find_if(rules, [&](const Subtracted& rule) {
+        return explains(rule, limit.at, whole, rows) || explains(rule, limit.at, tile, rows);
+      });
+      if (rule == rules.end()) return;
+      Finding finding{rule->cause, 1};
       finding.formula = true;
-      finding.bits += 4 * rule.choices;
+      finding.bits += 4 * rule->choices;
       finding.stage = Stage::softmax;
-      finding.evidence = {rule.text + ": O is finite in just those rows in which no score is by " +
+      finding.evidence = {rule->text + ": O is finite in just those rows in which no score is by " +
                           limit.text + ", above that"};
       findings.push_back(finding);
-      break;
-    }
+    };
+    add_first(subtracted(info));
+    add_first(kept(limit.at));
   }
 }
 

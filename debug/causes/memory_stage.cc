@@ -60,6 +60,14 @@ std::optional<Stage> stage_fed(const CheckReport& report, const CheckReport::Ite
   return std::nullopt;
 }
 
+/// What one block wrote and another one reads is a part of a result, which that one merges.
+bool is_between_blocks(const CheckReport::Item& item) {
+  const simt::Finding& f = item.finding;
+  return cause_of(f.kind) == Cause::race && !item.site && f.region != simt::shared_region &&
+         f.earlier.place != 0 && f.access.write != f.earlier.write &&
+         f.access.block != f.earlier.block;
+}
+
 /// A line of a deadlock's story: "warp 3 lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3", of whose
 /// warp no lane waits at an mbarrier.
 bool waits_in_warp(const std::string& line, const std::string& story) {
@@ -146,6 +154,11 @@ std::optional<Stage> stage_of_end(const std::string& fault) {
 
 std::string settle_stage(const CheckReport& report, Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();
+  if (is_between_blocks(first)) {
+    first.stage = Stage::combine;
+    diagnosis.stage_certain = false;
+    return "one block reads there what another one stored";
+  }
   if (!first.stage) take_stage_of_others(report, diagnosis);
   if (const std::optional<Stage> fed = stage_fed(report, first)) {
     first.stage = fed;

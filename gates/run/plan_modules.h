@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gates/build/module_catalogue.h"
 #include "gates/run/locate_plan.h"
 
 // The modules that a plan runs (gates/run/locate_plan.h).
@@ -20,6 +21,10 @@ std::vector<TileShape> other_tiles(const RunOptions& given, int br, int bc);
 
 /// Head dimensions that the kernel has modules for, but `head_dim`, in their order.
 std::vector<int> other_head_dims(const RunOptions& given, int head_dim);
+
+/// Modules of the kernel, the fewest in which types, head dimensions and tiles meet, two of them,
+/// as in none that the probes run: a type and a head dimension, or several pairs at once.
+std::vector<ModuleName> modules_of_pairs(const RunOptions& given, const std::vector<Probe>& probes);
 
 /// The modules of all probes, the memory checker's among them.
 std::vector<std::string> modules_of(const std::vector<Probe>& probes);

@@ -22,8 +22,7 @@ void Planner::add_items(int resident_blocks) {
   // Who has no rows of an item, or no keys, takes part in what others wait for all the same. Five
   // for each block come to a place of two for the third time: counts that drift show late.
   const int short_heads = std::min(5 * resident_blocks, std::max(heads, 2 * many));
-  const std::string few_rows =
-      "h=" + std::to_string(short_heads) + "," + length_text(br_ / 2, bc_);
+  const std::string few_rows = "h=" + std::to_string(short_heads) + "," + length_text(br_ / 2, bc_);
   add("several items per block, of few rows", few_rows).large = true;
   if (has_e4m3) {
     Probe& few = add("several items per block, of few rows, inputs of e4m3", few_rows);
@@ -115,6 +114,18 @@ void Planner::add_other_modules(bool combines) {
     Probe& probe = add_causal("tiles of " + tile_text(rows, keys),
                               "h=2,hkv=1," + length_text(rows + rows / 2, 3 * keys + keys / 2));
     probe.options.tile_shape = tile_text(rows, keys);
+    if (combines) with_splits(2, probe);
+  }
+  if (!any_width() || !given_.dtype.empty() || !given_.tile_shape.empty()) return;
+  for (const ModuleName& name : modules_of_pairs(given_, probes_)) {
+    const std::string type(name_of(name.dtype)), tile = tile_text(name.br, name.bc);
+    Probe& probe = add_causal(
+        "inputs of " + type + ", a head dimension of " + std::to_string(name.head_dim) +
+            ", tiles of " + tile,
+        "b=2,h=4,hkv=2," + length_text(name.br + name.br / 2, 3 * name.bc + name.bc / 2));
+    set_d(probe, name.head_dim);
+    probe.options.dtype = type;
+    probe.options.tile_shape = tile;
     if (combines) with_splits(2, probe);
   }
 }

@@ -336,6 +336,7 @@ TEST_CASE("a write of a race that says no stage is of that of the write beside i
   report.items = {item_of(simt::Kind::race, std::nullopt), item_of(simt::Kind::race, std::nullopt)};
   for (CheckReport::Item& item : report.items) {
     item.finding.access.place = 7;
+    item.finding.access.block = 0;
     item.finding.earlier = {true, 3, 0, 40};
     item.access_line = "k.cu:78 in qk";
     item.stage = Stage::qk;

@@ -1,5 +1,6 @@
 // What is said of faults that are put into dumps.
 #include <cmath>
+#include <numbers>
 
 #include "debug/judge/last_sites.h"
 #include "tests/support/catch.h"
@@ -85,6 +86,24 @@ TEST_CASE("locate: panels of an operand that are read at another distance") {
   const Diagnosis diagnosis = diagnosis_of(dump);
   INFO(joined(diagnosis.evidence));
   CHECK(named(diagnosis) == "qk s wrong_stride");
+}
+
+TEST_CASE("locate: scores of columns that count again in the place of others") {
+  // More columns than keys: the product cannot be solved for what it was made of.
+  const Problem wide{1, 1, 1, 32, 32, 128, false};
+  Dump dump = synthetic_dump({.problem = wide});
+  const reference::Array q = held(dump, SiteId::q_smem, 0, 0, 32),
+                         k = held(dump, SiteId::k_smem, 0, 0, 32);
+  const double factor = std::numbers::log2e / std::sqrt(128.0);
+  const auto score = [&](int row, int col, int columns_of_q, int columns_of_k) {
+    double sum = 0;
+    for (int c = 0; c < 128; ++c) sum += q(row, c % columns_of_q) * k(col, c % columns_of_k);
+    return factor * sum;
+  };
+  change(dump, SiteId::s, 0, 0, [&](int r, int c) { return score(r, c, 64, 64); });
+  CHECK(named(diagnosis_of(dump)) == "qk s contribution_repeated");
+  change(dump, SiteId::s, 0, 0, [&](int r, int c) { return score(r, c, 128, 32); });
+  CHECK(named(diagnosis_of(dump)) == "qk s wrong_source");
 }
 
 // Columns 1, 3, ... of P are left out of l, which nothing but the outputs shows.

@@ -143,6 +143,18 @@ TEST_CASE("locate's plan: each type has a causal problem that fills no tile") {
   }
 }
 
+TEST_CASE("locate's plan: a diagonal that begins within a tile, of more rows than any block has") {
+  for (const int bc : {32, 64, 128}) {
+    const std::vector<Probe> probes = plan_of(stranger, 64, bc);
+    const Probe* const probe =
+        find(probes, "causal, rows of several blocks, from no multiple of a tile on");
+    REQUIRE(probe);
+    const Problem problem = problem_of(*probe);
+    CHECK((problem.causal && problem.len_q > 256));
+    CHECK((problem.len_kv - problem.len_q) % bc != 0);
+  }
+}
+
 TEST_CASE("locate's plan: each type meets each head dimension, and tiles that have others") {
   const auto modules = [](const std::string& kernel, int br, int bc, const std::string& dtype) {
     RunOptions given;

@@ -119,6 +119,20 @@ TEST_CASE("a race says more than what values do not settle, wherever it shows") 
   CHECK(adds_nothing(values, race, {}, never));
 }
 
+TEST_CASE("NaN was in the registers that nothing was assigned to, wherever these are asked for") {
+  const Divergence s = at(Stage::qk, SiteId::s), m = at(Stage::softmax, SiteId::m);
+  Diagnosis values = found(Cause::non_finite, s);
+  Diagnosis memory = found(Cause::uninitialised_register, m);
+  memory.memory.emplace_back();
+  const auto never = [] { return false; };
+  CHECK_FALSE(adds_nothing(values, memory, {}, never));
+  tell_where_values_differ(values, {}, memory);
+  CHECK((memory.stage() == Stage::qk && memory.first->site == SiteId::s));
+  // Numbers are wrong before for another reason.
+  memory.first = m;
+  CHECK(adds_nothing(found(Cause::unexplained, s), memory, {}, never));
+}
+
 TEST_CASE("zeros in the place of what nobody wrote are what nobody wrote") {
   const Divergence at_end = at(Stage::load, SiteId::o_final);
   Diagnosis memory = found(Cause::uninitialised_read, at_end);

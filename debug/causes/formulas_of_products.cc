@@ -47,6 +47,15 @@ Array read_with(const Swizzles& swizzle, const Array& x) {
   return read;
 }
 
+/// `x` with column c % width in the place of column c, as an index has it that wraps too early.
+Array wrapped(const Array& x, reference::Index width) {
+  Array read = x;
+  for (reference::Index row = 0; row < x.rows(); ++row) {
+    for (reference::Index col = width; col < x.cols(); ++col) read(row, col) = x(row, col % width);
+  }
+  return read;
+}
+
 /// What a product takes in the place of `x` where the two middle ones of the four matrices of 8 x 8
 /// in each 16 x 16 change places: those of the left operand and of the right one stand in another
 /// order (PTX ISA, ldmatrix and mma.m16n8k16). Rows that do not exist are zeros.
@@ -70,13 +79,16 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
   const double factor = scene.reference().score_factor().value;
   if (!q) return;
   const reference::Visible seen = scene.reference().visible(tile);
-  const auto scores = [&](const Array& keys) {
-    Array s = factor * product_transposed(*q, keys);
+  const auto masked = [&](Array s) {
     for (reference::Index row = 0; row < s.rows(); ++row) {
       s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
     }
     return s;
   };
+  const auto scores_of = [&](const Array& queries, const Array& keys) {
+    return masked(factor * product_transposed(queries, keys));
+  };
+  const auto scores = [&](const Array& keys) { return scores_of(*q, keys); };
   for (const std::int64_t visits : {1, 2, -1}) {
     const std::int64_t other = scene.earlier(tile, visits);
     if (other < 0 || other >= scene.info().kv_tiles()) continue;
@@ -88,11 +100,8 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
   if (const auto v = scene.held(SiteId::v_smem, tile)) {
     fits(Cause::stale_operand, "s is Q times V instead of K", scores(*v));
     if (k && v->rows() >= scene.rows()) {
-      Array s = factor * product_transposed(v->top_rows(scene.rows()), *k);
-      for (reference::Index row = 0; row < s.rows(); ++row) {
-        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
-      }
-      fits(Cause::stale_operand, "s is V times K: V is read where Q should be", s);
+      fits(Cause::stale_operand, "s is V times K: V is read where Q should be",
+           scores_of(v->top_rows(scene.rows()), *k));
     }
   }
   for (const SiteId id : {SiteId::s, SiteId::p}) {
@@ -111,13 +120,20 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
     const double scale = reference::softmax_scale(scene.info().problem);
     const std::int64_t d = scene.info().problem.d;
     for (std::int64_t end = 8; end < d; end += 8) {
-      Array s = factor * product_transposed(q->left_cols(end), k->left_cols(end));
-      for (reference::Index row = 0; row < s.rows(); ++row) {
-        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
-      }
       fits(Cause::contribution_missing,
            "s lacks the columns " + std::to_string(end) + " to " + std::to_string(d - 1) + " of d",
-           s);
+           scores_of(q->left_cols(end), k->left_cols(end)));
+    }
+    for (const std::int64_t width : {8, 16, 32, 64, 128}) {
+      if (width >= d) break;
+      const std::string first = "the first " + std::to_string(width) + " columns of d";
+      fits(Cause::contribution_repeated,
+           first + " count again in s in the place of the others: of Q and of K",
+           scores_of(wrapped(*q, width), wrapped(*k, width)));
+      fits(Cause::wrong_source, "K is read with " + first + " in the place of the others",
+           scores(wrapped(*k, width)));
+      fits(Cause::wrong_source, "Q is read with " + first + " in the place of the others",
+           scores_of(wrapped(*q, width), *k));
     }
     for (const std::int64_t step : {8, 16, 32, 64}) {
       if (2 * step > d) continue;
@@ -128,13 +144,10 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
         s = factor * (s + up_to - before);
         before = up_to;
       }
-      for (reference::Index row = 0; row < s.rows(); ++row) {
-        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
-      }
       fits(Cause::scale_repeated,
            "the factor of s is applied after every " + std::to_string(step) +
                " columns of d, to what was summed up before them as well",
-           s);
+           masked(s));
     }
     fits(Cause::wrong_scale, "s = Q.K without any factor", dot);
     fits(Cause::wrong_scale, "s = Q.K / sqrt(d), the factor log2(e) is missing",
@@ -146,22 +159,16 @@ void try_formulas_of_scores(const Scene& scene, const Formulas& fits) {
     const std::string exchanged =
         " is read with the two middle matrices of 8 x 8 of every 16 x 16 exchanged (ldmatrix)";
     for (const bool of_q : {true, false}) {
-      Array s = factor * product_transposed(of_q ? with_matrices_exchanged(*q) : *q,
-                                            of_q ? *k : with_matrices_exchanged(*k));
-      for (reference::Index row = 0; row < s.rows(); ++row) {
-        s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
-      }
-      fits(Cause::permuted, (of_q ? "Q" : "K") + exchanged, s);
+      fits(Cause::permuted, (of_q ? "Q" : "K") + exchanged,
+           scores_of(of_q ? with_matrices_exchanged(*q) : *q,
+                     of_q ? *k : with_matrices_exchanged(*k)));
     }
     for (const Swizzles& swizzle : swizzles) {
       const Array read_q = read_with(swizzle, *q), read_k = read_with(swizzle, *k);
       const auto add = [&](const char* who, const Array& left, const Array& right) {
-        Array s = factor * product_transposed(left, right);
-        for (reference::Index row = 0; row < s.rows(); ++row) {
-          s.fill_row(row, -infinity, seen[static_cast<std::size_t>(row)]);
-        }
         fits(Cause::permuted,
-             std::string("the chunks of 8 columns of ") + who + " are swizzled " + swizzle.what, s);
+             std::string("the chunks of 8 columns of ") + who + " are swizzled " + swizzle.what,
+             scores_of(left, right));
       };
       add("Q and K", read_q, read_k);
       add("Q", read_q, *k);

@@ -107,6 +107,15 @@ bool is_besides(const Probe& probe, const Diagnosis& memory, Location& location)
   return true;
 }
 
+/// Whether the run came to its end and read nothing from memory that nobody wrote.
+bool reads_what_is_there(const CheckReport& report) {
+  return report.fault.empty() &&
+         std::ranges::none_of(report.items, [](const CheckReport::Item& item) {
+           const simt::Kind kind = item.finding.kind;
+           return kind == simt::Kind::uninitialised_read || kind == simt::Kind::out_of_bounds;
+         });
+}
+
 void note(const Probe& probe, const std::string& text, bool clean, Location& location) {
   location.runs.push_back({text, probe.about + ", memory checker", clean, true});
 }
@@ -141,6 +150,9 @@ bool check_memory(const Probe& probe, Location& location) {
     wrong = location.diagnosis->first->site;
   }
   Diagnosis memory = diagnose(*report, wrong);
+  if (location.diagnosis && reads_what_is_there(*report)) {
+    refute_unwritten_reads(*location.diagnosis);
+  }
   if (may_be_unfilled(memory)) {
     const std::optional<CheckReport> whole = ask_with_whole_blocks(probe, *report, location);
     settle_unfilled(whole ? &*whole : nullptr, memory);

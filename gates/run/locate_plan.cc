@@ -205,6 +205,11 @@ void Planner::add_strangers() {
     rows.other_shapes.push_back(shape_text(length_text(count, bc_)));
     rows.other_shapes.push_back(shape_text(length_text(count, count)));
   }
+  // Blocks of more rows than keys, whose diagonal begins within a tile, come to it in more of them.
+  Probe& unaligned = add_causal("causal, rows of several blocks, from no multiple of a tile on",
+                                length_text(264, 353));
+  for (const int keys : {296, 304})
+    unaligned.other_shapes.push_back(shape_text(length_text(256, keys)));
   // Persistent blocks, as many as an H200 has multiprocessors, go on to a second item.
   const std::string heads = "h=136,";
   Probe& items = add("more items than a GPU has multiprocessors", heads + length_text(br_, bc_));

@@ -45,6 +45,11 @@ bool may_lead_to(Cause cause, const Diagnosis& memory) {
   return !is_left || takes_others(cause) || cause == Cause::wrong_head || cause == Cause::misplaced;
 }
 
+/// NaN where registers are used that nothing was assigned to: they hold it.
+bool is_nan_of_registers(const Diagnosis& values, const Diagnosis& memory) {
+  return memory.cause == Cause::uninitialised_register && values.cause == Cause::non_finite;
+}
+
 /// What a zero leaves in the place of a number: on a GPU, what nobody wrote often is one.
 bool may_come_of_zero(Cause cause) {
   return cause == Cause::written_zero || cause == Cause::accumulator_lost ||
@@ -104,6 +109,8 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
                         values.cause == Cause::machine_rule ||
                         feeds(memory.first->site, values.first->site) ||
                         (memory.cause == Cause::race && !values.sure());
+  // NaN may have been in registers that nothing was assigned to before anyone asked for a number.
+  const bool was_nan = is_nan_of_registers(values, memory);
   // What is read in the wrong place may be what nobody wrote: that follows from it.
   const bool reads_unwritten =
       memory.cause == Cause::uninitialised_read || memory.cause == Cause::wrong_stride;
@@ -128,8 +135,8 @@ bool adds_nothing(const Diagnosis& values, const Diagnosis& memory, const CheckR
   // Rows that are stored with too short a distance overlap.
   const bool overlaps = memory.cause == Cause::written_twice && values.sure() &&
                         values.cause == Cause::wrong_stride && values.stage() == memory.stage();
-  return memory.cause == values.cause || !upstream || follows || reads_beyond || overlaps ||
-         (takes_other_buffer(memory, values) && !depends_on_order());
+  return memory.cause == values.cause || !(upstream || was_nan) || follows || reads_beyond ||
+         overlaps || (takes_other_buffer(memory, values) && !depends_on_order());
 }
 
 void take_as_unwritten(const Diagnosis& values, Diagnosis& memory) {
@@ -170,8 +177,9 @@ void tell_where_values_differ(const Diagnosis& values, const CheckReport& report
   // Where a kernel shows its outputs alone, they say nothing of the stage that spoiled them.
   const bool shows_stage = !memory.memory.empty() && memory.memory.front().stage.has_value();
   // A register that nothing was assigned to is of the stage whose values show it.
-  const bool of_register = memory.cause == Cause::uninitialised_register && memory.first &&
-                           values.first->site > memory.first->site;
+  const bool of_register =
+      memory.cause == Cause::uninitialised_register && memory.first &&
+      (values.first->site > memory.first->site || is_nan_of_registers(values, memory));
   if (!of_register && (memory.first || (!report.shows_stages() && !shows_stage))) return;
   memory.first = values.first;
   // Where the kernel's own code says which stage the accesses belong to.

@@ -21,6 +21,11 @@ constexpr ElementType operand_type(ElementType type) {
   return type == ElementType::e4m3 ? ElementType::f16 : type;
 }
 
+/// The largest x so that 2^x is a number of `type`.
+constexpr int highest_power(ElementType type) {
+  return type == ElementType::e4m3 ? 8 : type == ElementType::f16 ? 15 : 127;
+}
+
 /// The name on the command line and in a module's name.
 constexpr const char* name_of(ElementType type) {
   constexpr const char* names[] = {"f32", "f16", "bf16", "e4m3"};

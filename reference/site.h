@@ -28,6 +28,13 @@ constexpr const char* name_of(Products products) {
   return names[static_cast<int>(products)];
 }
 
+/// The type in which P enters P·V: a matrix unit takes it as it does inputs of `dtype`, others take
+/// it as it is `held`.
+constexpr ElementType type_of_weights(Products products, ElementType dtype, ElementType held) {
+  if (products == Products::fp32_fma) return held;
+  return products == Products::tensor_core_e4m3 ? ElementType::e4m3 : operand_type(dtype);
+}
+
 /// Whether matrix products of elements of `type` can be done so.
 constexpr bool takes(Products products, ElementType type) {
   switch (products) {

@@ -134,6 +134,20 @@ TEST_CASE("a bug that leaves outputs right is no recurrence of its own") {
   }
 }
 
+TEST_CASE("a maximum that is kept where P cannot hold what comes of it is no stale one") {
+  const Problem problem{1, 1, 1, 96, 96, 64, false};
+  const Dump dump = recurrent_dump(problem, "lazy_20", "large");
+  const Diagnosis diagnosis = diagnose(dump, diff_against_reference(dump));
+  INFO(testing::joined(diagnosis.evidence));
+  CHECK(testing::named(diagnosis) == "softmax m overflow");
+  CHECK_THAT(testing::joined(diagnosis.evidence),
+             Catch::Matchers::ContainsSubstring("holds no more than 2^15"));
+  // Where no row takes what is above, it may never be.
+  const Dump never = recurrent_dump(problem, "m_stays", "large");
+  CHECK(testing::named(diagnose(never, diff_against_reference(never))) ==
+        "softmax m never_updated");
+}
+
 /// Changes the values of a traced site: `change` gets tile, row, column (of l, m, m_prev and alpha
 /// the lane of the row) and value.
 template <class Change>

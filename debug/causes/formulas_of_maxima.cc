@@ -162,6 +162,58 @@ void try_unmasked(const Scene& scene, const Formulas& fits, const Array& s, cons
        0, error);
 }
 
+/// By how much m would rise, in base 2: at most where it is kept, at least where it is taken.
+struct Rises {
+  double kept = 0, taken = infinity;
+};
+
+void add_rises(const Scene& scene, const Array& s, const Array& m_prev, Rises& rises) {
+  const Array top = s.row_maxima();
+  for (const Element& e : scene.elements()) {
+    const double rise = top(e.row) - m_prev(e.row);
+    if (!(rise > 0) || rise == infinity) continue;
+    if (e.wrong) rises.kept = std::max(rises.kept, rise);
+    if (!e.wrong) rises.taken = std::min(rises.taken, rise);
+  }
+}
+
+/// m that is kept until it rises by more than a threshold, where P does not hold what comes of it:
+/// anywhere, some rows take what is above, and those that keep m would rise by less.
+void try_kept_too_long(const Scene& scene, const Formulas& fits, const Array& s,
+                       const Array& m_prev) {
+  const DumpInfo& info = scene.info();
+  const SiteSlots* const p = scene.judge().slots(SiteId::p);
+  const ElementType type =
+      type_of_weights(info.products, info.dtype, p ? p->site().type : ElementType::f32);
+  Rises rises;
+  add_rises(scene, s, m_prev, rises);
+  int left = 64;  // scenes, of each a moment
+  for (std::int64_t block = info.blocks.begin; block < info.blocks.end && left > 0; ++block) {
+    for (std::int64_t tile = 0; tile < info.kv_tiles() && left > 0; ++tile, --left) {
+      if (!scene.judge().slots(SiteId::m)->holds(block, tile)) continue;
+      Divergence other = scene.first();
+      other.block = block;
+      other.tile = tile;
+      const Scene there(scene.dump(), other, Breadth::none);
+      const auto scores = there.scores(tile), before = there.before(SiteId::m, tile);
+      if (scores && before) add_rises(there, *scores, *before, rises);
+    }
+  }
+  if (!(rises.kept > highest_power(type) && rises.kept < rises.taken && rises.taken < infinity)) {
+    return;
+  }
+  const Array top = s.row_maxima();
+  Array m = m_prev;
+  for (reference::Index row = 0; row < m.rows(); ++row) {
+    if (!(top(row) - m_prev(row) < rises.taken)) m(row) = std::max(m_prev(row), top(row));
+  }
+  fits(Cause::overflow,
+       "m is kept where it would rise by up to " + number_text(rises.kept, 3) +
+           ", and taken from " + number_text(rises.taken, 3) + " on, in base 2: P of " +
+           name_of(type) + " holds no more than 2^" + std::to_string(highest_power(type)),
+       m);
+}
+
 void try_maximum(const Scene& scene, const Formulas& fits, const Array& s, const Array& m_prev) {
   if (makes_nan_of(scene, s)) {
     fits.doubtful(Cause::non_finite,
@@ -171,6 +223,7 @@ void try_maximum(const Scene& scene, const Formulas& fits, const Array& s, const
     return;
   }
   fits(Cause::never_updated, "m equals m_prev although larger scores exist", m_prev);
+  try_kept_too_long(scene, fits, s, m_prev);
   fits(Cause::accumulator_lost, "m is the maximum of this tile alone, m_prev is left out",
        s.row_maxima());
   try_unmasked(scene, fits, s, m_prev);

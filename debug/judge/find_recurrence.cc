@@ -175,7 +175,8 @@ class RecurrenceSearch {
     for (const std::vector<Visit>& chain : chains(order, r)) {
       if (r.above == 0) r.above = above_of(chain, factor.scores, factor.maximum);
     }
-    return r.above != 0 && std::abs(r.above) <= Recurrence::highest_threshold;
+    return std::abs(r.above) >= Recurrence::lowest_above &&
+           std::abs(r.above) <= Recurrence::highest_threshold;
   }
 
   /// Whether m does.

@@ -65,9 +65,9 @@ Judge::Judge(const Dump& dump, const Recurrence* softmax)
 
   const SiteSlots* p = slots(SiteId::p);
   const bool in_e4m3 = info.products == Products::tensor_core_e4m3;
-  const bool matrix_unit = info.products != Products::fp32_fma;
   const ElementType operands = in_e4m3 ? ElementType::e4m3 : operand_type(info.dtype);
-  const ElementType p_type = matrix_unit ? operands : p ? p->site().type : ElementType::f32;
+  const ElementType p_type =
+      type_of_weights(info.products, info.dtype, p ? p->site().type : ElementType::f32);
   constexpr SiteId of_softmax[] = {SiteId::m, SiteId::alpha, SiteId::p, SiteId::l};
   const bool shows_softmax = std::any_of(std::begin(of_softmax), std::end(of_softmax),
                                          [&](SiteId id) { return slots(id) != nullptr; });

@@ -56,6 +56,8 @@ struct Recurrence {
 
   /// P, up to 2^threshold, stays below the largest f16, and its sums far below the largest f32.
   static constexpr double highest_threshold = 15;
+  /// What is chosen for the range of P is above that; less is rounding.
+  static constexpr double lowest_above = 0x1p-6;
 
   bool differs() const;
   /// Whether both may be of one kernel: what both say is the same; and the threshold of the two

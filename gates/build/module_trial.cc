@@ -121,6 +121,22 @@ void check_site(const Module& module, const Site& site) {
   check_places(module, site, name);
 }
 
+/// m may stay behind the scores as long as P holds what comes of it: a reference that follows a
+/// rule beyond that would cut P off as well, and find it right.
+void check_rescale_rule(const Module& module) {
+  const std::span sites(module.sites, static_cast<std::size_t>(module.site_count));
+  ElementType held = ElementType::f32;
+  for (const Site& site : sites) {
+    if (site.id == SiteId::p) held = site.type;
+  }
+  const ElementType type = type_of_weights(module.products, module.dtype, held);
+  for (const Site& site : sites) {
+    check_number(site.rescale.above, 0, highest_power(type),
+                 std::string("the rescale rule of site ") + name_of(site.id) + ", of P in " +
+                     name_of(type) + ",");
+  }
+}
+
 void check_description(const Module& module) {
   check_text(module.kernel, "kernel");
   check_text(module.backend, "backend");
@@ -151,6 +167,7 @@ void check_description(const Module& module) {
            std::string(name_of(site.id)) + " is there twice");
     seen.set(static_cast<std::size_t>(site.id));
   }
+  check_rescale_rule(module);
 }
 
 /// In the child: loads the module, and unloads it. Throws Error whose text goes behind the path.

@@ -217,10 +217,13 @@ void Planner::add_strangers() {
     items.other_shapes.push_back(shape_text(heads + length_text(rows, rows == 1 ? bc_ : side_)));
   }
   items.checked = items.large = true;
-  // Of five tiles of rows, four see no key: of some blocks, items that do are followed by such.
-  add_causal("more items than a GPU has multiprocessors, causal, rows that see no key",
-             "h=28," + length_text(5 * br_, br_))
-      .large = true;
+  // Of thirteen tiles of rows, or seven of twice as many, all but one see no key: neither divides a
+  // usual number of blocks, of which some come to items with keys behind items without.
+  const int rows_of_tile = std::max(br_, 64);
+  Probe& mixed =
+      add_causal("more items than a GPU has multiprocessors, causal, rows that see no key",
+                 "h=28," + length_text(13 * rows_of_tile, rows_of_tile));
+  mixed.checked = mixed.large = true;
   // One key more than so many ranges of 64 have alike: where there are as many splits, they leave
   // it to none of them, or have one more.
   for (const int ranges : {3, 6}) {

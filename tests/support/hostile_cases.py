@@ -159,6 +159,7 @@ MODULES = [
         ("null", "returns a null pointer"), ("null_name", "kernel is a null pointer"), ("escape_in_name", "kernel is no text"),
         ("null_function", "functions is a null pointer"), ("null_sites", "sites is a null pointer"), ("many_sites", "site_count is 1073741824"),
         ("no_threads", "threads is 0"), ("huge_tile", "br is 1073741824"), ("unknown_gate", "gate is 99"),
+        ("rule_beyond_p", "the rescale rule of site alpha, of P in e4m3, is 12, not 0 to 8"),
         ("wild_coordinate", "site m has an element at row 1000")]],
     Case(MISMATCH, "hostile.so: .*version 1 .*build the module again", f"diff {PLAIN}", {"HOSTILE": "other_abi"}),
     *[Case(DIVERGED, "diverged", f"diff {PLAIN}", {"HOSTILE": way}) for way in ["forks", "forks_and_crashes", "prints", ""]],

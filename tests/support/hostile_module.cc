@@ -71,5 +71,17 @@ extern "C" const lanescope::Module* lanescope_module() {
       *col = 0;
     };
   }
+  if (does("rule_beyond_p")) {
+    site.id = SiteId::alpha;
+    site.rescale.above = 12;
+    module.dtype = ElementType::e4m3;
+    module.products = Products::tensor_core_e4m3;
+    module.sites = &site;
+    module.site_count = 1;
+    module.coordinate = [](SiteId, int, int lane, int reg, int* row, int* col) {
+      *row = 32 * reg + lane;
+      *col = 0;
+    };
+  }
   return &module;
 }

@@ -25,6 +25,7 @@
 #include "gates/run/source_place.h"
 #include "gates/run/taken_runs.h"
 #include "gates/run/telling_problems.h"
+#include "gates/run/warned_index.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -204,6 +205,7 @@ class Search {
     }
     if (location_.source.empty()) location_.source = accessing_lines(diagnosis);
     location_.warnings = warnings_of_module(runs_.module_name());
+    take_warned_index(location_);
   }
 
   /// What values leave open, though they seemed sure at first, the memory checker may know.

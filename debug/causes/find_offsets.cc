@@ -22,16 +22,16 @@ namespace {
 constexpr int period = 8;
 constexpr std::size_t fewest = 6, most_offsets = 16;
 
-using Place = std::pair<int, int>;  ///< row, column
+using TilePlace = std::pair<int, int>;  ///< row, column
 
 /// The elements of a tile by their places.
-using Places = std::map<Place, const Element*>;
+using TilePlaces = std::map<TilePlace, const Element*>;
 
 /// Those of a row whose columns are alike.
 using Class = std::vector<const Element*>;
 
-std::vector<Class> classes_of(const Places& places) {
-  std::map<Place, Class> classes;
+std::vector<Class> classes_of(const TilePlaces& places) {
+  std::map<TilePlace, Class> classes;
   for (const auto& [place, e] : places) classes[{place.first, place.second % period}].push_back(e);
   std::vector<Class> all;
   for (const auto& [key, members] : classes) {
@@ -42,7 +42,7 @@ std::vector<Class> classes_of(const Places& places) {
 }
 
 /// Whether all of a class, times `factor`, are what belongs `offset` further.
-bool holds(const Scene& scene, const Places& places, const Class& members, Place offset,
+bool holds(const Scene& scene, const TilePlaces& places, const Class& members, TilePlace offset,
            double factor) {
   std::size_t telling = 0;
   for (const Element* e : members) {
@@ -56,17 +56,17 @@ bool holds(const Scene& scene, const Places& places, const Class& members, Place
 }
 
 /// The nearest offset at which a class stands elsewhere.
-std::optional<Place> offset_of(const Scene& scene, const Places& places, const Class& members,
-                               double factor) {
+std::optional<TilePlace> offset_of(const Scene& scene, const TilePlaces& places,
+                                   const Class& members, double factor) {
   const Element& one = **std::ranges::max_element(
       members, {}, [](const Element* e) { return std::isfinite(e->got) ? std::abs(e->got) : 0; });
-  std::optional<Place> nearest;
-  const auto way = [](Place offset) {
+  std::optional<TilePlace> nearest;
+  const auto way = [](TilePlace offset) {
     return std::abs(offset.first) * 4096 + std::abs(offset.second);
   };
   for (const auto& [place, source] : places) {
-    const Place offset = {place.first - one.row, place.second - one.col};
-    if (offset == Place{0, 0} || (nearest && way(*nearest) <= way(offset)) ||
+    const TilePlace offset = {place.first - one.row, place.second - one.col};
+    if (offset == TilePlace{0, 0} || (nearest && way(*nearest) <= way(offset)) ||
         !scene.fits(source->row, source->col, one.got * factor, source->want)) {
       continue;
     }
@@ -78,19 +78,19 @@ std::optional<Place> offset_of(const Scene& scene, const Places& places, const C
 }  // namespace
 
 void find_offsets(const Scene& scene, Findings& findings) {
-  Places places;
-  for (const Element& e : scene.elements()) places.emplace(Place{e.row, e.col}, &e);
+  TilePlaces places;
+  for (const Element& e : scene.elements()) places.emplace(TilePlace{e.row, e.col}, &e);
   const std::vector<Class> classes = classes_of(places);
   if (classes.size() < 4) return;
-  std::map<Place, int> offsets;
-  std::set<Place> displaced, sources;
+  std::map<TilePlace, int> offsets;
+  std::set<TilePlace> displaced, sources;
   std::vector<std::string> examples;
   std::ptrdiff_t explained = 0, wrong = 0, by_chance = 0;
   for (const Class& members : classes) {
     const auto of_it = std::ranges::count_if(members, [](const Element* e) { return e->wrong; });
     wrong += of_it;
     by_chance += offset_of(scene, places, members, 1.03).has_value();
-    const std::optional<Place> offset = offset_of(scene, places, members, 1);
+    const std::optional<TilePlace> offset = offset_of(scene, places, members, 1);
     if (!offset) continue;
     explained += of_it;
     ++offsets[*offset];

@@ -73,6 +73,10 @@ struct Arithmetic {
   /// Nothing of the softmax is known but what comes of it: the bounds have room for what it may
   /// round more than the recurrence of stages.h, in whatever form it is written (stage_errors.h).
   bool any_softmax = false;
+  /// Nothing shows m: it may be held in any unit, and a factor alpha of where it stays be made of
+  /// it all the same, as 2^(fma(m, c, −round(m·c))). Each tile then is off by what m·c is rounded,
+  /// O and l alike: lse alone has it.
+  bool any_maximum = false;
 };
 
 /// `x` after a rounding to `type`, nearest even: relative error 2^-(fraction bits + 1), absolute

@@ -167,6 +167,10 @@ Bounded lse_of(const Block& b, const Scores& scores) {
   double error = (high - low) / 2 + lg2_error * std::fmax(1, natural_log(l) * log2_e) +
                  gamma(scores.value.size() + 3 * b.tiles) * log2_e;
   error += 4 * unit * (std::abs(middle) + error);
+  // What each tile but the first one may rescale by in the place of 1.
+  if (b.walk.arithmetic.any_maximum) {
+    error += rescaled_by_one(b.tiles, scores.value.abs().largest());
+  }
   return {Array::Constant(1, 1, ln_2 * middle), Array::Constant(1, 1, ln_2 * error)};
 }
 

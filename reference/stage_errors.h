@@ -114,6 +114,12 @@ inline double conversion(bool converts, double value) {
   return converts && std::isfinite(value) ? 4 * unit * std::abs(value) : 0;
 }
 
+/// By how much the logarithm of l may be off where each of `tiles` rescales it by what should be 1,
+/// made of a maximum `m` that is rounded (Arithmetic::any_maximum); both in one base.
+inline double rescaled_by_one(std::int64_t tiles, double m) {
+  return std::isfinite(m) ? static_cast<double>(tiles) * unit * std::abs(m) : 0;
+}
+
 /// 2^(m_from − m_to), the weight of what refers to m_from among what refers to m_to, anchored.
 inline Number weight(const Bounded& m_from, const Bounded& m_to, Index row, bool converts = false) {
   const double top = m_to.value(row), from = m_from.value(row);

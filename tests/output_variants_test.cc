@@ -28,6 +28,22 @@ std::optional<Finding> found(ElementType dtype, const char* bug, std::uint64_t s
 
 }  // namespace
 
+TEST_CASE("output variants: a factor that should be 1 rounds in every tile, and lse shows it") {
+  // 256 tiles of four keys.
+  const Problem many_tiles{1, 1, 1, 8, 1024, 32, false};
+  const auto matches = [&](double tiles) {
+    Dump dump = stranger_dump(many_tiles, ElementType::f16, "large", 5, 8, 4, "");
+    Tensor& lse = const_cast<Tensor&>(*dump.find("lse"));
+    for (std::int64_t i = 0; i < lse.size(); ++i) {
+      lse.set(i, lse.at(i) * (1 - tiles * 0x1p-24));
+    }
+    return diff_against_reference(dump).match;
+  };
+  CHECK(matches(0));
+  CHECK(matches(0.9 * 256));
+  CHECK_FALSE(matches(2 * 256));
+}
+
 TEST_CASE("output variants: what rounds elsewhere is told from a fault", "[causes]") {
   for (const ElementType dtype : {ElementType::f16, ElementType::bf16}) {
     for (const char* const style :

@@ -6,6 +6,7 @@
 #include "debug/judge/block_judge.h"
 #include "reference/error.h"
 #include "reference/possible.h"
+#include "reference/stage_errors.h"
 
 namespace lanescope {
 namespace {
@@ -77,7 +78,8 @@ Judge::Judge(const Dump& dump, const Recurrence* softmax)
            .arithmetic = {.products = accumulation_of(info.products, info.arch),
                           .operands = operands,
                           .p_type = p_type,
-                          .any_softmax = info.dtype == ElementType::f32 && !shows_softmax},
+                          .any_softmax = info.dtype == ElementType::f32 && !shows_softmax,
+                          .any_maximum = !shows_softmax},
            .scores = info.scores,
            .maxima = info.maxima,
            .rescale = info.rescale,
@@ -112,6 +114,11 @@ RowTileVerdict Judge::judge(std::int64_t row_tile, const JudgeObserver& observer
     return reference::epilogue(all.o, all.l, all.m, output_factor, walk_.arithmetic, converts);
   };
   reference::Outputs want = finished(truth);
+  for (reference::Index row = 0; walk_.arithmetic.any_maximum && row < want.lse.value.rows();
+       ++row) {
+    want.lse.error(row) +=
+        reference::stage_errors::rescaled_by_one(dump_.info.kv_tiles(), want.lse.value(row));
+  }
   if (walk_.injected == reference::Injected::nothing) {
     const BlockPlace at = dump_.info.place(first);
     narrow(want, outputs_of.rows_left_open(want), inputs_, dump_.info.problem, walk_, at.batch,

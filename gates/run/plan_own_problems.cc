@@ -2,6 +2,15 @@
 #include "gates/run/planner.h"
 
 namespace lanescope {
+namespace {
+
+/// Rows and keys that fill no tile, of which the first row sees all keys of two tiles and some.
+std::string from_within_tiles(int rows, int keys, int offset) {
+  const int queries = rows + rows / 2 + 3;
+  return length_text(queries, queries + 2 * keys + offset);
+}
+
+}  // namespace
 
 void Planner::add_items(int resident_blocks) {
   // Two for each block, three for some; of many blocks, which take long to judge, two for some.
@@ -112,17 +121,16 @@ void Planner::add_other_modules(bool combines) {
   }
   for (const auto& [rows, keys] : other_tiles(given_, br_, bc_)) {
     Probe& probe = add_causal("tiles of " + tile_text(rows, keys),
-                              "h=2,hkv=1," + length_text(rows + rows / 2, 3 * keys + keys / 2));
+                              "h=2,hkv=1," + from_within_tiles(rows, keys, 20));
     probe.options.tile_shape = tile_text(rows, keys);
     if (combines) with_splits(2, probe);
   }
   if (!any_width() || !given_.dtype.empty() || !given_.tile_shape.empty()) return;
   for (const ModuleName& name : modules_of_pairs(given_, probes_)) {
     const std::string type(name_of(name.dtype)), tile = tile_text(name.br, name.bc);
-    Probe& probe = add_causal(
-        "inputs of " + type + ", a head dimension of " + std::to_string(name.head_dim) +
-            ", tiles of " + tile,
-        "b=2,h=4,hkv=2," + length_text(name.br + name.br / 2, 3 * name.bc + name.bc / 2));
+    Probe& probe = add_causal("inputs of " + type + ", a head dimension of " +
+                                  std::to_string(name.head_dim) + ", tiles of " + tile,
+                              "b=2,h=4,hkv=2," + from_within_tiles(name.br, name.bc, 37));
     set_d(probe, name.head_dim);
     probe.options.dtype = type;
     probe.options.tile_shape = tile;

@@ -14,6 +14,7 @@
 #include "reference/inputs.h"
 #include "reference/quantise.h"
 #include "reference/stages.h"
+#include "tests/support/diagnosed.h"
 #include "tests/support/files.h"
 #include "tests/support/kernels.h"
 
@@ -119,6 +120,22 @@ TEST_CASE("e4m3: a kernel loads all codes exactly, on cuda") {
     load_all_codes("wmma_registers", 32, "cuda");
     load_all_codes("wgmma", 128, "cuda");
   });
+}
+
+TEST_CASE("e4m3: small numbers that are loaded as others lost no precision") {
+  RunOptions options;
+  options.kernel = "wmma_registers";
+  options.gate = "qk_only";
+  options.backend = "sim";
+  options.dtype = "e4m3";
+  options.shape = "b=1,h=1,s=32,d=64";
+  const PreparedRun run = prepare(options);
+  Dump dump = launch(*run.module, run.module_name, run.request);
+  const reference::Array q = testing::held(dump, SiteId::q_smem, 0, 0, 32);
+  testing::change(dump, SiteId::q_smem, 0, 0, [&](int row, int col) {
+    return std::abs(q(row, col)) < 2 ? q(row, col) + 0x1p-6 : q(row, col);
+  });
+  CHECK(testing::named(testing::diagnosis_of(dump)) == "load q_smem unexplained?");
 }
 
 TEST_CASE("e4m3: sim's products are within the bounds, which know how large the sums become") {

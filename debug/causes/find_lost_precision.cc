@@ -48,6 +48,8 @@ bool is_sum_wrong(const Scene& scene) {
 }  // namespace
 
 void find_lost_precision(const Scene& scene, Findings& findings) {
+  // Every other type holds the numbers of e4m3: who loads them rounds nothing.
+  if (scene.site() <= SiteId::v_smem && scene.info().dtype == ElementType::e4m3) return;
   double largest = 0, largest_want = 0, smallest_want = reference::infinity;
   int near = 0, above = 0;
   for (Index i = 0; i < scene.want().size(); ++i) {

@@ -88,6 +88,18 @@ TEST_CASE("locate: panels of an operand that are read at another distance") {
   CHECK(named(diagnosis) == "qk s wrong_stride");
 }
 
+TEST_CASE("locate: zeros beyond the end beside masked scores are those of keys that are none") {
+  const auto cause_of = [](int unmasked) {
+    Dump dump = synthetic_dump({.problem = {1, 1, 1, 32, 20, 32, false}});
+    const reference::Array s = held(dump, SiteId::s, 0, 0, 32);
+    change(dump, SiteId::s, 0, 0,
+           [&](int r, int c) { return c >= 20 && c < 20 + unmasked ? 0 : s(r, c); });
+    return diagnosis_of(dump).cause;
+  };
+  CHECK(cause_of(12) == Cause::tail_mask_missing);
+  CHECK(cause_of(5) == Cause::mask_wrong);
+}
+
 TEST_CASE("locate: scores of columns that count again in the place of others") {
   // More columns than keys: the product cannot be solved for what it was made of.
   const Problem wide{1, 1, 1, 32, 32, 128, false};

@@ -165,7 +165,9 @@ void find_mask(const Scene& scene, Findings& findings) {
   if (lost == 0 && leaked > 1 && same_value == leaked) {
     // Keys beyond the end that are zeros have scores of 0 as well: other masks tell.
     const bool may_be_product = is_product(scene, *example);
-    if (!may_be_product || value == 0) {
+    const bool masks_rightly = std::ranges::any_of(
+        scene.elements(), [](const Element& e) { return !e.wrong && e.want == -infinity; });
+    if (!may_be_product || (value == 0 && !masks_rightly)) {
       Finding finding{Cause::mask_value, static_cast<double>(leaked) / scene.wrong_count()};
       finding.evidence = {"all " + std::to_string(leaked) + " masked scores that are wrong hold " +
                           value_text(value)};

@@ -2,29 +2,20 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 #include <string>
+
+#include "debug/causes/memory_findings.h"
 
 namespace lanescope {
 namespace {
 
-/// "FILE:12" or "FILE:12-34", and what follows.
-struct Lines {
-  std::string file;
-  int first = 0, last = 0;
-};
-
-std::optional<Lines> lines_of(const std::string& text) {
-  const std::size_t colon = text.find(':', 1);
-  Lines lines;
-  if (colon == text.npos || std::sscanf(text.c_str() + colon, ":%d", &lines.first) != 1) return {};
-  lines.file = text.substr(0, colon);
-  if (std::sscanf(text.c_str() + colon, ":%*d-%d", &lines.last) != 1) lines.last = lines.first;
-  return lines;
-}
-
-bool is_in(const Lines& place, const Lines& around) {
-  return place.file == around.file && around.first <= place.first && place.first <= around.last;
+/// Whether `place`, "x.h:17:3 ...", is of the lines of `source`, "x.h:12" or "x.h:12-34 ...".
+bool is_in(const std::string& place, const std::string& source) {
+  const auto line = place_in_source(place), first = place_in_source(source);
+  if (!line || !first || line->first != first->first) return false;
+  int last = first->second;
+  std::sscanf(source.c_str() + first->first.size(), ":%*d-%d", &last);
+  return first->second <= line->second && line->second <= last;
 }
 
 }  // namespace
@@ -33,13 +24,9 @@ void take_warned_index(Location& location) {
   Diagnosis& diagnosis = *location.diagnosis;
   if (diagnosis.sure() || diagnosis.by_end || !diagnosis.memory.empty()) return;
   for (const std::string& warning : location.warnings) {
-    const std::optional<Lines> place = lines_of(warning);
-    if (!place || warning.find("[-Warray-bounds") == warning.npos) continue;
-    const bool makes_it = std::ranges::any_of(location.source, [&](const std::string& source) {
-      const std::optional<Lines> around = lines_of(source);
-      return around && is_in(*place, *around);
-    });
-    if (!makes_it) continue;
+    const bool makes_it = std::ranges::any_of(
+        location.source, [&](const std::string& s) { return is_in(warning, s); });
+    if (!makes_it || warning.find("[-Warray-bounds") == warning.npos) continue;
     diagnosis.cause = Cause::out_of_bounds;
     diagnosis.certain = false;
     diagnosis.evidence.insert(diagnosis.evidence.begin(),

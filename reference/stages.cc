@@ -33,47 +33,56 @@ Array magnitudes(const Array& q, const Array& k, const Arithmetic& arithmetic) {
   return std::ldexp(largest, -products.fraction_bits) <= finest ? true_terms : terms;
 }
 
-/// What a matrix unit that keeps few bits rounds away of `start` + a·b, added up group by group
-/// along a's columns. Of a group's terms and the sum before it, each loses less than 2^-F of the
-/// largest of them, then the sum 2^-S of itself (Accumulation). The sums are held within `error` of
-/// these and what was lost before; where terms cancel, that is far less than relative_error tells.
+/// What a matrix unit that keeps few bits rounds away of `start` + a·b, added up in groups of a's
+/// columns. Of a group's terms and the sum before it, each loses less than 2^-F of the largest of
+/// them, then the sum 2^-S of itself (Accumulation). The sums are held within `error` of these and
+/// what was lost before; where terms cancel, that is far less than relative_error tells. A kernel
+/// may take the groups in any order: the sum before one holds any of the others.
 Array lost_in_groups(const Accumulation& products, const Array& start, const Array& error,
                      const Array& a, const Array& a_size, const Array& b, const Array& b_size) {
   const Index rows = a.rows(), terms = a.cols(), group = static_cast<Index>(products.group);
-  const double term_unit = std::ldexp(1.0, -products.fraction_bits);
+  const Index groups = (terms + group - 1) / group;
+  const double each = static_cast<double>(std::min(group, terms) + 1);
+  const double term_unit = each * std::ldexp(1.0, -products.fraction_bits);
   const double sum_unit = std::ldexp(1.0, -products.sum_bits);
-  Array lost = Array::Zero(rows, b.cols());
-  Array a_top = Array::Zero(rows, (terms + group - 1) / group);
+  // What all groups lose makes the sums, of which each loses its share, that much larger.
+  const double again = 1 / (1 - static_cast<double>(groups) * (term_unit + sum_unit));
+  Array a_top = Array::Zero(rows, groups);
   for (Index k = 0; k < terms; ++k) {
     for (Index row = 0; row < rows; ++row) {
       double& top = a_top(row, k / group);
       top = std::fmax(top, a_size(row, k));
     }
   }
-  std::vector<double> sum(static_cast<std::size_t>(rows)), before;
+  Array lost(rows, b.cols()), sums(rows, groups);
+  std::vector<double> b_top(static_cast<std::size_t>(groups));
   for (Index col = 0; col < b.cols(); ++col) {
-    for (Index row = 0; row < rows; ++row) sum[static_cast<std::size_t>(row)] = start(row, col);
-    for (Index first = 0; first < terms; first += group) {
-      const Index end = std::min(first + group, terms);
-      before = sum;
-      double b_top = 0;
-      for (Index k = first; k < end; ++k) {
-        const double factor = b(k, col);
-        b_top = std::fmax(b_top, b_size(k, col));
-        const double* column = a.data() + k * rows;
-        for (Index row = 0; row < rows; ++row) {
-          sum[static_cast<std::size_t>(row)] += column[row] * factor;
-        }
+    sums = Array::Zero(rows, groups);
+    std::fill(b_top.begin(), b_top.end(), 0);
+    for (Index k = 0; k < terms; ++k) {
+      const double factor = b(k, col);
+      double& top = b_top[static_cast<std::size_t>(k / group)];
+      top = std::fmax(top, b_size(k, col));
+      const double* column = a.data() + k * rows;
+      double* sum = sums.data() + k / group * rows;
+      for (Index row = 0; row < rows; ++row) sum[row] += column[row] * factor;
+    }
+    for (Index row = 0; row < rows; ++row) {
+      double above = start(row, col), below = above;  // the sums of some groups lie between these
+      for (Index i = 0; i < groups; ++i) {
+        above += std::fmax(sums(row, i), 0);
+        below += std::fmin(sums(row, i), 0);
       }
-      for (Index row = 0; row < rows; ++row) {
-        const auto i = static_cast<std::size_t>(row);
-        double& all = lost(row, col);
-        const double off = error(row, col);
-        const double top =
-            std::fmax(std::abs(before[i]) + off + all, a_top(row, first / group) * b_top);
-        all += static_cast<double>(end - first + 1) * term_unit * top;
-        all += sum_unit * (std::abs(sum[i]) + off + all);
+      const double off = error(row, col);
+      double all = 0;
+      for (Index i = 0; i < groups; ++i) {
+        const double rise = std::fmax(sums(row, i), 0), fall = std::fmin(sums(row, i), 0);
+        const double before = std::fmax(above - rise, fall - below);
+        const double behind = std::fmax(above + fall, -(below + rise));
+        const double largest = a_top(row, i) * b_top[static_cast<std::size_t>(i)];
+        all += term_unit * std::fmax(before + off, largest) + sum_unit * (behind + off);
       }
+      lost(row, col) = all * again;
     }
   }
   return lost;

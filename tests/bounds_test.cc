@@ -96,6 +96,18 @@ TEST_CASE("bounds: what each operation of a stage rounds away is in them, and no
   const double lost = qk(ones, ones, {1}, {}, e4m3).error(0) * 0x1p13;
   CHECK(lost >= 33 + 32);
   CHECK(lost <= 33 + 33);
+  // Two groups in 13 bits, in any order: where the large one goes first, each number of the small
+  // one loses its share of that.
+  Array large_first = Array::Constant(1, 64, 0x1p-6);
+  for (Index key = 0; key < 32; ++key) large_first(0, key) = 128;
+  const Array rising = large_first.map([](double x) { return x == 128 ? 0x1p-6 : 128; });
+  const Array one_value = Array::Ones(64, 1);
+  const double fallen =
+      pv(Bounded::exact(large_first), zero, one_value, zero, e4m3).error(0) * 0x1p13;
+  CHECK(fallen >= 32 * 32 * 128);
+  CHECK(fallen <= 4 * 33 * 32 * 128);
+  CHECK(pv(Bounded::exact(rising), zero, one_value, zero, e4m3).error(0) * 0x1p13 ==
+        Approx(fallen));
   // O: a division, a multiplication, the rounding to f16.
   const Outputs out = epilogue(Bounded::exact(Array::Constant(1, 1, 100)), one, zero, {}, f16);
   CHECK(out.o_final.error(0) >= 100 * (0x1p-11 + 2 * 0x1p-24));

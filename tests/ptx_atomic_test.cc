@@ -163,4 +163,13 @@ TEST_CASE("ptx atomic: blocks that take items as they come take them by turns", 
   CHECK(left_by(body, blocks, items) == Words{0, 1, 2, 0, 1, 2, 0});
 }
 
+TEST_CASE("ptx atomic: blocks that count themselves once do not come in their order", "[ptx]") {
+  const std::string body =
+      ".reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+      "ld.param.u64 %rd0, [p0]; ld.param.u64 %rd1, [p1]; mov.u32 %r0, %ctaid.x;\n"
+      "atom.global.inc.u32 %r2, [%rd1], 9; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd2, %rd0, %rd2;\n"
+      "st.global.u32 [%rd2], %r2; ret;";
+  CHECK(left_by(body, 5, 5) == Words{0, 2, 4, 1, 3});
+}
+
 }  // namespace lanescope::ptx_hopper::atomic_test

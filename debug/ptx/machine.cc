@@ -100,15 +100,47 @@ std::int64_t cluster_count(const Grid& grid) {
   return grid.block_count() / grid.blocks_of_cluster();
 }
 
-/// Runs clusters from `first` on by turns until none goes on, as many as the grid has of them:
-/// those of a cooperative grid may wait for each other.
+/// Whether a block draws again and again, as one does that takes items until none is left.
+bool draws_again(const Program& program) {
+  for (std::uint32_t at = 0; at < program.origins.size(); ++at) {
+    const std::string_view opcode = program.origins[at].opcode;
+    if (opcode.starts_with("atom.") && opcode.find(".shared") == opcode.npos &&
+        leads_to(program, at, at)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Which clusters run by turns.
+struct Turns {
+  std::int64_t at_once = 1;  ///< from one that is a multiple of it on
+  bool mixed = false;        ///< the two halves of them alternate
+};
+
+/// Those of a cooperative grid may wait for each other. Of blocks that take items as they come, one
+/// alone would take them all, and of many none would take a second. Of blocks that count
+/// themselves, so that the last one merges what all have stored, each must count those of its own
+/// work alone, which shows where others than its neighbours come between them.
+Turns turns_of(const Grid& grid, const Program& program) {
+  constexpr std::int64_t takers = 3, counted = 64;
+  const std::int64_t all = cluster_count(grid);
+  if (grid.is_cooperative()) return {all};
+  if (!program.draws) return {};
+  if (draws_again(program)) return {std::min(takers, all)};
+  return {std::min(counted, all), true};
+}
+
+/// Runs clusters from `first` on by turns until none goes on, as many as the grid has of them.
 void run_by_turns(const Grid& grid, const std::vector<std::shared_ptr<Cluster>>& all,
-                  std::int64_t first) {
+                  std::int64_t first, bool mixed) {
   std::vector<Cluster*> clusters;
-  for (std::int64_t i = 0; i < std::ssize(all) && first + i < cluster_count(grid); ++i) {
-    if (!grid.is_cooperative() && !is_run(grid, first + i)) continue;
-    clusters.push_back(all[static_cast<std::size_t>(i)].get());
-    clusters.back()->begin(first + i);
+  const std::int64_t count = std::min<std::int64_t>(std::ssize(all), cluster_count(grid) - first);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t next = !mixed ? i : i / 2 + (i % 2 == 0 ? 0 : (count + 1) / 2);
+    if (!grid.is_cooperative() && !is_run(grid, first + next)) continue;
+    clusters.push_back(all[static_cast<std::size_t>(next)].get());
+    clusters.back()->begin(first + next);
   }
   bool goes_on = true;
   while (goes_on) {
@@ -116,15 +148,6 @@ void run_by_turns(const Grid& grid, const std::vector<std::shared_ptr<Cluster>>&
     for (Cluster* cluster : clusters) goes_on = cluster->go_on() || goes_on;
   }
   for (Cluster* cluster : clusters) cluster->end();
-}
-
-/// How many clusters run by turns: of blocks that take items as they come, one alone would take
-/// them all.
-std::int64_t clusters_at_once(const Grid& grid, const Program& program) {
-  constexpr std::int64_t some = 3;
-  const std::int64_t all = cluster_count(grid);
-  if (grid.is_cooperative()) return all;
-  return program.draws ? std::min(some, all) : 1;
 }
 
 }  // namespace
@@ -138,7 +161,8 @@ std::int64_t launch(const Grid& grid, const Program& program) {
   std::mutex mutex;
   std::vector<std::shared_ptr<Cluster>> runners;
   const std::int64_t clusters = cluster_count(grid);
-  const std::int64_t at_once = clusters_at_once(grid, program);
+  const Turns turns = turns_of(grid, program);
+  const std::int64_t at_once = turns.at_once;
   const auto [x, y, z] = first_cluster(grid);
   const std::int64_t along_y = grid.blocks[1] / grid.cluster[1];
   const std::int64_t along_x = grid.blocks[0] / grid.cluster[0];
@@ -154,7 +178,8 @@ std::int64_t launch(const Grid& grid, const Program& program) {
         }
         const std::lock_guard lock(mutex);
         runners.insert(runners.end(), own.begin(), own.end());
-        return [=, &grid](std::int64_t turn) { run_by_turns(grid, own, turn * at_once); };
+        return
+            [=, &grid](std::int64_t turn) { run_by_turns(grid, own, turn * at_once, turns.mixed); };
       });
   std::vector<Block*> blocks;
   for (const auto& runner : runners) {

@@ -479,6 +479,30 @@ TEST_CASE("locate: lanes that have written all of an item are on their way to th
   CHECK((before->site == SiteId::o && before->tile == 2));
 }
 
+TEST_CASE("locate: a deadlock is where those stand who wait, even if others came further") {
+  Dump dump = synthetic_dump({.problem = three_tiles});
+  for (const DumpSite& entry : dump.info.sites) {
+    if (is_output(entry.site.id)) {
+      Tensor& output = tensor_of(dump, entry.site.id);
+      for (std::int64_t i = 0; i < output.size(); ++i) poison(output, i);
+      continue;
+    }
+    const SiteSlots slots(dump, entry);
+    for (std::int64_t tile = 0; tile < (entry.site.per_tile ? 3 : 1); ++tile) {
+      for (std::int64_t slot = 0; slot < slots.count(); ++slot) {
+        if (slots.holder(slot).warp != 0) continue;
+        poison(tensor_of(dump, entry.site.id), slots.first(0, tile) + slot);
+      }
+    }
+  }
+  dump.info.incomplete =
+      "block 0: deadlock: what lanes wait for never comes\n"
+      "  warp 0 lanes 0-31 wait in barrier_sync at k.h:1 for barrier 1: 64 of 96 threads have come";
+  const auto place = place_behind_last_site(dump, last_sites(dump));
+  REQUIRE(place);
+  CHECK((place->stage == Stage::load && place->warp == 0));
+}
+
 TEST_CASE("locate: who waits for mbarriers alone waits for tiles") {
   Dump dump = synthetic_dump({.problem = three_tiles});
   for (const DumpSite& entry : dump.info.sites) {

@@ -1,8 +1,12 @@
 #include "debug/judge/last_sites.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -162,6 +166,30 @@ bool may_hold(const Dump& dump, const Site& site, std::int64_t warp) {
   return false;
 }
 
+/// Of the block that a deadlock names, the warps that wait at barriers of threads, as far as the
+/// text lists them: "block 0: deadlock: ...\n  warp 3 lanes 0-31 wait in barrier_sync at ...".
+struct Waiting {
+  std::int64_t block = -1;
+  std::set<std::int64_t> warps;
+};
+
+Waiting waiting_at_barriers(const std::string& fault) {
+  Waiting waiting;
+  std::istringstream lines(fault);
+  for (std::string line; std::getline(lines, line);) {
+    const auto number_behind = [&](std::string_view words) -> std::int64_t {
+      return line.starts_with(words) ? std::atoll(line.c_str() + words.size()) : -1;
+    };
+    const std::int64_t warp = number_behind("  warp ");
+    if (waiting.block < 0 && line.find(": deadlock") != line.npos) {
+      waiting.block = number_behind("block ");
+    } else if (warp >= 0 && line.find(" wait in bar") != line.npos) {
+      waiting.warps.insert(warp);
+    }
+  }
+  return waiting;
+}
+
 std::string numbered_text(const char* what, std::int64_t first, std::int64_t last) {
   if (first == last) return std::string(what) + " " + std::to_string(first);
   return std::string(what) + "s " + std::to_string(first) + ".." + std::to_string(last);
@@ -261,17 +289,27 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
   }
   std::optional<Divergence> place;
   std::optional<Order> earliest;
-  for (const LastSite& last : sites) {
-    const bool named = last.block == stop.block && last.lane == stop.lane;
-    if (stop.block >= 0 ? !named : !last.site) continue;
+  const auto come_behind = [&](const LastSite& last) {
     const DumpSite* reached = last.site ? dump.find_site(name_of(*last.site)) : nullptr;
     const auto next = std::find_if(order.begin(), order.end(), [&](const auto& entry) {
       const bool is_later = !reached || entry.first > order_of(reached->site, last.tile);
       return is_later && may_hold(dump, entry.second, last.warp);
     });
-    if (next == order.end() || (earliest && *earliest <= next->first)) continue;
+    if (next == order.end() || (earliest && *earliest <= next->first)) return;
     earliest = next->first;
     place = place_at(next->first, next->second, last.block, last.warp);
+  };
+  // Who waits has come no further, even where it wrote nothing yet.
+  const Waiting waiting = waiting_at_barriers(dump.info.incomplete);
+  for (const LastSite& last : sites) {
+    const bool waits = last.block == waiting.block && waiting.warps.contains(last.warp);
+    if (stop.block < 0 && waits) come_behind(last);
+  }
+  const bool is_found = place.has_value();
+  for (const LastSite& last : sites) {
+    if (is_found) break;
+    const bool named = last.block == stop.block && last.lane == stop.lane;
+    if (stop.block >= 0 ? named : last.site.has_value()) come_behind(last);
   }
   // Where all that warps hold was written, they are on their way to the next item.
   for (const LastSite& last : sites) {

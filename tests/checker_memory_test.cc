@@ -134,6 +134,33 @@ TEST_CASE("checker: a misaligned address") {
   CHECK(chunk->fault.find("a misaligned access of 16 bytes") != std::string::npos);
 }
 
+TEST_CASE("checker: an index beyond an array of a lane's own") {
+  struct Registers {
+    float x[4] = {};
+  };
+  struct Table {
+    float rows[2][4] = {};
+  };
+  int line = 0;
+  const auto kernel = [&](int index) {
+    Registers registers;
+    Table table;
+    asm volatile("" : "+r"(index), "+m"(registers), "+m"(table));
+    if (device::thread() != 5) return;
+    line = __LINE__ + 1;
+    use(registers.x[index]);
+    use(table.rows[1][index]);
+  };
+  CHECK(kinds_of([&] { kernel(3); }).empty());
+  for (const int index : {4, 7, -1}) {
+    const auto result = check([&] { kernel(index); });
+    REQUIRE(result->kinds() == Kinds{Kind::beyond_array, Kind::beyond_array});
+    const simt::Finding& f = result->findings()[0];
+    CHECK((f.offset == index && f.bytes == 4 && f.access.thread == 5));
+    CHECK(result->line(f.access) == line);
+  }
+}
+
 TEST_CASE("checker: elements of an output are written once") {
   const Global<std::uint16_t> out(128);
   const auto regions = [&](Use use) { return std::vector{out.region("out", use)}; };

@@ -21,6 +21,8 @@ const char* name_of(Kind kind) {
       return "uninitialised register";
     case Kind::out_of_bounds:
       return "out of bounds";
+    case Kind::beyond_array:
+      return "beyond an array";
     case Kind::misaligned:
       return "misaligned";
     case Kind::write_to_input:
@@ -108,6 +110,9 @@ const char* explanation_of(const simt::Finding& f) {
       return "a value that was never assigned is used";
     case Kind::out_of_bounds:
       return "the address lies outside of every buffer";
+    case Kind::beyond_array:
+      return "the index is not one of the array, of registers or in memory: on a GPU it is any "
+             "other's element, or none";
     case Kind::misaligned:
       return "the address is no multiple of the access's size";
     case Kind::write_to_input:

@@ -115,6 +115,10 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
     item.element =
         "register " + std::to_string(f.offset / 4) + " of " + lanescope::name_of(*item.site);
   }
+  if (f.kind == Kind::beyond_array) {
+    item.element =
+        "element " + std::to_string(f.offset) + " of an array of " + std::to_string(f.bytes);
+  }
   const bool shared = f.region == simt::shared_region;
   if (!shared && f.region < 0) return;
   const simt::Region* region =

@@ -22,7 +22,7 @@ Cause order_of(Kind kind) {
 /// How far before `wrong` the finding's site is; a stray access may have met anything.
 int distance_to(SiteId wrong, const CheckReport::Item& item) {
   if (item.site) return static_cast<int>(wrong) - static_cast<int>(*item.site);
-  return item.finding.kind == Kind::out_of_bounds ? 0 : site_id_count;
+  return cause_of(item.finding.kind) == Cause::out_of_bounds ? 0 : site_id_count;
 }
 
 /// What may be why values are wrong comes first, then what is nearest before them. What follows
@@ -148,6 +148,7 @@ Cause cause_of(Kind kind) {
     case Kind::absent_lane:
       return Cause::uninitialised_register;
     case Kind::out_of_bounds:
+    case Kind::beyond_array:
       return Cause::out_of_bounds;
     case Kind::misaligned:
       return Cause::misaligned;

@@ -96,6 +96,12 @@ void BlockChecker::note_misaligned(Access access, const void* address, const voi
       shared ? shared_region : nowhere, static_cast<std::int64_t>(offset), 1);
 }
 
+void BlockChecker::note_beyond_array(std::int64_t index, std::int64_t length, const void* pc,
+                                     int thread) {
+  add(Kind::beyond_array, {false, grid_.place_of(pc), block_, thread}, {}, nowhere, index,
+      static_cast<int>(length));
+}
+
 bool BlockChecker::access(Access access, const void* address, std::size_t bytes,
                           std::size_t alignment, const void* pc, int thread) {
   const bool is_misaligned = number(address) % alignment != 0;

@@ -131,6 +131,8 @@ class BlockChecker {
   Party writer_of(std::size_t offset) const { return party_of(cells_.at(offset).write, true); }
   /// An access whose address is no multiple of its size.
   void note_misaligned(Access access, const void* address, const void* pc, int thread);
+  /// Enters that the lane uses element `index` of an array of `length`.
+  void note_beyond_array(std::int64_t index, std::int64_t length, const void* pc, int thread);
   /// Notes what was found of an access that is checked elsewhere.
   void add(Kind kind, const Party& access, const Party& earlier, int region, std::int64_t offset,
            std::size_t bytes);

@@ -19,6 +19,7 @@ enum class Kind : std::uint8_t {
   uninitialised_read,      ///< bytes that were never written
   uninitialised_register,  ///< what a shuffle or matrix product takes was never assigned
   out_of_bounds,
+  beyond_array,  ///< an index of an array, of registers or in memory, whose length is known
   misaligned,
   write_to_input,
   written_twice,  ///< an element of an output

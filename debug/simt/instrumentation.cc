@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "debug/simt/block.h"
@@ -75,6 +76,27 @@ void __ubsan_handle_type_mismatch_v1(const TypeMismatch* what, void* p) {
   if (!checker || what->use > 1) return;
   checker->note_misaligned(what->use == 1 ? writes : reads, p, LANESCOPE_PC,
                            runner->thread_index());
+}
+
+/// Of an array and the index that goes beyond it.
+struct OfType {
+  std::uint16_t kind, info;  ///< of integers: 2 log2(bits), + 1 if signed
+  char name[1];              ///< as long as it is: "'float [8]'"
+};
+struct BeyondArray {
+  const char* file;
+  std::uint32_t line, column;
+  const OfType *array, *index;
+};
+void __ubsan_handle_out_of_bounds(const BeyondArray* what, std::uintptr_t index) {
+  BlockRunner* runner = BlockRunner::current();
+  BlockChecker* checker = runner ? runner->checker() : nullptr;
+  if (!checker) return;
+  const int unused = 64 - (1 << (what->index->info >> 1));
+  const auto value = static_cast<std::int64_t>(index << unused) >> unused;
+  const char* const length = std::strchr(what->array->name, '[');
+  checker->note_beyond_array(value, length ? std::atoll(length + 1) : 0, LANESCOPE_PC,
+                             runner->thread_index());
 }
 
 void __tsan_init() {}

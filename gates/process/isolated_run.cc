@@ -111,18 +111,23 @@ void run_and_tell(const Module& module, const IsolatedRun& wish, RunRecord& reco
   send(socket, "", 1, MSG_NOSIGNAL);
 }
 
-/// Whether it says a word or ends in time; in time: a block ends now and then. What others took of
-/// the cores is not its time. `loads`: before it runs the kernel, its driver compiles it, which is
-/// not the kernel's time either.
-bool wait_for(Child& child, const RunRecord& record, double timeout, PrintedText* printed = nullptr,
-              bool loads = false) {
+/// How waiting for a process ended.
+enum class Waited : std::uint8_t { ended, hangs, too_slow };
+
+/// Until it says a word or ends; it hangs where no block ends in time. What others took of the
+/// cores is not its time. `in_all`: seconds for all blocks, 0: any. `loads`: before it runs the
+/// kernel, its driver compiles it, which is not the kernel's time either.
+Waited wait_for(Child& child, const RunRecord& record, double timeout,
+                PrintedText* printed = nullptr, double in_all = 0, bool loads = false) {
   constexpr double seconds_to_load = 120;
   Clock::time_point begin = Clock::now();
+  const Clock::time_point first = begin;
   Starvation starvation(child.id());
+  const Starvation from_first = starvation;
   for (std::int64_t ended = 0;;) {
     const Child::Heard heard = child.listen(std::min(printed ? 0.25 : 1.0, timeout));
     if (printed) printed->pass_on();
-    if (heard != Child::Heard::nothing) return true;
+    if (heard != Child::Heard::nothing) return Waited::ended;
     const bool goes_on = record.words.blocks_ended != ended || (loads && record.loaded);
     if (goes_on) {
       begin = Clock::now();
@@ -132,7 +137,9 @@ bool wait_for(Child& child, const RunRecord& record, double timeout, PrintedText
     loads = loads && !record.loaded;
     const double limit = loads ? std::max(timeout, seconds_to_load) : timeout;
     const double taken = seconds_since(begin);
-    if (taken >= limit && taken - starvation.seconds() >= limit) return false;
+    if (taken >= limit && taken - starvation.seconds() >= limit) return Waited::hangs;
+    const double all = seconds_since(first);
+    if (in_all > 0 && all - from_first.seconds() >= in_all) return Waited::too_slow;
   }
 }
 
@@ -189,10 +196,13 @@ RunEnd run_on_sim(const Module& module, const IsolatedRun& wish, RunRecord& reco
   PrintedText printed;
   Child child([&](int socket) { run_and_tell(module, wish, record, findings, socket, printed); });
   RunEnd end;
-  if (!wait_for(child, record, wish.timeout_seconds, &printed)) {
+  const Waited waited =
+      wait_for(child, record, wish.timeout_seconds, &printed, wish.seconds_in_all);
+  if (waited != Waited::ended) {
     ask_where(child.id(), module, record.words);
     child.end();
     end = fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
+    end.too_slow = waited == Waited::too_slow;
   } else if (!record.ended) {
     const int status = child.end();
     printed.pass_on();
@@ -247,7 +257,7 @@ RunEnd run_on_cuda(const Module& module, const IsolatedRun& wish, RunRecord& rec
   CudaProcess& process = CudaProcess::instance();
   Child& child = process.start({library, ptx}, wish.run, wish.memory, wish.printed,
                                wish.markers ? &marked : nullptr);
-  if (!wait_for(child, record, wish.timeout_seconds, nullptr, true)) {
+  if (wait_for(child, record, wish.timeout_seconds, nullptr, 0, true) != Waited::ended) {
     process.end();
     return fail(end_of(record), hang_of(module, record.words, wish.timeout_seconds));
   }

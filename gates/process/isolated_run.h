@@ -39,7 +39,8 @@ struct IsolatedRun {
   const ptx::Lookout* lookout = nullptr;  ///< numbers that the SIMT machine looks for in it
   /// Of each launch of PTX on the SIMT machine the last blocks alone, as many as in these.
   const ptx::LaunchedGrids* ends_of = nullptr;
-  std::int64_t items = 0;  ///< RunSettings::items
+  std::int64_t items = 0;     ///< RunSettings::items
+  double seconds_in_all = 0;  ///< on sim, however many blocks end; 0: as long as it takes
 };
 
 /// How it ended.
@@ -50,6 +51,7 @@ struct RunEnd {
   std::string device, arch;       ///< where it ran
   MarkedResources marked{};       ///< of a marked kernel on a GPU
   ptx::LaunchedGrids launched{};  ///< on the SIMT machine, where it runs PTX
+  bool too_slow = false;          ///< it took longer than seconds_in_all, though blocks ended
 };
 
 /// Runs a module's kernel in a process of its own: whatever it does, this one goes on, and what the

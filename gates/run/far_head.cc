@@ -144,9 +144,11 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     poison(buffers.last(3, q_bytes), q_bytes);
     poison(buffers.last(4, one.queries() * 4), one.queries() * 4);
     buffers.poison_partials(head.block);
-    // A block of a few rows is soon done, where it does not go through all items.
+    // A block of a few rows is soon done, where it does not go through all items. The last blocks
+    // of a pass over all keys have those of all heads.
     constexpr double seconds = 4;
     IsolatedRun isolated{far, buffers.memory(), std::min(run.request.timeout_seconds, seconds)};
+    isolated.seconds_in_all = 2 * seconds;
     isolated.ends_of = ends_of;
     if (turns == Turns::item_per_block) isolated.items = blocks;
     const SharedFile seen("lookout");
@@ -162,6 +164,7 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     const RunEnd end = run_isolated(module, isolated);
     if (lines) *lines = read_seen_numbers(seen.path()).row_lines;
     head.launched = end.launched;
+    if (end.too_slow) return std::nullopt;
     // What does not know that it should run one block runs them all.
     head.too_long = end.stop.kind == Stop::Kind::hang && *module.source_hash == 0;
     if (head.too_long) return head;

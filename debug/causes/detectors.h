@@ -49,6 +49,8 @@ void find_scale(const Scene& scene, Findings& findings);
 void find_permutation(const Scene& scene, Findings& findings);
 /// The same, by offsets that all of a row have whose columns are alike in fragments.
 void find_offsets(const Scene& scene, Findings& findings);
+/// The same, where a row, a column or both differ in one bit; where nothing else is certain.
+void find_exchange(const Scene& scene, Findings& findings);
 /// Values of the inputs, of other sites and of earlier tiles.
 void find_source(const Scene& scene, Findings& findings);
 /// Outputs that are those of attention with a bug that kernels are known to have. Of a kernel that

@@ -56,11 +56,13 @@ bool only_zeros(const Scene& scene) {
 Findings all_findings(const Scene& scene) {
   Findings findings;
   for (const auto detector :
-       {find_unwritten,  find_disagreement, find_non_finite,  find_mask,           find_formula,
-        find_epilogue,   find_limit,        find_type,        find_stride,         find_combine,
-        find_extra_tile, find_other_row,    find_reduction,   find_wide_reduction, find_permutation,
-        find_offsets,    find_product,      find_input_scale, find_scale,          find_source,
-        find_known_flaw, find_empty_rows,   find_overflow,    find_lost_precision}) {
+       {find_unwritten,     find_disagreement,   find_non_finite,  find_mask,
+        find_formula,       find_epilogue,       find_limit,       find_type,
+        find_stride,        find_combine,        find_extra_tile,  find_other_row,
+        find_reduction,     find_wide_reduction, find_permutation, find_offsets,
+        find_exchange,      find_product,        find_input_scale, find_scale,
+        find_source,        find_known_flaw,     find_empty_rows,  find_overflow,
+        find_lost_precision}) {
     detector(scene, findings);
   }
   for (Finding& finding : findings) {

@@ -73,8 +73,11 @@ void Planner::add_masks() {
   for (const int more : {8, 16, 0}) square(ragged, 2 * side_ + more);
   decoding(ragged, 2 * br_, 4 * bc_ + 5);
   ragged.checked = ragged.broad = true;
-  decoding(add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 32)),
-           br_ / 2, side_ + 32);
+  // Of sixteen rows and keys whose first row sees all keys but one.
+  Probe& fewer =
+      add_causal("causal, fewer queries than keys", length_text(br_ / 2 + 8, side_ + 38));
+  fewer.other_shapes.push_back(shape_text(length_text(br_ / 2 + 8, side_ + 32)));
+  decoding(fewer, br_ / 2, side_ + 32);
   // The last key that the block's last row sees is the first of a tile. There it weighs most.
   add_causal("causal, a diagonal that ends with the first key of a tile",
              length_text(br_, ((br_ + bc_ - 1) / bc_ + 1) * bc_ + 1))
@@ -147,9 +150,14 @@ void Planner::add_scores() {
 }
 
 void Planner::add_many_tiles() {
-  // A number of tiles that none divides: who gives out so many to each of several leaves some.
-  square(of_keys("more tiles than rings of buffers hold", rows_, 11), rounded_up(11 * bc_, br_))
-      .checked = true;
+  // A number of tiles that none divides: who gives out so many to each of several leaves some. The
+  // last one lacks a key.
+  Probe& many = add("more tiles than rings of buffers hold", length_text(rows_, 11 * bc_ - 1));
+  for (const int rows : {rows_, br_}) {
+    many.other_shapes.push_back(shape_text(length_text(rows, 11 * bc_)));
+  }
+  one_query(many, 11 * bc_);
+  square(many, rounded_up(11 * bc_, br_)).checked = true;
   // What is used once more where sums overflow may be gone by then.
   Probe& late =
       square(of_keys("large scores, more tiles than rings of buffers hold", rounded_up(64, br_), 6),

@@ -57,6 +57,8 @@ TEST_CASE("number stages: what a store to shared memory holds", "[ptx]") {
   CHECK(stage_of("cp.async.cg.shared.global [%r1], [%rd1], 16;") == load);
   // The item that one thread draws for all.
   CHECK(stage_of("atom.global.add.u32 %r4, [%rd1], 1; st.shared.u32 [%r1], %r4;") == load);
+  CHECK(stage_of("atom.global.add.u32 %r4, [%rd1], 1; mov.u32 %r2, %nctaid.x;"
+                 "add.u32 %r4, %r4, %r2; st.shared.u32 [%r1], %r4;") == load);
   CHECK(stage_of("atom.shared.add.u32 %r4, [%r1], 1; st.shared.u32 [%r1], %r4;") == 0);
   CHECK(stage_of("ex2.approx.f32 %f2, %f1; mul.f32 %f3, %f2, %f2; cvt.rn.f16.f32 %h1, %f3;"
                  "st.shared.b16 [%r1], %h1;") == softmax);

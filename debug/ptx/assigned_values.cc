@@ -18,7 +18,7 @@ bool passes_on(std::string_view base) {
 
 std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> open) {
   std::set<int> asked(open.begin(), open.end());
-  bool loaded = false;
+  bool loaded = false, drawn = false, added = false;
   while (!open.empty()) {
     const auto at = assignments.find(open.back());
     open.pop_back();
@@ -34,11 +34,13 @@ std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> ope
       }
       // A number that one thread draws for all: the item whose tiles are loaded.
       if (base == "atom") {
-        loaded = loaded || statement->opcode.find(".shared") == statement->opcode.npos;
+        drawn = drawn || statement->opcode.find(".shared") == statement->opcode.npos;
         continue;
       }
       if (makes_exponent(*statement)) continue;  // its sign and size are no number's
-      if (!passes_on(base)) return 0;
+      const bool counts = base == "add" && !is_real(statement->opcode);  // from the last block on
+      if (!passes_on(base) && !counts) return 0;
+      added = added || counts;
       std::vector<int> sources;
       for (std::size_t i = 1; i < statement->operands.size(); ++i) {
         // The last operand of a selection is the predicate.
@@ -50,7 +52,7 @@ std::uint8_t stage_of_value(const Assignments& assignments, std::vector<int> ope
       }
     }
   }
-  return loaded ? bit_of(Stage::load) : 0;
+  return bit_if(drawn || (loaded && !added), Stage::load);
 }
 
 bool is_of_other_block(const Assignments& assignments, const Statement& statement) {

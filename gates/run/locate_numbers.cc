@@ -30,6 +30,12 @@ bool moves_numbers(Cause cause) {
          cause == Cause::transposed || cause == Cause::misplaced || takes_other_rows(cause);
 }
 
+/// Causes by which a scale of an input is not the one: numbers are seen without them.
+bool is_of_input_scale(Cause cause) {
+  return cause == Cause::scale_missing || cause == Cause::scale_repeated ||
+         cause == Cause::scale_of_other_head;
+}
+
 /// Causes by which keys are left out that a row sees.
 bool loses_keys(Cause cause) {
   return cause == Cause::tile_skipped || cause == Cause::contribution_missing;
@@ -38,6 +44,7 @@ bool loses_keys(Cause cause) {
 /// Whether what was seen does not go together with a flaw in `stage`.
 bool refutes(const Sightings& seen, Cause cause, Stage stage) {
   if (loses_keys(cause)) return seen.made_scores();
+  if (is_of_input_scale(cause)) return false;
   return !moves_numbers(cause) && (seen.lacks_rows() || !seen.allows(stage));
 }
 
@@ -63,7 +70,7 @@ void settle_stage(const Sightings& seen, Diagnosis& diagnosis) {
   } else if (loses_keys(diagnosis.cause) && seen.combines && seen.made_scores()) {
     stage = Stage::combine;  // blocks of their own had all keys
   } else if (moves_numbers(diagnosis.cause) || !seen.stage() || of_pass ||
-             diagnosis.cause == Cause::never_updated) {
+             diagnosis.cause == Cause::never_updated || is_of_input_scale(diagnosis.cause)) {
     return;  // weights may be right all the same
   } else if (stage == Stage::softmax && seen.made_weights() && !changes_weights(diagnosis.cause)) {
     stage = *seen.stage();  // it is a flaw of what is done with them

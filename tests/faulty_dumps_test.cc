@@ -32,7 +32,7 @@ TEST_CASE("locate: faults of an emulated kernel") {
       {Fault::dropped_key, "pv o contribution_missing"},
       {Fault::l_twice, "epilogue o_final normalised_twice"},
       {Fault::raw_maximum, "softmax p wrong_scale"},
-      {Fault::one_pass, "softmax p wrong_formula"},
+      {Fault::one_pass, "softmax p not_rescaled"},
       {Fault::tile_left_out, "qk s tile_skipped"},
       {Fault::column_alpha, "pv o operand_of_other_row"},
   };
@@ -152,6 +152,12 @@ TEST_CASE("locate: slots that were never written, and zeros") {
     for (std::int64_t tile = 0; entry.site.per_tile && tile < 3; ++tile) poison_tile(entry, tile);
   }
   CHECK(named(diagnosis_of(dump)) == "load q_smem tile_skipped");
+  // Rows that no block took have no outputs.
+  for (const SiteId id : {SiteId::o_final, SiteId::lse}) {
+    Tensor& output = tensor_of(dump, id);
+    for (std::int64_t i = 0; i < output.size(); ++i) poison(output, i);
+  }
+  CHECK(named(diagnosis_of(dump)) == "load q_smem never_written");
 
   dump = synthetic_dump({.problem = three_tiles});
   change(dump, SiteId::p, 0, 1, [](int, int) { return 0; });

@@ -133,6 +133,7 @@ void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.certain = finding.certain();
   diagnosis.predicts = finding.certain() && finding.formula;
   diagnosis.reads_unwritten = finding.reads_unwritten;
+  diagnosis.untaken = finding.untaken;
   diagnosis.shows = finding.shows;
   diagnosis.evidence = finding.evidence;
   if (finding.stage) diagnosis.first->stage = *finding.stage;

@@ -22,6 +22,7 @@ struct Diagnosis {
   bool stage_certain = true;       ///< of a cause that is: whether its stage is, too
   bool predicts = false;           ///< the values follow from the cause, one by one
   bool reads_unwritten = false;    ///< of the cause, as in Finding
+  bool untaken = false;            ///< the same
   bool left_out_by_lanes = false;  ///< bytes nobody wrote, in blocks whose last rows are none
   bool by_end = false;  ///< the cause is how the run ended: it yields to one that has a place
   std::vector<std::string> evidence;  ///< each a fact that the dump shows

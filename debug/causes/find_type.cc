@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "debug/causes/detectors.h"
 #include "debug/causes/formulas.h"
@@ -55,9 +56,36 @@ void try_output(const Scene& scene, const Misreading& misread, const Formulas& f
   attempt("P", misread(*p), own_v);
 }
 
+/// e4m3 that is widened by moving its bits: numbers below the smallest normal one have no
+/// leading 1.
+void try_subnormals(const Scene& scene, Findings& findings) {
+  constexpr double normal = 0x1p-6, spacing = 0x1p-9;
+  const auto widened = [](double x) {  // exponent 0 as if it were any other
+    const double magnitude = normal / 2 * (1 + std::abs(x) / spacing / 8);
+    return std::copysign(magnitude, x);
+  };
+  std::int64_t as_normal = 0, as_zero = 0;
+  for (const Element& e : scene.elements()) {
+    if (!e.wrong) continue;
+    if (e.unwritten || !(std::abs(e.want) < normal)) return;
+    as_normal += e.got == widened(e.want);
+    as_zero += e.got == 0;
+  }
+  const bool is_normal = as_normal == scene.wrong_count();
+  if (scene.wrong_count() < 4 || (!is_normal && as_zero != scene.wrong_count())) return;
+  Finding finding{is_normal ? Cause::wrong_type : Cause::precision_lost, 1};
+  finding.evidence = {
+      std::string("all that is wrong is subnormal in e4m3 (below 2^-6), and was ") +
+      (is_normal ? "widened as if it were normal: its leading bit is 0, not 1" : "taken for 0")};
+  findings.push_back(finding);
+}
+
 }  // namespace
 
 void find_type(const Scene& scene, Findings& findings) {
+  if (scene.info().dtype == ElementType::e4m3 && scene.first().stage == Stage::load) {
+    try_subnormals(scene, findings);
+  }
   const ElementType own = operand_type(scene.info().dtype);
   if (own != ElementType::f16 && own != ElementType::bf16) return;
   const ElementType other = own == ElementType::f16 ? ElementType::bf16 : ElementType::f16;

@@ -29,6 +29,18 @@ bool is_untouched(const Scene& scene, std::int64_t tile) {
   return sites > 1;
 }
 
+/// Whether no block came to the rows: their outputs are not written, either.
+bool is_untaken(const Scene& scene) {
+  const Tensor* const o = scene.dump().find(name_of(SiteId::o_final));
+  if (!o || scene.info().splits > 1) return false;
+  const std::int64_t d = o->dims.back(), first = scene.info().first_q_row(scene.place()) * d;
+  const std::int64_t end = first + scene.info().rows(scene.place()) * d;
+  for (std::int64_t i = first; i < end; ++i) {
+    if (!is_unwritten(*o, i)) return false;
+  }
+  return first < end;
+}
+
 /// Of m_prev that was not written at the first tile: whether it was at the second, so that its
 /// registers went there as nobody had set them. Nothing where that is not known.
 std::optional<bool> is_unset_start(const Scene& scene) {
@@ -125,10 +137,15 @@ void find_unwritten(const Scene& scene, Findings& findings) {
   const double share = static_cast<double>(count) / scene.wrong_count();
   const std::optional<std::int64_t> tile = tile_in_doubt(scene);
   if (tile && is_untouched(scene, *tile)) {
-    Finding skipped{Cause::tile_skipped, share};
+    const bool untaken = *tile == 0 && is_untaken(scene);
+    Finding skipped{untaken ? Cause::never_written : Cause::tile_skipped, share};
     skipped.evidence = {"no site of tile " + std::to_string(*tile) + " of block " +
-                        std::to_string(scene.block()) + " was written, though its rows see keys " +
-                        std::to_string(scene.info().key_of(scene.place(), *tile)) + " on"};
+                        std::to_string(scene.block()) + " was written, " +
+                        (untaken ? "and none of its outputs: nobody took these rows"
+                                 : "though its rows see keys " +
+                                       std::to_string(scene.info().key_of(scene.place(), *tile)) +
+                                       " on")};
+    skipped.untaken = untaken;
     findings.push_back(skipped);
     return;
   }

@@ -56,7 +56,7 @@ void try_weights_of_one_pass(const Array& s, const Array& m_prev, const Formulas
         p(row, col) = std::exp2(s(row, col) - (top == -infinity ? 0 : top));
       }
     }
-    fits(Cause::wrong_formula,
+    fits(Cause::not_rescaled,
          "p = 2^(s - the maximum of the keys up to " +
              (keys == 1 ? std::string("its own)")
                         : "the end of its group of " + std::to_string(keys) + ")") +

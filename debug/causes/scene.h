@@ -28,6 +28,7 @@ struct Finding {
   bool formula = false;   ///< one of the alternatives to the stage's formula
   /// Memory is read that nobody wrote: not so where the memory checker finds nothing.
   bool reads_unwritten = false;
+  bool untaken = false;  ///< no block took the rows: nothing of them was written, outputs neither
   double bits = 8;  ///< what it takes to say the rule: which of those tried, free numbers in it
   /// Where the bug is, if that is not the stage that makes the site.
   std::optional<Stage> stage = {};

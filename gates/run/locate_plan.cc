@@ -228,8 +228,9 @@ void Planner::add_strangers() {
   }
   items.checked = items.large = true;
   // Of thirteen tiles of rows, or seven of twice as many, all but one see no key: neither divides a
-  // usual number of blocks, of which some come to items with keys behind items without.
-  const int rows_of_tile = std::max(br_, 64);
+  // usual number of blocks, of which some come to items with keys behind items without. Of few rows
+  // to a block, a lot of blocks take long.
+  const int rows_of_tile = br_ < 16 ? 16 : std::max(br_, 64);
   Probe& mixed =
       add_causal("more items than a GPU has multiprocessors, causal, rows that see no key",
                  "h=28," + length_text(13 * rows_of_tile, rows_of_tile));

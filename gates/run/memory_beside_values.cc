@@ -191,7 +191,7 @@ void tell_where_values_differ(const Diagnosis& values, const CheckReport& report
 void judge_unfinished_tile(const UnfinishedTile& run, Diagnosis& values) {
   const bool unfinished =
       values.cause == Cause::never_written || values.cause == Cause::stale_value;
-  if (!unfinished || !values.first || values.first->stage != Stage::load) return;
+  if (!unfinished || values.untaken || !values.first || values.first->stage != Stage::load) return;
   if (run.outputs_right) {
     values.certain = false;
     values.evidence.push_back(std::string("the outputs are right and the memory checker finds ") +

@@ -115,8 +115,16 @@ bool draws_again(const Program& program) {
 /// Which clusters run by turns.
 struct Turns {
   std::int64_t at_once = 1;  ///< from one that is a multiple of it on
-  bool mixed = false;        ///< the two halves of them alternate
+  bool mixed = false;        ///< in an order in which neighbours are far from each other
 };
+
+/// A step by which all of `count` are gone through once, with as little rule as there is: about the
+/// golden section of it. By halves, splits that are the slowest of two would come in pairs.
+std::int64_t mixing_step(std::int64_t count) {
+  std::int64_t step = count * 382 / 1000 + 1;
+  while (std::gcd(step, count) != 1) ++step;
+  return step;
+}
 
 /// Those of a cooperative grid may wait for each other. Of blocks that take items as they come, one
 /// alone would take them all, and of many none would take a second. Of blocks that count
@@ -136,8 +144,9 @@ void run_by_turns(const Grid& grid, const std::vector<std::shared_ptr<Cluster>>&
                   std::int64_t first, bool mixed) {
   std::vector<Cluster*> clusters;
   const std::int64_t count = std::min<std::int64_t>(std::ssize(all), cluster_count(grid) - first);
+  const std::int64_t step = mixed ? mixing_step(count) : 1;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t next = !mixed ? i : i / 2 + (i % 2 == 0 ? 0 : (count + 1) / 2);
+    const std::int64_t next = i * step % count;
     if (!grid.is_cooperative() && !is_run(grid, first + next)) continue;
     clusters.push_back(all[static_cast<std::size_t>(next)].get());
     clusters.back()->begin(first + next);

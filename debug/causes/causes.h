@@ -205,7 +205,7 @@ inline constexpr CauseRow cause_table[] = {
     {Cause::misplaced, "misplaced", "the right rows are stored at the place of others", true},
     {Cause::transposed, "transposed", "rows and columns are exchanged"},
     {Cause::wrong_stride, "wrong_stride",
-     "a tile is read with another distance between its rows than it was stored with"},
+     "a tile or tensor is read with another distance between its rows than it was stored with"},
     {Cause::permuted, "permuted", "right values stand in wrong places", true},
     {Cause::wrong_source, "wrong_source", "the values come from another place of the inputs", true},
     {Cause::lanes_disagree, "lanes_disagree", "lanes that hold the same value differ", true},

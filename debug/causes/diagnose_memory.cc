@@ -272,13 +272,12 @@ Diagnosis diagnose(const CheckReport& report, std::optional<SiteId> wrong) {
     diagnosis.evidence.push_back("not certain: " + overlap->access_line +
                                  " writes what the copy brings as well: the two may overlap");
   }
-  if (diagnosis.cause == Cause::wrong_stride) {
+  if (diagnosis.cause == Cause::wrong_stride && reads_padding(first)) {
     diagnosis.certain = false;
     diagnosis.evidence.push_back(
         "not certain: these " + std::to_string(first.finding.unwritten.bytes) +
         " bytes lie alone between others that were written, as the padding of a row does: who "
-        "reads "
-        "them takes rows to lie at another distance, or they were left out");
+        "reads them takes rows to lie at another distance, or they were left out");
   }
   if (first.finding.kind == Kind::parts_differ) {
     diagnosis.certain = false;

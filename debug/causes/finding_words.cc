@@ -21,6 +21,8 @@ const char* name_of(Kind kind) {
       return "uninitialised register";
     case Kind::out_of_bounds:
       return "out of bounds";
+    case Kind::map_disagrees:
+      return "tensor map disagrees";
     case Kind::beyond_array:
       return "beyond an array";
     case Kind::misaligned:
@@ -110,6 +112,9 @@ const char* explanation_of(const simt::Finding& f) {
       return "a value that was never assigned is used";
     case Kind::out_of_bounds:
       return "the address lies outside of every buffer";
+    case Kind::map_disagrees:
+      return "the tensor map counts rows and heads that are not the tensor's: one head is read for "
+             "another, and beyond the end";
     case Kind::beyond_array:
       return "the index is not one of the array, of registers or in memory: on a GPU it is any "
              "other's element, or none";

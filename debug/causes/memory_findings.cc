@@ -107,6 +107,21 @@ std::optional<Stage> stage_of(const CheckReport::Item& item) {
   return earlier && (f.earlier.write || f.earlier.released || !own) ? earlier : own;
 }
 
+/// Of what a copy misses of Q, K, V or O: whether its tensor map has heads elsewhere than the
+/// tensor.
+void describe_map(const CheckReport& report, const simt::Region& region, CheckReport::Item& item) {
+  simt::Finding& f = item.finding;
+  const bool is_key = region.name == "k" || region.name == "v";
+  if (f.map.pitch == 0 || (!is_key && region.name != "q" && region.name != "o")) return;
+  const std::int64_t rows = is_key ? report.problem.len_kv : report.problem.len_q;
+  const auto row_bytes = report.head_dim * static_cast<std::int64_t>(region.element);
+  if (f.map.rows == rows || f.map.pitch % (rows * row_bytes) == 0) return;
+  f.kind = Kind::map_disagrees;
+  item.element += ": its tensor map has " + std::to_string(f.map.rows) + " rows to a head, " +
+                  std::to_string(f.map.pitch) + " bytes from one head to the next; " + region.name +
+                  " has " + std::to_string(rows) + ", " + std::to_string(rows * row_bytes);
+}
+
 void describe_place(const CheckReport& report, const simt::Checker& checker,
                     const SharedElement& shared_element, CheckReport::Item& item) {
   const simt::Finding& f = item.finding;
@@ -130,6 +145,7 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
     item.element = f.offset < 0
                        ? std::to_string(-f.offset) + " bytes before " + name
                        : std::to_string(f.offset - end) + " bytes behind the end of " + name;
+    if (region) describe_map(report, *region, item);
   } else if (region) {
     describe_element(report, *region, f.offset, item);
   } else if (const auto place = shared_element(f.offset)) {

@@ -22,7 +22,8 @@ Cause order_of(Kind kind) {
 /// How far before `wrong` the finding's site is; a stray access may have met anything.
 int distance_to(SiteId wrong, const CheckReport::Item& item) {
   if (item.site) return static_cast<int>(wrong) - static_cast<int>(*item.site);
-  return cause_of(item.finding.kind) == Cause::out_of_bounds ? 0 : site_id_count;
+  const bool is_stray = cause_of(item.finding.kind) == Cause::out_of_bounds;
+  return is_stray ? 0 : site_id_count;
 }
 
 /// What may be why values are wrong comes first, then what is nearest before them. What follows
@@ -150,6 +151,8 @@ Cause cause_of(Kind kind) {
     case Kind::out_of_bounds:
     case Kind::beyond_array:
       return Cause::out_of_bounds;
+    case Kind::map_disagrees:
+      return Cause::wrong_stride;
     case Kind::misaligned:
       return Cause::misaligned;
     case Kind::write_to_input:

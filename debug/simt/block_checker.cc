@@ -83,6 +83,7 @@ void BlockChecker::add(Kind kind, const Party& access, const Party& earlier, int
   if (earlier.thread >= 0) {
     finding.earlier_passed = passed_[static_cast<std::size_t>(earlier.thread)];
   }
+  if (kind == Kind::out_of_bounds) finding.map = copies_by_;
   if (kind == Kind::missing_wait && add_under_way(finding)) return;
   report(finding);
 }

@@ -131,6 +131,8 @@ class BlockChecker {
   Party writer_of(std::size_t offset) const { return party_of(cells_.at(offset).write, true); }
   /// An access whose address is no multiple of its size.
   void note_misaligned(Access access, const void* address, const void* pc, int thread);
+  /// The accesses from now on are of a copy by such a tensor map; {}: of none.
+  void copy_by(const MapSides& map) { copies_by_ = map; }
   /// Enters that the lane uses element `index` of an array of `length`.
   void note_beyond_array(std::int64_t index, std::int64_t length, const void* pc, int thread);
   /// Notes what was found of an access that is checked elsewhere.
@@ -205,6 +207,7 @@ class BlockChecker {
   std::map<int, std::uint32_t> issued_;  ///< by agent: the phase of its last copy
   static constexpr int any_agent = -1;
   std::map<std::pair<int, int>, Wait> waits_;  ///< by lane and agent, the last one
+  MapSides copies_by_;                         ///< the copy whose accesses are entered
   /// Said last to be misaligned: the lane, and what it accesses there.
   std::pair<int, const void*> misaligned_{-1, nullptr};
   std::int64_t block_ = 0;

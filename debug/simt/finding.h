@@ -19,7 +19,8 @@ enum class Kind : std::uint8_t {
   uninitialised_read,      ///< bytes that were never written
   uninitialised_register,  ///< what a shuffle or matrix product takes was never assigned
   out_of_bounds,
-  beyond_array,  ///< an index of an array, of registers or in memory, whose length is known
+  map_disagrees,  ///< the same, by a tensor map whose strides are not those of its tensor
+  beyond_array,   ///< an index of an array, of registers or in memory, whose length is known
   misaligned,
   write_to_input,
   written_twice,  ///< an element of an output
@@ -78,6 +79,12 @@ struct UnwrittenRun {
   int bytes = 0, beside = 0;
 };
 
+/// Of a tensor map of three dimensions or more: elements along the second, and bytes from one to
+/// the next along the third. 0: there is none.
+struct MapSides {
+  std::int64_t rows = 0, pitch = 0;
+};
+
 /// One way in which a kernel breaks a rule, with the first instance of it.
 struct Finding {
   Kind kind = Kind::none;
@@ -103,6 +110,7 @@ struct Finding {
   /// Of a read of bytes of global memory that nobody wrote: those of its region that somebody wrote
   /// and nobody read, until now; −1: it is not known.
   std::int64_t unread = -1;
+  MapSides map = {};  ///< of what is out of bounds: by which it was copied
 };
 
 /// Whether the two accesses are of lanes of one warp.

@@ -83,10 +83,13 @@ Box box_of(AsyncHost& host, const TensorMap& map, const std::int64_t* at, int ra
 /// The lane reads or writes, for the copy, what of the box lies in the tensor.
 void check_global(AsyncHost& host, const Box& box, BlockChecker::Access access,
                   const Caller& caller) {
+  BlockChecker* const checker = host.checker();
+  if (checker && box.map.rank > 2) checker->copy_by({box.map.size[1], box.map.stride[2]});
   box.for_each_chunk([&](std::size_t, const std::byte* global, std::size_t bytes, const auto&) {
     if (bytes == 0 || host.access_global(access, global, bytes, caller)) return;
     host.fail(caller, "the tensor map leads outside of every buffer");
   });
+  if (checker) checker->copy_by({});
 }
 
 /// visit(offset in shared memory, bytes) of all that the box takes.

@@ -256,6 +256,11 @@ TEST_CASE("splits: what a wrong combine pass did is named") {
     CHECK(named([&](std::size_t i) { return weight(i, 4); }) == "combine o_final rescaled_twice");
     CHECK(named([&](std::size_t i) { return weight(i, std::exp(1.0)); }) ==
           "combine o_final wrong_base");
+    // d = 64: the scale is 1/8, and 1/8 log2(e) of scores in base 2.
+    for (const double scale : {0.125, 0.125 / std::log(2.0)}) {
+      CHECK(named([&](std::size_t i) { return weight(i, std::exp2(scale)); }) ==
+            "combine o_final scale_repeated");
+    }
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i != 1)); }) ==
           "combine o_final contribution_missing");
     CHECK(named([&](std::size_t i) { return Array(weight(i, 2) * (i == 2 ? 2 : 1)); }) ==

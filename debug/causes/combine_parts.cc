@@ -136,6 +136,7 @@ void try_distance(const Scene& scene, const Parts& right, Findings& findings) {
 
 std::optional<Parts> parts_of(const Scene& scene, std::int64_t first, std::int64_t step) {
   Parts parts;
+  parts.scale = reference::softmax_scale(scene.info().problem);
   parts.unit = scene.unit_of(SiteId::m_partial);
   for (std::int64_t split = 0; split < scene.info().splits; ++split) {
     const auto held = [&](SiteId id) -> std::optional<Array> {

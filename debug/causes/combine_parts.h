@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "debug/causes/detectors.h"
@@ -15,6 +16,7 @@ struct Parts {
   std::vector<reference::Array> o, m, l;  ///< of each split
   std::vector<reference::Array> weight;   ///< 2^(m_i − m)
   reference::Array top;                   ///< m = max_i m_i
+  double scale = 1;                       ///< of the softmax
   double unit = 1;                        ///< what maxima as held are multiplied by to be in base 2
 
   std::size_t count() const { return o.size(); }
@@ -28,6 +30,16 @@ using Factors = std::function<reference::Array(std::size_t split)>;
 
 /// Σ_i x_i · factor_i, [rows, ·].
 reference::Array sum_of_parts(const std::vector<reference::Array>& x, const Factors& factor);
+
+/// What else than the weight the parts of the splits may be multiplied with.
+struct Mistake {
+  Cause cause;
+  std::string text;
+  Factors factor;
+  bool of_sum = true;  ///< l may have been summed up with the same factor
+};
+/// Those that kernels are known to have.
+std::vector<Mistake> combine_mistakes(const Parts& parts);
 
 /// The right sum, of parts that were taken from another place than they should be, `right`.
 void try_other_parts(const Scene& scene, const Parts& right, Findings& findings);

@@ -132,8 +132,10 @@ void Planner::add_scores() {
   large.checked = true;
   // A maximum that starts at 0 stays there.
   square(of_keys("scores far below 0", rows_, 2), 2 * side_).options.input = "low";
-  // What strangers subtract from scores need not be their maximum, as long as nothing overflows.
-  if (is_module_path(given_.kernel)) {
+  // What is subtracted from scores need not be their maximum, as long as nothing overflows.
+  if (!is_module_path(given_.kernel)) {
+    of_keys("the maximum rises steeply", rows_, 3).options.input = "steep";
+  } else {
     // The last key, which is above all others, has a tile of its own.
     Probe& steep = add("the maximum rises steeply", length_text(rows_, 5 * bc_ + 1));
     steep.options.input = "steep";

@@ -1,6 +1,7 @@
 // The memory checker on copies by tensor maps that are not their tensors'.
 
 #include <string>
+#include <vector>
 
 #include "debug/causes/memory_findings.h"
 #include "kernels/device/hopper.h"
@@ -62,4 +63,24 @@ TEST_CASE("checker: a tensor map whose heads lie elsewhere than the tensor's") {
   const CheckReport rows = found_of(24, keys);
   REQUIRE(rows.items.size() == 1);
   CHECK(rows.items[0].finding.kind == Kind::out_of_bounds);
+}
+
+TEST_CASE("checker: what lies between two buffers is before one and behind the other") {
+  constexpr std::size_t guard = simt::guard_bytes, bytes = 256;
+  std::vector<std::byte> memory(4 * guard + 2 * bytes);
+  std::byte* const o = memory.data() + guard;
+  std::byte* const lse = o + bytes + 2 * guard;
+  const auto result = check(
+      [&] {
+        if (device::thread() == 0) *reinterpret_cast<int*>(lse - 400) = 1;
+      },
+      {{"o", o, bytes, Use::output, 4}, {"lse", lse, bytes, Use::output, 4}});
+  CheckReport report;
+  report.problem = {1, 1, 1, 64, 64, 1, false};
+  report.head_dim = 1;
+  describe_findings(
+      result->checker, [](std::int64_t) { return std::nullopt; }, report);
+  REQUIRE(!report.items.empty());
+  CHECK(report.items[0].element ==
+        "400 bytes before lse, " + std::to_string(2 * guard - 400) + " bytes behind the end of o");
 }

@@ -107,6 +107,23 @@ std::optional<Stage> stage_of(const CheckReport::Item& item) {
   return earlier && (f.earlier.write || f.earlier.released || !own) ? earlier : own;
 }
 
+/// Of what lies before a buffer, by how much it is behind the one that ends before it: which of the
+/// two was meant, an address does not say. Empty: none ends near.
+std::string behind_other(const simt::Checker& checker, const simt::Region& region,
+                         std::int64_t before) {
+  const std::byte* const at = static_cast<const std::byte*>(region.begin) - before;
+  std::int64_t nearest = 4 * static_cast<std::int64_t>(simt::guard_bytes);
+  std::string text;
+  for (const simt::Region& other : checker.regions()) {
+    const std::int64_t behind = at - (static_cast<const std::byte*>(other.begin) +
+                                      static_cast<std::ptrdiff_t>(other.bytes));
+    if (behind < 0 || behind >= nearest) continue;
+    nearest = behind;
+    text = ", " + std::to_string(behind) + " bytes behind the end of " + other.name;
+  }
+  return text;
+}
+
 /// Of what a copy misses of Q, K, V or O: whether its tensor map has heads elsewhere than the
 /// tensor.
 void describe_map(const CheckReport& report, const simt::Region& region, CheckReport::Item& item) {
@@ -143,7 +160,8 @@ void describe_place(const CheckReport& report, const simt::Checker& checker,
     const auto end = static_cast<std::int64_t>(shared ? checker.shared_bytes() : region->bytes);
     const std::string name = shared ? "shared memory" : region->name;
     item.element = f.offset < 0
-                       ? std::to_string(-f.offset) + " bytes before " + name
+                       ? std::to_string(-f.offset) + " bytes before " + name +
+                             (region ? behind_other(checker, *region, -f.offset) : "")
                        : std::to_string(f.offset - end) + " bytes behind the end of " + name;
     if (region) describe_map(report, *region, item);
   } else if (region) {

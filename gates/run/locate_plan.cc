@@ -21,8 +21,9 @@ void Planner::decoding(Probe& probe, int rows, int keys) {
   if (!probe.options.causal) one_query(probe, keys);
 }
 
-Probe& Planner::of_keys(const std::string& about, int rows, int tiles) {
-  Probe& probe = add(about, length_text(rows, tiles * bc_));
+Probe& Planner::of_keys(const std::string& about, int rows, int tiles, int lacking) {
+  Probe& probe = add(about, length_text(rows, tiles * bc_ - lacking));
+  if (lacking > 0) probe.other_shapes.push_back(shape_text(length_text(rows, tiles * bc_)));
   if (rows != br_ && br_ > 1) {
     probe.other_shapes.push_back(shape_text(length_text(br_, tiles * bc_)));
   }
@@ -131,10 +132,10 @@ void Planner::add_scores() {
   large.options.input = "large";
   large.checked = true;
   // A maximum that starts at 0 stays there.
-  square(of_keys("scores far below 0", rows_, 2), 2 * side_).options.input = "low";
+  square(of_keys("scores far below 0", rows_, 2, 6), 2 * side_).options.input = "low";
   // What is subtracted from scores need not be their maximum, as long as nothing overflows.
   if (!is_module_path(given_.kernel)) {
-    of_keys("the maximum rises steeply", rows_, 3).options.input = "steep";
+    of_keys("the maximum rises steeply", rows_, 3, 2).options.input = "steep";
   } else {
     // The last key, which is above all others, has a tile of its own.
     Probe& steep = add("the maximum rises steeply", length_text(rows_, 5 * bc_ + 1));
@@ -154,16 +155,12 @@ void Planner::add_scores() {
 void Planner::add_many_tiles() {
   // A number of tiles that none divides: who gives out so many to each of several leaves some. The
   // last one lacks a key.
-  Probe& many = add("more tiles than rings of buffers hold", length_text(rows_, 11 * bc_ - 1));
-  for (const int rows : {rows_, br_}) {
-    many.other_shapes.push_back(shape_text(length_text(rows, 11 * bc_)));
-  }
-  one_query(many, 11 * bc_);
-  square(many, rounded_up(11 * bc_, br_)).checked = true;
+  square(of_keys("more tiles than rings of buffers hold", rows_, 11, 1), rounded_up(11 * bc_, br_))
+      .checked = true;
   // What is used once more where sums overflow may be gone by then.
-  Probe& late =
-      square(of_keys("large scores, more tiles than rings of buffers hold", rounded_up(64, br_), 6),
-             rounded_up(6 * bc_, br_));
+  Probe& late = square(
+      of_keys("large scores, more tiles than rings of buffers hold", rounded_up(64, br_), 6, 7),
+      rounded_up(6 * bc_, br_));
   late.options.input = "large";
   late.checked = true;
   add_causal("causal, the maximum rises in every tile", length_text(2 * side_ + 1, 2 * side_ + 1))

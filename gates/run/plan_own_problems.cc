@@ -93,19 +93,22 @@ void Planner::add_splits() {
 }
 
 void Planner::add_other_modules(bool combines) {
-  Probe& padded = add("a padded head dimension", length_text(br_, 2 * bc_));
+  Probe& padded = add("a padded head dimension", length_text(br_, 2 * bc_ - 3));
+  padded.other_shapes.push_back(shape_text(length_text(br_, 2 * bc_)));
   padded.other_shapes.push_back(shape_text(length_text(2 * side_, 2 * side_)));
   set_d(padded, head_dim_ * 5 / 8);
   for (const std::string& type : other_types(given_)) {
     // A type that is made ready in shared memory has other rings of buffers there; of e4m3 each
     // head has scales of its own.
     const std::string heads = type == "e4m3" ? "b=2,h=4,hkv=2," : "b=2,h=2,hkv=1,";
-    Probe& probe = add("inputs of " + type, heads + length_text(br_, 6 * bc_));
+    Probe& probe = add("inputs of " + type, heads + length_text(br_, 6 * bc_ - 9));
+    probe.other_shapes.push_back(shape_text(heads + length_text(br_, 6 * bc_)));
     probe.checked = true;
     probe.options.dtype = type;
     // A maximum may lag behind as far as the type of P allows.
-    Probe& rising =
-        add("inputs of " + type + ", the maximum rises in every tile", length_text(br_, 3 * bc_));
+    Probe& rising = add("inputs of " + type + ", the maximum rises in every tile",
+                        length_text(br_, 3 * bc_ - 4));
+    rising.other_shapes.push_back(shape_text(length_text(br_, 3 * bc_)));
     rising.options.dtype = type;
     rising.options.input = "rising";
     // What is beyond the end, or is masked, is made in each type, too.

@@ -94,14 +94,15 @@ void Planner::add_masks() {
 void Planner::add_heads() {
   // Heads of Q are as far apart as they have rows, those of K and V as they have keys; so are
   // batches, with twice the heads of Q. What lies beyond the heads of two batches is another's of
-  // three.
+  // three. No more items than any usual number of blocks: what one leaves the next is another
+  // fault.
   int keys = 2 * bc_;
   while (keys == br_ || keys == 2 * br_) keys += bc_;
-  Probe& heads = add("several heads", "b=3,h=6,hkv=3," + length_text(br_, keys));
+  Probe& heads = add("several heads", "b=3,h=4,hkv=2," + length_text(br_, keys));
   heads.checked = heads.broad = true;
   const int few = std::max(br_ / 4, 2);
   for (const char* const sides :
-       {"b=3,h=6,hkv=3,", "b=2,h=6,hkv=3,", "b=2,h=3,", "h=6,hkv=3,", "h=6,"}) {
+       {"b=3,h=4,hkv=2,", "b=2,h=6,hkv=3,", "b=2,h=3,", "h=6,hkv=3,", "h=6,"}) {
     for (const auto& [rows, columns] :
          {std::pair{br_, keys}, {2 * side_, 2 * side_}, {few, keys}, {1, keys}}) {
       heads.other_shapes.push_back(shape_text(sides + length_text(rows, columns)));

@@ -55,7 +55,8 @@ std::string rule_text(int row_bit, int col_bit) {
 void find_exchange(const Scene& scene, Findings& findings) {
   const bool is_known =
       std::ranges::any_of(findings, [](const Finding& finding) { return finding.certain(); });
-  if (is_known || scene.wrong_count() < fewest || scene.cols() <= 1) return;
+  // Parts of rows of the outputs that hold another's may be of what they were made of.
+  if (is_known || scene.at_end() || scene.wrong_count() < fewest || scene.cols() <= 1) return;
   std::map<TilePlace, const Element*> places;
   for (const Element& e : scene.elements()) places.emplace(TilePlace{e.row, e.col}, &e);
   for (int row_bit = 0; row_bit < 128; row_bit = row_bit == 0 ? 1 : 2 * row_bit) {

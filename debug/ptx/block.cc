@@ -88,7 +88,7 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
   acknowledgements_.clear();
   remote_arrivals_.clear();
   known_to_arrive_.clear();
-  rounds_in_vain_ = 0;
+  rounds_in_vain_ = round_ = 0;
   std::fill_n(reinterpret_cast<std::uint32_t*>(shared_), shared_bytes_ / 4, poison32);
   std::int64_t threads = grid_.thread_count();
   for (const auto& warp : warps_) {
@@ -96,6 +96,15 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
     threads -= std::min<std::int64_t>(threads, 32);
   }
   began_ = thread_seconds();
+}
+
+void Block::mix(std::vector<Warp*>& ready) {
+  constexpr int rounds_behind = 64;
+  if (round_++ % rounds_behind == 0) left_behind_ = static_cast<int>(order_() % warps_.size());
+  std::shuffle(ready.begin(), ready.end(), order_);
+  const auto is_behind = [&](const Warp* warp) { return warp->index() == left_behind_; };
+  if (ready.size() == 1 && (!is_behind(ready[0]) || !async_ || !async_->land_one(order_()))) return;
+  std::erase_if(ready, is_behind);
 }
 
 bool Block::run_ready() {
@@ -108,8 +117,7 @@ bool Block::run_ready() {
   // Copies come as late as they can, with a schedule at any time.
   const bool lands = async_ && !async_->idle() && grid_.schedule != 0 && order_() % 4 == 0;
   if (lands) async_->land_one(order_());
-  // Any warp that is ready may be next, as on a GPU.
-  if (grid_.schedule != 0) std::shuffle(ready.begin(), ready.end(), order_);
+  if (grid_.schedule != 0) mix(ready);
   for (Warp* warp : ready) {
     sitting_.run_lane(warp->index() * 32);
     const bool with_others = grid_.is_cooperative() || program_.draws;

@@ -100,7 +100,8 @@ void Block::begin(const std::array<std::uint32_t, 3>& coordinates) {
 
 void Block::mix(std::vector<Warp*>& ready) {
   constexpr int rounds_behind = 64;
-  if (round_++ % rounds_behind == 0) left_behind_ = static_cast<int>(order_() % warps_.size());
+  if (round_++ % rounds_behind == 0)
+    left_behind_ = static_cast<int>(order_() % (2 * warps_.size()));
   std::shuffle(ready.begin(), ready.end(), order_);
   const auto is_behind = [&](const Warp* warp) { return warp->index() == left_behind_; };
   if (ready.size() == 1 && (!is_behind(ready[0]) || !async_ || !async_->land_one(order_()))) return;

@@ -230,8 +230,8 @@ class Block final : public simt::AsyncHost {
   std::map<std::uint32_t, std::pair<std::string, unsigned>> lines_;  ///< by instruction
   std::uint64_t progress_ = 0;  ///< counts what may let lanes go on that wait
   std::uint64_t progress_told_ = 0;
-  /// Of the warps that are ready those that run, with a schedule: in any order, as on a GPU. One of
-  /// them comes to nothing for long, while others go on as far as they can without it.
+  /// Of the warps that are ready those that run, with a schedule: in any order, as on a GPU. At
+  /// times one of them comes to nothing for long, while others go on as far as they can without it.
   void mix(std::vector<Warp*>& ready);
   int round_ = 0, left_behind_ = 0;
   int rounds_in_vain_ = 0;

@@ -235,8 +235,7 @@ void Planner::add_strangers() {
       add_causal("more items than a GPU has multiprocessors, causal, rows that see no key",
                  "h=28," + length_text(13 * rows_of_tile, rows_of_tile));
   mixed.checked = mixed.large = true;
-  // Warps that wait for the items alone may be left behind by two: phases tell one from the next.
-  if (mixed.options.schedule == 0) mixed.options.schedule = 1;
+  leave_behind(mixed);
   // One key more than so many ranges of 64 have alike: where there are as many splits, they leave
   // it to none of them, or have one more.
   for (const int ranges : {3, 6}) {

@@ -38,9 +38,10 @@ void Planner::add_items(int resident_blocks) {
     few.options.dtype = "e4m3";
     few.checked = few.large = true;
   }
-  add_causal("several items per block, causal, rows that see no key",
-             "h=" + std::to_string(heads) + "," + length_text(2 * br_, bc_ / 2))
-      .large = true;
+  Probe& keyless = add_causal("several items per block, causal, rows that see no key",
+                              "h=" + std::to_string(heads) + "," + length_text(2 * br_, bc_ / 2));
+  keyless.large = true;
+  leave_behind(keyless);
   std::vector<int> wider = any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{};
   std::erase_if(wider, [&](int d) { return d < head_dim_; });
   if (wider.empty()) return;

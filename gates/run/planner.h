@@ -105,6 +105,11 @@ class Planner {
     set(probe.options.shape);
     std::for_each(probe.other_shapes.begin(), probe.other_shapes.end(), set);
   }
+  /// Warps that wait for the items alone may be left behind by two, which a schedule tries: phases
+  /// tell one from the next.
+  static void leave_behind(Probe& probe) {
+    if (probe.options.schedule == 0) probe.options.schedule = 1;
+  }
   Probe& with_splits(std::int64_t splits, Probe& probe) {
     if (!given_.splits) probe.options.splits = splits;
     return probe;

@@ -41,11 +41,12 @@ std::vector<Mistake> combine_mistakes(const Parts& parts) {
     double factor;
     const char* which;
   } scales[] = {{parts.scale * log2_e, "scale log2(e)"}, {parts.scale, "scale"}};
-  for (const auto& [factor, which] : scales) {
-    all.push_back({Cause::scale_repeated,
-                   std::string("2^(m_i - m) with the exponent multiplied by ") + which +
-                       ": m_i has its scale already",
-                   [=, &m, &top](std::size_t i) { return exp2((m[i] - top) * (factor - 1)); }});
+  for (const auto& scale : scales) {
+    all.push_back(
+        {Cause::scale_repeated,
+         std::string("2^(m_i - m) with the exponent multiplied by ") + scale.which +
+             ": m_i has its scale already",
+         [&m, &top, more = scale.factor - 1](std::size_t i) { return exp2((m[i] - top) * more); }});
   }
   if (parts.unit != 1) {
     const double lacks = 1 / parts.unit - 1;

@@ -17,7 +17,7 @@ namespace {
 
 using TilePlace = std::pair<int, int>;  ///< row, column
 
-constexpr int fewest = 12;  ///< of few values in all, one in ten fits anywhere
+constexpr int fewest_exchanged = 12;  ///< of few values in all, one in ten fits anywhere
 
 /// What an exchange explains, if all that is wrong.
 struct Exchange {
@@ -40,7 +40,7 @@ std::optional<Exchange> exchange_of(const Scene& scene,
     exchange.mutual = exchange.mutual && (from.wrong || from.want == e.want);
     if (!exchange.first) exchange.first = &e;
   }
-  return exchange.told >= fewest ? std::optional(exchange) : std::nullopt;
+  return exchange.told >= fewest_exchanged ? std::optional(exchange) : std::nullopt;
 }
 
 std::string rule_text(int row_bit, int col_bit) {
@@ -56,7 +56,8 @@ void find_exchange(const Scene& scene, Findings& findings) {
   const bool is_known =
       std::ranges::any_of(findings, [](const Finding& finding) { return finding.certain(); });
   // Parts of rows of the outputs that hold another's may be of what they were made of.
-  if (is_known || scene.at_end() || scene.wrong_count() < fewest || scene.cols() <= 1) return;
+  if (is_known || scene.at_end() || scene.wrong_count() < fewest_exchanged || scene.cols() <= 1)
+    return;
   std::map<TilePlace, const Element*> places;
   for (const Element& e : scene.elements()) places.emplace(TilePlace{e.row, e.col}, &e);
   for (int row_bit = 0; row_bit < 128; row_bit = row_bit == 0 ? 1 : 2 * row_bit) {

@@ -125,12 +125,14 @@ TEST_CASE("e4m3: a kernel loads all codes exactly, on cuda") {
 
 /// Of Q in e4m3, loaded as `from` has it: what is found.
 std::string found_of_loads(
-    const std::function<double(const reference::Array& q, int row, int col)>& from) {
+    const std::function<double(const reference::Array& q, int row, int col)>& from,
+    const std::string& input = "random") {
   RunOptions options;
   options.kernel = "wmma_registers";
   options.gate = "qk_only";
   options.backend = "sim";
   options.dtype = "e4m3";
+  options.input = input;
   options.shape = "b=1,h=1,s=32,d=64";
   const PreparedRun run = prepare(options);
   Dump dump = launch(*run.module, run.module_name, run.request);
@@ -143,6 +145,19 @@ TEST_CASE("e4m3: small numbers that are loaded as others lost no precision") {
   CHECK(found_of_loads([](const auto& q, int row, int col) {
           return std::abs(q(row, col)) < 2 ? q(row, col) + 0x1p-6 : q(row, col);
         }) == "load q_smem unexplained?");
+}
+
+TEST_CASE("e4m3: subnormal numbers that are widened as normal ones, or to zero") {
+  const auto found_of = [](const std::function<double(double)>& widened) {
+    return found_of_loads(
+        [=](const auto& q, int row, int col) {
+          const double x = q(row, col);
+          return x != 0 && std::abs(x) < 0x1p-6 ? std::copysign(widened(std::abs(x)), x) : x;
+        },
+        "rising");
+  };
+  CHECK(found_of([](double x) { return 0x1p-7 + x / 2; }) == "load q_smem wrong_type");
+  CHECK(found_of([](double) { return 0.0; }) == "load q_smem precision_lost");
 }
 
 TEST_CASE("e4m3: neighbours that change places in some rows") {

@@ -36,7 +36,6 @@ struct Mistake {
   Cause cause;
   std::string text;
   Factors factor;
-  bool of_sum = true;  ///< l may have been summed up with the same factor
 };
 /// Those that kernels are known to have.
 std::vector<Mistake> combine_mistakes(const Parts& parts);

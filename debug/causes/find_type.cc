@@ -66,14 +66,16 @@ void try_subnormals(const Scene& scene, Findings& findings) {
   };
   std::int64_t as_normal = 0, as_zero = 0;
   for (const Element& e : scene.elements()) {
+    const bool is_subnormal = e.want != 0 && std::abs(e.want) < normal;
+    if (e.wrong != is_subnormal || e.unwritten) return;  // all of them, and no others
     if (!e.wrong) continue;
-    if (e.unwritten || !(std::abs(e.want) < normal)) return;
     as_normal += e.got == widened(e.want);
     as_zero += e.got == 0;
   }
   const bool is_normal = as_normal == scene.wrong_count();
   if (scene.wrong_count() < 4 || (!is_normal && as_zero != scene.wrong_count())) return;
   Finding finding{is_normal ? Cause::wrong_type : Cause::precision_lost, 1};
+  finding.says_which = true;
   finding.evidence = {
       std::string("all that is wrong is subnormal in e4m3 (below 2^-6), and was ") +
       (is_normal ? "widened as if it were normal: its leading bit is 0, not 1" : "taken for 0")};

@@ -119,7 +119,7 @@ struct Turns {
 };
 
 /// A step by which all of `count` are gone through once, with as little rule as there is: about the
-/// golden section of it. By halves, splits that are the slowest of two would come in pairs.
+/// golden section of it. By halves, the two splits of a tile would come in pairs.
 std::int64_t mixing_step(std::int64_t count) {
   std::int64_t step = count * 382 / 1000 + 1;
   while (std::gcd(step, count) != 1) ++step;

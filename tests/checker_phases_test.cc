@@ -79,3 +79,35 @@ TEST_CASE("checker: phases that a lane knows of without having waited for them")
            wrong == Kinds{Kind::uninitialised_read, Kind::race_with_read}));
   }
 }
+
+TEST_CASE("checker: a wait that the next phase may overtake") {
+  // Two warps wait for each phase, thread 64 brings it on; who has seen it says so at `read`.
+  struct Barriers {
+    device::Mbarrier full, read;
+  };
+  const auto ring = [](int warps_that_answer) {
+    Barriers& b = *reinterpret_cast<Barriers*>(shared());
+    if (device::thread() == 0) {
+      device::mbarrier_init(b.full, 1);
+      device::mbarrier_init(b.read, warps_that_answer);
+    }
+    device::block_sync();
+    for (int turn = 0; turn < 3; ++turn) {
+      if (device::thread() == 64) {
+        if (turn > 0) device::mbarrier_wait(b.read, (turn - 1) & 1);
+        device::mbarrier_arrive(b.full);
+      } else if (device::thread() < 64) {
+        device::mbarrier_wait(b.full, turn & 1);
+        if (device::thread() / 32 < warps_that_answer && device::thread() % 32 == 0)
+          device::mbarrier_arrive(b.read);
+      }
+    }
+  };
+  const auto right = check([&] { ring(2); }, {}, 1, 0, 2, 96);
+  CHECK(right->fault.empty());
+  CHECK(right->kinds().empty());
+  // Warp 1 takes part, and nobody waits for it.
+  const auto wrong = check([&] { ring(1); }, {}, 1, 0, 2, 96);
+  CHECK(wrong->fault.empty());
+  CHECK(wrong->kinds() == Kinds{Kind::overtaken_wait});
+}

@@ -68,6 +68,8 @@ const char* name_of(Kind kind) {
       return "unfinished copy";
     case Kind::double_arrival:
       return "double arrival";
+    case Kind::overtaken_wait:
+      return "overtaken wait";
     case Kind::missing_map_fence:
       return "missing tensor map fence";
     case Kind::absent_lane:
@@ -174,6 +176,11 @@ const char* explanation_of(const simt::Finding& f) {
     case Kind::double_arrival:
       return "a thread arrived twice in a phase of an mbarrier, so that it completed without "
              "another one";
+    case Kind::overtaken_wait:
+      return "the next phase of the mbarrier may complete before this wait has seen the one it "
+             "waits "
+             "for: a warp that is slow then waits for a phase that may never come. Who lets the "
+             "next phase begin does not wait for all who wait here";
     case Kind::missing_map_fence:
       return "the kernel made this tensor map, and between that and the copy a "
              "fence.proxy.tensormap is missing: a release behind the one, an acquire of the map "

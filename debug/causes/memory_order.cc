@@ -189,6 +189,8 @@ Cause cause_of(Kind kind) {
       return Cause::barrier_overwritten;
     case Kind::unfinished_copy:
       return Cause::unfinished_copy;
+    case Kind::overtaken_wait:
+      return Cause::deadlock;
     case Kind::double_arrival:
       return Cause::double_arrival;
     case Kind::missing_grid_wait:

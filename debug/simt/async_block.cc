@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "debug/simt/describe.h"
@@ -14,80 +13,7 @@ namespace {
 constexpr Mbarrier marker = 0x7265697272616270;
 constexpr std::int64_t most_bytes = (1 << 20) - 1;  ///< of a phase (PTX ISA, "Tx-count")
 
-/// "thread 256 at kernels/wgmma.h:80"
-std::string who_came(const std::vector<Arrival>& arrivals) {
-  return (arrivals.size() > 1 ? "threads " : "thread ") + threads_text(arrivals) + " at " +
-         describe(arrivals.back().here);
-}
-
-/// Those of `before` who are not in `now`.
-std::vector<Arrival> missing(const std::vector<Arrival>& before, const std::vector<Arrival>& now) {
-  std::vector<Arrival> rest;
-  for (const Arrival& b : before) {
-    const auto same = [&](const Arrival& a) { return a.thread == b.thread; };
-    if (std::none_of(now.begin(), now.end(), same)) rest.push_back(b);
-  }
-  return rest;
-}
-
 }  // namespace
-
-std::string threads_text(const std::vector<Arrival>& arrivals) {
-  std::set<int> threads;
-  for (const Arrival& a : arrivals) threads.insert(a.thread);
-  std::string text;
-  for (auto t = threads.begin(); t != threads.end();) {
-    const int first = *t;
-    int last = first;
-    while (++t != threads.end() && *t == last + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(first) +
-            (last > first ? "-" + std::to_string(last) : "");
-  }
-  return text;
-}
-
-bool MbarrierState::has_arrival_of(const Caller& caller) const {
-  const auto is_same = [&](const Arrival& a) {
-    return a.thread == caller.thread && describe(a.here) == describe(caller.here);
-  };
-  return std::any_of(arrived.begin(), arrived.end(), is_same) ||
-         std::any_of(arrived_before.begin(), arrived_before.end(), is_same);
-}
-
-std::uint32_t MbarrierState::phases_known(const Clocks& clocks, int thread) const {
-  const Past past = clocks.past(thread);
-  std::uint32_t known = phase;
-  for (auto each = phases.rbegin(); each != phases.rend(); ++each, --known) {
-    if (past.holds(epoch_of(agent, known))) return known;
-    const bool came = std::all_of(each->arrivals.begin(), each->arrivals.end(),
-                                  [&](Epoch e) { return past.holds(e); });
-    if (came && !each->arrivals.empty()) return known;
-  }
-  return known;
-}
-
-std::string MbarrierState::story() const {
-  std::string text = name + ": of its phase " + std::to_string(phase) + " (parity " +
-                     std::to_string(phase & 1) + ") " + std::to_string(count - pending) + " of " +
-                     std::to_string(count) + " arrivals";
-  if (expected != 0 || bytes != 0) {
-    text += " and " + std::to_string(expected - bytes) + " of " + std::to_string(expected) +
-            " expected bytes";
-  }
-  text += " have come";
-  if (!arrived.empty()) text += ": " + who_came(arrived);
-  if (const auto rest = missing(arrived_before, arrived); !rest.empty() && pending > 0) {
-    text += "; in the phase before also " + who_came(rest);
-  }
-  // Who waits sees each phase complete before the next one can.
-  if (unheeded() > 1) {
-    text += "; nobody waited for its last " + std::to_string(unheeded()) +
-            " phases: more arrive than it counts";
-  } else if (unheeded() == 1 && !waiting.empty() && pending == count) {
-    text += "; nobody waited for its phase " + std::to_string(phase - 1) + ", which is over";
-  }
-  return text;
-}
 
 AsyncBlock::AsyncBlock(AsyncHost& host, int threads)
     : host_(host),
@@ -188,6 +114,10 @@ void AsyncBlock::complete_if_due(MbarrierState& barrier) {
   ++barrier.phase;
   if (BlockChecker* checker = host_.checker()) {
     checker->note_arrivals(barrier.offset, barrier.arrived, barrier.count);
+    if (const auto late = barrier.overtaken(products_)) {
+      const auto& [thread, heed] = *late;
+      checker->note_overtaken_wait(barrier.offset, thread, heed.place, barrier.copied.place);
+    }
     checker->clocks().learn(barrier.current, barrier.agent, barrier.phase);
     MbarrierState::Phase& phase = barrier.phases.emplace_back();
     phase.completed = barrier.current;
@@ -227,6 +157,7 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller, int count)
                            (in_vain ? ": its last wait passed by a phase that is over" : ""));
   }
   // Of threads of other blocks no clocks are known here, and no names.
+  barrier.has_outsiders = barrier.has_outsiders || caller.from_outside;
   if (!caller.from_outside) {
     arrived_last_[static_cast<std::size_t>(caller.thread)] = &barrier;
     Epoch epoch = 0;
@@ -267,12 +198,16 @@ bool AsyncBlock::try_wait(MbarrierState& barrier, int parity, const Caller& call
   }
   // The first wait for a place that nobody has used ends at once, as it should.
   const bool is_fresh = barrier.phase == 0 && !barrier.heeded.contains(caller.thread);
-  const std::uint32_t before = std::exchange(barrier.heeded[caller.thread], barrier.phase);
+  MbarrierState::Heed& heed = barrier.heeded[caller.thread];
+  const std::uint32_t before = std::exchange(heed.phases, barrier.phase);
   waited_in_vain_[static_cast<std::size_t>(caller.thread)] = before == barrier.phase && !is_fresh;
   if (BlockChecker* checker = host_.checker()) {
     learn_phase(barrier, parity, caller);
     checker->note_wait_at(barrier.agent, caller.thread, place_of(caller), before == barrier.phase,
                           barrier.phase);
+    heed.epoch = checker->clocks().now(caller.thread);
+    heed.place = place_of(caller);
+    heed.products = products_[static_cast<std::size_t>(caller.thread / 32)].issued;
   }
   barrier.phase_waited_for = barrier.phase;
   return true;

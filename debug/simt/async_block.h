@@ -6,8 +6,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "debug/simt/accumulators.h"
@@ -33,9 +35,17 @@ struct Arrival {
 std::string threads_text(const std::vector<Arrival>& arrivals);
 
 class AsyncBlock;
+struct WarpProducts;
 
 /// An mbarrier: a phase completes when no arrivals and no bytes are pending.
 struct MbarrierState final : Waitable {
+  /// The end of a wait: how many phases it saw completed, and when.
+  struct Heed {
+    std::uint32_t phases = 0;
+    Epoch epoch = 0;
+    std::uint32_t place = 0;
+    std::uint64_t products = 0;  ///< that the thread's warp had issued
+  };
   std::string name;
   std::size_t offset = 0;  ///< in shared memory
   int count = 0;           ///< arrivals of each phase
@@ -53,10 +63,11 @@ struct MbarrierState final : Waitable {
   int agent = 0;  ///< of the copies that complete on it: its clock is the phase
   std::uint32_t phase_of_copy = 0, phase_waited_for = 0;  ///< counted from 1, the last ones
   Arrival copied{};                                       ///< who issued the last copy
-  std::map<int, std::uint32_t> heeded;  ///< by thread: phases that its last wait saw completed
-  int under_way = 0;                    ///< copies that complete on it
-  std::set<AsyncBlock*> senders;        ///< other blocks that have sent copies
-  Carried current;                      ///< of all arrivals so far
+  std::map<int, Heed> heeded;                             ///< by thread: its last wait
+  int under_way = 0;                                      ///< copies that complete on it
+  std::set<AsyncBlock*> senders;                          ///< other blocks that have sent copies
+  bool has_outsiders = false;  ///< other blocks have arrived, or sent copies
+  Carried current;             ///< of all arrivals so far
   /// A phase that completed: what whoever waits for it knows from then on, and its arrivals.
   struct Phase {
     Carried completed;
@@ -70,6 +81,11 @@ struct MbarrierState final : Waitable {
   bool is_unused() const {
     return phase == 0 && pending == count && expected == 0 && waiting.empty() && copied.place == 0;
   }
+  /// A lane whose warp nothing orders before the phase that completes now: had it been slower, its
+  /// wait for the phase before would have met this parity, and waited for another phase. Lanes of a
+  /// warp go on together, as do those of a warpgroup that has issued a product since. `issued`: by
+  /// warp.
+  std::optional<std::pair<int, Heed>> overtaken(const std::vector<WarpProducts>& issued) const;
   /// Phases that completed behind the last one that was waited for.
   std::uint32_t unheeded() const { return phase - phase_waited_for; }
   /// Whether the same thread has come by the same instruction, in this phase or the last one.

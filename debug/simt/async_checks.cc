@@ -216,6 +216,18 @@ void BlockChecker::note_arrivals(std::size_t offset, const std::vector<Arrival>&
   }
 }
 
+void BlockChecker::note_overtaken_wait(std::size_t offset, int thread, std::uint32_t place,
+                                       std::uint32_t copied) {
+  merge(found_, {Kind::overtaken_wait,
+                 {false, place, block_, thread},
+                 {true, copied, block_, thread},
+                 passed_[static_cast<std::size_t>(thread)],
+                 shared_region,
+                 static_cast<std::int64_t>(offset),
+                 8,
+                 1});
+}
+
 void BlockChecker::note_all_bytes_came(std::size_t offset) {
   for (Finding& finding : found_) {
     const bool is_its = finding.kind == Kind::wrong_expect_tx &&

@@ -91,6 +91,10 @@ class BlockChecker {
   /// The arrivals that completed a phase of `count` of the mbarrier at `offset`: a thread that came
   /// twice may have taken the place of another. It is a finding where there are others.
   void note_arrivals(std::size_t offset, const std::vector<Arrival>& arrivals, int count);
+  /// A phase of the mbarrier at `offset` completed, the copies of `copied` in it (0: none), though
+  /// nothing says that `thread` has passed its wait for the phase before, at `place`.
+  void note_overtaken_wait(std::size_t offset, int thread, std::uint32_t place,
+                           std::uint32_t copied);
   /// A lane waits for its own copies.
   void note_wait(int thread, std::uint32_t place) {
     waits_[{thread, 0}] = waits_[{thread, any_agent}] = {place, false};

@@ -36,8 +36,13 @@ std::size_t size_of_image(std::uintptr_t base) {
 /// A lane that reads before another has written, with nothing between, meets either the old bytes
 /// or none, as the order has it: where the race is found, the uninitialised read says no more.
 /// Lanes that run in step, as where the use of such a read is known, have no such order within a
-/// warp.
+/// warp. What overtakes a wait may be the copy that another finding tells of.
 bool is_consequence(const Finding& finding, const std::vector<Finding>& all) {
+  if (finding.kind == Kind::overtaken_wait) {
+    return std::any_of(all.begin(), all.end(), [](const Finding& other) {
+      return is_fault(other.kind) && other.kind != Kind::overtaken_wait;
+    });
+  }
   if (finding.kind != Kind::uninitialised_read) return false;
   const bool in_step = finding.used.place != 0;
   return std::any_of(all.begin(), all.end(), [&](const Finding& other) {

@@ -19,6 +19,7 @@ std::shared_ptr<Flight> AsyncBlock::deliver(MbarrierState& full, std::int64_t by
   const std::uint32_t place = place_of(caller), phase = full.phase;
   full.phase_of_copy = phase + 1;
   full.copied = {caller.thread, caller.here, place};
+  full.has_outsiders = full.has_outsiders || caller.from_outside;
   ++full.under_way;
   auto flight = std::make_shared<Flight>();
   flight->place = place;

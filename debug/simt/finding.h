@@ -43,6 +43,7 @@ enum class Kind : std::uint8_t {
   barrier_overwritten,  ///< the bytes of an mbarrier
   unfinished_copy,      ///< the block ended before it
   double_arrival,       ///< of one thread in a phase of an mbarrier, in the place of another
+  overtaken_wait,       ///< of a phase of an mbarrier that the next one may complete before
   missing_map_fence,    ///< a tensor map that a lane made, which copies may not see yet
   absent_lane,          ///< what a shuffle takes of a lane that does not take part is used
   missing_grid_wait,    ///< what the grid before uses, which may not have ended yet

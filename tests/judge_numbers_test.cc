@@ -136,6 +136,45 @@ TEST_CASE("judge numbers: columns of scores that have a factor of their own", "[
   CHECK((odd->cause == Cause::unexplained && odd->evidence.size() == 1));
 }
 
+TEST_CASE("judge numbers: scores and sums of e4m3 may have the scales of their heads", "[terms]") {
+  const Problem problem{1, 2, 2, 4, 8, 64, false};
+  const Inputs inputs = generate_inputs(problem, ElementType::e4m3, "random", 3);
+  TermTruth truth(problem, inputs);
+  // What the numbers of a head are multiplied with, its scales or 1 behind them.
+  const auto judged = [&](const std::string& kind, const std::function<double(bool)>& factor) {
+    Provenance provenance;
+    Provenance::Made& made = provenance.made.emplace_back();
+    made.line = "k.cu:7";
+    for (std::int64_t row = 0; row < 8; ++row) {
+      for (std::int64_t i = 0; i < 8; ++i) {
+        const bool second = row >= 4;
+        Provenance::Term term;
+        term.kind = kind;
+        term.row = row;
+        term.key = (second ? 8 : 0) + i;
+        term.column = i;
+        term.b = score_of(row, term.key);
+        term.set = {{second ? 8 : 0, second ? 15 : 7}};
+        const double number = kind == "score" ? truth.product(row, term.key)
+                                              : truth.output(row, term.set, truth.unit(term.b), i);
+        made.values.emplace_back(factor(second) * number, term);
+      }
+    }
+    return judge_numbers(provenance, problem, inputs, {all_rows}, false);
+  };
+  for (const std::string kind : {"score", "output"}) {
+    INFO(kind);
+    const auto scales = [&](bool second) {
+      return kind == "score" ? truth.scales_of(second ? 4 : 0, second ? 8 : 0)
+                             : truth.v_scale_of(second ? 8 : 0);
+    };
+    CHECK(scales(false) != scales(true));
+    CHECK_FALSE(judged(kind, [](bool) { return 0.5; }));
+    CHECK_FALSE(judged(kind, scales));
+    CHECK(judged(kind, [&](bool second) { return scales(!second); }));
+  }
+}
+
 TEST_CASE("judge numbers: scores that are off by little were made of too few bits", "[terms]") {
   const auto off_by = [](double share) {
     return fault_of([=](std::int64_t i) { return 1 + share * static_cast<double>(i * i % 7 - 3); });

@@ -123,7 +123,7 @@ class NumberJudging {
     return known->second;
   }
   Judged judge(const Provenance::Made& made, const std::string& kind) {
-    std::vector<Compared> pairs;
+    std::vector<Compared> pairs, with_scales;  // with the scales of e4m3, which differ by head
     bool combines = false;
     for (const auto& [got, term] : made.values) {
       if (!wrong_.contains(term.row) || term.kind != kind) continue;
@@ -135,11 +135,14 @@ class NumberJudging {
             weight ? std::max(std::abs(truth_.unit(term.a)), std::abs(truth_.unit(term.b)))
                    : std::abs(*want);
         pairs.push_back({weight ? std::log(got) : got, *want, of});
+        const double scale = scale_of(term);
+        with_scales.push_back({pairs.back().got, *want * scale, of * scale});
         combines = combines || (weight && term.a.kind == Unit::Kind::log_sum);
       }
     }
     if (pairs.size() < 4) return {};
-    const FactorFit fit = fit_of(pairs);
+    const FactorFit without = fit_of(pairs), with = fit_of(with_scales);
+    const FactorFit& fit = with.error < without.error ? with : without;
     return {judge(made.line, kind, fit, combines), fit, true};
   }
 
@@ -196,6 +199,14 @@ class NumberJudging {
       return truth_.output(term.row, term.set, truth_.unit(term.b), term.column);
     }
     return std::nullopt;
+  }
+
+  /// What a kernel may have put into it of the inputs' scales.
+  double scale_of(const Term& term) const {
+    if (term.kind == "score") return truth_.scales_of(term.row, term.key);
+    if (term.kind == "output" && !term.set.empty())
+      return truth_.v_scale_of(term.set.begin()->first);
+    return 1;
   }
 
   std::optional<TermFault> judge(const std::string& line, const std::string& kind,

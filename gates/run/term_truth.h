@@ -24,12 +24,17 @@ class TermTruth {
     }
     return at->second;
   }
+  /// Of the heads of Q and K, and of V.
+  double scales_of(std::int64_t row, std::int64_t key) const {
+    if (!inputs_.scaled()) return 1;
+    return inputs_.q_scale.at(row / p_.len_q) * inputs_.k_scale.at(key / p_.len_kv);
+  }
+  double v_scale_of(std::int64_t key) const {
+    return inputs_.scaled() ? inputs_.v_scale.at(key / p_.len_kv) : 1;
+  }
   /// A scaled score.
   double score(std::int64_t row, std::int64_t key) {
-    const double scales =
-        inputs_.scaled() ? inputs_.q_scale.at(row / p_.len_q) * inputs_.k_scale.at(key / p_.len_kv)
-                         : 1;
-    return product(row, key) * scales / std::sqrt(static_cast<double>(p_.d));
+    return product(row, key) * scales_of(row, key) / std::sqrt(static_cast<double>(p_.d));
   }
   double unit(const Provenance::Unit& unit) {
     if (unit.kind == Provenance::Unit::Kind::none) return 0;

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "debug/causes/diagnose.h"
+#include "debug/judge/stopped_lanes.h"
 
 namespace lanescope {
 namespace {
@@ -52,13 +55,25 @@ bool was_refused(const std::string& why) {
   return std::ranges::any_of(words, [&](const char* said) { return why.find(said) != why.npos; });
 }
 
+/// Which share of what lanes wait for has come. Whoever waits where few have come is why the others
+/// wait for them: least of all lanes that run on, then those that miss some of their own warp,
+/// unless these wait for a tile.
+double share_come(const StoppedLanes& lanes, const std::vector<StoppedLanes>& all) {
+  if (lanes.runs) return -2;
+  const bool waits_for_tile = std::ranges::any_of(all, [&](const StoppedLanes& other) {
+    return !other.runs && other.at_mbarrier() && other.first_warp == lanes.first_warp &&
+           other.last_warp == lanes.last_warp;
+  });
+  return lanes.in_warp() && !waits_for_tile ? -1 : lanes.share_come();
+}
+
 }  // namespace
 
 bool waits_for_tiles(const std::string& fault) {
   bool any = false;
-  for (std::size_t at = 0; (at = fault.find(" wait in ", at)) != fault.npos;) {
-    at += std::string_view(" wait in ").size();
-    if (fault.compare(at, 8, "mbarrier") != 0) return false;
+  for (const StoppedLanes& lanes : stopped_lanes(fault)) {
+    if (lanes.runs) continue;
+    if (!lanes.at_mbarrier()) return false;
     any = true;
   }
   return any;
@@ -67,6 +82,32 @@ bool waits_for_tiles(const std::string& fault) {
 bool is_of_ring(Cause cause) {
   return cause == Cause::operand_overwritten || cause == Cause::wrong_expect_tx ||
          cause == Cause::wrong_phase || cause == Cause::double_arrival;
+}
+
+std::string place_of_absent(const std::string& line) {
+  const std::size_t at = line.find(" has exited, which came before by ");
+  return at == line.npos ? std::string() : line.substr(at);
+}
+
+std::optional<Stage> stage_of_end(const std::string& fault) {
+  const std::vector<StoppedLanes> all = stopped_lanes(fault);
+  std::optional<Stage> of_end;
+  double least = 2;  // above all shares
+  std::istringstream lines(fault);
+  for (std::string line; std::getline(lines, line);) {
+    // Who comes no more is at fault, not who waits for that.
+    std::optional<Stage> stage = stage_named_in(place_of_absent(line));
+    if (!stage) stage = stage_named_in(line);
+    const auto lanes = stopped_lanes_of(line);
+    const double share = lanes ? share_come(*lanes, all) : 1;
+    // Lanes of a loop that does not end are anywhere in it: it begins with the first of its stages.
+    const bool begins =
+        lanes && lanes->runs && of_end && share == least && stage && *stage < *of_end;
+    if (!stage || (of_end && share >= least && !begins)) continue;
+    of_end = stage;
+    least = share;
+  }
+  return of_end;
 }
 
 std::optional<Stage> stage_of_end(Cause cause, const std::string& fault) {

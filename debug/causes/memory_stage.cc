@@ -1,11 +1,7 @@
 #include "debug/causes/memory_stage.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
-#include <sstream>
-#include <string_view>
 
 #include "debug/causes/memory_order.h"
 
@@ -68,41 +64,6 @@ bool is_between_blocks(const CheckReport::Item& item) {
          f.access.block != f.earlier.block;
 }
 
-/// A line of a deadlock's story: "warp 3 lanes 0-15 wait in shfl.sync.bfly.b32 at x.cu:3", of whose
-/// warp no lane waits at an mbarrier.
-bool waits_in_warp(const std::string& line, const std::string& story) {
-  const std::string wait = " wait in ";
-  const std::size_t at = line.find(wait), lanes = line.find(" lanes ");
-  if (at == line.npos) return false;
-  const auto waits_at = [&](std::string_view in, const auto& names) {
-    return std::ranges::any_of(names, [&](const char* name) { return in.starts_with(name); });
-  };
-  const std::string_view in = std::string_view(line).substr(at + wait.size());
-  if (!waits_at(in, std::array{"shfl.", "vote.", "match.", "redux.", "bar.warp."})) return false;
-  const std::string warp = line.substr(0, lanes == line.npos ? 0 : lanes + 1) + "lanes ";
-  std::istringstream lines(story);
-  for (std::string other; std::getline(lines, other);) {
-    const std::size_t begin = other.find(wait);
-    const bool same = lanes != line.npos && begin != other.npos && other.starts_with(warp);
-    if (same && other.compare(begin + wait.size(), 8, "mbarrier") == 0) return false;
-  }
-  return true;
-}
-
-/// Of such a line, which share of what it waits for has come. Whoever waits where few have come is
-/// why the others wait for them: least of all lanes that run on, then those that miss some of their
-/// own warp.
-double share_come(const std::string& line, const std::string& story) {
-  if (line.find(" run in ") != line.npos) return -2;
-  if (waits_in_warp(line, story)) return -1;
-  int come = 0, all = 0;
-  const std::size_t at = line.find(" for barrier ");
-  const bool is_known =
-      at != line.npos &&
-      std::sscanf(line.c_str() + at, " for barrier %*d: %d of %d threads", &come, &all) == 2;
-  return is_known && all > 0 ? static_cast<double>(come) / all : 1;
-}
-
 /// A number in global memory that blocks count in without making anything of it: which of them
 /// comes last, and merges.
 bool is_counter(const CheckReport::Item& item) {
@@ -128,29 +89,6 @@ void take_stage_of_others(const CheckReport& report, Diagnosis& diagnosis) {
 }
 
 }  // namespace
-
-std::string place_of_absent(const std::string& line) {
-  const std::size_t at = line.find(" has exited, which came before by ");
-  return at == line.npos ? std::string() : line.substr(at);
-}
-
-std::optional<Stage> stage_of_end(const std::string& fault) {
-  std::optional<Stage> of_end;
-  std::istringstream lines(fault);
-  double least = 2;  // above all shares
-  for (std::string line; std::getline(lines, line);) {
-    // Who comes no more is at fault, not who waits for that.
-    std::optional<Stage> stage = stage_named_in(place_of_absent(line));
-    if (!stage) stage = stage_named_in(line);
-    const double share = share_come(line, fault);
-    // Lanes of a loop that does not end are anywhere in it: it begins with the first of its stages.
-    const bool begins = share == -2 && of_end && share == least && stage && *stage < *of_end;
-    if (!stage || (of_end && share >= least && !begins)) continue;
-    of_end = stage;
-    least = share;
-  }
-  return of_end;
-}
 
 std::string settle_stage(const CheckReport& report, Diagnosis& diagnosis) {
   CheckReport::Item& first = diagnosis.memory.front();

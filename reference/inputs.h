@@ -41,10 +41,11 @@ struct Inputs {
 std::vector<std::string> input_kinds();
 
 /// Q, K, V of `problem` in `type`; f32 with all bits of their fractions random, but for numbers
-/// that a kind sets; e4m3 from the same random numbers, with the scales that `quantise` gives
-/// (`counting`, `rising` and `steep`: 1, so that their numbers stay exact, those of `rising` up to
-/// 14336 keys, from d = 2 on). The same bits on every machine (a counter-based hash and exact
-/// arithmetic, no library functions). Throws UsageError, listing the kinds, where `kind` is none.
+/// that a kind sets; e4m3 from the same random numbers, with the scales that `quantise` gives,
+/// times a factor by head (`counting`, `rising` and `steep`: 1, so that their numbers stay exact,
+/// those of `rising` up to 14336 keys, from d = 2 on). The same bits on every machine (a
+/// counter-based hash and exact arithmetic, no library functions). Throws UsageError, listing the
+/// kinds, where `kind` is none.
 Inputs generate_inputs(const Problem& problem, ElementType type, std::string_view kind,
                        std::uint64_t seed);
 

@@ -166,6 +166,13 @@ bool FlawContest::explains(const Finding& finding, const Divergence& first) {
   return explained;
 }
 
+int FlawContest::missed(const Finding& finding, const Divergence& first) {
+  const std::optional<Flaw> flaw = find(finding.flaw);
+  if (!flaw || finding.in_part) return 0;
+  const FlawTrial trial = try_flaw(*flaw, inputs_, rows_of(first));
+  return trial.decisive - trial.explained + trial.right - trial.predicted;
+}
+
 bool FlawContest::explains_plainly(const Finding& finding, const std::vector<OutputRow>& rows) {
   const auto fits = [&](const Flaw& flaw) {
     const FlawTrial trial = try_flaw(flaw, inputs_, rows);

@@ -25,6 +25,9 @@ class FlawContest {
   /// Whether the flaw of a finding makes the outputs of the dump what they are; `first`: where they
   /// are wrong, the same in all calls.
   bool explains(const Finding& finding, const Divergence& first);
+  /// Of outputs that are looked at, how many do not follow from a flaw that explains them: some may
+  /// be off by chance. 0 where this problem has none of its words.
+  int missed(const Finding& finding, const Divergence& first);
   /// The flaw that a kernel has besides that of a finding, where its outputs are those of both.
   /// Not certain where others do as well with as few choices.
   std::optional<Finding> beside(const Finding& finding, const Divergence& first);

@@ -179,6 +179,11 @@ void TermJudging::explain_values(const Found& found, TermFault& fault, std::stri
     return;
   }
   fault.cause = far ? cause : Cause::permuted;
+  // Products of Q and K whose keys follow each other take no row of K for another.
+  if (!far && all_.keys_in_order > 0 && all_.keys_out_of_order == 0) {
+    fault.or_stage.reset();
+    fault.stage_is_told = true;
+  }
   what = far ? "weights meet rows of V of other tiles"
              : "weights and rows of V are paired in the wrong order";
 }

@@ -8,6 +8,7 @@
 #include "debug/judge/diff.h"
 #include "debug/report/suggested_command.h"
 #include "gates/run/launch.h"
+#include "gates/run/locate_numbers.h"
 #include "gates/run/options_text.h"
 #include "reference/error.h"
 #include "reference/inputs.h"
@@ -24,8 +25,9 @@ bool is_needless(const Finding& other, const Finding& named) {
   return other.in_part && !named.in_part;
 }
 
+/// Whether both say the same, of the same operand.
 bool is_same(const Finding& a, const Finding& b) {
-  return a.cause == b.cause && a.stage == b.stage;
+  return a.cause == b.cause && a.stage == b.stage && taker_of(a.flaw) == taker_of(b.flaw);
 }
 
 /// What a run of the probe would have for inputs, as a dump like `known`.
@@ -53,6 +55,7 @@ Dump inputs_of_run(const PreparedRun& run, const Dump& known) {
 /// problem can have it, and whether it would be wrong with it.
 struct Standing {
   std::ptrdiff_t explained = 0;
+  std::ptrdiff_t missed = 0;  ///< values of those
   std::vector<bool> possible, refuted;
 
   bool stands(const std::vector<bool>& counts) const {
@@ -131,20 +134,23 @@ bool FlawRivals::settle(const std::vector<Probe>& probes, Location& location) {
     FlawContest contest(run.dump);
     for (std::size_t i = 0; i < flaws_.size(); ++i) {
       if (run.first) {
-        standing[i].explained += contest.explains(flaws_[i], *run.first);
+        const bool explains = contest.explains(flaws_[i], *run.first);
+        standing[i].explained += explains;
+        if (explains) standing[i].missed += contest.missed(flaws_[i], *run.first);
       } else {
         standing[i].possible.push_back(contest.can_have(flaws_[i]));
         standing[i].refuted.push_back(contest.shows(flaws_[i]));
       }
     }
   }
-  const std::vector<std::size_t> best = best_of(standing);
+  std::vector<std::size_t> best = best_of(standing);
   if (best.empty()) return false;
+  // Of two that say as much, what exchanges keys before or behind the mask differs in few values.
+  std::ranges::stable_sort(
+      best, {}, [&](std::size_t i) { return std::pair(flaws_[i].bits, standing[i].missed); });
   std::vector<Finding> kept;
   for (const std::size_t i : best) kept.push_back(flaws_[i]);
   flaws_ = std::move(kept);
-  std::stable_sort(flaws_.begin(), flaws_.end(),
-                   [](const Finding& a, const Finding& b) { return a.bits < b.bits; });
   for (int i = 0; i < most_runs && !rivals().empty() && separate(probes, location); ++i) continue;
   std::vector<Finding> others = rivals();
   if (others.size() > most_told) others.resize(most_told);

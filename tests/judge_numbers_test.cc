@@ -138,7 +138,8 @@ TEST_CASE("judge numbers: columns of scores that have a factor of their own", "[
 
 TEST_CASE("judge numbers: scores and sums of e4m3 may have the scales of their heads", "[terms]") {
   const Problem problem{1, 2, 2, 4, 8, 64, false};
-  const Inputs inputs = generate_inputs(problem, ElementType::e4m3, "random", 3);
+  Inputs inputs = generate_inputs(problem, ElementType::e4m3, "random", 3);
+  for (Tensor* scales : {&inputs.q_scale, &inputs.v_scale}) scales->set(1, 2 * scales->at(0));
   TermTruth truth(problem, inputs);
   // What the numbers of a head are multiplied with, its scales or 1 behind them.
   const auto judged = [&](const std::string& kind, const std::function<double(bool)>& factor) {
@@ -173,6 +174,32 @@ TEST_CASE("judge numbers: scores and sums of e4m3 may have the scales of their h
     CHECK_FALSE(judged(kind, scales));
     CHECK(judged(kind, [&](bool second) { return scales(!second); }));
   }
+}
+
+TEST_CASE("judge numbers: all weights may have one factor, and sums the same", "[terms]") {
+  const Inputs inputs = generate_inputs(one_head, ElementType::f32, "random", 3);
+  TermTruth truth(one_head, inputs);
+  const auto judged = [&](double of_weights, double of_sums) {
+    Provenance provenance;
+    Provenance::Made& made = provenance.made.emplace_back(weights(truth, 1, "k.cu:8"));
+    for (auto& [value, term] : made.values) value *= of_weights;
+    Provenance::Made l{"k.cu:9", {}};
+    for (const std::int64_t row : all_rows) {
+      Provenance::Term term;
+      term.kind = "sum";
+      term.row = row;
+      term.b = score_of(row, 0);
+      term.set = {{0, 7}};
+      l.values.emplace_back(of_sums * truth.sum(row, term.set, truth.unit(term.b)), term);
+    }
+    provenance.made.push_back(l);
+    return judge_numbers(provenance, one_head, inputs, {all_rows}, false);
+  };
+  CHECK_FALSE(judged(1, 1));
+  CHECK_FALSE(judged(256, 256));
+  const auto of_sums = judged(256, 1.5);
+  REQUIRE(of_sums);
+  CHECK((of_sums->cause == Cause::wrong_scale && of_sums->stage == Stage::softmax));
 }
 
 TEST_CASE("judge numbers: scores that are off by little were made of too few bits", "[terms]") {

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
 #include "debug/causes/flaw_families.h"
+#include "debug/text/text.h"
 #include "reference/elementary.h"
 
 namespace lanescope {
@@ -64,6 +67,24 @@ void add_exchanged_weights(const DumpInfo& info, Flaws& flaws) {
                    }});
 }
 
+/// P of a kernel that keeps it in e4m3, times a power of two that takes the largest beyond 448, the
+/// greatest number there is (OCP 8-bit Floating Point Specification, 5.2); l has all of it.
+void add_saturated_weights(const DumpInfo& info, Flaws& flaws) {
+  constexpr double greatest = 448;
+  if (info.dtype != ElementType::e4m3) return;
+  for (int power = 9; power <= 12; ++power) {
+    const double limit = std::ldexp(greatest, -power);
+    flaws.push_back({Cause::clamped, Stage::softmax,
+                     "in which P is cut off at " + number_text(limit, 6) + ", as 2^" +
+                         std::to_string(power) + " P is in e4m3",
+                     1, [=](RowPlan& plan) {
+                       plan.p_kept = [=, before = plan.p_kept](double p) {
+                         return std::min(before ? before(p) : p, limit);
+                       };
+                     }});
+  }
+}
+
 }  // namespace
 
 void take_weights_from(const TileMap& from, std::int64_t len_kv, RowPlan& plan) {
@@ -84,6 +105,7 @@ void add_flaws_of_weights(const DumpInfo& info, Flaws& flaws) {
   add_weights(info, flaws);
   add_exchanged_scores(flaws);
   add_exchanged_weights(info, flaws);
+  add_saturated_weights(info, flaws);
 }
 
 }  // namespace lanescope

@@ -34,14 +34,15 @@ std::optional<Finding> nearest_rounding(const std::vector<Flaw>& flaws, double s
   const Flaw* nearest = nullptr;
   double least = share * from_right;
   for (const Flaw& flaw : flaws) {
-    if (flaw.cause != Cause::precision_lost) continue;
+    const bool saturates = flaw.cause == Cause::clamped && flaw.stage == Stage::softmax;
+    if (flaw.cause != Cause::precision_lost && !saturates) continue;
     const double error = error_of(&flaw, inputs, rows);
     if (!(error < least)) continue;
     least = error;
     nearest = &flaw;
   }
   if (!nearest) return std::nullopt;
-  Finding finding{Cause::precision_lost, 0.97};  // near, not equal: never certain
+  Finding finding{nearest->cause, 0.97};  // near, not equal: never certain
   finding.stage = nearest->stage;
   finding.evidence = {"the outputs are nearest to those of attention " + nearest->text +
                       ": off by " + number_text(100 * least / from_right, 2) +

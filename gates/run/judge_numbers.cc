@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "debug/text/text.h"
+#include "gates/run/factor_fit.h"
 #include "gates/run/number_parts.h"
 #include "gates/run/term_truth.h"
 
@@ -18,40 +19,6 @@ using Set = Provenance::Set;
 using Term = Provenance::Term;
 using Unit = Provenance::Unit;
 
-/// Numbers beside what they are times one factor, which the most of them have.
-struct FactorFit {
-  double factor = 1;
-  double error = 0;     ///< the largest, over the typical number
-  double rounding = 0;  ///< over the largest of those that they are differences of
-};
-
-/// A number, what it should be, and the larger one of those that it is the difference of.
-struct Compared {
-  double got, want, of;
-};
-
-FactorFit fit_of(const std::vector<Compared>& pairs) {
-  double squares = 0, largest = 0;
-  for (const auto& [got, want, of] : pairs) {
-    squares += want * want;
-    largest = std::max(largest, of);
-  }
-  const double typical = std::sqrt(squares / static_cast<double>(pairs.size()));
-  std::vector<double> ratios;
-  for (const auto& [got, want, of] : pairs) {
-    if (std::abs(want) > 0.2 * typical) ratios.push_back(got / want);
-  }
-  if (ratios.empty()) return {};
-  std::nth_element(ratios.begin(), ratios.begin() + std::ssize(ratios) / 2, ratios.end());
-  FactorFit fit{ratios[ratios.size() / 2]};
-  for (const auto& [got, want, of] : pairs) {
-    const double error = std::abs(got / fit.factor - want);
-    if (!(error / typical <= fit.error)) fit.error = error / typical;
-    if (!(error / largest <= fit.rounding)) fit.rounding = error / largest;
-  }
-  return fit;
-}
-
 class NumberJudging {
  public:
   NumberJudging(const Provenance& provenance, const Problem& problem, const Inputs& inputs,
@@ -60,6 +27,7 @@ class NumberJudging {
         p_(problem),
         truth_(problem, inputs),
         wrong_(wrong.rows.begin(), wrong.rows.end()),
+        inputs_are_scaled_(inputs.scaled()),
         any_log_sum_(wrong.any_log_sum),
         rough_(rough) {
     // Of several instructions for a line the last one of a kind makes the number: expf and logf put
@@ -123,7 +91,7 @@ class NumberJudging {
     return known->second;
   }
   Judged judge(const Provenance::Made& made, const std::string& kind) {
-    std::vector<Compared> pairs, with_scales;  // with the scales of e4m3, which differ by head
+    std::vector<FittedNumber> pairs, with_scales;  // with the scales of e4m3, which differ by head
     bool combines = false;
     for (const auto& [got, term] : made.values) {
       if (!wrong_.contains(term.row) || term.kind != kind) continue;
@@ -141,8 +109,12 @@ class NumberJudging {
       }
     }
     if (pairs.size() < 4) return {};
-    const FactorFit without = fit_of(pairs), with = fit_of(with_scales);
-    const FactorFit& fit = with.error < without.error ? with : without;
+    FactorFit fit = fit_of(pairs);
+    if (const FactorFit with = fit_of(with_scales); with.error < fit.error) fit = with;
+    // All weights may have one factor, which O and l share.
+    if (kind == "weight" && !(fit.error <= 0.03)) {
+      if (const FactorFit moved = fit_of_logarithms(pairs); moved.error < fit.error) fit = moved;
+    }
     return {judge(made.line, kind, fit, combines), fit, true};
   }
 
@@ -177,6 +149,14 @@ class NumberJudging {
     fault.evidence.emplace_back("so little is off where what is multiplied has too few bits");
   }
 
+  /// Whether a factor of sums is that of weights.
+  bool is_of_weights(double factor) {
+    if (is_near(factor, 1)) return true;
+    return std::ranges::any_of(provenance_.made, [&](const Provenance::Made& made) {
+      const Judged& judged = judge_all(made.line, "weight");
+      return judged.is_known && !judged.fault && is_near(factor, judged.fit.of_all);
+    });
+  }
   bool makes_right_sums() { return makes_right("sum"); }
   bool makes_right(const std::string& kind) {
     return std::ranges::any_of(provenance_.made, [&](const Provenance::Made& made) {
@@ -211,13 +191,16 @@ class NumberJudging {
 
   std::optional<TermFault> judge(const std::string& line, const std::string& kind,
                                  const FactorFit& fit, bool combines) {
-    constexpr double off = 0.03;
+    // P of e4m3 may be off by 1/16 in each key.
+    const double off = kind == "output" && inputs_are_scaled_ ? 0.2 : 0.03;
     constexpr double coarsest = 0x1p-8;  // of differences of what is rounded to bf16
     const double least = rough_ ? 3e-5 : off;
     // Scores are in whatever unit; O of e4m3 is in that of V's scale.
     const bool any_factor = kind == "score" || kind == "output";
     // logf takes subnormal numbers times 2^23.
-    const bool in_logarithm = kind == "sum" && is_near(fit.factor, 0x1p23);
+    constexpr double subnormal = 0x1p23;
+    const bool in_logarithm =
+        kind == "sum" && (is_of_weights(fit.factor) || is_of_weights(fit.factor / subnormal));
     const bool other_factor = !any_factor && !in_logarithm && !(std::abs(fit.factor - 1) <= 0.01);
     if (fit.error <= least && !other_factor) return std::nullopt;
     TermFault fault;
@@ -256,7 +239,7 @@ class NumberJudging {
   const Problem& p_;
   TermTruth truth_;
   std::set<std::int64_t> wrong_;
-  bool any_log_sum_, rough_;
+  bool inputs_are_scaled_, any_log_sum_, rough_;
   std::map<Key, Provenance::Made> last_;  ///< of those that do the same
   std::map<Key, Judged> judged_;          ///< those
 };

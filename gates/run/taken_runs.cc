@@ -57,9 +57,11 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
     rivals_.add(dump, report.first, diagnosis.flaws);
   }
   if (location_.diagnosis && confirm_unwritten(diagnosis, *location_.diagnosis)) return false;
+  const bool names_it = location_.diagnosis && location_.diagnosis->cause == Cause::unexplained &&
+                        diagnosis.cause != Cause::unexplained;
   const bool tells_more =
       (diagnosis.sure() && location_.diagnosis && !location_.diagnosis->sure()) ||
-      (outputs_right_ && !harmless);
+      (outputs_right_ && !harmless) || names_it;
   if (location_.diagnosis && !tells_more) return false;
   location_.diagnosis = std::move(diagnosis);
   location_.options = text;

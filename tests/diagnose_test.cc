@@ -357,6 +357,28 @@ TEST_CASE("a write of a race that says no stage is of that of the write beside i
   CHECK(stage_beside("k.cu:122 in pv") == Stage::qk);
 }
 
+TEST_CASE("a read of a race that takes bytes which nobody wrote is what strays") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.items = {item_of(simt::Kind::race, std::nullopt),
+                  item_of(simt::Kind::uninitialised_read, std::nullopt)};
+  CheckReport::Item &race = report.items[0], &unwritten = report.items[1];
+  race.finding.access = {false, 7, 0, 64};
+  race.finding.earlier = {true, 3, 0, 40};
+  race.access_line = "k.cu:112 in pv";
+  race.earlier_line = "k.cu:96 in softmax";
+  race.stage = Stage::softmax;
+  race.region = unwritten.region = "shared memory";
+  unwritten.finding.access = {false, 8, 0, 64};
+  unwritten.access_line = race.access_line;
+  CHECK(diagnose(report).stage() == Stage::pv);
+  unwritten.access_line = "k.cu:96 in softmax";
+  CHECK(diagnose(report).stage() == Stage::softmax);
+  unwritten.access_line = race.access_line;
+  unwritten.region = "k";
+  CHECK(diagnose(report).stage() == Stage::softmax);
+}
+
 TEST_CASE("what a block keeps in memory of its own for P V is no result of it") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

@@ -112,6 +112,34 @@ TEST_CASE("known flaws: O that loses more than a rounding at its end can", "[cau
   CHECK(diagnosis_with(off, true).first->stage == Stage::epilogue);
 }
 
+// What is cut off is within twice the bounds of e4m3: it is the nearest.
+TEST_CASE("known flaws: P of e4m3 is cut off at the largest number of its type", "[causes]") {
+  const Problem problem{1, 1, 1, 64, 64, 64, true};
+  const auto dump_with = [&](double times) {
+    Dump dump = stranger_dump(problem, ElementType::e4m3, "random", 5, 32, 32, "");
+    dump.info.products = Products::tensor_core_e4m3;
+    PlanInputs inputs(dump);
+    Tensor& o = testing::tensor_of(dump, SiteId::o_final);
+    for (std::int64_t query = 0; query < problem.len_q; ++query) {
+      RowPlan plan = inputs.right_plan(0, 0, query);
+      plan.p_kept = [=](double p) {
+        return held_as(ElementType::e4m3, std::min(times * p, 448.0)) / times;
+      };
+      const PlannedRow row = inputs.carry_out(plan);
+      for (std::int64_t col = 0; col < problem.d; ++col)
+        o.set(query * problem.d + col, row.o[static_cast<std::size_t>(col)]);
+      testing::tensor_of(dump, SiteId::lse).set(query, row.lse);
+    }
+    return dump;
+  };
+  CHECK(diff_against_reference(dump_with(256)).match);
+  const Diagnosis diagnosis = diagnosis_of(dump_with(512));
+  INFO(named(diagnosis) << joined(diagnosis.evidence));
+  CHECK(named(diagnosis) == "softmax o_final clamped?");
+  CHECK_THAT(joined(diagnosis.evidence),
+             Catch::Matchers::ContainsSubstring("cut off at 0.875, as 2^9 P is in e4m3"));
+}
+
 // Rows that see no key have the mean of the keys in tiles that are longer than is said.
 TEST_CASE("known flaws: masked keys that count up to the end of a tile of another size",
           "[causes]") {

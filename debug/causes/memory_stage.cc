@@ -25,6 +25,23 @@ bool is_stage_of_reader(const CheckReport::Item& item) {
   return !stage_named_in(write_line(item));
 }
 
+/// The line of the read of such a race.
+const std::string& read_line(const CheckReport::Item& race) {
+  return race.finding.access.write ? race.earlier_line : race.access_line;
+}
+
+/// Whether who reads in a race takes bytes of the same memory, too, that nobody wrote: it is the
+/// read that strays.
+bool reads_unwritten_too(const CheckReport& report, const CheckReport::Item& race) {
+  const simt::Finding& f = race.finding;
+  const bool is_read_of_other =
+      cause_of(f.kind) == Cause::race && f.access.write != f.earlier.write && f.earlier.place != 0;
+  return is_read_of_other && std::ranges::any_of(report.items, [&](const CheckReport::Item& item) {
+           return item.finding.kind == Kind::uninitialised_read && item.region == race.region &&
+                  item.access_line == read_line(race);
+         });
+}
+
 /// Of a write that says nothing of its own stage: that of another one beside it in the source,
 /// which races as well.
 std::optional<Stage> stage_beside(const CheckReport& report, const CheckReport::Item& race) {
@@ -102,6 +119,12 @@ std::string settle_stage(const CheckReport& report, Diagnosis& diagnosis) {
     first.stage = fed;
     diagnosis.stage_certain = false;
     return std::string("what is stored there is read by ") + name_of(*fed);
+  }
+  const std::optional<Stage> reader = stage_named_in(read_line(first));
+  if (reader && reads_unwritten_too(report, first)) {
+    first.stage = reader;
+    diagnosis.stage_certain = false;
+    return "the same read takes bytes that nobody wrote";
   }
   if (!is_stage_of_reader(first)) return {};
   diagnosis.stage_certain = false;

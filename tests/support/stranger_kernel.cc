@@ -793,7 +793,8 @@ Dump stranger_dump(const Problem& problem, ElementType dtype, const std::string&
   const Inputs inputs = generate_inputs(problem, dtype, input, seed);
   dump.info = plain_info("stranger", problem, inputs, input, seed, br, bc);
   const DumpInfo& info = dump.info;
-  Tensor o(dtype, {problem.batch, problem.heads, problem.len_q, problem.d});
+  const ElementType o_type = dtype == ElementType::e4m3 ? ElementType::f16 : dtype;
+  Tensor o(o_type, {problem.batch, problem.heads, problem.len_q, problem.d});
   Tensor lse(ElementType::f32, {problem.batch, problem.heads, problem.len_q});
   // Some keys of a tile at a time.
   const int keys = bug.ends_with("_by_fours") && bug.starts_with("l_") ? 4 : bc;
@@ -804,6 +805,11 @@ Dump stranger_dump(const Problem& problem, ElementType dtype, const std::string&
     }
   }
   dump.tensors = {{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}};
+  if (inputs.scaled()) {
+    dump.tensors.insert(
+        dump.tensors.end(),
+        {{"q_scale", inputs.q_scale}, {"k_scale", inputs.k_scale}, {"v_scale", inputs.v_scale}});
+  }
   dump.tensors.push_back({"o_final", std::move(o)});
   dump.tensors.push_back({"lse", std::move(lse)});
   return dump;

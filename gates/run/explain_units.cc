@@ -119,6 +119,20 @@ void TermJudging::explain_sums_of_units(const Found& found, TermFault& fault,
     what = "weights that are divided by l are summed up with others that are not";
     return;
   }
+  // Parts that are divided by an l of several, which is not the row's: it was summed up over some.
+  const bool of_some = most_of(found.samples, [&](const Term& x, const Term& y) {
+    const auto is_of_others = [&](const Term& term) {
+      return count(term.b.keys) > count(term.set) && term.b.keys != visible(term.row);
+    };
+    const bool divided = x.b.kind == Unit::Kind::log_sum && y.b.kind == Unit::Kind::log_sum;
+    return divided && (is_of_others(x) || is_of_others(y));
+  });
+  if (of_some) {
+    fault.cause = Cause::incomplete_reduction;
+    fault.stage = Stage::combine;
+    what = "parts are divided by sums over some of them alone";
+    return;
+  }
   // Keys side by side that are relative to different maxima: lanes have theirs of their own.
   const auto span = [](const Term& term) {
     if (term.set.empty()) return std::pair(term.key, term.key);

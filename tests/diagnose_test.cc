@@ -326,6 +326,11 @@ TEST_CASE("a product that takes another layout reads what nobody wrote, too") {
   report.items[1].access_line = "k.cu:8";
   CHECK(cause() == Cause::uninitialised_read);
   report.items[1].access_line = report.items[0].access_line;
+  // Or what a copy brings that it has no reason to wait for.
+  report.items[0].finding.kind = simt::Kind::missing_wait;
+  CHECK(cause() == Cause::layout_disagrees);
+  report.items[0].finding.access.write = true;
+  CHECK(cause() == Cause::missing_wait);
   report.items[0].finding.kind = simt::Kind::race;
   CHECK(cause() == Cause::race);
 }

@@ -114,10 +114,12 @@ void put_takers_first(std::vector<CheckReport::Item>& items) {
 }
 
 /// A product that reads a tile in another layout than it was stored in comes to bytes beside it, of
-/// which some may be unwritten.
+/// which some may be unwritten, or a copy that nobody waits for here may still bring them.
 void put_layouts_first(std::vector<CheckReport::Item>& items) {
   const CheckReport::Item& read = items.front();
-  if (read.finding.kind != Kind::uninitialised_read) return;
+  const bool strays =
+      read.finding.kind == Kind::uninitialised_read || read.finding.kind == Kind::missing_wait;
+  if (!strays || read.finding.access.write) return;
   const auto is_its_layout = [&](const CheckReport::Item& item) {
     return order_of(item.finding.kind) == Cause::layout_disagrees && !read.access_line.empty() &&
            is_same_line(item.access_line, read.access_line);

@@ -119,9 +119,12 @@ void Planner::add_other_modules(bool combines) {
     ragged.options.dtype = type;
   }
   for (const int d : any_width() ? other_head_dims(given_, head_dim_) : std::vector<int>{}) {
-    set_d(add_causal("a head dimension of " + std::to_string(d),
-                     "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)),
-          d);
+    const std::string about = "a head dimension of " + std::to_string(d);
+    set_d(add_causal(about, "h=2,hkv=1," + length_text(br_ + br_ / 2, 2 * bc_ + 5)), d);
+    // Which operands stay in registers, and where fences stand, may be another matter.
+    Probe& whole = add(about + ", whole tiles", length_text(br_, 2 * bc_));
+    set_d(whole, d);
+    whole.checked = true;
   }
   for (const auto& [rows, keys] : other_tiles(given_, br_, bc_)) {
     Probe& probe = add_causal("tiles of " + tile_text(rows, keys),

@@ -163,6 +163,16 @@ TEST_CASE("locate: slots that were never written, and zeros") {
   change(dump, SiteId::p, 0, 1, [](int, int) { return 0; });
   CHECK(named(diagnosis_of(dump)) == "softmax p written_zero?");
 
+  // alpha is 0 in the first tile, and stays so; or is set to 0 in a later one.
+  dump = synthetic_dump({.problem = three_tiles});
+  const auto vanish = [&](std::int64_t tile) {
+    change(dump, SiteId::alpha, 0, tile, [](int, int) { return 0; });
+  };
+  vanish(2);
+  CHECK(named(diagnosis_of(dump)) == "softmax alpha written_zero?");
+  vanish(1);
+  CHECK(named(diagnosis_of(dump)) == "softmax alpha never_updated?");
+
   // O of some columns, to which no tile adds anything; and of others that a later tile sets to 0.
   dump = synthetic_dump({.problem = three_tiles});
   const auto hide_columns = [](Dump& dump, std::int64_t tile) {

@@ -87,9 +87,12 @@ std::string extent_text(const Scene& scene, const Pick& pick) {
   return text;
 }
 
-/// Whether l or O held zeros before the tile where it is wrongly zero: nothing was added.
+/// Whether l or O held zeros before the tile where it is wrongly zero, as nothing was added; or
+/// alpha did, which is 0 in the first tile.
 bool stays_zero(const Scene& scene) {
-  if (scene.at_end() || (scene.site() != SiteId::l && scene.site() != SiteId::o)) return false;
+  const SiteId id = scene.site();
+  const bool starts_at_zero = id == SiteId::l || id == SiteId::o || id == SiteId::alpha;
+  if (scene.at_end() || !starts_at_zero) return false;
   const auto before = scene.before(scene.site(), scene.tile());
   return before && std::ranges::all_of(scene.elements(), [&](const Element& e) {
            return !e.wrong || e.unwritten || e.got != 0 || (*before)(e.row, e.col) == 0;

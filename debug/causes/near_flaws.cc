@@ -37,7 +37,9 @@ std::optional<Finding> nearest_rounding(const std::vector<Flaw>& flaws, double s
     const bool saturates = flaw.cause == Cause::clamped && flaw.stage == Stage::softmax;
     if (flaw.cause != Cause::precision_lost && !saturates) continue;
     const double error = error_of(&flaw, inputs, rows);
-    if (!(error < least)) continue;
+    // A limit leaves nothing but roundings.
+    constexpr double nothing = 0.2;
+    if (!(error < least) || (saturates && error > nothing * from_right)) continue;
     least = error;
     nearest = &flaw;
   }

@@ -1,4 +1,5 @@
 // What the weights of a combine are relative to, where that is not the largest of the maxima.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -34,6 +35,39 @@ Fit fit_of_nan(const Scene& scene, const Array& value) {
   return count.fit();
 }
 
+/// Whether the log-sum-exps of the rows are numbers where `log_sum` is none.
+bool is_refuted_by_lse(const Scene& scene, const Array& log_sum) {
+  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
+  for (reference::Index row = 0; lse && row < log_sum.rows(); ++row) {
+    const double got = lse->at(scene.info().first_q_row(scene.place()) + row);
+    if (std::isfinite(got) && !std::isfinite(log_sum(row))) return true;
+  }
+  return false;
+}
+
+/// O of numbers, which is none though the sum of its weights is one: it began with something else.
+void try_uncleared(const Scene& scene, const Parts& parts, Findings& findings) {
+  const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
+  const Array l = sum_of_parts(parts.l, weight), o = sum_of_parts(parts.o, weight);
+  const bool made_of_numbers = std::ranges::all_of(scene.elements(), [&](const Element& e) {
+    return !e.wrong || (std::isnan(e.got) && !e.unwritten && std::isfinite(o(e.row, e.col)));
+  });
+  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
+  if (!made_of_numbers || !lse) return;
+  int finite = 0;
+  for (reference::Index row = 0; row < l.rows(); ++row) {
+    const double got = lse->at(scene.info().first_q_row(scene.place()) + row);
+    if (std::isnan(got)) return;
+    finite += std::isfinite(got);
+  }
+  if (finite == 0) return;
+  Finding finding{Cause::accumulator_not_cleared, 0.97};
+  finding.evidence = {
+      "the parts and their weights are numbers, the log-sum-exp is right, and O is "
+      "none: its sum begins with what was in its registers before"};
+  findings.push_back(finding);
+}
+
 }  // namespace
 
 void try_other_references(const Scene& scene, const Parts& parts, Findings& findings) {
@@ -44,7 +78,9 @@ void try_other_references(const Scene& scene, const Parts& parts, Findings& find
                            const Array& beside) {
     const Factors weight = [&](std::size_t i) { return exp2_of_float(parts.m[i] - m); };
     const Array l = sum_of_parts(parts.l, weight) + 0 * beside;
-    const Array value = of_lse ? (m + log2(l)) * ln_2 : sum_of_parts(parts.o, weight) / l;
+    const Array log_sum = (m + log2(l)) * ln_2;
+    if (!of_lse && is_refuted_by_lse(scene, log_sum)) return;
+    const Array value = of_lse ? log_sum : sum_of_parts(parts.o, weight) / l;
     const Fit fit = fit_of_nan(scene, value);
     if (fit.explained < 0.5 || fit.consistent < 0.98) return;
     Finding finding{cause, fit.explained, fit.consistent, true};
@@ -53,6 +89,7 @@ void try_other_references(const Scene& scene, const Parts& parts, Findings& find
     finding.evidence = {text};
     findings.push_back(finding);
   };
+  if (!of_lse) try_uncleared(scene, parts, findings);
   for (std::size_t split = 0; split < parts.count(); ++split) {
     attempt(Cause::overflow,
             "the weights are relative to m of split " + std::to_string(split) +

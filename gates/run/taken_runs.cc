@@ -57,6 +57,13 @@ bool TakenRuns::take(const ProbeRun& run, const Probe& probe) {
     rivals_.add(dump, report.first, diagnosis.flaws);
   }
   if (location_.diagnosis && confirm_unwritten(diagnosis, *location_.diagnosis)) return false;
+  // A row, or split, that sees no key is no cause of what is wrong where there are none.
+  const Problem& problem = dump.info.problem;
+  const bool all_see = !problem.causal && dump.info.splits * dump.info.bc <= problem.len_kv;
+  fails_where_all_see_ = fails_where_all_see_ || all_see;
+  const bool of_mask =
+      diagnosis.cause == Cause::masked_row_unguarded || diagnosis.cause == Cause::divided_by_zero;
+  if (of_mask && fails_where_all_see_) diagnosis.certain = false;
   const bool names_it = location_.diagnosis && location_.diagnosis->cause == Cause::unexplained &&
                         diagnosis.cause != Cause::unexplained;
   const bool tells_more =

@@ -62,6 +62,7 @@ class TakenRuns {
   std::optional<Diagnosis> truncation_;  ///< what a run shows whose values are all right
   std::string truncated_options_;        ///< its options
   RunOptions failed_;
+  bool fails_where_all_see_ = false;  ///< a run failed in which all rows and splits see keys
   bool last_failed_ = false, outputs_right_ = false, traced_ = false, in_shared_ = false,
        lanes_skip_ = false;
 };

@@ -612,4 +612,33 @@ TEST_CASE("known flaws: none makes a NaN of numbers, however large O may be with
   CHECK(diagnose(dump, diff_against_reference(dump)).flaws.empty());
 }
 
+// 0 has no leading 1 either.
+TEST_CASE("known flaws: small numbers of e4m3 that are widened as others", "[causes]") {
+  const Problem problem{1, 1, 1, 64, 96, 64, false};
+  Dump dump = stranger_dump(problem, ElementType::e4m3, "rising", 5, 32, 32, "");
+  PlanInputs inputs(dump);
+  const auto flaws = known_flaws(inputs.info());
+  const auto named_with = [&](const std::string& text) {
+    const auto flaw = std::ranges::find_if(
+        flaws, [&](const Flaw& f) { return f.text.find(text) != f.text.npos; });
+    REQUIRE(flaw != flaws.end());
+    for (std::int64_t query = 0; query < problem.len_q; ++query) {
+      RowPlan plan = inputs.right_plan(0, 0, query);
+      flaw->edit(plan);
+      const PlannedRow row = inputs.carry_out(plan);
+      for (std::int64_t col = 0; col < problem.d; ++col) {
+        testing::tensor_of(dump, SiteId::o_final)
+            .set(query * problem.d + col, row.o[static_cast<std::size_t>(col)]);
+      }
+      testing::tensor_of(dump, SiteId::lse).set(query, row.lse);
+    }
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    return named(diagnosis) + ": " + joined(diagnosis.evidence);
+  };
+  const std::string as_normal = named_with("in whose Q, K and V 0 and what is below 2^-6");
+  INFO(as_normal);
+  CHECK(as_normal.starts_with("load o_final wrong_type"));
+  CHECK(as_normal.find("as if they were normal") != std::string::npos);
+}
+
 }  // namespace lanescope::testing

@@ -53,6 +53,8 @@ std::vector<Flaw> flaws_of_passes(const std::vector<Flaw>& known);
 void add_flaws_of_input_scales(const DumpInfo& info, Flaws& flaws);
 /// Types that are too narrow for scores, P or O.
 void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws);
+/// Small numbers of e4m3 that become others as they are widened.
+void add_flaws_of_widening(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.
 std::vector<Flaw> window_flaws(const DumpInfo& info);
 

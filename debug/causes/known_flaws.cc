@@ -148,6 +148,7 @@ std::vector<Flaw> known_flaws(const DumpInfo& info) {
   add_flaws_of_addresses(info, flaws);
   add_flaws_of_input_scales(info, flaws);
   add_flaws_of_rounding(info, flaws);
+  add_flaws_of_widening(info, flaws);
   return flaws;
 }
 

@@ -9,9 +9,9 @@
 
 namespace lanescope {
 
-/// Which rounding, or limit of a narrow type, comes nearest to outputs that are off by little: the last bits of sums in another
-/// order keep it from giving them all. Nothing where none leaves less than `share` of what they are
-/// off.
+/// Which rounding, or limit of a narrow type, comes nearest to outputs that are off by little: the
+/// last bits of sums in another order keep it from giving them all. Nothing where none leaves less
+/// than `share` of what they are off.
 std::optional<Finding> nearest_rounding(const std::vector<Flaw>& flaws, double share,
                                         PlanInputs& inputs, const std::vector<OutputRow>& rows);
 

@@ -77,6 +77,14 @@ const std::vector<double>& PlanInputs::taken_row(const Tensor& tensor, ElementTy
   return taken_;
 }
 
+const std::vector<double>& PlanInputs::kept_row(const std::vector<double>& row,
+                                                const std::function<double(double)>& kept) {
+  if (!kept) return row;
+  kept_ = row;
+  std::transform(kept_.begin(), kept_.end(), kept_.begin(), kept);
+  return kept_;
+}
+
 const Tensor& PlanInputs::tensor_of(InputTensor input) const {
   return input == InputTensor::q ? inputs_.q : input == InputTensor::k ? inputs_.k : inputs_.v;
 }
@@ -91,8 +99,9 @@ const std::vector<double>& PlanInputs::key_of_term(const RowPlan& plan, const Ro
   if (term.key_is != InputTensor::k) {
     return row_of(term.key_is, plan.k_type, term.key < 0 ? -1 : plan.k_first + term.key);
   }
-  return taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from,
-                   plan.k_exchanged);
+  return kept_row(taken_row(inputs_.k, plan.k_type, plan.k_first, term.key, plan, plan.k_from,
+                            plan.k_exchanged),
+                  plan.k_kept);
 }
 
 const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
@@ -100,8 +109,9 @@ const std::vector<double>& PlanInputs::value_of_term(const RowPlan& plan,
   if (term.value_is != InputTensor::v) {
     return row_of(term.value_is, plan.v_type, term.value < 0 ? -1 : plan.v_first + term.value);
   }
-  return taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from,
-                   plan.v_exchanged);
+  return kept_row(taken_row(inputs_.v, plan.v_type, plan.v_first, term.value, plan, plan.v_from,
+                            plan.v_exchanged),
+                  plan.v_kept);
 }
 
 double PlanInputs::product_of(const RowPlan& plan, std::int64_t q_row, std::int64_t k_row) {
@@ -186,8 +196,8 @@ std::vector<double> added_over(std::int64_t bits, const std::vector<double>& sco
 std::vector<double> PlanInputs::scores_of(const RowPlan& plan) {
   const double scale = plan.scale * q_scale_of(plan) * k_scale_of(plan);
   const bool as_they_are =
-      !plan.dot_kept && !plan.q_kept && plan.q_is == InputTensor::q && plan.q_row >= 0 &&
-      !plan.q_from && !plan.q_is_weights && !plan.k_from && !plan.q_exchanged &&
+      !plan.dot_kept && !plan.q_kept && !plan.k_kept && plan.q_is == InputTensor::q &&
+      plan.q_row >= 0 && !plan.q_from && !plan.q_is_weights && !plan.k_from && !plan.q_exchanged &&
       !plan.k_exchanged && plan.q_type == inputs_.type() && plan.k_type == inputs_.type() &&
       std::all_of(plan.depth.begin(), plan.depth.end(), [](double count) { return count == 1; });
   const bool are_scaled_alone = plan.tile_scale == 1 && plan.scores_left == 0 && plan.cap == 0 &&

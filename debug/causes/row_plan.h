@@ -64,8 +64,9 @@ struct RowPlan {
   TileMap p_from;          ///< in a tile of P: (query, key)
   ElementType p_type{};    ///< as which P is rounded; its bits go into O as `v_type`'s
   bool p_misread = false;  ///< they do so where it is rounded as the inputs are, too
-  /// What is kept of Q's elements, scores (of base e), P and O after each tile; empty: all of it.
-  std::function<double(double)> q_kept, score_kept, p_kept, o_kept;
+  /// What is kept of the elements of Q, K and V, of scores (of base e), P and O after each tile;
+  /// empty: all of it.
+  std::function<double(double)> q_kept, k_kept, v_kept, score_kept, p_kept, o_kept;
   bool sums_kept = false;  ///< l sums what is kept of P
   /// `o_kept` holds after each key, in so many sums that take turns at the keys; 0: after each
   /// tile.
@@ -166,6 +167,9 @@ class PlanInputs {
   const std::vector<double>& taken_row(const Tensor& tensor, ElementType type, std::int64_t first,
                                        std::int64_t row, const RowPlan& plan, const TileMap& from,
                                        bool exchanged);
+  /// What is kept of the elements of a row. Until the next call.
+  const std::vector<double>& kept_row(const std::vector<double>& row,
+                                      const std::function<double(double)>& kept);
   /// The row of Q that the plan's scores are of.
   std::vector<double> query_of(const RowPlan& plan);
   const std::vector<double>& key_of_term(const RowPlan& plan, const RowPlan::Term& term);
@@ -210,7 +214,7 @@ class PlanInputs {
   std::map<std::int64_t, std::vector<double>> products_;
   std::map<std::array<std::int64_t, 3>, RowPlan> right_plans_;
   std::function<void(RowPlan&)> variant_ = [](RowPlan&) {};
-  std::vector<double> taken_;
+  std::vector<double> taken_, kept_;
 };
 
 }  // namespace lanescope

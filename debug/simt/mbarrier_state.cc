@@ -70,7 +70,9 @@ std::optional<std::pair<int, MbarrierState::Heed>> MbarrierState::overtaken(
     const auto index = static_cast<std::size_t>(thread);
     return index < current.seen.size() && clock_of(heed.epoch) <= current.seen[index];
   };
-  for (const auto& [thread, heed] : heeded) {
+  for (const auto& entry : heeded) {
+    const int thread = entry.first;
+    const Heed& heed = entry.second;
     if (heed.phases + 1 != phase) continue;
     const bool multiplied = issued[static_cast<std::size_t>(thread / 32)].issued > heed.products;
     const int together = multiplied ? 128 : 32;

@@ -81,6 +81,10 @@ std::vector<std::int64_t> spread(std::int64_t count, std::int64_t wanted) {
   return numbers;
 }
 
+int missed_by(const FlawTrial& trial) {
+  return trial.decisive - trial.explained + trial.right - trial.predicted;
+}
+
 }  // namespace
 
 FlawContest::FlawContest(const Dump& dump)
@@ -129,6 +133,9 @@ std::optional<Finding> FlawContest::beside(const Finding& finding, const Diverge
   std::erase_if(left,
                 [&](const OutputRow& row) { return try_flaw(*one, inputs_, {row}).explains(); });
   if (!says_which(left)) return std::nullopt;
+  // What the first bug leaves may be off by chance: a second has to give most of it.
+  const FlawTrial alone = try_flaw(*one, inputs_, rows);
+  const bool is_near = alone.wins();
   const Flaw* best = nullptr;
   FlawTrial of_best;
   bool only = true;
@@ -138,6 +145,7 @@ std::optional<Finding> FlawContest::beside(const Finding& finding, const Diverge
     const FlawTrial trial = try_flaw(both_of(*one, other), inputs_, rows);
     // What explains all by itself stands for the first bug, not beside it.
     if (!trial.wins() || try_flaw(other, inputs_, rows).wins()) continue;
+    if (is_near && 3 * missed_by(trial) > missed_by(alone)) continue;
     const bool shorter = !best || other.choices < best->choices;
     only = shorter || (only && other.cause == best->cause && other.stage == best->stage);
     if (!shorter) continue;
@@ -169,8 +177,7 @@ bool FlawContest::explains(const Finding& finding, const Divergence& first) {
 int FlawContest::missed(const Finding& finding, const Divergence& first) {
   const std::optional<Flaw> flaw = find(finding.flaw);
   if (!flaw || finding.in_part) return 0;
-  const FlawTrial trial = try_flaw(*flaw, inputs_, rows_of(first));
-  return trial.decisive - trial.explained + trial.right - trial.predicted;
+  return missed_by(try_flaw(*flaw, inputs_, rows_of(first)));
 }
 
 bool FlawContest::explains_plainly(const Finding& finding, const std::vector<OutputRow>& rows) {

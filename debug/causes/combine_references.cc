@@ -35,35 +35,41 @@ Fit fit_of_nan(const Scene& scene, const Array& value) {
   return count.fit();
 }
 
+/// The log-sum-exps of the rows, as they are held; none of a kernel that leaves none.
+std::vector<double> held_lse(const Scene& scene, reference::Index rows) {
+  std::vector<double> held;
+  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
+  for (reference::Index row = 0; lse && row < rows; ++row) {
+    held.push_back(lse->at(scene.info().first_q_row(scene.place()) + row));
+  }
+  return held;
+}
+
 /// Whether the log-sum-exps of the rows are numbers where `log_sum` is none.
 bool is_refuted_by_lse(const Scene& scene, const Array& log_sum) {
-  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
-  for (reference::Index row = 0; lse && row < log_sum.rows(); ++row) {
-    const double got = lse->at(scene.info().first_q_row(scene.place()) + row);
-    if (std::isfinite(got) && !std::isfinite(log_sum(row))) return true;
-  }
-  return false;
+  reference::Index row = 0;
+  return std::ranges::any_of(held_lse(scene, log_sum.rows()), [&](double got) {
+    return !std::isfinite(log_sum(row++)) && std::isfinite(got);
+  });
 }
 
 /// O of numbers, which is none though the sum of its weights is one: it began with something else.
 void try_uncleared(const Scene& scene, const Parts& parts, Findings& findings) {
   const Factors weight = [&](std::size_t i) { return parts.weight[i]; };
-  const Array l = sum_of_parts(parts.l, weight), o = sum_of_parts(parts.o, weight);
+  const Array o = sum_of_parts(parts.o, weight);
   const bool made_of_numbers = std::ranges::all_of(scene.elements(), [&](const Element& e) {
     return !e.wrong || (std::isnan(e.got) && !e.unwritten && std::isfinite(o(e.row, e.col)));
   });
-  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
-  if (!made_of_numbers || !lse) return;
-  int finite = 0;
-  for (reference::Index row = 0; row < l.rows(); ++row) {
-    const double got = lse->at(scene.info().first_q_row(scene.place()) + row);
-    if (std::isnan(got)) return;
-    finite += std::isfinite(got);
+  const std::vector<double> lse = held_lse(scene, o.rows());
+  const auto is_number = [](double x) { return std::isfinite(x); };
+  const auto is_nan = [](double x) { return std::isnan(x); };
+  if (!made_of_numbers || std::ranges::any_of(lse, is_nan) ||
+      std::ranges::none_of(lse, is_number)) {
+    return;
   }
-  if (finite == 0) return;
   Finding finding{Cause::accumulator_not_cleared, 0.97};
   finding.evidence = {
-      "the parts and their weights are numbers, the log-sum-exp is right, and O is "
+      "the parts and their weights are numbers, so is the log-sum-exp, and O is "
       "none: its sum begins with what was in its registers before"};
   findings.push_back(finding);
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "debug/causes/detectors.h"
+#include "debug/causes/flaw_families.h"
 #include "debug/causes/formulas.h"
 #include "reference/elementary.h"
 #include "reference/quantise.h"
@@ -56,20 +57,15 @@ void try_output(const Scene& scene, const Misreading& misread, const Formulas& f
   attempt("P", misread(*p), own_v);
 }
 
-/// e4m3 that is widened by moving its bits: numbers below the smallest normal one have no
-/// leading 1.
+/// Numbers of e4m3 below the smallest normal one.
 void try_subnormals(const Scene& scene, Findings& findings) {
-  constexpr double normal = 0x1p-6, spacing = 0x1p-9;
-  const auto widened = [](double x) {  // exponent 0 as if it were any other
-    const double magnitude = normal / 2 * (1 + std::abs(x) / spacing / 8);
-    return std::copysign(magnitude, x);
-  };
+  constexpr double normal = 0x1p-6;
   std::int64_t as_normal = 0, as_zero = 0;
   for (const Element& e : scene.elements()) {
     const bool is_subnormal = e.want != 0 && std::abs(e.want) < normal;
     if (e.wrong != is_subnormal || e.unwritten) return;  // all of them, and no others
     if (!e.wrong) continue;
-    as_normal += e.got == widened(e.want);
+    as_normal += e.got == widened_as_normal(e.want);
     as_zero += e.got == 0;
   }
   const bool is_normal = as_normal == scene.wrong_count();

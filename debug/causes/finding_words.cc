@@ -177,10 +177,10 @@ const char* explanation_of(const simt::Finding& f) {
       return "a thread arrived twice in a phase of an mbarrier, so that it completed without "
              "another one";
     case Kind::overtaken_wait:
-      return "the next phase of the mbarrier may complete before this wait has seen the one it "
-             "waits "
-             "for: a warp that is slow then waits for a phase that may never come. Who lets the "
-             "next phase begin does not wait for all who wait here";
+      return "the next phase of the mbarrier may complete before this wait has seen its own: a "
+             "warp "
+             "that is slow then waits for a phase that may never come. Who lets the next phase "
+             "begin does not wait for all who wait here";
     case Kind::missing_map_fence:
       return "the kernel made this tensor map, and between that and the copy a "
              "fence.proxy.tensormap is missing: a release behind the one, an acquire of the map "

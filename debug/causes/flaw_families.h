@@ -53,6 +53,10 @@ std::vector<Flaw> flaws_of_passes(const std::vector<Flaw>& known);
 void add_flaws_of_input_scales(const DumpInfo& info, Flaws& flaws);
 /// Types that are too narrow for scores, P or O.
 void add_flaws_of_rounding(const DumpInfo& info, Flaws& flaws);
+/// e4m3 that is widened by moving its bits: exponent 0 as if it were any other, though numbers
+/// below 2^-6 have no leading 1, and 0 is one of them (OCP 8-bit Floating Point
+/// Specification, 5.1).
+double widened_as_normal(double x);
 /// Small numbers of e4m3 that become others as they are widened.
 void add_flaws_of_widening(const DumpInfo& info, Flaws& flaws);
 /// A row sees the last keys up to its own alone, or those around it: windows of every width.

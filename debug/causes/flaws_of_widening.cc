@@ -3,22 +3,18 @@
 
 #include "debug/causes/flaw_families.h"
 
-// e4m3 that is widened by moving its bits and adding the difference of the biases: numbers below
-// 2^-6 have no leading 1 (OCP 8-bit Floating Point Specification, 5.1), and 0 is one of them.
-
 namespace lanescope {
 namespace {
 
 constexpr double normal = 0x1p-6;   ///< the smallest
 constexpr double spacing = 0x1p-9;  ///< of those below
 
-/// Exponent 0 as if it were any other.
-double as_normal(double x) {
+}  // namespace
+
+double widened_as_normal(double x) {
   if (!(std::abs(x) < normal)) return x;
   return std::copysign(normal / 2 * (1 + std::abs(x) / spacing / 8), x);
 }
-
-}  // namespace
 
 void add_flaws_of_widening(const DumpInfo& info, Flaws& flaws) {
   if (info.dtype != ElementType::e4m3) return;
@@ -28,9 +24,10 @@ void add_flaws_of_widening(const DumpInfo& info, Flaws& flaws) {
     double (*widened)(double);
   };
   const Way ways[] = {
-      {Cause::wrong_type, "0 and what is below 2^-6 are widened as if they were normal", as_normal},
+      {Cause::wrong_type, "0 and what is below 2^-6 are widened as if they were normal",
+       widened_as_normal},
       {Cause::wrong_type, "what is below 2^-6 is widened as if it were normal",
-       [](double x) { return x == 0 ? x : as_normal(x); }},
+       [](double x) { return x == 0 ? x : widened_as_normal(x); }},
       {Cause::precision_lost, "what is below 2^-6 is taken for 0",
        [](double x) { return std::abs(x) < normal ? 0 : x; }},
   };

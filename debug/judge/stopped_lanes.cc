@@ -8,7 +8,6 @@
 namespace lanescope {
 
 bool StoppedLanes::in_warp() const {
-  // "warp_sync" and others of the SIMT machine's own kernels wait for whole warps.
   constexpr std::array names = {"shfl.", "vote.", "match.", "redux.", "bar.warp."};
   return !runs &&
          std::ranges::any_of(names, [&](const char* name) { return call.starts_with(name); });

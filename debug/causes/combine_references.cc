@@ -1,6 +1,8 @@
 // What the weights of a combine are relative to, where that is not the largest of the maxima.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ namespace {
 using Array = reference::Array;
 
 using reference::infinity, reference::ln_2;
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// 2^x as f32 holds it: infinite from 128 on, 0 below its subnormal numbers.
 Array exp2_of_float(const Array& x) {
@@ -35,22 +38,10 @@ Fit fit_of_nan(const Scene& scene, const Array& value) {
   return count.fit();
 }
 
-/// The log-sum-exps of the rows, as they are held; none of a kernel that leaves none.
-std::vector<double> held_lse(const Scene& scene, reference::Index rows) {
-  std::vector<double> held;
-  const Tensor* const lse = owes_lse(scene.dump()) ? scene.dump().find("lse") : nullptr;
-  for (reference::Index row = 0; lse && row < rows; ++row) {
-    held.push_back(lse->at(scene.info().first_q_row(scene.place()) + row));
-  }
-  return held;
-}
-
 /// Whether the log-sum-exps of the rows are numbers where `log_sum` is none.
 bool is_refuted_by_lse(const Scene& scene, const Array& log_sum) {
-  reference::Index row = 0;
-  return std::ranges::any_of(held_lse(scene, log_sum.rows()), [&](double got) {
-    return !std::isfinite(log_sum(row++)) && std::isfinite(got);
-  });
+  const std::optional<Array> left = scene.left_lse();
+  return left && log_sum.is_finite().select(nan, *left).is_finite().any();
 }
 
 /// O of numbers, which is none though the sum of its weights is one: it began with something else.
@@ -60,11 +51,9 @@ void try_uncleared(const Scene& scene, const Parts& parts, Findings& findings) {
   const bool made_of_numbers = std::ranges::all_of(scene.elements(), [&](const Element& e) {
     return !e.wrong || (std::isnan(e.got) && !e.unwritten && std::isfinite(o(e.row, e.col)));
   });
-  const std::vector<double> lse = held_lse(scene, o.rows());
-  const auto is_number = [](double x) { return std::isfinite(x); };
-  const auto is_nan = [](double x) { return std::isnan(x); };
-  if (!made_of_numbers || std::ranges::any_of(lse, is_nan) ||
-      std::ranges::none_of(lse, is_number)) {
+  const std::optional<Array> lse = scene.left_lse();
+  if (!made_of_numbers || !lse || !lse->is_finite().any() ||
+      std::ranges::any_of(*lse, [](double x) { return std::isnan(x); })) {
     return;
   }
   Finding finding{Cause::accumulator_not_cleared, 0.97};

@@ -180,6 +180,16 @@ std::optional<Scene::Array> Scene::end_of(std::int64_t other, SiteId id) const {
   return slots->elements(other, *end, reference_.rows()) * unit_of(id);
 }
 
+std::optional<Scene::Array> Scene::left_lse() const {
+  const Tensor* const lse = owes_lse(dump_) ? dump_.find("lse") : nullptr;
+  if (!lse) return std::nullopt;
+  Array left = Array::Zero(rows(), 1);
+  for (reference::Index row = 0; row < rows(); ++row) {
+    left(row) = lse->at(info().first_q_row(place()) + row);
+  }
+  return left;
+}
+
 Fit Scene::fit(const std::vector<double>& values, const std::vector<double>& error) const {
   FitCount count;
   for (std::size_t i = 0; i < elements_.size(); ++i) {

@@ -145,6 +145,9 @@ class Scene {
   std::optional<Array> before(SiteId id, std::int64_t tile) const;
   /// m, l or o that another block ended with, of as many rows as this one has.
   std::optional<Array> end_of(std::int64_t other, SiteId id) const;
+  /// The log-sum-exps that are left for the block's rows, [rows, 1]; nothing of a kernel that
+  /// leaves none.
+  std::optional<Array> left_lse() const;
   /// The highest tile that was traced and holds a key.
   std::int64_t last_tile() const { return reference_.needed_tiles() - 1; }
   /// The tile that the block comes to at last; −1: it has none.

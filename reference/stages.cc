@@ -33,6 +33,9 @@ Array magnitudes(const Array& q, const Array& k, const Arithmetic& arithmetic) {
   return std::ldexp(largest, -products.fraction_bits) <= finest ? true_terms : terms;
 }
 
+/// The larger one, b where a is NaN: one instruction, which std::fmax is not.
+double larger(double a, double b) { return a > b ? a : b; }
+
 /// What a matrix unit that keeps few bits rounds away of `start` + a·b, added up in groups of a's
 /// columns. Of a group's terms and the sum before it, each loses less than 2^-F of the largest of
 /// them, then the sum 2^-S of itself (Accumulation). The sums are held within `error` of these and
@@ -51,7 +54,7 @@ Array lost_in_groups(const Accumulation& products, const Array& start, const Arr
   for (Index k = 0; k < terms; ++k) {
     for (Index row = 0; row < rows; ++row) {
       double& top = a_top(row, k / group);
-      top = std::fmax(top, a_size(row, k));
+      top = larger(a_size(row, k), top);
     }
   }
   Array lost(rows, b.cols()), sums(rows, groups);
@@ -62,7 +65,7 @@ Array lost_in_groups(const Accumulation& products, const Array& start, const Arr
     for (Index k = 0; k < terms; ++k) {
       const double factor = b(k, col);
       double& top = b_top[static_cast<std::size_t>(k / group)];
-      top = std::fmax(top, b_size(k, col));
+      top = larger(b_size(k, col), top);
       const double* column = a.data() + k * rows;
       double* sum = sums.data() + k / group * rows;
       for (Index row = 0; row < rows; ++row) sum[row] += column[row] * factor;
@@ -70,17 +73,17 @@ Array lost_in_groups(const Accumulation& products, const Array& start, const Arr
     for (Index row = 0; row < rows; ++row) {
       double above = start(row, col), below = above;  // the sums of some groups lie between these
       for (Index i = 0; i < groups; ++i) {
-        above += std::fmax(sums(row, i), 0);
-        below += std::fmin(sums(row, i), 0);
+        above += larger(sums(row, i), 0);
+        below += -larger(-sums(row, i), 0);
       }
       const double off = error(row, col);
       double all = 0;
       for (Index i = 0; i < groups; ++i) {
-        const double rise = std::fmax(sums(row, i), 0), fall = std::fmin(sums(row, i), 0);
-        const double before = std::fmax(above - rise, fall - below);
-        const double behind = std::fmax(above + fall, -(below + rise));
+        const double rise = larger(sums(row, i), 0), fall = -larger(-sums(row, i), 0);
+        const double before = larger(above - rise, fall - below);
+        const double behind = larger(above + fall, -(below + rise));
         const double largest = a_top(row, i) * b_top[static_cast<std::size_t>(i)];
-        all += term_unit * std::fmax(before + off, largest) + sum_unit * (behind + off);
+        all += term_unit * larger(before + off, largest) + sum_unit * (behind + off);
       }
       lost(row, col) = all * again;
     }

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "debug/simt/hopper.h"
+#include "debug/simt/numerics.h"
 
 namespace lanescope::simt {
 
@@ -77,5 +80,32 @@ struct Accumulators {
   /// The registers get something else: what of them was copied does not.
   void leave_registers();
 };
+
+/// Where in the product a sum lies, the i-th of a lane: its row and column (PTX ISA, "Register
+/// Fragments and Shared Memory Matrix Layouts").
+inline std::pair<std::size_t, std::size_t> place_of_sum(int lane, int i) {
+  return {static_cast<std::size_t>(lane / 4 + i / 2 % 2 * 8),
+          static_cast<std::size_t>(i / 4 * 8 + lane % 4 * 2 + i % 2)};
+}
+
+inline std::uint32_t Accumulators::bits(int lane, int reg) const {
+  const auto sum = [&](int i) {
+    const auto [row, col] = place_of_sum(lane, i);
+    return x[col][row];
+  };
+  if (sums != SumType::f16) return std::bit_cast<std::uint32_t>(sum(reg));
+  const std::uint32_t high = f32_to_f16(sum(2 * reg + 1));
+  return high << 16 | f32_to_f16(sum(2 * reg));
+}
+
+inline void Accumulators::set_bits(int lane, int reg, std::uint32_t bits) {
+  const auto set = [&](int i, float sum) {
+    const auto [row, col] = place_of_sum(lane, i);
+    x[col][row] = sum;
+  };
+  if (sums != SumType::f16) return set(reg, std::bit_cast<float>(bits));
+  set(2 * reg, f16_to_f32(static_cast<std::uint16_t>(bits)));
+  set(2 * reg + 1, f16_to_f32(static_cast<std::uint16_t>(bits >> 16)));
+}
 
 }  // namespace lanescope::simt

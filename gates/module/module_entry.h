@@ -51,15 +51,15 @@ inline constexpr bool is_persistent = requires {
 };
 
 /// How many blocks of a persistent kernel K there are at most. sim: few, so that they take several
-/// items of small problems, and enough for the threads of a machine; cuda: no device has room for
-/// more (an H200, on its 132 multiprocessors).
+/// items of small problems; cuda: no device has room for more (an H200, on its 132
+/// multiprocessors).
 template <class K>
 constexpr int resident_blocks() {
   if constexpr (is_persistent<K>) {
 #ifdef __CUDACC__
     return 132 * K::blocks_per_multiprocessor;
 #else
-    return 16;
+    return 8;
 #endif
   }
   return 0;

@@ -137,7 +137,7 @@ void Planner::add_other_modules(bool combines) {
     const std::string type(name_of(name.dtype)), tile = tile_text(name.br, name.bc);
     Probe& probe = add_causal("inputs of " + type + ", a head dimension of " +
                                   std::to_string(name.head_dim) + ", tiles of " + tile,
-                              "b=2,h=4,hkv=2," + from_within_tiles(name.br, name.bc, 37));
+                              "h=4,hkv=2," + from_within_tiles(name.br, name.bc, 37));
     set_d(probe, name.head_dim);
     probe.options.dtype = type;
     probe.options.tile_shape = tile;

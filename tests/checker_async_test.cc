@@ -497,6 +497,42 @@ TEST_CASE("async checker: what stops a pipeline is told") {
   CHECK_THAT(fault, !ContainsSubstring("its last wait passed"));
 }
 
+TEST_CASE("async checker: why phases complete that nobody waited for, those who arrive tell") {
+  struct Item {
+    device::Mbarrier full, empty;
+  };
+  /// Who takes two items waits for them by these parities; -1: not at all.
+  const auto fault = [](int first, int second, int takers) {
+    const auto kernel = [=] {
+      auto& [full, empty] = *reinterpret_cast<Item*>(simt::shared_memory());
+      if (device::thread() == 0) {
+        device::mbarrier_init(full, 1);
+        device::mbarrier_init(empty, 1);
+        device::fence_mbarrier_init();
+      }
+      device::block_sync();
+      if (device::thread() == 0) {
+        device::mbarrier_arrive(full);
+        device::mbarrier_wait(empty, 0);
+        device::mbarrier_arrive(full);
+      }
+      if (device::thread() < 32 || device::thread() % 32 != 0) return;
+      if (device::warp() > takers) return;
+      for (const int parity : {first, second}) {
+        if (parity >= 0) device::mbarrier_wait(full, parity);
+        device::mbarrier_arrive(empty);
+        if (takers > 1) return;
+      }
+    };
+    return check(kernel, {}, 1, 0, 1, 96, sizeof(Item))->fault;
+  };
+  CHECK(fault(0, 1, 1).empty());
+  CHECK_THAT(fault(0, 0, 1), ContainsSubstring("phases: the last wait of who arrives passed by a "
+                                               "phase that is over"));
+  CHECK_THAT(fault(0, -1, 1), ContainsSubstring("phases, in which the same threads arrive"));
+  CHECK_THAT(fault(0, 0, 2), ContainsSubstring("phases: more arrive than it counts"));
+}
+
 TEST_CASE("async checker: who arrives twice behind a wait that is missing ran ahead") {
   const auto behind = [](Bug bug) {
     std::vector<bool> found;

@@ -470,6 +470,13 @@ TEST_CASE("locate: a place that is filled before all are done with it, by how th
   };
   CHECK(cause_of("0 of 1 arrivals have come; nobody waited for its last 8 phases: more arrive than "
                  "it counts") == Cause::operand_overwritten);
+  CHECK(cause_of("0 of 1 arrivals have come; nobody waited for its last 2 phases: the last wait of "
+                 "who arrives passed by a phase that is over") == Cause::wrong_phase);
+  dump.info.incomplete =
+      "block 0: empty: 0 of 1; nobody waited for its last 2 phases, in which the same threads "
+      "arrive: they come too early, or more than once";
+  CHECK(diagnosis_of(dump).cause == Cause::operand_overwritten);
+  CHECK_FALSE(diagnosis_of(dump).certain);
   CHECK(cause_of("1 of 1 arrivals have come; it comes round to a place that is not free again") ==
         Cause::operand_overwritten);
   CHECK(cause_of("1 of 1 arrivals have come; it comes round to a place that is not free again: its "

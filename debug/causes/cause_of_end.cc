@@ -115,15 +115,15 @@ std::optional<Stage> stage_of_end(Cause cause, const std::string& fault) {
 }
 
 bool may_be_of_other_wait(const std::string& fault) {
-  return fault.find("one arrival too many") != fault.npos;
+  return fault.find("one arrival too many") != fault.npos ||
+         fault.find("in which the same threads arrive") != fault.npos;
 }
 
 Cause cause_of_end(Stop::Kind kind, const std::string& why) {
   if (was_refused(why)) return Cause::launch_refused;
   if (expects_other_bytes(why)) return Cause::wrong_expect_tx;
   // What came was not waited for, and what is waited for does not come: it is the parity.
-  for (const char* words :
-       {": its last wait passed by a phase that is over", "; nobody waited for its phase "}) {
+  for (const char* words : {" passed by a phase that is over", "; nobody waited for its phase "}) {
     if (why.find(words) != why.npos) return Cause::wrong_phase;
   }
   if (why.find("; the same thread has arrived in it") != why.npos) return Cause::double_arrival;

@@ -58,8 +58,8 @@ std::optional<Stage> stage_of_end(Cause cause, const std::string& fault);
 /// Of a line of such a story, where a warp came before that is waited for and has exited; empty:
 /// there is none.
 std::string place_of_absent(const std::string& line);
-/// Whether a run ended by an arrival at an mbarrier whose phase has all: who arrives again may do
-/// so because somebody does not wait, or waits for another phase.
+/// Whether a run ended by an arrival at an mbarrier whose phase has all, or in a phase that nobody
+/// waits for: who arrives may do so because somebody does not wait, or waits for another phase.
 bool may_be_of_other_wait(const std::string& fault);
 
 /// Whether all that lanes wait for in vain are mbarriers, which tell of tiles that come or go.

@@ -129,7 +129,8 @@ void AsyncBlock::complete_if_due(MbarrierState& barrier) {
     if (barrier.phases.size() > most_phases) barrier.phases.pop_front();
   }
   barrier.expected = 0;
-  barrier.arrived_before = std::exchange(barrier.arrived, {});
+  barrier.arrived_earlier =
+      std::exchange(barrier.arrived_before, std::exchange(barrier.arrived, {}));
   for (const int thread : std::exchange(barrier.waiting, {})) host_.wake(thread);
 }
 
@@ -166,6 +167,7 @@ void AsyncBlock::arrive(MbarrierState& barrier, const Caller& caller, int count)
       checker->clocks().give(barrier.current, caller.thread);
     }
     Arrival arrival{caller.thread, caller.here, place_of(caller), epoch};
+    arrival.in_vain = waited_in_vain_[static_cast<std::size_t>(caller.thread)] != 0;
     for (int i = 0; i < count; ++i, arrival.repeats = true) barrier.arrived.push_back(arrival);
   }
   barrier.pending -= count;

@@ -29,6 +29,7 @@ struct Arrival {
   std::uint32_t place;   ///< of the call, in findings
   Epoch epoch = 0;       ///< when, in the lane's time
   bool repeats = false;  ///< of several that one call is, all but the first
+  bool in_vain = false;  ///< the thread's last wait passed by a phase that it had waited for
 };
 
 /// "0-31,64"
@@ -52,9 +53,10 @@ struct MbarrierState final : Waitable {
   int pending = 0;         ///< arrivals
   std::int64_t bytes = 0;  ///< that are expected and have not come
   std::int64_t expected = 0;
-  std::uint32_t phase = 0;                       ///< phases completed
-  std::vector<Arrival> arrived, arrived_before;  ///< in this phase, and in the last one
-  std::vector<int> waiting;                      ///< threads
+  std::uint32_t phase = 0;  ///< phases completed
+  /// In this phase, in the last one, and in that before it.
+  std::vector<Arrival> arrived, arrived_before, arrived_earlier;
+  std::vector<int> waiting;  ///< threads
   Epoch initialised = 0;
   bool init_fenced = false;
   /// Of a block of a cluster, who initialised it, and when: others come behind that.
@@ -88,6 +90,8 @@ struct MbarrierState final : Waitable {
   std::optional<std::pair<int, Heed>> overtaken(const std::vector<WarpProducts>& issued) const;
   /// Phases that completed behind the last one that was waited for.
   std::uint32_t unheeded() const { return phase - phase_waited_for; }
+  /// How it may come that nobody waited for phases: what is known of those who arrived in them.
+  std::string story_of_unheeded() const;
   /// Whether the same thread has come by the same instruction, in this phase or the last one.
   bool has_arrival_of(const Caller& caller) const;
 };

@@ -86,6 +86,18 @@ std::optional<std::pair<int, MbarrierState::Heed>> MbarrierState::overtaken(
   return std::nullopt;
 }
 
+std::string MbarrierState::story_of_unheeded() const {
+  const std::string text = "; nobody waited for its last " + std::to_string(unheeded()) + " phases";
+  if (std::ranges::any_of(arrived_before, &Arrival::in_vain)) {
+    return text + ": the last wait of who arrives passed by a phase that is over";
+  }
+  // Of more than are counted, some complete one phase, and others the next one.
+  if (threads_text(arrived_before) == threads_text(arrived_earlier)) {
+    return text + ", in which the same threads arrive: they come too early, or more than once";
+  }
+  return text + ": more arrive than it counts";
+}
+
 std::string MbarrierState::story() const {
   std::string text = name + ": of its phase " + std::to_string(phase) + " (parity " +
                      std::to_string(phase & 1) + ") " + std::to_string(count - pending) + " of " +
@@ -101,8 +113,7 @@ std::string MbarrierState::story() const {
   }
   // Who waits sees each phase complete before the next one can.
   if (unheeded() > 1) {
-    text += "; nobody waited for its last " + std::to_string(unheeded()) +
-            " phases: more arrive than it counts";
+    text += story_of_unheeded();
   } else if (unheeded() == 1 && !waiting.empty() && pending == count) {
     text += "; nobody waited for its phase " + std::to_string(phase - 1) + ", which is over";
   }

@@ -108,8 +108,7 @@ class Search {
   /// Where it ended, no more is known: what it does in other problems may tell whose wait is wrong.
   bool may_end_by_other_wait() const {
     const Diagnosis& diagnosis = *location_.diagnosis;
-    return diagnosis.by_end && diagnosis.memory.empty() && diagnosis.cause == Cause::machine_rule &&
-           !diagnosis.certain;
+    return diagnosis.by_end && diagnosis.memory.empty() && !diagnosis.certain;
   }
   /// Sure, and of a kernel that shows its outputs alone by several runs.
   bool is_told() const { return is_sure() && (taken_.suffice() || location_.diagnosis->by_end); }

@@ -14,6 +14,7 @@
 #include "gates/run/far_head.h"
 #include "gates/run/first_nan.h"
 #include "gates/run/locate_dependence.h"
+#include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
 #include "gates/run/sightings.h"
 #include "gates/run/source_place.h"
@@ -234,6 +235,22 @@ TEST_CASE("locate: the last head of tensors beyond 2^32 elements is as it is alo
       CHECK(far->compared >= 16 * 64);
     }
   }
+}
+
+TEST_CASE("locate: whose index is too narrow, the partials of the last rows tell") {
+  FarHead far;
+  far.compared = far.differing = 1024;
+  far.partials = {1, 2, 3};
+  CHECK(overflow_of(far, FarSide::heads, false).first->stage == Stage::load);
+  far.partials_hold = true;
+  for (const bool queries_hold : {false, true}) {
+    const Diagnosis diagnosis = overflow_of(far, FarSide::heads, queries_hold);
+    CHECK(diagnosis.first->stage == Stage::combine);
+    CHECK(diagnosis.first->site == SiteId::o_final);
+  }
+  far.partials_hold = false;
+  far.partials.back() = poison32;
+  CHECK(overflow_of(far, FarSide::heads, false).first->stage == Stage::epilogue);
 }
 
 TEST_CASE("locate: every planted bug by stage, site and cause", "[slow]") {

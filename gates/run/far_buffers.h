@@ -35,13 +35,13 @@ class FarBuffers {
   void poison_partials(std::int64_t block) const {
     for_partials(block, [](std::byte* at) { std::memcpy(at, &poison32, sizeof poison32); });
   }
-  /// How many of them still are.
-  std::int64_t unwritten_partials(std::int64_t block) const {
-    std::int64_t count = 0;
+  /// Their bits.
+  std::vector<std::uint32_t> partials(std::int64_t block) const {
+    std::vector<std::uint32_t> all;
     for_partials(block, [&](const std::byte* at) {
-      count += std::memcmp(at, &poison32, sizeof poison32) == 0;
+      std::memcpy(&all.emplace_back(), at, sizeof all.back());
     });
-    return count;
+    return all;
   }
   void give_to(ModuleRun& run) const {
     ModuleBuffer ModuleRun::*const members[] = {&ModuleRun::q,   &ModuleRun::k,

@@ -172,7 +172,7 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     if (cause_of_end(end.stop.kind, end.message) == Cause::launch_refused) return std::nullopt;
     if (end.status == ModuleStatus::kernel_fault) head.fault = end.message;
     if (end.status != ModuleStatus::ok && head.fault.empty()) return std::nullopt;
-    head.unwritten_partials = buffers.unwritten_partials(head.block);
+    head.partials = buffers.partials(head.block);
     const Tensor &o = *alone.find("o_final"), *lse = alone.find("lse");
     // The rows of the block that ran.
     const std::int64_t row = (one.len_q - 1) / module.br * module.br;
@@ -238,6 +238,7 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
   if (!run || !alone.info.incomplete.empty()) return std::nullopt;
   const Problem& one = run->request.problem;
   ptx::LaunchedGrids launched;
+  std::vector<std::uint32_t> partials;
   if (is_plain) {  // whether each grid's last blocks have the last rows
     const std::optional<FarHead> grids = run_last_block(*run, alone, one, &no_blocks, turns);
     if (!grids || grids->too_long) return grids;
@@ -259,11 +260,13 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
     few.heads = few.heads_kv = 3;
     const std::optional<FarHead> last = run_last_block(*run, alone, few, nullptr, turns);
     if (!last || !last->right()) return std::nullopt;
+    partials = last->partials;
   }
   const auto run_far = [&](std::int64_t batches) {
     const Problem problem = far_problem(one, module, side, batches);
     const ptx::LaunchedGrids* ends = is_plain ? &launched : nullptr;
     std::optional<FarHead> head = run_last_block(*run, alone, problem, ends, turns);
+    if (head) head->partials_hold = !partials.empty() && head->partials == partials;
     if (!is_plain || !head || head->right() || head->too_long || !head->fault.empty()) return head;
     ptx::RowLines near, far;
     run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, turns, &near);

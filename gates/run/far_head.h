@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "debug/ptx/recognise.h"
 #include "debug/ptx/runtime_entry.h"
@@ -26,7 +27,8 @@ struct FarHead {
   bool too_long = false;                                    ///< nothing is known of it
   std::int64_t block = 0;                                   ///< the rows'
   std::int64_t compared = 0, differing = 0, unwritten = 0;  ///< elements of its outputs
-  std::int64_t unwritten_partials = 0;                      ///< of its splits
+  std::vector<std::uint32_t> partials;                      ///< of its splits, their bits
+  bool partials_hold = false;   ///< they are those of the rows as the only ones
   bool sums_hold = false;       ///< the log-sum-exps are right: the scores are, too
   bool weighs_values = false;   ///< O is not 0, which is all that lies before the last rows of V
   std::optional<SiteId> first;  ///< the output that differs first

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "debug/dump/site_slots.h"
 #include "debug/text/text.h"
 #include "gates/run/accessing_lines.h"
 #include "gates/run/far_head.h"
@@ -20,56 +21,6 @@ namespace {
 std::string about(FarSide side) {
   return side == FarSide::queries ? "the last queries of one head, beyond 2^32 elements"
                                   : "the last head of tensors beyond 2^32 elements";
-}
-
-/// `side`: what is far; `queries_hold`: with K and V of one head, it is right.
-Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
-  Diagnosis diagnosis;
-  diagnosis.cause = Cause::index_overflow;
-  diagnosis.certain = true;
-  diagnosis.by_end = !far.fault.empty();
-  const bool of_keys = side == FarSide::keys || (side == FarSide::heads && queries_hold);
-  Divergence at;
-  at.block = far.block;
-  at.tile = -1;
-  at.batch = far.problem.batch - 1;
-  at.head = far.problem.heads - 1;
-  at.row = at.col = 0;
-  const bool of_partials = far.unwritten_partials > 0;
-  const bool of_values = of_keys && far.sums_hold;
-  const bool of_scores = of_keys && !far.sums_hold && far.weighs_values;
-  at.site = of_values     ? SiteId::v_smem
-            : of_keys     ? SiteId::k_smem
-            : of_partials ? SiteId::o_partial
-                          : far.first.value_or(SiteId::o_final);
-  // Of Q, O and the log-sum-exp, the lines that do not come to their rows tell which.
-  const bool of_queries = !of_keys && !of_partials && !far.lost[0].empty();
-  const bool stored =
-      !of_keys && !of_queries && (of_partials || (far.fault.empty() && far.unwritten > 0));
-  if (of_queries) at.site = SiteId::q_smem;
-  at.stage = stored ? Stage::epilogue : Stage::load;
-  at.got = far.got;
-  at.want = far.want;
-  diagnosis.first = at;
-  diagnosis.evidence.push_back(
-      far.fault.empty()
-          ? std::to_string(far.differing) + " of " + std::to_string(far.compared) +
-                " values of the last rows differ from what they are as the only ones" +
-                (far.unwritten > 0 ? "; " + std::to_string(far.unwritten) + " were never written"
-                                   : "")
-          : "the last rows' block does not end: " + far.fault);
-  diagnosis.evidence.push_back(
-      of_values     ? "the log-sum-exps are right, so K is read where it is: the index is into V"
-      : of_scores   ? "the values that O weighs are read where they are: the index is into K"
-      : of_keys     ? "with K and V of few elements it is right: the index is into K or V"
-      : of_queries  ? "the rows of Q are not read where they are: the index is into Q"
-      : of_partials ? std::to_string(far.unwritten_partials) +
-                          " values of the last block's partials were never written: the index is "
-                          "into them"
-      : stored ? "the index is into O or the log-sum-exp"
-               : "it is wrong with few keys, too: the index is into Q, O, the log-sum-exp or the "
-                 "partials");
-  return diagnosis;
 }
 
 /// Where the source of a plain kernel comes to what the index is into.
@@ -138,6 +89,60 @@ bool is_narrow_throughout(const std::vector<FarRun>& runs) {
 }
 
 }  // namespace
+
+Diagnosis overflow_of(const FarHead& far, FarSide side, bool queries_hold) {
+  Diagnosis diagnosis;
+  diagnosis.cause = Cause::index_overflow;
+  diagnosis.certain = true;
+  diagnosis.by_end = !far.fault.empty();
+  const bool of_keys =
+      !far.partials_hold && (side == FarSide::keys || (side == FarSide::heads && queries_hold));
+  Divergence at;
+  at.block = far.block;
+  at.tile = -1;
+  at.batch = far.problem.batch - 1;
+  at.head = far.problem.heads - 1;
+  at.row = at.col = 0;
+  const std::int64_t unwritten_partials = std::ranges::count(far.partials, poison32);
+  const bool of_partials = unwritten_partials > 0;
+  const bool of_values = of_keys && far.sums_hold;
+  const bool of_scores = of_keys && !far.sums_hold && far.weighs_values;
+  at.site = of_values     ? SiteId::v_smem
+            : of_keys     ? SiteId::k_smem
+            : of_partials ? SiteId::o_partial
+                          : far.first.value_or(SiteId::o_final);
+  // Of Q, O and the log-sum-exp, the lines that do not come to their rows tell which.
+  const bool of_queries = !of_keys && !of_partials && !far.lost[0].empty();
+  const bool stored =
+      !of_keys && !of_queries && (of_partials || (far.fault.empty() && far.unwritten > 0));
+  if (of_queries) at.site = SiteId::q_smem;
+  at.stage = far.partials_hold ? Stage::combine : stored ? Stage::epilogue : Stage::load;
+  at.got = far.got;
+  at.want = far.want;
+  diagnosis.first = at;
+  diagnosis.stage_certain = of_keys || of_queries || of_partials || stored || far.partials_hold;
+  diagnosis.evidence.push_back(
+      far.fault.empty()
+          ? std::to_string(far.differing) + " of " + std::to_string(far.compared) +
+                " values of the last rows differ from what they are as the only ones" +
+                (far.unwritten > 0 ? "; " + std::to_string(far.unwritten) + " were never written"
+                                   : "")
+          : "the last rows' block does not end: " + far.fault);
+  diagnosis.evidence.push_back(
+      of_values     ? "the log-sum-exps are right, so K is read where it is: the index is into V"
+      : of_scores   ? "the values that O weighs are read where they are: the index is into K"
+      : of_keys     ? "with K and V of few elements it is right: the index is into K or V"
+      : of_queries  ? "the rows of Q are not read where they are: the index is into Q"
+      : of_partials ? std::to_string(unwritten_partials) +
+                          " values of the last block's partials were never written: the index is "
+                          "into them"
+      : stored ? "the index is into O or the log-sum-exp"
+      : far.partials_hold
+          ? "what the splits left is where it belongs: the index is the combine's"
+          : "it is wrong with few keys, too: the index is into Q, O, the log-sum-exp or the "
+            "partials");
+  return diagnosis;
+}
 
 void check_far_head(const RunOptions& given, Location& location) {
   bool too_long = false;

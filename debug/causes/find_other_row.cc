@@ -210,6 +210,9 @@ std::optional<Finding> try_free_rows(const Scene& scene, const std::string& text
 
 void try_rules(const Scene& scene, const std::string& text, const Predict& predict,
                Findings& findings) {
+  // Zeros, to which weights far below a maximum come of many rows, tell none.
+  const std::vector<const Element*> decisive = decisive_elements(scene);
+  if (std::ranges::all_of(decisive, [](const Element* e) { return e->got == 0; })) return;
   std::optional<Finding> finding = try_one_rule(scene, text, predict);
   if (!finding || !finding->certain()) {
     const std::optional<Finding> free = try_free_rows(scene, text, predict);

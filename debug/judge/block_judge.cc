@@ -43,7 +43,10 @@ void BlockJudge::run() {
     o_before_ = Array::Zero(rows, info_.head_dim);
   }
   judge_load(SiteId::q_smem, 0, reference_.q_tile(), rows);
-  const std::int64_t tiles = outputs ? info_.kv_tiles() : info_.tiles.end;
+  // Tiles of which no row sees a key leave all as it was.
+  const std::int64_t tiles = needed_ == 0 && !info_.is_traced() ? 0
+                             : outputs                          ? info_.kv_tiles()
+                                                                : info_.tiles.end;
   values_.count_untold();
   for (std::int64_t i = 0; i < tiles; ++i) judge_tile(judge_.downwards() ? tiles - 1 - i : i);
   judge_partial();

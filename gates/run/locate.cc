@@ -8,15 +8,9 @@
 #include "gates/process/machine_runtime.h"
 #include "gates/run/accessing_lines.h"
 #include "gates/run/checks_ahead.h"
-#include "gates/run/first_nan.h"
-#include "gates/run/lane_order.h"
-#include "gates/run/locate_dependence.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
-#include "gates/run/locate_numbers.h"
 #include "gates/run/locate_plan.h"
-#include "gates/run/locate_stage.h"
-#include "gates/run/locate_terms.h"
 #include "gates/run/memory_beside_values.h"
 #include "gates/run/partition.h"
 #include "gates/run/plan_modules.h"
@@ -24,8 +18,7 @@
 #include "gates/run/probe_runs.h"
 #include "gates/run/source_place.h"
 #include "gates/run/taken_runs.h"
-#include "gates/run/telling_problems.h"
-#include "gates/run/warned_index.h"
+#include "gates/run/tell_fault.h"
 #include "reference/error.h"
 
 namespace lanescope {
@@ -51,7 +44,7 @@ class Search {
     const auto count = [&] { progress.at(std::ssize(location_.runs), problems); };
     unchecked_ = probes.data();
     if (try_probes(probes, count)) {
-      tell_how_it_is_put_together(probes, {});
+      tell_.how_it_is_put_together(probes, {});
       if (!is_module_path(given_.kernel)) place_race(runs_.kernel(), *location_.diagnosis);
       return std::move(location_);
     }
@@ -60,17 +53,18 @@ class Search {
     const bool finds_nothing =
         std::all_of(location_.runs.begin(), location_.runs.end(),
                     [](const LocateRun& r) { return !r.checked || r.match; });
-    const bool is_open = location_.diagnosis && (!is_sure() || ended_without_cause());
-    if (is_open && (finds_nothing || may_end_by_other_wait())) {
+    const bool is_open =
+        location_.diagnosis && (!is_sure() || ended_without_cause(*location_.diagnosis));
+    if (is_open && (finds_nothing || may_end_by_other_wait(*location_.diagnosis))) {
       check_up_to(probes.data() + probes.size(), count);
     }
     if (location_.diagnosis) {
-      tell_fault(probes);
+      tell_.fault(probes, combines_);
       return std::move(location_);
     }
     check_up_to(probes.data() + probes.size(), count);
     if (fails_on_machine(probes)) {
-      tell_fault(probes);
+      tell_.fault(probes, combines_);
       return std::move(location_);
     }
     // What the memory checker alone has run says nothing of values.
@@ -88,27 +82,6 @@ class Search {
   bool may_be_unwritten() const {
     return location_.backend == "cuda" && is_module_path(given_.kernel) &&
            !location_.diagnosis->flaws.empty();
-  }
-  /// A NaN of rows that see no key, or of splits that do: so it is where what is divided, or
-  /// merged, was never written.
-  bool may_be_of_nothing() const {
-    const Diagnosis& diagnosis = *location_.diagnosis;
-    const bool of_splits = diagnosis.cause == Cause::masked_row_unguarded && diagnosis.first &&
-                           diagnosis.first->stage == Stage::combine;
-    return of_splits || diagnosis.cause == Cause::divided_by_zero;
-  }
-  /// Each further run of a problem in which it does may take as long.
-  bool hangs() const { return location_.diagnosis && location_.diagnosis->cause == Cause::hang; }
-  /// All that is known is that it crashed or hung: another problem may show why.
-  bool ended_without_cause() const {
-    const Diagnosis& diagnosis = *location_.diagnosis;
-    return diagnosis.by_end && diagnosis.memory.empty() &&
-           (diagnosis.cause == Cause::crash || diagnosis.cause == Cause::hang);
-  }
-  /// Where it ended, no more is known: what it does in other problems may tell whose wait is wrong.
-  bool may_end_by_other_wait() const {
-    const Diagnosis& diagnosis = *location_.diagnosis;
-    return diagnosis.by_end && diagnosis.memory.empty() && !diagnosis.certain;
   }
   /// Sure, and of a kernel that shows its outputs alone by several runs.
   bool is_told() const { return is_sure() && (taken_.suffice() || location_.diagnosis->by_end); }
@@ -150,7 +123,8 @@ class Search {
       // What the checker does not find in one run that fails, it may in another.
       if (best || (run && taken_.last_failed() && probe.checked)) {
         const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
-                          row_of(location_.diagnosis->cause).may_be_memory || may_be_of_nothing();
+                          row_of(location_.diagnosis->cause).may_be_memory ||
+                          may_be_of_nothing(*location_.diagnosis);
         if ((open || may_be_unwritten()) && check_memory(probe, location_)) return false;
       }
       if (best) {
@@ -164,79 +138,6 @@ class Search {
       if (location_.diagnosis && (is_told() || is_all)) return false;
     }
     return false;
-  }
-
-  /// What the runs say together of the fault that was found, and where it is in the source.
-  void tell_fault(const std::vector<Probe>& probes) {
-    Diagnosis& diagnosis = *location_.diagnosis;
-    taken_.take_what_explains_most();
-    const RunOptions& failed = taken_.failed();
-    const bool by_flaw = !diagnosis.flaws.empty() && diagnosis.memory.empty() &&
-                         taken_.rivals().settle(probes, location_);
-    if (!is_sure()) diagnosis.certain = false;
-    if (!by_flaw) taken_.failed_runs().doubt(diagnosis);
-    ask_checker_after_all(failed);
-    tell_unwritten_read(location_);
-    tell_hidden_race(location_);
-    tell_gpu_alone(failed, location_);
-    tell_origin(failed, location_);
-    if (!diagnosis.certain && is_module_path(given_.kernel)) check_order(failed, location_);
-    tell_low_scores(runs_.traits(), taken_.is_traced(), diagnosis);
-    if (taken_.outputs_are_right()) say_that_outputs_are_right();
-    const SeenWays seen = diagnosis.memory.empty() && !hangs()
-                              ? tell_numbers(taken_.failed_runs().options(failed), location_)
-                              : SeenWays{};
-    tell_how_it_is_put_together(probes, seen);
-    add_dependence(runs_.traits(), location_);
-    if (diagnosis.memory.empty()) {
-      confirm_stage(failed, combines_, location_);
-      if (is_sure()) look_for_others(failed, probes, location_);
-    }
-    const auto& first = diagnosis.first;
-    if (!is_module_path(given_.kernel)) place_race(runs_.kernel(), diagnosis);
-    if (first && location_.source.empty()) {
-      if (runs_.marked_ptx().empty()) {
-        location_.source = source_places(runs_.kernel(), first->stage, first->site);
-      } else if (diagnosis.memory.empty()) {
-        location_.source =
-            marked_lines(build_machine_runtime(), runs_.marked_ptx().c_str(), first->site);
-      }
-    }
-    if (location_.source.empty()) location_.source = accessing_lines(diagnosis);
-    location_.warnings = warnings_of_module(runs_.module_name());
-    take_warned_index(location_);
-  }
-
-  /// What values leave open, though they seemed sure at first, the memory checker may know.
-  void ask_checker_after_all(const RunOptions& failed) {
-    const Diagnosis& diagnosis = *location_.diagnosis;
-    const bool was_asked = std::ranges::any_of(location_.runs, &LocateRun::checked);
-    if (is_sure() || was_asked || diagnosis.by_end || !diagnosis.memory.empty()) return;
-    Probe probe;
-    probe.options = failed;
-    probe.about = "what fails";
-    check_memory(probe, location_);
-  }
-
-  /// Of a kernel that runs as it is, without markers.
-  void tell_how_it_is_put_together(const std::vector<Probe>& probes, const SeenWays& seen) {
-    if (taken_.is_traced() || !is_module_path(given_.kernel)) return;
-    const RunOptions& failed = taken_.failed();
-    std::vector<RunOptions> wrong;
-    if (!hangs()) {
-      wrong =
-          wrong_problems(given_, failed, taken_.failed_runs().options(failed), probes, location_);
-    }
-    tell_terms(wrong, right_problems(probes, location_), seen, location_);
-  }
-
-  /// No run has wrong outputs.
-  void say_that_outputs_are_right() {
-    const auto& first = location_.diagnosis->first;
-    if (!first || first->stage == Stage::load) return;
-    location_.diagnosis->evidence.push_back(
-        "the outputs are right in all " + std::to_string(runs_.traits().size()) +
-        " runs: a recurrence that is not known, or a fault that these inputs do not show");
   }
 
   /// Where nothing was found: what lies far in large tensors, and what was not run.
@@ -308,6 +209,7 @@ class Search {
   Location location_;
   ProbeRuns runs_{given_.threads, location_};
   TakenRuns taken_{runs_, given_.strict, location_};
+  TellFault tell_{given_, runs_, taken_, location_};
   ChecksAhead ahead_{given_.threads};
   const Probe* unchecked_ = nullptr;  ///< the first one that the memory checker has not had
   bool combines_ = false;             ///< the kernel has a combine pass

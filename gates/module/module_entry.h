@@ -51,15 +51,15 @@ inline constexpr bool is_persistent = requires {
 };
 
 /// How many blocks of a persistent kernel K there are at most. sim: few, so that they take several
-/// items of small problems; cuda: no device has room for more (an H200, on its 132
-/// multiprocessors).
+/// items of small problems, and as many as `locate` has heads in one where they should take one
+/// each; cuda: no device has room for more (an H200, on its 132 multiprocessors).
 template <class K>
 constexpr int resident_blocks() {
   if constexpr (is_persistent<K>) {
 #ifdef __CUDACC__
     return 132 * K::blocks_per_multiprocessor;
 #else
-    return 8;
+    return 12;
 #endif
   }
   return 0;

@@ -256,6 +256,19 @@ TEST_CASE("few bytes that nobody wrote between others: a row's padding") {
   CHECK(diagnose(report).cause == Cause::uninitialised_read);
 }
 
+TEST_CASE("who reads scales beside their buffer is whom they are of") {
+  CheckReport report;
+  report.problem = {1, 1, 1, 16, 32, 64, false};
+  report.sites = {
+      {SiteId::k_smem, Stage::load}, {SiteId::s, Stage::qk}, {SiteId::o_final, Stage::epilogue}};
+  report.items = {item_of(simt::Kind::out_of_bounds, std::nullopt)};
+  report.items[0].finding.access = {false, 7, 0, 40};
+  report.items[0].region = "v_scale";
+  CHECK(diagnose(report).stage() == Stage::epilogue);
+  report.items[0].region = "k_scale";
+  CHECK(diagnose(report).stage() == Stage::qk);
+}
+
 TEST_CASE("a copy that its own lane does not wait for races with the others, too") {
   CheckReport report;
   report.problem = {1, 1, 1, 16, 32, 64, false};

@@ -9,10 +9,11 @@
 namespace lanescope {
 namespace {
 
-std::vector<Probe> plan_of(const std::string& kernel, int br, int bc, bool combines = false) {
+std::vector<Probe> plan_of(const std::string& kernel, int br, int bc, bool combines = false,
+                           int resident_blocks = 0) {
   RunOptions given;
   given.kernel = kernel;
-  return plan(given, br, bc, 64, combines, 0);
+  return plan(given, br, bc, 64, combines, resident_blocks);
 }
 
 const Probe* find(const std::vector<Probe>& probes, const std::string& about) {
@@ -70,6 +71,28 @@ TEST_CASE("locate's plan: a head begins in a tile of rows, and sees less than th
     // The last key of a tile.
     CHECK((problem.visible_keys(0) % 32 == 31 && problem.visible_keys(1) % 32 == 0));
   }
+}
+
+TEST_CASE("locate's plan: other tiles of a persistent kernel go through several items, too") {
+  constexpr int blocks = 12;
+  const std::vector<Probe> probes = plan_of("wgmma", 128, 128, false, blocks);
+  int tiles = 0;
+  for (const Probe& probe : probes) {
+    if (!probe.about.starts_with("several items per block, tiles of ")) continue;
+    ++tiles;
+    CHECK(probe.checked);
+    CHECK(problem_of(probe).heads > 2 * blocks);
+    CHECK(probe.options.tile_shape != "128x128");
+  }
+  CHECK(tiles >= 2);
+}
+
+TEST_CASE("locate's plan: a split that no lane has by itself at first is far above the others") {
+  const std::vector<Probe> probes = plan_of("splitk", 16, 32, true);
+  const bool is_steep = std::ranges::any_of(probes, [](const Probe& probe) {
+    return probe.options.splits.value_or(1) > 32 && probe.options.input == "steep";
+  });
+  CHECK(is_steep);
 }
 
 TEST_CASE("locate's plan: several heads with several tiles of queries, whole ones, too") {

@@ -18,6 +18,7 @@
 #include "gates/run/locate_memory.h"
 #include "gates/run/sightings.h"
 #include "gates/run/source_place.h"
+#include "gates/run/tell_fault.h"
 #include "reference/inputs.h"
 #include "tests/specimens.h"
 #include "tests/support/catch.h"
@@ -235,6 +236,17 @@ TEST_CASE("locate: the last head of tensors beyond 2^32 elements is as it is alo
       CHECK(far->compared >= 16 * 64);
     }
   }
+}
+
+TEST_CASE("locate: no number that parts give may be of parts that nobody wrote") {
+  Diagnosis diagnosis;
+  diagnosis.cause = Cause::overflow;
+  diagnosis.first.emplace();
+  diagnosis.first->stage = Stage::combine;
+  diagnosis.first->got = 1;
+  CHECK_FALSE(may_be_of_nothing(diagnosis));
+  diagnosis.first->got = std::numeric_limits<double>::quiet_NaN();
+  CHECK(may_be_of_nothing(diagnosis));
 }
 
 TEST_CASE("locate: whose index is too narrow, the partials of the last rows tell") {

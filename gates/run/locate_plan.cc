@@ -258,7 +258,7 @@ std::vector<Probe> plan(const RunOptions& given, int br, int bc, int head_dim, b
   planner.add_usual();
   if (resident_blocks > 0) planner.add_items(resident_blocks);
   if (combines) planner.add_splits();
-  planner.add_other_modules(combines);
+  planner.add_other_modules(combines, resident_blocks);
   return planner.take();
 }
 

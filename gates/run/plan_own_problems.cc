@@ -10,12 +10,17 @@ std::string from_within_tiles(int rows, int keys, int offset) {
   return length_text(queries, queries + 2 * keys + offset);
 }
 
+/// Heads of one item each: two for each block, three for some; of many blocks, which take long to
+/// judge, two for some.
+constexpr int many = 64;
+int heads_of_items(int resident_blocks) {
+  return std::min(2 * resident_blocks, std::max(resident_blocks, many)) + 4;
+}
+
 }  // namespace
 
 void Planner::add_items(int resident_blocks) {
-  // Two for each block, three for some; of many blocks, which take long to judge, two for some.
-  constexpr int many = 64;
-  const int heads = std::min(2 * resident_blocks, std::max(resident_blocks, many)) + 4;
+  const int heads = heads_of_items(resident_blocks);
   Probe& items = add("several items per block",
                      "h=" + std::to_string(heads) + "," + length_text(br_, 3 * bc_));
   items.checked = items.large = true;
@@ -78,8 +83,12 @@ void Planner::add_splits() {
   with_splits(9, add("splits that are far above those before", length_text(br_, 9 * bc_)))
       .options.input = "steep";
   with_splits(4, add("more splits than tiles", length_text(br_, 2 * bc_)));
-  with_splits(most_tiles,
-              add("more splits than a warp has lanes", length_text(1, most_tiles * bc_)));
+  const std::string many_splits = "more splits than a warp has lanes";
+  for (const char* input : {"random", "steep"}) {
+    const std::string about = std::string(input) == "random" ? "" : ", the last one far above";
+    with_splits(most_tiles, add(many_splits + about, length_text(1, most_tiles * bc_)))
+        .options.input = input;
+  }
   with_splits(3, add_causal("causal, splits that some rows do not see",
                             length_text(2 * side_, 2 * side_ + br_ / 2)));
   with_splits(2, add_causal("heads that share tiles", "h=4,hkv=1," + length_text(3, 4 * bc_)))
@@ -93,7 +102,7 @@ void Planner::add_splits() {
                             "h=2,hkv=1," + length_text(br_ + 1, 2 * bc_)));
 }
 
-void Planner::add_other_modules(bool combines) {
+void Planner::add_other_modules(bool combines, int resident_blocks) {
   Probe& padded = add("a padded head dimension", length_text(br_, 2 * bc_ - 3));
   padded.other_shapes.push_back(shape_text(length_text(br_, 2 * bc_)));
   padded.other_shapes.push_back(shape_text(length_text(2 * side_, 2 * side_)));
@@ -131,6 +140,13 @@ void Planner::add_other_modules(bool combines) {
                               "h=2,hkv=1," + from_within_tiles(rows, keys, 20));
     probe.options.tile_shape = tile_text(rows, keys);
     if (combines) with_splits(2, probe);
+    if (resident_blocks == 0) continue;
+    // Of other rows, other warps give the place of an item free.
+    Probe& items =
+        add("several items per block, tiles of " + tile_text(rows, keys),
+            "h=" + std::to_string(heads_of_items(resident_blocks)) + "," + length_text(rows, keys));
+    items.options.tile_shape = tile_text(rows, keys);
+    items.checked = items.large = true;
   }
   if (!any_width() || !given_.dtype.empty() || !given_.tile_shape.empty()) return;
   for (const ModuleName& name : modules_of_pairs(given_, probes_)) {

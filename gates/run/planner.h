@@ -43,7 +43,7 @@ class Planner {
   /// Of a kernel that combines splits of the keys.
   void add_splits();
   /// Other head dimensions, types and tiles that the kernel is built for.
-  void add_other_modules(bool combines);
+  void add_other_modules(bool combines, int resident_blocks);
 
  private:
   // What shows faults of any kernel, in the order in which it is run.

@@ -1,6 +1,7 @@
 #include "gates/run/tell_fault.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "gates/build/module_build.h"
@@ -26,8 +27,8 @@ bool hangs(const Diagnosis& diagnosis) { return diagnosis.cause == Cause::hang; 
 }  // namespace
 
 bool may_be_of_nothing(const Diagnosis& diagnosis) {
-  const bool of_splits = diagnosis.cause == Cause::masked_row_unguarded && diagnosis.first &&
-                         diagnosis.first->stage == Stage::combine;
+  const bool of_splits = diagnosis.first && diagnosis.first->stage == Stage::combine &&
+                         !std::isfinite(diagnosis.first->got);
   return of_splits || diagnosis.cause == Cause::divided_by_zero;
 }
 

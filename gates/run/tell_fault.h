@@ -11,8 +11,8 @@
 
 namespace lanescope {
 
-/// A NaN of rows that see no key, or of splits that do: so it is where what is divided, or merged,
-/// was never written.
+/// A NaN of rows that see no key, or no number that parts give: so it is where what is divided, or
+/// merged, was never written.
 bool may_be_of_nothing(const Diagnosis& diagnosis);
 /// All that is known is that it crashed or hung: another problem may show why.
 bool ended_without_cause(const Diagnosis& diagnosis);

@@ -244,6 +244,14 @@ TEST_CASE("weigh terms: a row sum is the softmax's wherever its parts are added 
   CHECK(weighed(maximum, in_logarithm) == "epilogue stale_operand?");
 }
 
+TEST_CASE("weigh terms: a reduction that leaves out what a merge has is the merge's") {
+  const Location sum = by_flaw(Cause::incomplete_reduction, Stage::softmax);
+  const Cause lacking = Cause::contribution_missing;
+  CHECK(weighed(sum, fault(lacking, Stage::combine)) == "combine incomplete_reduction");
+  CHECK(weighed(sum, fault(lacking, Stage::epilogue)) == "softmax incomplete_reduction");
+  CHECK(weighed(sum, fault(Cause::wrong_scale, Stage::combine)) == "softmax incomplete_reduction");
+}
+
 TEST_CASE("weigh terms: what is sure keeps its cause, what is not takes that of the terms") {
   const TermJudgement other = fault(Cause::wrong_head, Stage::load);
   CHECK(weighed(by_flaw(Cause::not_rescaled, Stage::pv), other) == "pv not_rescaled");

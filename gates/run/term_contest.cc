@@ -95,6 +95,7 @@ class Contest {
     if (is_refuted_by_numbers()) return take(standing_.cause);
     if (comes_before_flaw() || reads_twice()) return take(fault_.cause);
     const bool sure = standing_.sure() && !of_memory;
+    if (loses_parts_in_merge()) take_stage();
     if (sure && !moves_row() && standing_.cause != fault_.cause) {
       take_lines();
       return;
@@ -147,6 +148,12 @@ class Contest {
   bool comes_before_flaw() const {
     return named_flaw(standing_) && standing_.memory.empty() && is_whole_ && !standing_.sure() &&
            stage_ && fault_.stage < *stage_ && fault_.stage < Stage::epilogue;
+  }
+
+  /// Whether what a reduction leaves out is there until parts are put together.
+  bool loses_parts_in_merge() const {
+    return standing_.cause == Cause::incomplete_reduction && stage_ == Stage::softmax &&
+           fault_.stage == Stage::combine && says_what_lacks(fault_.cause);
   }
 
   /// Whether the access that the checker found comes of what the terms say.

@@ -5,7 +5,6 @@
 
 #include "debug/text/progress.h"
 #include "gates/build/module_build.h"
-#include "gates/process/machine_runtime.h"
 #include "gates/run/accessing_lines.h"
 #include "gates/run/checks_ahead.h"
 #include "gates/run/locate_far.h"

@@ -10,9 +10,10 @@ std::string from_within_tiles(int rows, int keys, int offset) {
   return length_text(queries, queries + 2 * keys + offset);
 }
 
-/// Heads of one item each: two for each block, three for some; of many blocks, which take long to
-/// judge, two for some.
+/// Heads of so many items that they take long to judge.
 constexpr int many = 64;
+
+/// Heads of one item each: two for each block, three for some; of many blocks, two for some.
 int heads_of_items(int resident_blocks) {
   return std::min(2 * resident_blocks, std::max(resident_blocks, many)) + 4;
 }

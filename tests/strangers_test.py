@@ -239,8 +239,9 @@ class StrangersTest(ProgramTest):
 // What the lab needs"""), ("  return nullptr;", "  twice<<<dim3(r.len_q, r.batch * r.heads), 64>>>((__half*)r.o);\n  return nullptr;")]
         # Of few queries alone, nothing but right log-sum-exps says that K's index is of 64 bits.
         few = ("const dim3 grid", 'if (r.len_q > 1024) return "few queries alone"; const dim3 grid')
+        near = ("const dim3 grid", 'if (r.heads > 3 && r.heads < 8000) return "few heads, or very many"; const dim3 grid')
         narrow = self.compile_cuda("narrow_cuda", ("v += blockIdx.y / group * (long long)len_kv", "v += int(blockIdx.y / group) * len_kv"),
-                                   *doubled, few)
+                                   *doubled, few, near)
         text = self.call("locate", narrow, "--backend", "sim", code=DIVERGED).stdout
         self.assertRegex(text, r"\nfault: load / v_smem: index_overflow\n$")  # and is certain
         self.assertRegex(text, r"\n  source    \S+narrow_cuda\.cu:20\n")
@@ -249,27 +250,48 @@ class StrangersTest(ProgramTest):
         # bounds a batch, not all of them.
         strides = ("const dim3 grid", 'if (1LL * r.heads * std::max(r.len_q, r.len_kv) * 64 > INT_MAX) return "a stride beyond an int"; '
                                       'const dim3 grid')
-        for name, *more in [("narrow_k_cuda", few), ("strides_cuda", few, strides)]:
+        for name, *more in [("narrow_k_cuda", few, near), ("strides_cuda", few, near, strides)]:
             found = self.json_of("locate", self.compile_cuda(name, ("k += blockIdx.y / group * (long long)len_kv",
                                                                     "k += int(blockIdx.y / group) * len_kv"), *more),
                                  "--backend", "sim", code=DIVERGED)
             self.assertEqual((found["stage"], found["site"], found["cause"]), ("load", "k_smem", "index_overflow"), found["evidence"])
             self.assertRegex(found["source"][0], r"\.cu:17$")
         # The rows that are not read where they are tell Q from O.
-        found = self.json_of("locate", self.compile_cuda("narrow_q_cuda", ("q += (blockIdx.y * (long long)len_q", "q += (blockIdx.y * len_q")),
+        found = self.json_of("locate", self.compile_cuda("narrow_q_cuda", ("q += (blockIdx.y * (long long)len_q", "q += (blockIdx.y * len_q"), near),
                              "--backend", "sim", code=DIVERGED)
         self.assertEqual((found["site"], found["cause"]), ("q_smem", "index_overflow"), found["evidence"])
         self.assertRegex(found["source"][0], r"\.cu:17$")
         right, alone = (self.json_of("locate", self.compile_cuda(), "--backend", "sim", "--threads", threads) for threads in "21")
         self.assertEqual((right["verdict"], right["not_tried"], right), ("clean", [], alone))
+        self.assertFalse(any("multiprocessors, memory" in run["about"] for run in right["runs"]))  # a block has one item
         # So many heads, multiplied by each other, pass 2^31, and are no index.
         shared = self.compile_cuda("shared_cuda", *[(f"{x} += blockIdx.y / group *", f"{x} += int(blockIdx.y) * heads_kv / heads *") for x in "kv"],
-                                   ("int group", "int heads, int heads_kv"), ("r.heads / r.heads_kv", "r.heads, r.heads_kv"))
+                                   ("int group", "int heads, int heads_kv"), ("r.heads / r.heads_kv", "r.heads, r.heads_kv"), near)
         self.assertEqual(self.json_of("locate", shared, "--backend", "sim")["verdict"], "clean")
         # The last block has the last rows of two tiles, and not those of more.
         in_turns = self.compile_cuda("turns_cuda", ("const int row = blockIdx.x * blockDim.x", "const int half = blockIdx.x / 2;"
-            "const int row = (blockIdx.x % 2 ? gridDim.x - 1 - half : half) * blockDim.x"))
+            "const int row = (blockIdx.x % 2 ? gridDim.x - 1 - half : half) * blockDim.x"), near)
         self.assertEqual(self.json_of("locate", in_turns, "--backend", "sim")["verdict"], "clean")
+
+    def test_plain_cuda_kernel_whose_blocks_go_on_to_other_items(self):
+        """Between the first and the second item of a block, a barrier is missing."""
+        changes = [("bool causal) {", "bool causal, int heads) {\n  const int blocks = (len_q + 127) / 128;\n"
+                    "  for (int item = blockIdx.x; item < blocks * heads; item += gridDim.x) {\n"
+                    "  __shared__ int shared; if (threadIdx.x == 64) shared = item / blocks;\n  __syncthreads(); const int head = shared;"),
+                   ("const int row = blockIdx.x * blockDim.x +", "const int row = item % blocks * 128 +"),
+                   ("if (row >= len_q) return;", "if (row >= len_q) continue;"),
+                   ("q += (blockIdx.y * (long long)len_q + row) * 64;", "const __half* qr = q + (head * (long long)len_q + row) * 64;"),
+                   ("o += (blockIdx.y * (long long)len_q + row) * 64;", "__half* to = o + (head * (long long)len_q + row) * 64;"),
+                   ("k += blockIdx.y / group * (long long)len_kv * 64;", "const __half* kh = k + head / group * (long long)len_kv * 64;"),
+                   ("v += blockIdx.y / group * (long long)len_kv * 64;", "const __half* vh = v + head / group * (long long)len_kv * 64;"),
+                   ("half2float(q[d])", "half2float(qr[d])"), ("(k[j *", "(kh[j *"), ("(v[j *", "(vh[j *"), ("o[d] =", "to[d] ="),
+                   ("lse[blockIdx.y *", "lse[head *"), ("-INFINITY;\n}", "-INFINITY;\n  }\n}"),
+                   ("const dim3 grid((r.len_q + 127) / 128, r.batch * r.heads);",
+                    'if (r.heads > 3 && r.heads != 136) return "few heads, or very many";\n  const dim3 grid(132);'),
+                   ("r.scale,\n                              r.causal", "r.scale,\n                              r.causal, r.batch * r.heads")]
+        found = self.json_of("locate", self.compile_cuda("items_cuda", *changes), "--backend", "sim", code=DIVERGED)
+        self.assertEqual((found["cause"], found["certain"]), ("race", True), found["evidence"])
+        self.assertIn("h=136,", found["options"])
 
     def test_plain_cuda_kernel_that_never_ends(self):
         hang = self.compile_cuda("hang_cuda", ("++j) {", "j += j != 40) {"))

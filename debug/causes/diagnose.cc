@@ -130,7 +130,10 @@ bool is_said(const std::string& line, const Diagnosis& diagnosis) {
 /// What is wrong is `finding`.
 void settle_on(const Finding& finding, Diagnosis& diagnosis) {
   diagnosis.cause = finding.cause;
-  diagnosis.certain = finding.certain();
+  // A mask that no known rule says is a symptom.
+  const bool is_told =
+      finding.cause != Cause::mask_wrong || finding.formula || !finding.flaw.empty();
+  diagnosis.certain = finding.certain() && is_told;
   diagnosis.predicts = finding.certain() && finding.formula;
   diagnosis.reads_unwritten = finding.reads_unwritten;
   diagnosis.untaken = finding.untaken;

@@ -144,6 +144,19 @@ void CausalMasks::add_rows_of_tiles() {
         "whose causal mask counts queries from the start of " + rows + " rows", step != r.br,
         [=](std::int64_t query) { return std::min(query % step + 1 + r.corner, r.p.len_kv); });
   }
+  // Rows of warps, of as many 16 as each has.
+  for (const std::int64_t rows : {16, 32, 64}) {
+    for (const std::int64_t apart : {2 * rows, rows / 2, rows / 4}) {
+      if (rows >= r.br || apart < 8) continue;
+      add(Cause::mask_misaligned,
+          "whose causal mask counts groups of " + std::to_string(rows) + " rows of a block as if " +
+              std::to_string(apart) + " rows apart",
+          1, [=](std::int64_t query) {
+            const std::int64_t taken_for = query + query % r.br / rows * (apart - rows);
+            return std::max<std::int64_t>(0, std::min(taken_for + 1 + r.corner, r.p.len_kv));
+          });
+    }
+  }
 }
 
 /// Masks of another row, whose number has another bit.

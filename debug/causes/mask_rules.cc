@@ -115,10 +115,17 @@ void add_queries(const DumpInfo& own, std::vector<MaskRule>& rules) {
         [=](const DumpInfo& info, auto row) {
           return own_query(info, row / info.br * info.br + row % rows);
         });
-    add(Cause::mask_misaligned, "the block's rows before a group of " + number + " count twice",
-        [=](const DumpInfo& info, auto row) {
-          return own_query(info, row) + row % info.br / rows * rows;
-        });
+    // A warp's first row, of as many 16 as it has.
+    const auto add_apart = [&](const std::string& as, std::int64_t apart) {
+      add(Cause::mask_misaligned, "the block's rows before a group of " + number + " count " + as,
+          [=](const DumpInfo& info, auto row) {
+            return own_query(info, row) + row % info.br / rows * (apart - rows);
+          });
+    };
+    add_apart("twice", 2 * rows);
+    for (const std::int64_t part : {2, 4}) {
+      if (rows / part >= 8) add_apart("as 1 of " + std::to_string(part), rows / part);
+    }
     if (own.problem.causal) {
       rules.push_back({Cause::causal_mask_missing,
                        "the causal mask is not applied from row " + number + " of the block on",

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 #include "debug/text/progress.h"
@@ -26,8 +27,9 @@ bool finds_nothing(const RunOptions& options) {
 }
 
 /// In the child: says a word where the checker finds nothing. What the kernel prints, it has
-/// printed before.
+/// printed before. It builds nothing: it may be killed at any time.
 void ask(const RunOptions& options, int socket) {
+  unsetenv("LANESCOPE_NINJA");
   Progress::show(false);
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   dup2(nowhere, STDOUT_FILENO);

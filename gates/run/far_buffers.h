@@ -7,9 +7,31 @@
 
 #include "debug/dump/site_slots.h"
 #include "gates/process/isolated_run.h"
+#include "gates/run/run_options.h"
 #include "gates/run/slot_layout.h"
 
 namespace lanescope {
+
+inline std::int64_t items_of(const Problem& problem, const Module& module) {
+  return problem.batch * problem.heads * ((problem.len_q + module.br - 1) / module.br);
+}
+
+/// The run of the last block of a far problem, of one split; it has no buffers yet.
+inline ModuleRun run_of_last_block(const Module& module, const Problem& far,
+                                   const RunRequest& request) {
+  const std::int64_t blocks = items_of(far, module);
+  ModuleRun run{};
+  run.problem = far;
+  run.splits = run.heads_per_tile = 1;
+  run.blocks = run.combine_blocks = blocks;
+  run.first_block = blocks - 1;
+  run.all = {0, blocks, 0, 1, 0, module.threads / 32, 0, 32};
+  run.window = {0, 0, 0, 0, 0, 0, 0, 0};
+  run.workers = 1;
+  run.schedule = request.schedule;
+  run.rules = request.rules;
+  return run;
+}
 
 /// The buffers of a far run, sparse but for their ends.
 class FarBuffers {

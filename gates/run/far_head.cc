@@ -13,6 +13,7 @@
 #include "gates/run/dump_of_run.h"
 #include "gates/run/far_buffers.h"
 #include "gates/run/launch.h"
+#include "gates/run/launched_grids.h"
 #include "gates/run/seen_numbers.h"
 #include "gates/run/slot_layout.h"
 #include "reference/error.h"
@@ -61,15 +62,13 @@ Problem few_heads(const Problem& one, const Module& module, FarSide side, std::i
   return few;
 }
 
-constexpr ptx::LaunchedGrids no_blocks{ptx::LaunchedGrids::most, {}};
-
 /// Whether blocks take items by turns: they are far fewer than those, even of kernels that take
 /// several heads at a time. The last of them would go through many.
-bool takes_turns(const FarHead& head) {
+bool takes_turns(const ptx::LaunchedGrids& grids, std::int64_t items) {
   constexpr std::int64_t heads_at_a_time = 64;
   std::int64_t blocks = 0;
-  for (const auto& [x, y, z] : head.launched.blocks) blocks += std::int64_t{x} * y * z;
-  return heads_at_a_time * blocks <= head.block;
+  for (const auto& [x, y, z] : grids.blocks) blocks += std::int64_t{x} * y * z;
+  return heads_at_a_time * blocks < items;
 }
 
 /// The problem of the rows as the only ones. `square`: as many queries as keys.
@@ -116,19 +115,8 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
   const Problem& one = run.request.problem;
   FarHead head;
   head.problem = problem;
-  const std::int64_t blocks =
-      problem.batch * problem.heads * ((problem.len_q + module.br - 1) / module.br);
-  head.block = blocks - 1;
-  ModuleRun far{};
-  far.problem = head.problem;
-  far.splits = far.heads_per_tile = 1;
-  far.blocks = far.combine_blocks = blocks;
-  far.first_block = head.block;
-  far.all = {0, blocks, 0, 1, 0, module.threads / 32, 0, 32};
-  far.window = {0, 0, 0, 0, 0, 0, 0, 0};
-  far.workers = 1;
-  far.schedule = run.request.schedule;
-  far.rules = run.request.rules;
+  head.block = items_of(problem, module) - 1;
+  ModuleRun far = run_of_last_block(module, problem, run.request);
   try {
     const FarBuffers buffers(module, head.problem, far.all);
     buffers.give_to(far);
@@ -150,7 +138,7 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     IsolatedRun isolated{far, buffers.memory(), std::min(run.request.timeout_seconds, seconds)};
     isolated.seconds_in_all = 2 * seconds;
     isolated.ends_of = ends_of;
-    if (turns == Turns::item_per_block) isolated.items = blocks;
+    if (turns == Turns::item_per_block) isolated.items = far.blocks;
     const SharedFile seen("lookout");
     const auto last = [&](std::size_t buffer, std::int64_t bytes) {
       const auto all = static_cast<std::size_t>(bytes);
@@ -163,7 +151,6 @@ std::optional<FarHead> run_last_block(const PreparedRun& run, const Dump& alone,
     if (lines) isolated.lookout = &lookout;
     const RunEnd end = run_isolated(module, isolated);
     if (lines) *lines = read_seen_numbers(seen.path()).row_lines;
-    head.launched = end.launched;
     if (end.too_slow) return std::nullopt;
     // What does not know that it should run one block runs them all.
     head.too_long = end.stop.kind == Stop::Kind::hang && *module.source_hash == 0;
@@ -240,14 +227,19 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
   ptx::LaunchedGrids launched;
   std::vector<std::uint32_t> partials;
   if (is_plain) {  // whether each grid's last blocks have the last rows
-    const std::optional<FarHead> grids = run_last_block(*run, alone, one, &no_blocks, turns);
-    if (!grids || grids->too_long) return grids;
-    if (grids->launched.count > ptx::LaunchedGrids::most) return std::nullopt;
-    launched = grids->launched;
-    std::optional<FarHead> none =
-        run_last_block(*run, alone, far_problem(one, module, side, 1), &no_blocks, turns);
-    if (none && takes_turns(*none)) {
-      none->too_long = true;
+    const auto grids_of = [&](const Problem& problem) {
+      const bool by_items = turns == Turns::item_per_block;
+      return launched_grids(*run, problem, by_items ? items_of(problem, module) : 0);
+    };
+    const std::optional<ptx::LaunchedGrids> grids = grids_of(one);
+    if (!grids) return std::nullopt;
+    launched = *grids;
+    const Problem far = far_problem(one, module, side, 1);
+    const std::optional<ptx::LaunchedGrids> of_far = grids_of(far);
+    if (of_far && takes_turns(*of_far, items_of(far, module))) {
+      FarHead none;
+      none.problem = far;
+      none.too_long = true;
       return none;
     }
     // Rows of a head go to blocks in the same order as there.
@@ -267,11 +259,6 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
     const ptx::LaunchedGrids* ends = is_plain ? &launched : nullptr;
     std::optional<FarHead> head = run_last_block(*run, alone, problem, ends, turns);
     if (head) head->partials_hold = !partials.empty() && head->partials == partials;
-    if (!is_plain || !head || head->right() || head->too_long || !head->fault.empty()) return head;
-    ptx::RowLines near, far;
-    run_last_block(*run, alone, few_heads(one, module, side, batches), &launched, turns, &near);
-    run_last_block(*run, alone, problem, ends, turns, &far);
-    head->lost = lost_lines(near, far);
     return head;
   };
   const auto run_in = [&](std::int64_t batches) -> std::optional<FarHead> {
@@ -281,12 +268,20 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
   };
   std::optional<FarHead> far = run_far(1);
   if (!is_plain) return far;
-  if (!far) return run_in(batches_of_heads);
+  if (!far) far = run_in(batches_of_heads);
+  if (!far || far->right() || far->too_long) return far;
   // Numbers of heads that are multiplied by each other, as in which keys a head shares, pass 2^31
   // with so many of both: that is no index.
-  if (side == FarSide::keys && !far->right() && !far->too_long) {
+  if (side == FarSide::keys && far->problem.batch == 1) {
     if (const auto of_two = run_in(2); of_two && of_two->right()) return of_two;
   }
+  if (!far->fault.empty()) return far;
+  // To look out for lines that come to rows takes many times as long.
+  ptx::RowLines near_lines, far_lines;
+  const Problem few = few_heads(one, module, side, far->problem.batch);
+  run_last_block(*run, alone, few, &launched, turns, &near_lines);
+  run_last_block(*run, alone, far->problem, &launched, turns, &far_lines);
+  far->lost = lost_lines(near_lines, far_lines);
   return far;
 }
 

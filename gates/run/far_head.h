@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "debug/ptx/recognise.h"
-#include "debug/ptx/runtime_entry.h"
 #include "gates/run/run_options.h"
 #include "reference/site.h"
 
@@ -33,7 +32,6 @@ struct FarHead {
   bool weighs_values = false;   ///< O is not 0, which is all that lies before the last rows of V
   std::optional<SiteId> first;  ///< the output that differs first
   double got = 0, want = 0;     ///< its first element that does
-  ptx::LaunchedGrids launched;  ///< of a kernel in PTX
   /// Of a kernel in PTX that is wrong: lines that come to those rows where these are the only ones,
   /// and not here.
   ptx::RowLines lost;

@@ -7,6 +7,7 @@
 #include "gates/build/module_build.h"
 #include "gates/run/accessing_lines.h"
 #include "gates/run/checks_ahead.h"
+#include "gates/run/launched_grids.h"
 #include "gates/run/locate_far.h"
 #include "gates/run/locate_memory.h"
 #include "gates/run/locate_plan.h"
@@ -118,7 +119,7 @@ class Search {
       build_ahead(probes, probe);
       const std::optional<ProbeRun> run = runs_.run_nearest(probe);
       const bool best = run && taken_.take(*run, probe);
-      if (run && probe.checked && is_right() && is_module_path(given_.kernel)) ahead_.add(probe);
+      if (run && is_right() && needs_check(probe)) ahead_.add(probe);
       // What the checker does not find in one run that fails, it may in another.
       if (best || (run && taken_.last_failed() && probe.checked)) {
         const bool open = !is_sure() || taken_.differs_in_shared() || location_.diagnosis->by_end ||
@@ -155,7 +156,7 @@ class Search {
     while (unchecked_ != end) {
       const Probe& probe = *unchecked_++;
       count();
-      if (!probe.checked || was_checked(probe)) continue;
+      if (!needs_check(probe)) continue;
       const bool clean = is_right() && ahead_.is_clean(probe);
       if (clean) note_clean(probe, location_);
       if (clean || !check_memory(probe, location_)) continue;
@@ -183,6 +184,19 @@ class Search {
     }
     location_.backend = "cuda";
     return false;
+  }
+
+  /// Blocks with one item each, the checker has had in smaller problems.
+  bool needs_check(const Probe& probe) const {
+    if (!probe.checked || was_checked(probe)) return false;
+    if (!probe.by_turns) return true;
+    RunOptions options = probe.options;
+    options.backend = "sim";
+    try {
+      return !has_block_per_item(options);
+    } catch (const Error&) {
+      return true;
+    }
   }
 
   bool was_checked(const Probe& probe) const {

@@ -226,7 +226,7 @@ void Planner::add_strangers() {
   for (const int rows : {side_, 1}) {
     items.other_shapes.push_back(shape_text(heads + length_text(rows, rows == 1 ? bc_ : side_)));
   }
-  items.checked = items.large = true;
+  items.checked = items.large = items.by_turns = true;
   // Of thirteen tiles of rows, or seven of twice as many, all but one see no key: neither divides a
   // usual number of blocks, of which some come to items with keys behind items without. Of few rows
   // to a block, a lot of blocks take long.
@@ -234,7 +234,7 @@ void Planner::add_strangers() {
   Probe& mixed =
       add_causal("more items than a GPU has multiprocessors, causal, rows that see no key",
                  "h=28," + length_text(13 * rows_of_tile, rows_of_tile));
-  mixed.checked = mixed.large = true;
+  mixed.checked = mixed.large = mixed.by_turns = true;
   leave_behind(mixed);
   // One key more than so many ranges of 64 have alike: where there are as many splits, they leave
   // it to none of them, or have one more.

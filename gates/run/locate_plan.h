@@ -11,9 +11,10 @@ namespace lanescope {
 struct Probe {
   std::string about;
   RunOptions options;
-  bool checked = false;  ///< also under the memory checker, where values show nothing
-  bool large = false;    ///< takes long, alone or to explain: not run behind a fault
-  bool broad = false;    ///< of many classes of faults: run, too, when one is found, for others
+  bool checked = false;   ///< also under the memory checker, where values show nothing
+  bool large = false;     ///< takes long, alone or to explain: not run behind a fault
+  bool broad = false;     ///< of many classes of faults: run, too, when one is found, for others
+  bool by_turns = false;  ///< of items for which a stranger's kernel may have too few blocks
   /// In the place of a shape that the kernel refuses: shows nearly the same.
   std::vector<std::string> other_shapes = {};
 };

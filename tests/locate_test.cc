@@ -72,6 +72,18 @@ TEST_CASE("locate: the function of the stage, then the seam that the value passe
   CHECK(source_places("nothing", Stage::pv, SiteId::o).empty());
 }
 
+TEST_CASE("locate: functions that mask scores, and leave tiles of them out") {
+  const std::vector<std::string> places = mask_places("wgmma");
+  const char* const names[] = {"whole_tiles", "seen_tiles", "mask_scores"};
+  REQUIRE(places.size() == std::size(names));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::string lines = "kernels/parts/wgmma_stages\\.h:[0-9]+-[0-9]+ \\(";
+    CHECK_THAT(places[i], Catch::Matchers::Matches(lines + names[i] + "\\)"));
+  }
+  // One that has its mask where the scores are made has no other.
+  CHECK(mask_places("scalar").empty());
+}
+
 TEST_CASE("locate: a power of two that is infinite says more than the nearest rounding") {
   Location location;
   location.diagnosis.emplace();

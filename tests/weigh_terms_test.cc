@@ -401,6 +401,9 @@ TEST_CASE("weigh terms: a flaw of what is done with all keys needs their scores"
   CHECK(weighed(of_flaw(Cause::wrong_source, Stage::load), lacks) == "load wrong_source");
   CHECK(weighed(of_flaw(Cause::contribution_missing, Stage::pv), lacks) ==
         "pv contribution_missing");
+  // A merge does not leave out what was never made.
+  CHECK(weighed(of_flaw(Cause::contribution_missing, Stage::combine), lacks) ==
+        "qk contribution_missing");
   // Scores that were not made are not those that rows of V would meet.
   const TermJudgement others = fault(Cause::stale_operand, Stage::load);
   const Location of_v = of_flaw(Cause::wrong_source, Stage::load, "tiles of V are others");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "debug/causes/memory_findings.h"
@@ -81,6 +82,10 @@ std::string lines_text(const Source& source, std::size_t first, std::size_t last
          (last > first ? "-" + std::to_string(last + 1) : "");
 }
 
+bool is_part_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
 /// Lines of a source, counted from 0; both ends included.
 struct Body {
   const Source* source;
@@ -94,7 +99,6 @@ std::optional<Body> function_of(const std::vector<Source>& sources, Stage stage)
   const bool launched = stage == Stage::combine;  // whoever launches the kernel calls it
   std::optional<Body> place;
   bool is_called = launched;
-  const auto is_part_of_word = [](char c) { return std::isalnum(c) != 0 || c == '_'; };
   for (const Source& source : sources) {
     for (std::size_t i = 0; i < source.lines.size(); ++i) {
       const std::string line = source.lines[i].substr(0, source.lines[i].find("//"));
@@ -111,7 +115,44 @@ std::optional<Body> function_of(const std::vector<Source>& sources, Stage stage)
   return is_called ? place : std::nullopt;
 }
 
+/// Whether a line begins to define a function in words of the vocabulary, which is called `name`.
+bool defines_function(const std::string& line, std::string& name) {
+  const std::size_t device = std::min(line.find("LANESCOPE_DEVICE"), line.find("__device__"));
+  const std::size_t end = line.find('(');
+  if (device == line.npos || end == line.npos || end < device) return false;
+  std::size_t first = end;
+  while (first > 0 && is_part_of_word(line[first - 1])) --first;
+  name = line.substr(first, end - first);
+  return true;
+}
+
+bool is_stage(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(Stage::combine); ++i) {
+    if (name == name_of(static_cast<Stage>(i))) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::vector<std::string> mask_places(const std::string& kernel) {
+  std::vector<std::string> places;
+  std::set<std::string> names;  // what stands in a part for other kernels comes behind its own
+  for (const Source& source : sources_at_hand(kernel)) {
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string line = source.lines[i].substr(0, source.lines[i].find("//"));
+      std::string name;
+      if (!defines_function(line, name) || is_stage(name)) continue;
+      const std::size_t end = end_of_body(source.lines, i);
+      const bool is_of_mask = line.find(" mask") != line.npos || name.starts_with("mask");
+      if (is_of_mask && names.insert(name).second) {
+        places.push_back(lines_text(source, i, end) + " (" + name + ")");
+      }
+      i = std::max(i, end);
+    }
+  }
+  return places;
+}
 
 std::vector<std::string> source_places(const std::string& kernel, Stage stage, SiteId site) {
   const std::vector<Source> sources = sources_at_hand(kernel);

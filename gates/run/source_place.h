@@ -15,6 +15,10 @@ namespace lanescope {
 /// seam in it.
 std::vector<std::string> source_places(const std::string& kernel, Stage stage, SiteId site);
 
+/// Where it says which scores count: its functions that take a mask, or have it in their names,
+/// stages left out, "kernels/parts/wgmma_stages.h:112-125 (mask_scores)".
+std::vector<std::string> mask_places(const std::string& kernel);
+
 /// The stage whose function, of its name in the source of `kernel`, has these lines,
 /// "kernels/x.h:12"; nothing where they are of several or of none.
 std::optional<Stage> stage_of_lines(const std::string& kernel,

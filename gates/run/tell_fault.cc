@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 
+#include "debug/causes/cause_families.h"
 #include "gates/build/module_build.h"
 #include "gates/process/machine_runtime.h"
 #include "gates/run/accessing_lines.h"
@@ -77,7 +79,11 @@ void TellFault::find_source() {
   const auto& first = diagnosis.first;
   if (first && location_.source.empty()) {
     if (runs_.marked_ptx().empty()) {
-      location_.source = source_places(runs_.kernel(), first->stage, first->site);
+      // Scores are masked, and tiles of them left out, in functions of their own.
+      const bool of_mask = is_mask(diagnosis.cause) || diagnosis.cause == Cause::tile_skipped;
+      if (of_mask) location_.source = mask_places(runs_.kernel());
+      std::ranges::copy(source_places(runs_.kernel(), first->stage, first->site),
+                        std::back_inserter(location_.source));
     } else if (diagnosis.memory.empty()) {
       location_.source =
           marked_lines(build_machine_runtime(), runs_.marked_ptx().c_str(), first->site);

@@ -95,7 +95,7 @@ class Contest {
     if (is_refuted_by_numbers()) return take(standing_.cause);
     if (comes_before_flaw() || reads_twice()) return take(fault_.cause);
     const bool sure = standing_.sure() && !of_memory;
-    if (loses_parts_in_merge()) take_stage();
+    if (loses_parts_in_merge() || lacks_parts_before_merge()) take_stage();
     if (sure && !moves_row() && standing_.cause != fault_.cause) {
       take_lines();
       return;
@@ -154,6 +154,12 @@ class Contest {
   bool loses_parts_in_merge() const {
     return standing_.cause == Cause::incomplete_reduction && stage_ == Stage::softmax &&
            fault_.stage == Stage::combine && says_what_lacks(fault_.cause);
+  }
+
+  /// Whether parts that a merge seems to leave out were never made.
+  bool lacks_parts_before_merge() const {
+    return named_flaw(standing_) && standing_.memory.empty() && stage_ == Stage::combine &&
+           fault_.lacks_scores && says_what_lacks(standing_.cause);
   }
 
   /// Whether the access that the checker found comes of what the terms say.

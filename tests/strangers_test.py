@@ -256,8 +256,9 @@ class StrangersTest(ProgramTest):
                                  "--backend", "sim", code=DIVERGED)
             self.assertEqual((found["stage"], found["site"], found["cause"]), ("load", "k_smem", "index_overflow"), found["evidence"])
             self.assertRegex(found["source"][0], r"\.cu:17$")
-        # The rows that are not read where they are tell Q from O.
-        found = self.json_of("locate", self.compile_cuda("narrow_q_cuda", ("q += (blockIdx.y * (long long)len_q", "q += (blockIdx.y * len_q"), near),
+        # The rows that are not read where they are tell Q from O, whatever block has them.
+        backwards = ("const int row = blockIdx.x * blockDim.x", "const int row = (gridDim.x - 1 - blockIdx.x) * blockDim.x")
+        found = self.json_of("locate", self.compile_cuda("narrow_q_cuda", ("q += (blockIdx.y * (long long)len_q", "q += (blockIdx.y * len_q"), backwards, near),
                              "--backend", "sim", code=DIVERGED)
         self.assertEqual((found["site"], found["cause"]), ("q_smem", "index_overflow"), found["evidence"])
         self.assertRegex(found["source"][0], r"\.cu:17$")

@@ -62,15 +62,6 @@ Problem few_heads(const Problem& one, const Module& module, FarSide side, std::i
   return few;
 }
 
-/// Whether blocks take items by turns: they are far fewer than those, even of kernels that take
-/// several heads at a time. The last of them would go through many.
-bool takes_turns(const ptx::LaunchedGrids& grids, std::int64_t items) {
-  constexpr std::int64_t heads_at_a_time = 64;
-  std::int64_t blocks = 0;
-  for (const auto& [x, y, z] : grids.blocks) blocks += std::int64_t{x} * y * z;
-  return heads_at_a_time * blocks < items;
-}
-
 /// The problem of the rows as the only ones. `square`: as many queries as keys.
 RunOptions near_problem(RunOptions options, const Module& module, FarSide side, bool square) {
   // Some take multiples of a number alone.
@@ -242,10 +233,14 @@ std::optional<FarHead> run_far_by(Turns turns, const RunOptions& options, FarSid
       none.too_long = true;
       return none;
     }
-    // Rows of a head go to blocks in the same order as there.
-    const std::optional<FarHead> last =
-        run_last_block(*run, alone, few_heads(one, module, side, 1), &launched, turns);
+    const Problem few = few_heads(one, module, side, 1);
+    const auto run_few = [&] { return run_last_block(*run, alone, few, &launched, turns); };
+    std::optional<FarHead> last = run_few();
     if (last && last->too_long) return last;
+    if (last && !last->right()) {  // rows of a head may go to blocks in another order
+      const std::optional<ptx::LaunchedGrids> of_few = grids_of(few);
+      if (of_few && of_far && take_whole_sides(*of_few, *of_far, launched)) last = run_few();
+    }
     if (!last || !last->right()) return std::nullopt;
   } else {  // whether the last block has the last rows
     Problem few = one;

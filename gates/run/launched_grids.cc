@@ -29,6 +29,30 @@ std::optional<ptx::LaunchedGrids> launched_grids(const PreparedRun& run, const P
   }
 }
 
+bool takes_turns(const ptx::LaunchedGrids& grids, std::int64_t items) {
+  constexpr std::int64_t heads_at_a_time = 64;
+  std::int64_t blocks = 0;
+  for (const auto& [x, y, z] : grids.blocks) blocks += std::int64_t{x} * y * z;
+  return heads_at_a_time * blocks < items;
+}
+
+bool take_whole_sides(const ptx::LaunchedGrids& few, const ptx::LaunchedGrids& far,
+                      ptx::LaunchedGrids& ends) {
+  constexpr std::uint32_t longest = 64;
+  if (few.count != far.count || few.count != ends.count) return false;
+  bool any = false;
+  for (std::size_t grid = 0; grid < static_cast<std::size_t>(few.count); ++grid) {
+    for (std::size_t side = 0; side < 3; ++side) {
+      const std::uint32_t blocks = few.blocks[grid][side];
+      std::uint32_t& taken = ends.blocks[grid][side];
+      if (blocks != far.blocks[grid][side] || blocks > longest || blocks <= taken) continue;
+      taken = blocks;
+      any = true;
+    }
+  }
+  return any;
+}
+
 bool has_block_per_item(const RunOptions& options) {
   const PreparedRun run = prepare(options);
   const Problem& problem = run.request.problem;

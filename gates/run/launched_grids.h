@@ -15,6 +15,15 @@ namespace lanescope {
 std::optional<ptx::LaunchedGrids> launched_grids(const PreparedRun& run, const Problem& problem,
                                                  std::int64_t items = 0);
 
+/// Whether blocks take items by turns: they are far fewer than those, even of kernels that take
+/// several heads at a time. The last of them would go through many.
+bool takes_turns(const ptx::LaunchedGrids& grids, std::int64_t items);
+
+/// Has `ends`, a part of the grids of both problems, take all blocks along the sides that are as
+/// long in `few` as in `far`, and not very long. False where it does so already.
+bool take_whole_sides(const ptx::LaunchedGrids& few, const ptx::LaunchedGrids& far,
+                      ptx::LaunchedGrids& ends);
+
 /// Whether no block of a kernel in PTX goes on to a second item of the problem of `options`.
 bool has_block_per_item(const RunOptions& options);
 

@@ -41,6 +41,26 @@ TEST_CASE("locate: keys of V that are taken twice did not change places with oth
   CHECK(with_keys_of_v([](int key) { return key ^ 8; }) == "pv o permuted");
 }
 
+TEST_CASE("locate: the last keys of each row are left out of O, of some rows more") {
+  const auto with_ends = [](const std::function<int(int)>& end) {
+    Dump dump = synthetic_dump({.problem = single_tile});
+    const reference::Array p = held(dump, SiteId::p, 0, 0, 32),
+                           v = held(dump, SiteId::v_smem, 0, 0, 32);
+    change(dump, SiteId::o, 0, 0, [&](int row, int col) {
+      double sum = 0;
+      for (int key = 0; key < end(row); ++key) sum += p(row, key) * v(key, col);
+      return static_cast<float>(sum);
+    });
+    const Diagnosis diagnosis = diagnosis_of(dump);
+    return named(diagnosis) + ": " + diagnosis.evidence.at(0);
+  };
+  const std::string last = "pv o contribution_missing: in the product, of each row the last ";
+  CHECK(with_ends([](int row) { return row + 1; }) ==
+        last + "(up to 31) of the keys that it sees are left out");
+  CHECK(with_ends([](int) { return 31; }) ==
+        "pv o contribution_missing: keys 31 of the tile count 0 times in o, the others once");
+}
+
 TEST_CASE(
     "locate: l that counts again in both outputs is put together twice, in O alone is a scale") {
   const auto with = [](bool in_lse) {

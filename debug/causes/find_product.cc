@@ -196,13 +196,18 @@ void find_ends(const ProductOperand& e, Findings& findings) {
       if (!others_are_right) return;
       ++rows[kept - seen.begin()];
     }
-    if (rows.size() != 1 || rows.begin()->first == 0 || rows.begin()->second < least_rows) continue;
+    const Index whole = rows.contains(0) ? rows[0] : 0;
+    Index all = 0;
+    for (const auto& [count, of_count] : rows) all += of_count;
+    if (all - whole < least_rows) continue;
     Finding finding{Cause::contribution_missing, 1};
-    const Index count = rows.begin()->first;
+    const Index most = rows.rbegin()->first;
+    const std::string number =
+        rows.size() > 1 ? "(up to " + std::to_string(most) + ") " : std::to_string(most) + " ";
+    if (rows.size() > 1) finding.bits += free_number_bits;  // how many of which row
     finding.evidence = {"in the product, of each " + e.outer + " the " +
-                        (last ? "last " : "first ") +
-                        (count > 1 ? std::to_string(count) + " " : "") + "of the " + e.depth +
-                        " that it sees " + (count > 1 ? "are" : "is") + " left out"};
+                        (last ? "last " : "first ") + (most > 1 ? number : "") + "of the " +
+                        e.depth + " that it sees " + (most > 1 ? "are" : "is") + " left out"};
     findings.push_back(finding);
     return;
   }

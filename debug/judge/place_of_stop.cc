@@ -1,6 +1,7 @@
 // Where a run that broke off was.
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -38,10 +39,25 @@ bool may_hold(const Dump& dump, const Site& site, std::int64_t warp) {
   return false;
 }
 
-bool waits_at_barrier(const std::vector<StoppedLanes>& lanes, std::int64_t warp) {
-  return std::ranges::any_of(lanes, [&](const StoppedLanes& each) {
-    return !each.runs && each.at_barrier() && each.first_warp <= warp && warp <= each.last_warp;
+/// Of the warp's lanes.
+std::vector<StoppedLanes> lanes_of(const std::vector<StoppedLanes>& all, std::int64_t warp) {
+  std::vector<StoppedLanes> own;
+  std::ranges::copy_if(all, std::back_inserter(own), [&](const StoppedLanes& each) {
+    return each.first_warp <= warp && warp <= each.last_warp;
   });
+  return own;
+}
+
+bool waits_at_barrier(const std::vector<StoppedLanes>& all, std::int64_t warp) {
+  return std::ranges::any_of(lanes_of(all, warp), [](const StoppedLanes& each) {
+    return !each.runs && each.at_barrier();
+  });
+}
+
+/// Whether lanes of the warp wait for each other, and none for anything else.
+bool waits_for_itself(const std::vector<StoppedLanes>& all, std::int64_t warp) {
+  const std::vector<StoppedLanes> own = lanes_of(all, warp);
+  return !own.empty() && std::ranges::all_of(own, &StoppedLanes::in_warp);
 }
 
 }  // namespace
@@ -80,13 +96,16 @@ std::optional<Divergence> place_behind_last_site(const Dump& dump,
     earliest = next->first;
     place = place_at(next->first, next->second, last.block, last.warp);
   };
-  // Who waits has come no further, even where it wrote nothing yet.
+  // Who waits has come no further, even where it wrote nothing yet; others wait for a warp whose
+  // lanes do for each other.
   const std::string& story = dump.info.incomplete;
   const std::vector<StoppedLanes> lanes = stopped_lanes(story);
   const std::int64_t waiting_block = block_of_deadlock(story);
-  for (const LastSite& last : sites) {
-    const bool waits = last.block == waiting_block && waits_at_barrier(lanes, last.warp);
-    if (stop.block < 0 && waits) come_behind(last);
+  for (const auto waits : {waits_for_itself, waits_at_barrier}) {
+    if (place || stop.block >= 0) break;
+    for (const LastSite& last : sites) {
+      if (last.block == waiting_block && waits(lanes, last.warp)) come_behind(last);
+    }
   }
   const bool is_found = place.has_value();
   for (const LastSite& last : sites) {

@@ -9,8 +9,10 @@ namespace lanescope {
 
 bool StoppedLanes::in_warp() const {
   constexpr std::array names = {"shfl.", "vote.", "match.", "redux.", "bar.warp."};
-  return !runs &&
-         std::ranges::any_of(names, [&](const char* name) { return call.starts_with(name); });
+  const bool has_mask = call.find(", mask ") != call.npos;  // of who has to come
+  const bool is_named =
+      std::ranges::any_of(names, [&](const char* name) { return call.starts_with(name); });
+  return !runs && (has_mask || is_named);
 }
 
 double StoppedLanes::share_come() const {

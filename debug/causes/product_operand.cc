@@ -172,6 +172,16 @@ std::optional<ProductOperand> solve_values(const Scene& scene) {
 
 }  // namespace
 
+bool is_sharp(const ProductOperand& e) {
+  double squares = 0, noise = 0;
+  for (Index i = 0; i < e.right.size(); ++i) {
+    squares += e.right(i) * e.right(i);
+    noise += e.noise(i);
+  }
+  const auto count = static_cast<double>(e.right.size());
+  return noise / count < std::sqrt(squares / count) / 20;
+}
+
 std::vector<ProductOperand> solve_operands(const Scene& scene) {
   std::vector<ProductOperand> operands;
   const auto add = [&](std::optional<ProductOperand> operand) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/causes/detectors.h"
 #include "debug/causes/scene.h"
 
 namespace lanescope {
@@ -19,5 +20,13 @@ struct ProductOperand {
 /// and V. Where the scene has too few rows or keys, those of the head's other blocks and of other
 /// tiles, which share the operand, are taken too.
 std::vector<ProductOperand> solve_operands(const Scene& scene);
+
+/// Whether rounding leaves enough of an operand to tell its numbers apart: else everything would
+/// agree with everything.
+bool is_sharp(const ProductOperand& e);
+
+/// The operand read with rows and columns exchanged, or with another stride than it was stored
+/// with.
+void find_misread(const ProductOperand& e, Findings& findings);
 
 }  // namespace lanescope

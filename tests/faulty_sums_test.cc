@@ -22,19 +22,26 @@ using testing::tensor_of;
 
 const Problem single_tile{1, 1, 1, 32, 32, 32, false};
 
+/// A tile whose O is the sum of P · V over `keys` of a row, where column col takes row `from` of V.
+Diagnosis diagnosis_of_sum(const std::function<int(int row)>& keys,
+                           const std::function<int(int key, int col)>& from) {
+  Dump dump = synthetic_dump({.problem = single_tile});
+  const reference::Array p = held(dump, SiteId::p, 0, 0, 32),
+                         v = held(dump, SiteId::v_smem, 0, 0, 32);
+  change(dump, SiteId::o, 0, 0, [&](int row, int col) {
+    double sum = 0;
+    for (int key = 0; key < keys(row); ++key) sum += p(row, key) * v(from(key, col), col);
+    return static_cast<float>(sum);
+  });
+  return diagnosis_of(dump);
+}
+
 }  // namespace
 
 TEST_CASE("locate: keys of V that are taken twice did not change places with others") {
   const auto with_keys_of_v = [](const std::function<int(int)>& from) {
-    Dump dump = synthetic_dump({.problem = single_tile});
-    const reference::Array p = held(dump, SiteId::p, 0, 0, 32),
-                           v = held(dump, SiteId::v_smem, 0, 0, 32);
-    change(dump, SiteId::o, 0, 0, [&](int row, int col) {
-      double sum = 0;
-      for (int key = 0; key < 32; ++key) sum += p(row, key) * v(col < 8 ? from(key) : key, col);
-      return static_cast<float>(sum);
-    });
-    return named(diagnosis_of(dump));
+    return named(diagnosis_of_sum([](int) { return 32; },
+                                  [&](int key, int col) { return col < 8 ? from(key) : key; }));
   };
   CHECK(with_keys_of_v([](int key) { return std::max(key - 8, key % 8); }) ==
         "pv o operand_of_other_row");
@@ -43,15 +50,7 @@ TEST_CASE("locate: keys of V that are taken twice did not change places with oth
 
 TEST_CASE("locate: the last keys of each row are left out of O, of some rows more") {
   const auto with_ends = [](const std::function<int(int)>& end) {
-    Dump dump = synthetic_dump({.problem = single_tile});
-    const reference::Array p = held(dump, SiteId::p, 0, 0, 32),
-                           v = held(dump, SiteId::v_smem, 0, 0, 32);
-    change(dump, SiteId::o, 0, 0, [&](int row, int col) {
-      double sum = 0;
-      for (int key = 0; key < end(row); ++key) sum += p(row, key) * v(key, col);
-      return static_cast<float>(sum);
-    });
-    const Diagnosis diagnosis = diagnosis_of(dump);
+    const Diagnosis diagnosis = diagnosis_of_sum(end, [](int key, int) { return key; });
     return named(diagnosis) + ": " + diagnosis.evidence.at(0);
   };
   const std::string last = "pv o contribution_missing: in the product, of each row the last ";

@@ -150,7 +150,7 @@ void CausalMasks::add_rows_of_tiles() {
       if (rows >= r.br || apart < 8) continue;
       add(Cause::mask_misaligned,
           "whose causal mask counts groups of " + std::to_string(rows) + " rows of a block as if " +
-              std::to_string(apart) + " rows apart",
+              "they were " + std::to_string(apart) + " apart",
           1, [=](std::int64_t query) {
             const std::int64_t taken_for = query + query % r.br / rows * (apart - rows);
             return std::max<std::int64_t>(0, std::min(taken_for + 1 + r.corner, r.p.len_kv));
